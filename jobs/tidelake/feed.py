@@ -1,0 +1,212 @@
+"""A feed: one changefeed's output and where it goes, from schemas/<feed>/feed.toml.
+
+Light on purpose: DAGs import this at parse time, so nothing here reads more than the feed's folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tidelake.errors import ConfigError
+from tidelake.options import SinkOptions
+
+Protocol = Literal["open", "craft", "avro", "canal-json", "canal", "simple-json", "simple-avro", "debezium", "maxwell", "csv"]
+Layout = Literal[
+    "aiven-jsonl", "aiven-csv", "aiven-avro", "aiven-parquet", "confluent-json"
+]  # one per module of archives/, which asserts that both lists are equal
+ZeroDate = Literal["null", "string", "reject"]
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Section):
+    """Where the messages are: an archive of Kafka objects, or live topics."""
+
+    kind: Literal["archive", "kafka"] = "archive"
+    uri: str = Field(repr=False)
+    layout: Layout | None = None
+    template: str | None = None
+
+    @model_validator(mode="after")
+    def _archive_needs_a_layout(self) -> Source:
+        if self.kind == "archive" and self.layout is None:
+            raise ValueError("an archive needs `layout`")
+        return self
+
+
+class Watermark(_Section):
+    """Where the resolved ts comes from (design section 8)."""
+
+    source: Literal["messages", "checkpoints", "offsets"] = Field(alias="from", default="messages")
+    uri: str | None = Field(default=None, repr=False)
+
+    @model_validator(mode="after")
+    def _checkpoints_need_a_uri(self) -> Watermark:
+        if self.source == "checkpoints" and not self.uri:
+            raise ValueError('from = "checkpoints" needs `uri`, the recorded checkpoints')
+        return self
+
+
+class Avro(_Section):
+    """Avro schemas: a JSON file {id: schema text}, a folder of <id>.avsc, or a registry URL. Relative paths start at the feed's folder."""
+
+    schemas: str
+
+
+class Lake(_Section):
+    """Where the tables go. catalog: jdbc:sqlite:…, jdbc:postgresql:…, or a REST URL; namespace may use {feed} and {database}."""
+
+    uri: str = Field(repr=False)
+    catalog: str | None = Field(default=None, repr=False)
+    namespace: str = "{database}"
+
+
+class Policy(_Section):
+    """What happens to what does not fit (design sections 6 to 8)."""
+
+    on_reject: Literal["block", "publish_incomplete"] = "block"
+    on_gap: Literal["block", "warn"] = "block"
+    ddl: Literal["evolve", "strict", "ignore"] = "evolve"
+    ignore_ddl: tuple[int, ...] = ()  # commit ts of statements to pass over
+    zero_date: ZeroDate = "null"
+
+
+class ColumnPolicy(_Section):
+    """Policies of one column, under [columns."db.table".name]."""
+
+    zero_date: ZeroDate | None = None
+
+
+class TablePolicy(_Section):
+    """Settings of one table, under [tables."db.table"]."""
+
+    buckets: Annotated[int, Field(ge=1, le=4096)] | None = None
+
+
+class Feed(_Section):
+    """One feed. `name` and `folder` come from where the file is; everything else from the file."""
+
+    name: str
+    folder: Path
+    protocol: Protocol
+    topics: tuple[str, ...] = Field(min_length=1)
+    partitions: Annotated[int, Field(ge=1)] | dict[str, Annotated[int, Field(ge=1)]]
+    time_zone: str = "UTC"
+    options: SinkOptions = SinkOptions()
+    source: Source
+    watermark: Watermark = Watermark()
+    avro: Avro | None = None
+    lake: Lake
+    policy: Policy = Policy()
+    columns: dict[str, dict[str, ColumnPolicy]] = {}
+    tables: dict[str, TablePolicy] = {}
+
+    @model_validator(mode="after")
+    def _sections_fit_the_protocol(self) -> Feed:
+        if self.protocol == "avro" and self.avro is None:
+            raise ValueError("protocol avro needs [avro] schemas")
+        if self.protocol == "avro" and self.watermark.source == "messages" and not self.options.avro_enable_watermark:
+            raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
+        patterns = [t for t in self.topics if t.startswith("/")]
+        if patterns and (len(self.topics) > 1 or not self.topics[0].endswith("/")):
+            raise ValueError('`topics` takes names, or one pattern written "/…/"')
+        return self
+
+    @property
+    def topic_pattern(self) -> re.Pattern[str] | None:
+        """The compiled pattern, if topics are given by one."""
+        first = self.topics[0]
+        return re.compile(first[1:-1]) if first.startswith("/") else None
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions the topic has. Raises ConfigError for a topic that the table of partitions lacks."""
+        if isinstance(self.partitions, int):
+            return self.partitions
+        try:
+            return self.partitions[topic]
+        except KeyError as e:
+            raise ConfigError(
+                f"{self.folder / 'feed.toml'}: partitions: topic {topic!r} is missing", remedy="add it, or give one number for all topics"
+            ) from e
+
+    def namespace_of(self, database: str) -> str:
+        """The lake's namespace for a database."""
+        return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
+
+    def zero_date_of(self, table: str, column: str) -> ZeroDate:
+        """The zero date policy of a column; table is `db.table`."""
+        own = self.columns.get(table, {}).get(column)
+        return own.zero_date if own and own.zero_date else self.policy.zero_date
+
+
+def load_feed(schemas: Path, name: str, environment: Mapping[str, str] | None = None, *, expand: bool = True) -> Feed:
+    """Read schemas/<name>/feed.toml; `${NAME}` comes from the environment unless expand is off.
+
+    Raises ConfigError: no such feed, not TOML (with the line), wrong or unknown keys, an unset variable.
+    """
+    path = schemas / name / "feed.toml"
+    if not path.is_file():
+        known = ", ".join(feed_names(schemas)) or "none"
+        raise ConfigError(f"no feed {name!r} in {schemas}: {path} does not exist", remedy=f"feeds there: {known}")
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{path}: the folder's name {name!r} is the feed's name", remedy="use a-z, 0-9, _ and -, a letter first")
+    try:
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise ConfigError(f"{path}: not TOML: {e}") from e
+    if expand:
+        content = _expanded(content, os.environ if environment is None else environment, str(path), "")
+    try:
+        return Feed(**(content | {"name": name, "folder": path.parent}))
+    except ValidationError as e:
+        raise ConfigError(f"{path}: " + "; ".join(_sentence(dict(error)) for error in e.errors())) from e
+
+
+def feed_names(schemas: Path) -> list[str]:
+    """The feeds in a schemas folder, sorted."""
+    return sorted(p.parent.name for p in schemas.glob("*/feed.toml"))
+
+
+def unset_variables(feed: Feed, environment: Mapping[str, str]) -> list[str]:
+    """The variables that an unexpanded feed names and the environment lacks, sorted."""
+    text = feed.model_dump_json()
+    return sorted({name for name in _VARIABLE.findall(text) if name not in environment})
+
+
+def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str) -> Any:
+    if isinstance(value, dict):
+        return {k: _expanded(v, environment, path, f"{key}.{k}" if key else k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_expanded(v, environment, path, key) for v in value]
+    if not isinstance(value, str):
+        return value
+
+    def substitute(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in environment:
+            raise ConfigError(
+                f"{path}: {key}: the environment has no {name}", remedy=f"set {name}, or an Airflow connection that provides it"
+            )
+        return environment[name]
+
+    return _VARIABLE.sub(substitute, value)
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    key = ".".join(str(part) for part in error["loc"]) or "the file"
+    allowed = {"extra_forbidden": "unknown key", "missing": "missing"}.get(error["type"], error["msg"])
+    secret = error["type"] in ("missing", "value_error") or isinstance(error["input"], dict)
+    found = "" if secret else f" (found {error['input']!r})"
+    return f"{key}: {allowed}{found}"

@@ -1,0 +1,97 @@
+"""What is called what: object keys below the lake's URI, table names in the catalog. Nothing else builds a key or a name."""
+
+from __future__ import annotations
+
+CATALOG = "lake"
+SYSTEM = "_tidelake"  # namespace of Tidelake's own tables
+MAIN = "main"
+
+
+def landed_folder(feed: str, topic: str, hour: str, partition: int) -> str:
+    """Where the canonical objects of one topic, partition and hour lie."""
+    return f"landed/{feed}/{topic}/hour={hour}/partition={partition}"
+
+
+def landed_key(feed: str, topic: str, hour: str, partition: int, first: int, last: int, digest: str) -> str:
+    """One canonical object: its offsets and the hash of its content."""
+    return f"{landed_folder(feed, topic, hour, partition)}/{first:020d}-{last:020d}-{digest[:16]}.parquet"
+
+
+def manifests(feed: str) -> str:
+    """Prefix of a feed's manifests."""
+    return f"manifests/{feed}/"
+
+
+def manifest_key(feed: str, hour: str, generation: int) -> str:
+    """The manifest of a generation of an hour; generations count from 1."""
+    return f"{manifests(feed)}hour={hour}/{generation:06d}.json"
+
+
+def decoded_key(feed: str, hour: str) -> str:
+    """What decode found in an hour."""
+    return f"decoded/{feed}/hour={hour}.json"
+
+
+def run_key(feed: str, seq: int, stage: str) -> str:
+    """What a stage handed to the next for the cut with this number."""
+    return f"runs/{feed}/{seq:08d}/{stage}.json"
+
+
+def intents(feed: str) -> str:
+    """Prefix of a feed's publish intents."""
+    return f"publish/{feed}/"
+
+
+def intent_key(feed: str, seq: int) -> str:
+    """The publish intent of a cut, the point of no return. Cuts count from 1."""
+    return f"{intents(feed)}{seq:08d}.json"
+
+
+def certificate_key(feed: str, seq: int) -> str:
+    """The proof of a published cut."""
+    return f"certificates/{feed}/{seq:08d}.json"
+
+
+def decisions(feed: str) -> str:
+    """Prefix of what people decided about rejected messages."""
+    return f"decisions/{feed}/"
+
+
+def lease_key(feed: str) -> str:
+    """Who works on the feed."""
+    return f"leases/{feed}.json"
+
+
+def quality_key(feed: str, hour: str) -> str:
+    """The data-quality result of an hour, for programs."""
+    return f"reports/{feed}/{hour}.json"
+
+
+def report_key(feed: str, hour: str) -> str:
+    """The data-quality report of an hour, for people."""
+    return f"reports/{feed}/{hour}.html"
+
+
+def events_table(feed: str) -> str:
+    """The feed's events."""
+    return f"{SYSTEM}.{feed.replace('-', '_')}_events"
+
+
+def published_table() -> str:
+    """All feeds' cuts."""
+    return f"{SYSTEM}.published"
+
+
+def runs_table() -> str:
+    """All feeds' runs and certificates."""
+    return f"{SYSTEM}.runs"
+
+
+def changelog_namespace(namespace: str) -> str:
+    """Where the changelogs of a namespace's tables are."""
+    return f"{namespace}_changelog"
+
+
+def past_namespace(namespace: str) -> str:
+    """Where tables go that were dropped or replaced, as long as a cut needs them."""
+    return f"{namespace}_past"

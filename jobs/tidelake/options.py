@@ -1,0 +1,31 @@
+"""The changefeed's sink options that change bytes (protocols.md 1.4), by the names TiCDC gives them with underscores."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Compression = Literal["none", "snappy", "lz4"]
+
+
+class SinkOptions(BaseModel):
+    """Options of one changefeed. The defaults are TiCDC's. feed.toml `[options]` and `inspect --set` share it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enable_tidb_extension: bool = False
+    content_compatible: bool = False
+    official_canal: bool = False
+    only_output_updated_columns: bool = False
+    delete_only_output_handle_key_columns: bool = False
+    open_output_old_value: bool = True
+    max_batch_size: int = 16
+    max_message_bytes: int = 10 << 20
+    large_message_handle_option: Literal["none", "handle-key-only", "claim-check"] = "none"
+    large_message_handle_compression: Compression = "none"
+    claim_check_raw_value: bool = False
+    avro_decimal_handling_mode: Literal["precise", "string"] = "precise"
+    avro_bigint_unsigned_handling_mode: Literal["long", "string"] = "long"
+    avro_enable_watermark: bool = False
+    enable_row_checksum: bool = False

@@ -1,0 +1,108 @@
+"""Kafka messages → events, for every protocol. The only registry, and the only place where a DecodeError is carried on from.
+
+Every protocol is a module of one shape:
+    read(key, value, context) -> list[Event]            one message, any form of it, plain Python; raises DecodeError
+    scan(messages, wanted, context) -> Scanned          the usual forms, a batch at once, compiled; leaves the rest to read
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Protocol as Interface
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.errors import ConfigError, Coordinates, DecodeError
+from tidelake.event import EVENT, Event, EventRows, shape_rows
+from tidelake.options import SinkOptions
+from tidelake.wire.columnar import Ints, Scanned
+
+MAX_MESSAGE_BYTES = 64 << 20
+
+_MODULES = {"open": "open", "craft": "craft", "avro": "avro", "canal-json": "canal_json"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a decoder must know besides the message.
+
+    avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA). max_bytes: cap of
+    a message, before and after decompression. memory: what decoders keep between batches (known shapes, compiled schemas).
+    """
+
+    options: SinkOptions = field(default_factory=SinkOptions)
+    avro_schema: Callable[[int | str], str] | None = None
+    max_bytes: int = MAX_MESSAGE_BYTES
+    memory: dict[str, object] = field(default_factory=dict)
+
+
+class _Decoder(Interface):
+    def read(self, key: bytes | None, value: bytes | None, context: Context) -> list[Event]: ...
+
+    def scan(self, messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned: ...
+
+
+def protocol_names() -> list[str]:
+    """The protocols this version decodes."""
+    return list(_MODULES)
+
+
+def decoder(protocol: str) -> _Decoder:
+    """The protocol's module. Raises ConfigError for one that this version does not decode."""
+    if protocol not in _MODULES:
+        raise ConfigError(f"protocol {protocol!r} is not supported", remedy=f"supported: {', '.join(_MODULES)}")
+    return cast(_Decoder, import_module(f"tidelake.protocols.{_MODULES[protocol]}"))
+
+
+def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.RecordBatch:
+    """EVENT rows of a MESSAGE batch in message order, then the shapes they use (kind `shape`).
+
+    All events of a message, or one `rejected` event with code, reason and raw bytes. Raises ConfigError for an unknown protocol.
+    """
+    module = decoder(protocol)
+    large = _sizes(messages) > context.max_bytes
+    scanned = module.scan(messages, np.flatnonzero(~large).astype(np.int32), context)
+    left = np.union1d(scanned.left, np.flatnonzero(large)).astype(np.int32)
+    rows, message_of_row = _read(module, messages, left, large, context)
+    events = scanned.batch(messages)
+    if rows.rows:
+        order = np.argsort(np.concatenate([scanned.message, message_of_row]), kind="stable")
+        events = pc.take(pa.concat_batches([events, rows.batch()]), pa.array(order))
+    shapes = {s.id: s for s in scanned.used_shapes()} | rows.shapes
+    return pa.concat_batches([events, shape_rows(shapes.values())])
+
+
+def _read(
+    module: _Decoder, messages: pa.RecordBatch, wanted: Ints, large: np.ndarray[tuple[int], np.dtype[np.bool_]], context: Context
+) -> tuple[EventRows, Ints]:
+    """The general reader over the wanted messages; also the message index of every event."""
+    rows, owners = EventRows(), list[int]()
+    for message, i in zip(pc.take(messages, pa.array(wanted)).to_pylist(), wanted.tolist(), strict=True):
+        at = Coordinates(message["topic"], message["partition"], message["offset"])
+        before = len(rows.rows)
+        try:
+            if large[i]:
+                raise DecodeError(f"the message is larger than {context.max_bytes} bytes", code="TOO_LARGE")
+            rows.add(at, message["timestamp_ms"], module.read(message["key"], message["value"], context))
+        except DecodeError as e:
+            rows.add(at, message["timestamp_ms"], [rejected(e, message["key"], message["value"])])
+        owners += [i] * (len(rows.rows) - before)
+    return rows, np.array(owners, np.int32)
+
+
+def rejected(error: DecodeError, key: bytes | None, value: bytes | None) -> Event:
+    """The event that stands for a message that could not be decoded."""
+    return Event(kind="rejected", error_code=error.code, error=error.message, raw_key=key, raw_value=value)
+
+
+def _sizes(messages: pa.RecordBatch) -> Ints:
+    key, value = (pc.fill_null(pc.binary_length(messages.column(c)), 0) for c in ("key", "value"))
+    return cast(Ints, pc.add(key, value).to_numpy(zero_copy_only=False))
+
+
+__all__ = ["EVENT", "MAX_MESSAGE_BYTES", "Context", "decode", "decoder", "protocol_names", "rejected"]

@@ -1,0 +1,76 @@
+"""TSO ↔ time: 46 bits of milliseconds since 1970 (UTC), 18 bits of counter (reference: TiDB's TSO, protocols.md 10).
+
+A TSO is unsigned 64 bits; Arrow, Spark and Iceberg have no such type, so columns keep it wrapped in int64 (`wrap`, `unwrap`).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from tidelake.errors import ConfigError
+
+LOGICAL_BITS = 18
+_HOUR = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}")
+
+
+def physical_ms(ts: int) -> int:
+    """Milliseconds since 1970 of a TSO."""
+    return ts >> LOGICAL_BITS
+
+
+def at(ts: int) -> datetime:
+    """The aware UTC time of a TSO, to the millisecond."""
+    seconds, ms = divmod(physical_ms(ts), 1000)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=ms * 1000)
+
+
+def from_ms(ms: int, logical: int = 0) -> int:
+    """The TSO of a millisecond and counter."""
+    return ms << LOGICAL_BITS | logical
+
+
+def last_of(moment: datetime) -> int:
+    """The largest TSO of the moment's millisecond: `--at 12:00:00` includes all that committed in that millisecond."""
+    return from_ms(int(moment.timestamp() * 1000), (1 << LOGICAL_BITS) - 1)
+
+
+def wrap(ts: int) -> int:
+    """uint64 → int64 of the same bits."""
+    return ts - (1 << 64) if ts >= 1 << 63 else ts
+
+
+def unwrap(ts: int) -> int:
+    """int64 → uint64 of the same bits."""
+    return ts + (1 << 64) if ts < 0 else ts
+
+
+def show(ts: int) -> str:
+    """A TSO as people read it: the number and its time."""
+    return f"{unwrap(ts)} ({at(ts):%Y-%m-%dT%H:%M:%S}.{physical_ms(ts) % 1000:03d}Z)" if ts >= 0 else str(unwrap(ts))
+
+
+def parse_moment(text: str) -> datetime:
+    """ISO 8601 with a zone → aware UTC datetime. Raises ConfigError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as e:
+        raise ConfigError(f"not an ISO 8601 time: {text!r}", remedy="write it like 2026-01-05T12:00:00Z") from e
+    if moment.tzinfo is None:
+        raise ConfigError(f"{text!r} has no time zone", remedy="append Z for UTC")
+    return moment.astimezone(UTC)
+
+
+def parse_hour(text: str) -> datetime:
+    """`2026-01-05T10` → aware UTC datetime. Raises ConfigError."""
+    if not _HOUR.fullmatch(text):
+        raise ConfigError(f"not an hour: {text!r}", remedy="write it like 2026-01-05T10 (UTC)")
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H").replace(tzinfo=UTC)
+    except ValueError as e:
+        raise ConfigError(f"not an hour: {text!r} ({e})", remedy="write it like 2026-01-05T10 (UTC)") from e
+
+
+def format_hour(moment: datetime) -> str:
+    """The hour's name, as in object keys: `2026-01-05T10`."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H}"

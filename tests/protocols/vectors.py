@@ -1,0 +1,175 @@
+"""Test vectors of ../shared/vectors and what our events must be for them (protocols.md 12), both in one plain form.
+
+Plain form of an event: a dict of the members that the vector speaks of; columns as [(name, key?, cell)], cells as bytes, None for
+NULL, or a float for FLOAT and DOUBLE (compared as the type's own precision).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+from tests.shared import SHARED
+from tidelake.errors import DecodeError
+from tidelake.event import Event, Shape
+from tidelake.options import SinkOptions
+from tidelake.protocols import Context
+
+PROTOCOLS = ("open", "craft", "avro", "canal-json")
+FILES = ("ticdc_encoders.json", "ticdc.json")
+
+
+def load(protocol: str) -> list[dict[str, Any]]:
+    """All vectors of a protocol that are Kafka messages; empty where ../shared is absent."""
+    if not (SHARED / "vectors").exists():
+        return []
+    every = [v for name in FILES for v in json.loads((SHARED / "vectors" / name).read_text())]
+    return [v for v in every if v["protocol"] == protocol and v["expected"]["type"] != "avro-record"]
+
+
+def context(vector: dict[str, Any]) -> Context:
+    """The decoding context: the vector's options, and its schemas under every id that its messages name."""
+    options = vector.get("options") or {}
+    schemas: dict[int | str, str] = {}
+    for side in ("key", "value"):
+        payload = bytes.fromhex(vector[f"{side}_hex"] or "")
+        if f"{side}_schema" in vector and payload:
+            schemas[_schema_id(payload)] = json.dumps(vector[f"{side}_schema"])
+
+    def schema(wanted: int | str) -> str:
+        try:
+            return schemas[wanted]
+        except KeyError as e:
+            raise DecodeError(f"no schema {wanted!r}", code="UNKNOWN_SCHEMA") from e
+
+    return Context(options=SinkOptions(**options), avro_schema=schema)
+
+
+def record(vector: dict[str, Any]) -> tuple[bytes | None, bytes | None]:
+    """Key and value as Kafka carries them."""
+    key, value = (None if vector[k] is None else bytes.fromhex(vector[k]) for k in ("key_hex", "value_hex"))
+    return key, value
+
+
+def expected(vector: dict[str, Any]) -> list[dict[str, Any]]:
+    """The plain events that the vector wants."""
+    return [_expected(e, vector["protocol"]) for e in vector["expected"].get("events", [vector["expected"]])]
+
+
+def plain(event: Event, like: dict[str, Any]) -> dict[str, Any]:
+    """One of our events in plain form, reduced to the members that `like` has."""
+    members: dict[str, Any] = {
+        "kind": event.kind,
+        "op": event.op,
+        "commit_ts": event.commit_ts,
+        "database": event.database or "",
+        "table": event.table or "",
+        "columns": _cells(event.shape, event.after),
+        "old_columns": _cells(event.before_shape, event.before),
+        "physical_table_id": event.physical_table_id,
+        "handle_only": event.handle_only,
+        "claim_check": event.claim_check,
+        "ddl": event.ddl,
+        "ddl_type": event.ddl_type,
+    }
+    return {name: members[name] for name in like}
+
+
+def from_row(row: dict[str, Any], shapes: dict[int, Shape]) -> Event:
+    """An EVENT row (as a dict) back as an Event."""
+    fields = {k: v for k, v in row.items() if k in Event.__slots__ and k not in ("shape", "before_shape")}
+    ts = fields["commit_ts"]
+    fields["commit_ts"] = ts + (1 << 64) if ts is not None and ts < 0 else ts
+    return Event(**fields, shape=shapes.get(row["shape"]), before_shape=shapes.get(row["before_shape"]))
+
+
+def _expected(e: dict[str, Any], protocol: str) -> dict[str, Any]:
+    out: dict[str, Any] = {"kind": e["type"], "commit_ts": e.get("commit_ts")}
+    if e["type"] == "resolved":
+        return out
+    out |= {"database": e["schema"] or "", "table": e["table"] or ""}
+    if e["type"] == "ddl":
+        return out | {"ddl": e["ddl"]["query"], "ddl_type": str(e["ddl"].get("code", e["ddl"].get("canal_type")))}
+    out |= {"op": e["op"], "handle_only": bool(e.get("only_handle_key")), "claim_check": e.get("claim_check_location")}
+    if e.get("physical_table_id") is not None or e.get("partition_table_id") is not None:
+        number = e.get("physical_table_id", e.get("partition_table_id"))
+        out["physical_table_id"] = None if number == -1 else number
+    if "values" in e:  # hand-made Avro vectors: a map
+        out["columns"] = [(name, None, _avro_cell(v)) for name, v in e["values"].items()]
+    for side in ("columns", "old_columns"):
+        if side in e:
+            out[side] = [_column(c, protocol, e) for c in e[side]]
+    return out
+
+
+def _column(c: dict[str, Any], protocol: str, e: dict[str, Any]) -> tuple[str, bool | None, Any]:
+    name = c.get("avro_name", c["name"]) if protocol == "avro" else c["name"]
+    key = c["name"] in e["pk_names"] if "pk_names" in e else c.get("handle")
+    return name, key, _cell(c, protocol)
+
+
+def _cell(c: dict[str, Any], protocol: str) -> Any:
+    if "bytes_hex" in c:
+        raw = bytes.fromhex(c["bytes_hex"])
+        text = not c.get("flag", 0) & 1 and protocol in ("open", "canal-json") and "flag" in c
+        return raw.decode(errors="replace").encode() if text else raw  # the JSON encoder wrote U+FFFD for each bad byte
+    if "wire_f64_le_hex" in c:
+        return _number(struct.unpack("<d", bytes.fromhex(c["wire_f64_le_hex"]))[0])
+    if isinstance(c["value"], float):
+        return c["value"]
+    if protocol == "avro" and "text" in c and c.get("type") in (247, 248):
+        return c["text"].encode()
+    return None if c["value"] is None else str(c["value"]).encode()
+
+
+def _avro_cell(v: Any) -> Any:
+    if isinstance(v, dict):
+        v = v.get("$value", v.get("$decimal", bytes.fromhex(v.get("$bytes_hex", ""))))
+    return v if v is None or isinstance(v, float | bytes) else str(v).encode()
+
+
+def _cells(shape: Shape | None, cells: Any) -> list[tuple[str, bool, Any]] | None:
+    if shape is None:
+        return None
+    return [(c.name, c.key, _ours(c.type, cell)) for c, cell in zip(shape.columns, cells, strict=True)]
+
+
+def _ours(word: str | None, cell: bytes | None) -> Any:
+    if cell is not None and (word or "").split(" ")[0] in ("float", "double"):
+        return _number(float(cell))
+    return cell
+
+
+def _number(x: float) -> float | str:
+    return "NaN" if x != x else x
+
+
+def _schema_id(payload: bytes) -> int | str:
+    if payload[0] == 3:
+        h = payload[2:18].hex()
+        return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+    return int.from_bytes(payload[1:5], "big")
+
+
+def same(got: list[dict[str, Any]], want: list[dict[str, Any]]) -> bool:
+    """Equality up to what a vector leaves open: keys given as None, floats equal as float32."""
+    return len(got) == len(want) and all(_same_event(g, w) for g, w in zip(got, want, strict=True))
+
+
+def _same_event(got: dict[str, Any], want: dict[str, Any]) -> bool:
+    return all(_same_columns(got[k], v) if k in ("columns", "old_columns") else got[k] == v for k, v in want.items())
+
+
+def _same_columns(got: Any, want: Any) -> bool:
+    if got is None or want is None:
+        return got is want
+    return len(got) == len(want) and all(
+        g[0] == w[0] and w[1] in (None, g[1]) and _same_cell(g[2], w[2]) for g, w in zip(got, want, strict=True)
+    )
+
+
+def _same_cell(got: Any, want: Any) -> bool:
+    if isinstance(got, float) and isinstance(want, float):
+        return got == want or struct.pack("<f", got) == struct.pack("<f", want)
+    return bool(got == want)
