@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -145,10 +145,11 @@ class Feed(_Section):
         """The lake's namespace for a database."""
         return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
 
-    def zero_date_of(self, table: str, column: str) -> ZeroDate:
-        """The zero date policy of a column; table is `db.table`."""
-        own = self.columns.get(table, {}).get(column)
-        return own.zero_date if own and own.zero_date else self.policy.zero_date
+    def zero_date_of(self, tables: Iterable[str], columns: Iterable[str]) -> ZeroDate:
+        """The zero date policy of a column by the names, present and former, of its table (`db.table`) and itself."""
+        wanted = list(columns)
+        own = (self.columns.get(table, {}).get(column) for table in tables for column in wanted)
+        return next((p.zero_date for p in own if p and p.zero_date), self.policy.zero_date)
 
 
 def load_feed(schemas: Path, name: str, environment: Mapping[str, str] | None = None, *, expand: bool = True) -> Feed:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+
 CATALOG = "lake"
 SYSTEM = "_tidelake"  # namespace of Tidelake's own tables
 MAIN = "main"
@@ -47,6 +50,16 @@ def intent_key(feed: str, seq: int) -> str:
     return f"{intents(feed)}{seq:08d}.json"
 
 
+def cuts(feed: str) -> str:
+    """Prefix of a feed's cuts."""
+    return f"cuts/{feed}/"
+
+
+def cut_key(feed: str, seq: int) -> str:
+    """A published cut's document."""
+    return f"{cuts(feed)}{seq:08d}.json"
+
+
 def certificate_key(feed: str, seq: int) -> str:
     """The proof of a published cut."""
     return f"certificates/{feed}/{seq:08d}.json"
@@ -90,6 +103,12 @@ def runs_table() -> str:
 def changelog_namespace(namespace: str) -> str:
     """Where the changelogs of a namespace's tables are."""
     return f"{namespace}_changelog"
+
+
+def lake_name(name: str) -> str:
+    """A database's or table's name as the catalog and its paths can bear it; injective through a hash where characters change."""
+    safe = re.sub(r"[^A-Za-z0-9_$-]", "_", name)
+    return safe if safe == name else f"{safe}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"
 
 
 def past_namespace(namespace: str) -> str:

@@ -1,0 +1,180 @@
+"""The clauses of ALTER TABLE → changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelake.ddl.changes import (
+    AddColumn,
+    AddUnique,
+    Change,
+    DropColumn,
+    DropIndex,
+    Index,
+    ModifyColumn,
+    NoEffect,
+    RenameColumn,
+    RenameIndex,
+    RenameTable,
+    Unsupported,
+)
+from tidelake.ddl.columns import column_def, position
+from tidelake.ddl.definition import index
+from tidelake.ddl.tokens import END, Cursor
+
+Name = tuple[str, str]
+# Clauses that leave rows and columns as they are, by their first words.
+_HARMLESS = (
+    ("DROP", "FOREIGN"),
+    ("DROP", "CHECK"),
+    ("DROP", "CONSTRAINT"),
+    ("ALTER", "INDEX"),
+    ("ALTER", "CHECK"),
+    ("ALTER", "CONSTRAINT"),
+    ("COMMENT",),
+    ("COLLATE",),
+    ("DEFAULT",),
+    ("CHARACTER", "SET"),
+    ("CHARSET",),
+    ("AUTO_INCREMENT",),
+    ("AUTO_ID_CACHE",),
+    ("AUTO_RANDOM_BASE",),
+    ("SHARD_ROW_ID_BITS",),
+    ("PLACEMENT",),
+    ("ATTRIBUTES",),
+    ("CACHE",),
+    ("NOCACHE",),
+    ("SET", "TIFLASH"),
+    ("TTL",),
+    ("TTL_ENABLE",),
+    ("REMOVE", "TTL"),
+    ("ENGINE",),
+    ("ROW_FORMAT",),
+    ("STATS_OPTIONS",),
+    ("ADD", "PARTITION"),
+    ("ADD", "STATS_EXTENDED"),
+    ("DROP", "STATS_EXTENDED"),
+    ("ALTER", "COLUMN"),  # its default: rows already there keep their values
+)
+
+
+def alter_table(cursor: Cursor, database: str) -> list[Change]:
+    """Read the table's name and all clauses. Raises ContractError."""
+    name = cursor.table(database)
+    if cursor.next is END:
+        return [NoEffect(*name, "ALTER TABLE")]  # only feature comments
+    out: list[Change] = []
+    while True:
+        changes = _clause(cursor, name)
+        out += changes
+        for change in changes:
+            if isinstance(change, RenameTable):
+                name = (change.to_database, change.to_table)
+        if cursor.next is not END and cursor.next.upper != ",":
+            cursor.skip_clause()
+        if not cursor.skip(","):
+            return out
+
+
+def _clause(cursor: Cursor, name: Name) -> list[Change]:
+    what = f"ALTER TABLE … {cursor.preview()}"
+    for harmless in _HARMLESS:
+        if cursor.skip(*harmless):
+            cursor.skip_clause()
+            return [NoEffect(*name, what)]
+    for words, reader in _CLAUSES:
+        if cursor.skip(*words):
+            return reader(cursor, name)
+    cursor.at = len(cursor.tokens)
+    return [Unsupported(*name, what)]
+
+
+def _add(cursor: Cursor, name: Name) -> list[Change]:
+    found = index(cursor)
+    if found is not None:
+        return _add_index(cursor, name, found)
+    cursor.skip("COLUMN")
+    cursor.skip("IF", "NOT", "EXISTS")
+    if cursor.skip("("):
+        out: list[Change] = [_added(cursor, name)]
+        while cursor.skip(","):
+            out.append(_added(cursor, name))
+        cursor.expect(")")
+        return out
+    return [_added(cursor, name)]
+
+
+def _add_index(cursor: Cursor, name: Name, found: Index) -> list[Change]:
+    cursor.skip_clause()
+    if found.name == "PRIMARY":
+        return [Unsupported(*name, "ALTER TABLE … ADD PRIMARY KEY")]
+    return [AddUnique(*name, found)] if found.name else [NoEffect(*name, "ALTER TABLE … ADD INDEX or constraint")]
+
+
+def _added(cursor: Cursor, name: Name) -> Change:
+    column = column_def(cursor)
+    after = position(cursor)
+    if column.primary:
+        return Unsupported(*name, "ALTER TABLE … ADD COLUMN … PRIMARY KEY")
+    return AddColumn(*name, column, after)
+
+
+def _drop_column(cursor: Cursor, name: Name) -> list[Change]:
+    if_exists = cursor.skip("IF", "EXISTS")
+    return [DropColumn(*name, cursor.identifier(), if_exists)]
+
+
+def _drop(cursor: Cursor, name: Name) -> list[Change]:
+    if cursor.skip("PRIMARY", "KEY"):
+        return [Unsupported(*name, "ALTER TABLE … DROP PRIMARY KEY")]
+    if cursor.skip("INDEX") or cursor.skip("KEY"):
+        cursor.skip("IF", "EXISTS")
+        return [DropIndex(*name, cursor.identifier())]
+    if cursor.next.upper == "PARTITION":
+        return [Unsupported(*name, "ALTER TABLE … DROP PARTITION")]
+    return _drop_column(cursor, name)
+
+
+def _modify(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("COLUMN")
+    cursor.skip("IF", "EXISTS")
+    column = column_def(cursor)
+    return [ModifyColumn(*name, column.name, column, position(cursor))]
+
+
+def _change(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("COLUMN")
+    cursor.skip("IF", "EXISTS")
+    old = cursor.identifier()
+    column = column_def(cursor)
+    return [ModifyColumn(*name, old, column, position(cursor))]
+
+
+def _rename_column(cursor: Cursor, name: Name) -> list[Change]:
+    old = cursor.identifier()
+    cursor.expect("TO")
+    return [RenameColumn(*name, old, cursor.identifier())]
+
+
+def _rename_index(cursor: Cursor, name: Name) -> list[Change]:
+    old = cursor.identifier()
+    cursor.expect("TO")
+    return [RenameIndex(*name, old, cursor.identifier())]
+
+
+def _rename_to(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("TO") or cursor.skip("AS") or cursor.skip("=")
+    return [RenameTable(*name, *cursor.table(name[0]))]
+
+
+_CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, Name], list[Change]]], ...] = (
+    (("ADD",), _add),
+    (("DROP", "COLUMN"), _drop_column),
+    (("DROP",), _drop),
+    (("MODIFY",), _modify),
+    (("CHANGE",), _change),
+    (("RENAME", "COLUMN"), _rename_column),
+    (("RENAME", "INDEX"), _rename_index),
+    (("RENAME", "KEY"), _rename_index),
+    (("RENAME",), _rename_to),
+)

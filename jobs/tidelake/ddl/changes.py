@@ -1,0 +1,164 @@
+"""What a DDL statement does to tables: the vocabulary between the parser and the incarnations it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelake.values import MysqlType
+
+FIRST = ""  # as `after`: before all other columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDef:
+    """A column as SQL defines it.
+
+    default: what rows from before the column take, as canonical text (hex digits for binary types, names for ENUM and SET), None for
+    NULL. default_known is False where that depends on the moment or on an expression.
+    """
+
+    name: str
+    type: MysqlType
+    nullable: bool = True
+    default: str | None = None
+    default_known: bool = True
+    primary: bool = False
+    unique: bool = False
+    virtual: bool = False  # a generated column that is never sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """A unique index: its name and columns."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDef:
+    """A CREATE TABLE's content."""
+
+    columns: tuple[ColumnDef, ...]
+    primary_key: tuple[str, ...] = ()
+    unique: tuple[Index, ...] = ()
+
+    @property
+    def handle(self) -> Index | None:
+        """The handle index: the primary key, else the NOT NULL unique index with the fewest columns (protocols.md 1.2)."""
+        if self.primary_key:
+            return Index(name="PRIMARY", columns=self.primary_key)
+        nullable = {c.name.lower() for c in self.columns if c.nullable}
+        fit = [i for i in self.unique if not nullable & {c.lower() for c in i.columns}]
+        return min(fit, key=lambda i: len(i.columns), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of a statement, on one table."""
+
+    database: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(Change):
+    """like: (database, table) whose definition is taken; then definition is None."""
+
+    definition: TableDef | None
+    like: tuple[str, str] | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable(Change):
+    """The table's life ends."""
+
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase(Change):
+    """Every table of the database ends; `table` is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTable(Change):
+    """All rows up to the statement's commit ts leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable(Change):
+    """The same life under another name."""
+
+    to_database: str
+    to_table: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn(Change):
+    """after: the column it follows, FIRST, or None for the end."""
+
+    column: ColumnDef
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn(Change):
+    """The column leaves the table."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyColumn(Change):
+    """The column `name` becomes `column`, which may have another name."""
+
+    name: str
+    column: ColumnDef
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn(Change):
+    """The same column under another name."""
+
+    name: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddUnique(Change):
+    """A unique index: without effect unless the table would take it as its handle."""
+
+    index: Index
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex(Change):
+    """An index goes: without effect unless it is the handle."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameIndex(Change):
+    """An index under another name."""
+
+    name: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffect(Change):
+    """Recorded, changes neither rows nor columns: `what` says which kind of statement."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported(Change):
+    """May change rows or columns in a way this version cannot follow."""
+
+    what: str

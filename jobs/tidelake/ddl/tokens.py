@@ -1,0 +1,154 @@
+"""A DDL statement as tokens, with a cursor over them. The only user of sqlglot, whose MySQL lexer knows comments (TiDB's feature
+comments `/*T![…] … */` included, which carry nothing that rows show), quoting, introducers, bit and hex literals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from tidelake.errors import ContractError
+
+_LITERALS = {
+    TokenType.STRING: "string",
+    TokenType.NUMBER: "number",
+    TokenType.IDENTIFIER: "name",
+    TokenType.INTRODUCER: "introducer",
+    TokenType.BIT_STRING: "bits",
+    TokenType.HEX_STRING: "hex",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """kind: word (also unquoted names and punctuation), name (back-quoted), string, number, introducer, bits, hex."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def upper(self) -> str:
+        """Upper-case text of a word; empty for anything quoted, so that no name is taken for a keyword."""
+        return self.text.upper() if self.kind == "word" else ""
+
+
+END = Token("end", "", -1, -1)
+
+
+def statements(script: str) -> list[str]:
+    """The statements of a script, in order, without their semicolons. Raises ContractError."""
+    tokens = _lex(script)
+    out: list[str] = []
+    start: int | None = None
+    for token in tokens:
+        if token.upper == ";":
+            if start is not None:
+                out.append(script[start : token.start].strip())
+            start = None
+        elif start is None:
+            start = token.start
+    return out if start is None else [*out, script[start:].strip()]
+
+
+class Cursor:
+    """Reads a statement's tokens one after another."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self.tokens = [t for t in _lex(sql) if t.upper != ";"]
+        self.at = 0
+
+    @property
+    def next(self) -> Token:
+        """The token to come, END after the last."""
+        return self.peek(0)
+
+    def peek(self, ahead: int) -> Token:
+        """A later token."""
+        i = self.at + ahead
+        return self.tokens[i] if i < len(self.tokens) else END
+
+    def take(self) -> Token:
+        """The next token. Raises ContractError at the end."""
+        if self.next is END:
+            raise ContractError(f"the statement ends too early: {self.sql!r}")
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def skip(self, *words: str) -> bool:
+        """Step over these words if they come next, in this order."""
+        if all(self.peek(i).upper == word for i, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def expect(self, *words: str) -> None:
+        """Step over these words. Raises ContractError if others come."""
+        if not self.skip(*words):
+            raise ContractError(f"expected {' '.join(words)} before {self.next.text!r} in {self.sql!r}")
+
+    def identifier(self) -> str:
+        """A name, quoted or not."""
+        token = self.take()
+        if token.kind not in ("word", "name") or token.upper in ("(", ")", ",", "."):
+            raise ContractError(f"expected a name, found {token.text!r} in {self.sql!r}")
+        return token.text
+
+    def table(self, database: str) -> tuple[str, str]:
+        """`table` or `database`.`table`."""
+        first = self.identifier()
+        return (first, self.identifier()) if self.skip(".") else (database, first)
+
+    def parenthesised(self) -> list[Token]:
+        """The tokens between a balanced pair of parentheses, which comes next."""
+        self.expect("(")
+        inner: list[Token] = []
+        depth = 1
+        while True:
+            token = self.take()
+            depth += {"(": 1, ")": -1}.get(token.upper, 0)
+            if depth == 0:
+                return inner
+            inner.append(token)
+
+    def names(self) -> tuple[str, ...]:
+        """Index columns: `(a, b(10) DESC)` → a, b."""
+        inner = self.parenthesised()
+        starts = [i for i, _ in enumerate(inner) if i == 0 or inner[i - 1].upper == ","]
+        return tuple(inner[i].text for i in starts)
+
+    def preview(self) -> str:
+        """The first words to come, for messages."""
+        return " ".join(t.text for t in self.tokens[self.at : self.at + 3])
+
+    def skip_clause(self) -> None:
+        """Step to the next comma or closing parenthesis outside inner parentheses, or to the end."""
+        while self.next is not END and self.next.upper not in (",", ")"):
+            if self.next.upper == "(":
+                self.parenthesised()
+            else:
+                self.take()
+
+
+_GUARD = "("  # the lexer swallows what follows a statement's first word if that is RENAME, ANALYZE, …; so it is not the first
+
+
+def _lex(sql: str) -> list[Token]:
+    try:
+        found = sqlglot.tokenize(_GUARD + sql, read="mysql")[1:]
+    except SqlglotError as e:
+        raise ContractError(f"not SQL: {sql!r}: {e}") from e
+    out: list[Token] = []
+    for t in found:
+        kind, start = _LITERALS.get(t.token_type, "word"), t.start - len(_GUARD)
+        if kind != "word":
+            out.append(Token(kind, t.text, start, t.end - len(_GUARD)))
+            continue
+        for word in re.finditer(r"\S+", t.text):  # PRIMARY KEY and the like come as one token
+            out.append(Token("word", word[0], start + word.start(), start + word.end() - 1))
+    return out

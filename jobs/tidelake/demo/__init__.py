@@ -1,0 +1,7 @@
+"""The workload generator of the demo, the tests and the benchmarks: a simulated upstream, its changefeeds and their archives.
+
+bazaar (tables, DDL plan) and makers (values) ← upstream (rows, transactions) ← history (commits in time, true contents)
+← replicator (messages as TiCDC delivers them, through a sink's encoder) ← archive (objects as the S3 connectors write them)
+← generate (all of it). Everything follows from a seed. The encoders are written from protocols.md, never from our decoders;
+with model.Table and model.RowChange they encode any row: `OpenEncoder().rows([RowChange(table, ts, "insert", None, row)])`.
+"""

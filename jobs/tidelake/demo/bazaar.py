@@ -1,0 +1,205 @@
+"""The database "bazaar", a market place: its tables before the first message, and the DDL statements that happen to them.
+
+schemas/bazaar-*/tables.sql says the same tables to MySQL (a test compares them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+
+from tidelake.demo.model import MULTIPLE_KEY, PRIMARY_KEY, UNIQUE_KEY, Column, Ddl, Table
+from tidelake.tso import from_ms
+from tidelake.wire.mysql_codes import HANDLE_KEY, NULLABLE
+
+DATABASE = "bazaar"
+MINUTE_MS = 60_000
+CREATE_TABLE = 3
+TRUNCATE_TABLE = 11
+ALL_DDL = tuple("add_column create_table modify_column rename_column truncate_table rename_table drop_column drop_table".split())
+
+
+def table(
+    name: str,
+    columns: str,
+    *,
+    primary: Iterable[str] = (),
+    unique: Iterable[str] = (),
+    index: Iterable[str] = (),
+    physical_ids: tuple[int, ...],
+) -> Table:
+    """A table of the bazaar from its column lines. unique, index: single-column indexes; without a primary key the first unique
+    column that is NOT NULL identifies rows."""
+    primary, unique = tuple(primary), tuple(unique)
+    flags = {name: HANDLE_KEY | PRIMARY_KEY | (MULTIPLE_KEY if len(primary) > 1 else 0) for name in primary}
+    flags |= dict.fromkeys(unique, UNIQUE_KEY) | dict.fromkeys(index, MULTIPLE_KEY)
+    parsed = [Column.parse(line.strip().rstrip(",")) for line in columns.strip().splitlines()]
+    if not primary:
+        handle = next((c.name for c in parsed if c.name in unique and not c.flag & NULLABLE), None)
+        flags |= {handle: UNIQUE_KEY | HANDLE_KEY} if handle else {}
+    built = tuple(replace(c, flag=c.flag | flags.get(c.name, 0)) for c in parsed)
+    return Table(DATABASE, name, built, physical_ids, clustered=bool(primary))
+
+
+def tables() -> list[Table]:
+    """The tables before the first message; all are empty then."""
+    return [
+        table("sellers", _SELLERS, primary=["id"], unique=["handle"], physical_ids=(102,)),
+        table("listings", _LISTINGS, primary=["id"], index=["seller_id"], physical_ids=(104,)),
+        table("bids", _BIDS, primary=["listing_id", "bid_no"], physical_ids=(106,)),
+        table("parcels", _PARCELS, unique=["tracking"], physical_ids=(108,)),
+        table("boxes", _BOXES, primary=["id"], physical_ids=(111, 112, 113, 114)),
+        table("visits", _VISITS, physical_ids=(116,)),
+    ]
+
+
+_SELLERS = """
+    id BIGINT NOT NULL,
+    handle VARCHAR(64) NOT NULL,
+    name VARCHAR(120) NOT NULL,
+    verified TINYINT(1) NOT NULL DEFAULT 0,
+    balance DECIMAL(14,2) NOT NULL DEFAULT 0,
+    joined DATETIME(3) NOT NULL,
+    last_seen DATETIME NULL,
+    fax VARCHAR(32) NULL
+"""
+_LISTINGS = """
+    id BIGINT UNSIGNED NOT NULL,
+    seller_id BIGINT NOT NULL,
+    title VARCHAR(200) NOT NULL,
+    description TEXT NULL,
+    price DECIMAL(12,2) NOT NULL,
+    grade ENUM('new','like new','for parts, as is','seller''s pick') NOT NULL DEFAULT 'new',
+    tags SET('sale','vintage','handmade','bulky','réserve') NULL,
+    attrs JSON NULL,
+    stock INT UNSIGNED NOT NULL DEFAULT 1,
+    listed TIMESTAMP(6) NOT NULL
+"""
+_BIDS = """
+    listing_id BIGINT UNSIGNED NOT NULL,
+    bid_no INT NOT NULL,
+    amount DECIMAL(12,2) NOT NULL,
+    quantity SMALLINT UNSIGNED NOT NULL,
+    options BIT(12) NULL,
+    placed TIMESTAMP(6) NOT NULL,
+    withdrawn DATETIME(3) NULL
+"""
+_PARCELS = """
+    tracking VARCHAR(32) NOT NULL,
+    carrier CHAR(8) NOT NULL,
+    weight DOUBLE NULL,
+    pickup DATE NULL,
+    slot TIME NULL,
+    note TEXT NULL
+"""
+_BOXES = """
+    id BIGINT NOT NULL,
+    label VARCHAR(32) NULL,
+    content JSON NULL,
+    photo BLOB NULL,
+    lights BIT(8) NULL,
+    temperature DOUBLE NOT NULL,
+    checked TIME(3) NULL
+"""
+_VISITS = """
+    visited DATETIME(3) NOT NULL,
+    page VARCHAR(64) NOT NULL,
+    visitor VARBINARY(16) NULL,
+    referrer TEXT NULL
+"""
+_FLASH_SALES = """
+    code VARCHAR(32) NOT NULL,
+    listing_id BIGINT UNSIGNED NULL,
+    percent DECIMAL(5,2) NOT NULL,
+    until DATE NULL
+"""
+
+
+_SHIPPING_SQL = "`shipping` DECIMAL(6,2) NOT NULL DEFAULT 4.90"
+_CREATE_FLASH_SALES = (
+    "CREATE TABLE `{table}` (`code` VARCHAR(32) NOT NULL,`listing_id` BIGINT UNSIGNED NULL,`percent` DECIMAL(5,2) NOT NULL,"
+    "`until` DATE NULL,PRIMARY KEY(`code`) /*T![clustered_index] CLUSTERED */,UNIQUE `uk_listing`(`listing_id`))"
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One DDL statement of the plan. minute: after the start, of a plan over three hours; on: the table as it was created.
+
+    query: `{table}` is the table's name by then; effect: the table's shape → its next one, None where it goes.
+    """
+
+    name: str
+    minute: float
+    on: str
+    query: str
+    code: int
+    effect: Callable[[Table], Table | None]
+
+
+def ddl_plan() -> list[Step]:
+    """All statements in order of time."""
+    return [
+        Step("add_column", 30, "listings", f"ALTER TABLE `{{table}}` ADD COLUMN {_SHIPPING_SQL}", 5, _add_shipping),
+        Step("create_table", 45, "flash_sales", _CREATE_FLASH_SALES, 3, lambda t: t),
+        Step("modify_column", 62, "bids", "ALTER TABLE `{table}` MODIFY COLUMN `quantity` INT UNSIGNED NOT NULL", 12, _widen_quantity),
+        Step("rename_column", 75, "listings", "ALTER TABLE `{table}` RENAME COLUMN `description` TO `details`", 12, _rename_description),
+        Step("truncate_table", 90, "flash_sales", "TRUNCATE TABLE `{table}`", 11, _truncated),
+        Step("rename_table", 126, "sellers", "RENAME TABLE `{table}` TO `merchants`", 14, lambda t: replace(t, name="merchants")),
+        Step("drop_column", 140, "sellers", "ALTER TABLE `{table}` DROP COLUMN `fax`", 6, _drop_fax),
+        Step("drop_table", 155, "flash_sales", f"DROP TABLE `{DATABASE}`.`{{table}}`", 4, lambda t: None),
+    ]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A planned statement as it happens: the message's content, the table's creation name and its shape afterwards (None: dropped)."""
+
+    ddl: Ddl
+    on: str
+    after: Table | None
+
+
+def statements(start_ms: int, hours: float, names: Collection[str] = ALL_DDL, span_hours: float = 3.0) -> list[Statement]:
+    """The statements of a history: they depend on nothing else. span_hours stretches the plan over another time.
+
+    Statements whose table does not exist (its CREATE was not asked for) do not happen.
+    """
+    alive: dict[str, Table] = {t.name: t for t in tables()}
+    born = table("flash_sales", _FLASH_SALES, primary=["code"], unique=["listing_id"], physical_ids=(118,))
+    out: list[Statement] = []
+    for number, step in enumerate(ddl_plan()):
+        at_ms = start_ms + round(step.minute * MINUTE_MS * span_hours / 3)
+        old = born if step.code == CREATE_TABLE else alive.get(step.on)
+        if step.name not in names or old is None or at_ms >= start_ms + hours * 60 * MINUTE_MS:
+            continue
+        new = step.effect(old)
+        query = step.query.format(table=old.name)
+        ddl = Ddl(from_ms(at_ms, 1 + number % 3), DATABASE, (new or old).name, query, step.code)
+        out.append(Statement(ddl, step.on, new))
+        if new:
+            alive[step.on] = new
+        else:
+            del alive[step.on]
+    return out
+
+
+def _add_shipping(t: Table) -> Table:
+    return t.with_columns([*t.columns, Column.parse(_SHIPPING_SQL.replace("`", ""))])
+
+
+def _widen_quantity(t: Table) -> Table:
+    wide = Column.parse("quantity INT UNSIGNED NOT NULL")
+    return t.with_columns([wide if c.name == wide.name else c for c in t.columns])
+
+
+def _rename_description(t: Table) -> Table:
+    return t.with_columns([replace(c, name="details") if c.name == "description" else c for c in t.columns])
+
+
+def _drop_fax(t: Table) -> Table:
+    return t.with_columns([c for c in t.columns if c.name != "fax"])
+
+
+def _truncated(t: Table) -> Table:
+    return replace(t, physical_ids=tuple(i + 100 for i in t.physical_ids))

@@ -1,0 +1,58 @@
+"""The changefeeds of the bazaar: per protocol its topics, limits and encoder (protocols.md 1.7, 2 to 5)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tidelake.demo.encode_avro import AvroEncoder
+from tidelake.demo.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.encode_craft import CraftEncoder
+from tidelake.demo.encode_open import OpenEncoder
+from tidelake.demo.model import Encoder, RowChange, Table
+
+
+@dataclass(frozen=True)
+class Sink:
+    """How one changefeed delivers. topic: may name {database} and {table}; batch: events a message at most.
+
+    ddl_partitions: how many partitions get DDL messages. marks: whether DDL and resolved ts are sent; without them (Avro) tables
+    without a key are left out and checkpoints are recorded instead.
+    """
+
+    protocol: str
+    topic: str
+    partitions: int
+    batch: int
+    ddl_partitions: int
+    encoder: Callable[[int, Iterable[Table]], Encoder]  # of a seed and all shapes of the tables it replicates
+    marks: bool = True
+
+    def wants(self, table: Table) -> bool:
+        """Whether the table is replicated at all."""
+        return self.marks or bool(table.key)
+
+    def route(self, change: RowChange) -> tuple[str, int]:
+        """Topic and partition: by the key's values, so that a row stays where it is while key and table name do; else by table."""
+        table = change.table
+        topic = self.topic.format(database=table.database, table=table.name) if "{" in self.topic else self.topic
+        return topic, zlib.crc32(f"{table.database}.{table.name}{change.key!r}".encode()) % self.partitions
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics known beforehand: those that every resolved ts goes to."""
+        return [] if "{" in self.topic else [self.topic]
+
+
+SINKS = {
+    s.protocol: s
+    for s in (
+        Sink("open", "bazaar.open", 3, 16, 3, lambda seed, shapes: OpenEncoder()),
+        Sink("craft", "bazaar.craft", 3, 64, 3, lambda seed, shapes: CraftEncoder()),
+        Sink("canal-json", "bazaar.canal", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed)),
+        Sink("canal-json-cc", "bazaar.canal-cc", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed, content_compatible=True)),
+        Sink("avro", "cdc_{database}_{table}", 2, 1, 0, lambda seed, shapes: AvroEncoder(shapes), marks=False),
+    )
+}
+PROTOCOLS = tuple(SINKS)

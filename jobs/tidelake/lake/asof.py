@@ -1,0 +1,132 @@
+"""A table as it stood at a TSO: newest cut at or before it ⊕ the changelog after that cut (design section 8).
+
+At a cut no Spark is needed. Snapshots are read by id, so a cut is whole and never changes, whatever is published meanwhile.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from tidelake.errors import ConfigError
+from tidelake.incarnations import Catalog, Incarnation, Name
+from tidelake.lake.changelog import sql_name
+from tidelake.lake.cut import Cut, TableCut
+from tidelake.lake.cuts import cut_for, newest_cut
+from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
+from tidelake.lake.run import Lake
+from tidelake.render import Rendered
+from tidelake.tso import show
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """A table's rows at ts, in the lake's types, with the columns to print in table order."""
+
+    name: str
+    ts: int
+    columns: list[Rendered]
+    rows: pa.RecordBatchReader
+
+
+def tables_at(lake: Lake, ts: int | None) -> tuple[int, list[str]]:
+    """(the TSO, names of all tables alive at it)."""
+    ts, _, after = _cuts(lake, ts)
+    return ts, sorted(f"{n.database}.{n.table}" for i in after.catalog.incarnations.values() if (n := _name_at(i, ts)) is not None)
+
+
+@contextmanager
+def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], SparkSession]) -> Iterator[AsOf]:
+    """The table that bears the name at ts (None: at the newest cut). Raises ConfigError (UNKNOWN_TABLE, with the name's lives),
+    StorageError (NOT_PUBLISHED)."""
+    ts, before, after = _cuts(lake, ts)
+    incarnation = _named(after.catalog, table, ts)
+    columns = incarnation.columns_at(ts)
+    shown = [Rendered(name=c.name, type=c.type) for c in columns]
+    newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
+    if before is not None and before.resolved_ts == ts:
+        here = placed_now(newest, before.snapshots[incarnation.id])
+        reader = lake.catalog.load(here.identifier).scan(columns=[c.name for c in columns], snapshot_id=here.snapshot_id)
+        yield AsOf(name=table, ts=ts, columns=shown, rows=reader)
+        return
+    fold = Fold(
+        feed=lake.feed,
+        incarnation=incarnation,
+        columns=columns,
+        applied_ts=before.resolved_ts if before else 0,
+        until_ts=ts,
+        by_arrival=lake.feed.watermark.source == "checkpoints",
+    )
+    frame = _folded(lake, session(), fold, before, after, newest)
+    with tempfile.TemporaryDirectory(prefix="tidelake-asof-") as folder:
+        path = Path(folder) / "rows"
+        frame.drop("_commit_ts").write.parquet(path.as_uri())
+        yield AsOf(name=table, ts=ts, columns=shown, rows=ds.dataset(str(path), format="parquet").scanner().to_reader())
+
+
+def lives(catalog: Catalog, table: str) -> str:
+    """When a name meant a table, for messages."""
+    names = [n for i in catalog.incarnations.values() for n in i.names if f"{n.database}.{n.table}".lower() == table.lower()]
+    if not names:
+        known = sorted({i.name for i in catalog.alive()})
+        return f"no table ever had that name; tables now: {', '.join(known) or 'none'}"
+    spans = (
+        f"after {show(n.after_ts) if n.after_ts > 0 else 'the beginning'} until {show(n.until_ts) if n.until_ts else 'now'}" for n in names
+    )
+    return f"the name meant a table {'; '.join(spans)}"
+
+
+def _cuts(lake: Lake, ts: int | None) -> tuple[int, Cut | None, Cut]:
+    if ts is None:
+        cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+        if cut is not None:
+            return cut.resolved_ts, cut, cut
+        ts = 0
+    return ts, *cut_for(lake.catalog, lake.store, lake.feed.name, ts)
+
+
+def _named(catalog: Catalog, table: str, ts: int) -> Incarnation:
+    database, _, name = table.partition(".")
+    found = catalog.asof(database, name, ts)
+    if found is None:
+        raise ConfigError(f"no table {table!r} at TSO {show(ts)}: {lives(catalog, table)}", code="UNKNOWN_TABLE")
+    return found
+
+
+def _name_at(i: Incarnation, ts: int) -> Name | None:
+    return next((n for n in i.names if n.after_ts <= ts and (n.until_ts is None or ts < n.until_ts)), None)
+
+
+def placed_now(newest: Cut, t: TableCut) -> TableCut:
+    """Where a cut's physical table is now."""
+    now = {x.uuid: x.identifier for tables in (newest.snapshots, newest.changelogs) for x in tables.values()} | newest.past
+    return t.model_copy(update={"identifier": now.get(t.uuid, t.identifier)})
+
+
+def _folded(lake: Lake, spark: SparkSession, fold: Fold, before: Cut | None, after: Cut, newest: Cut) -> DataFrame:
+    i = fold.incarnation.id
+    base = changes = None
+    if before is not None and i in before.snapshots and fold.emptied_ts <= fold.applied_ts:
+        at = placed_now(newest, before.snapshots[i])
+        frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+        base = base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+    if i in after.changelogs:
+        at = placed_now(newest, after.changelogs[i])
+        frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+        changes = change_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+    if base is None and changes is None:
+        empty = ", ".join(f"CAST(NULL AS STRING) AS `{c.name}`" for c in fold.columns)
+        return spark.sql(f"SELECT {empty}, 0L AS _commit_ts").where("false")
+    if fold.incarnation.key:
+        return fold_keyed(base, changes, fold)
+    return fold_multiset(base, changes, fold).where("_missing IS NULL").drop("_missing")

@@ -1,0 +1,368 @@
+"""The catalog without a JVM: namespaces, tables, columns, branches and small appends. The only user of pyiceberg.
+
+Every column of ours carries its id in the table's documentation (`3: decimal(12,2)`), so that renames are told from new columns.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog as IcebergCatalog
+from pyiceberg.catalog import load_catalog
+from pyiceberg.conversions import from_bytes
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, In, LessThanOrEqual
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.sorting import SortField, SortOrder
+from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
+from pyiceberg.transforms import parse_transform
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+from sqlalchemy.exc import IntegrityError
+
+from tidelake.errors import ConfigError, StorageError
+from tidelake.lake.settings import LakeSettings
+from tidelake.layout import CATALOG, MAIN
+
+_SIMPLE: dict[str, IcebergType] = {
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "date": DateType(),
+    "timestamp_ntz": TimestampType(),
+    "timestamp": TimestamptzType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "boolean": BooleanType(),
+}
+_LIST_ELEMENT_IDS = 10_000
+_ATTEMPTS = 8
+_T = TypeVar("_T")
+Where = Mapping[str, object]
+
+_PROPERTIES = {
+    "format-version": "2",
+    "write.parquet.compression-codec": "zstd",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.retry.num-retries": "10",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeColumn:
+    """A column of a lake table. type: as values.lake_type writes it; doc: free text, for source columns `<id>: <MySQL type>`."""
+
+    name: str
+    type: str
+    doc: str | None = None
+
+    @property
+    def source_id(self) -> int | None:
+        """The source column's id, None for Tidelake's own columns."""
+        match = re.match(r"(\d+):", self.doc or "")
+        return int(match[1]) if match else None
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """In `scan(where=…)`: values after low, up to and including high."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """A data file: its partition's values in the order of the spec, its rows, and upper bounds of columns where known."""
+
+    partition: tuple[Any, ...]
+    rows: int
+    upper: dict[str, Any]
+
+
+class LakeTable:
+    """One table as it stood when it was loaded."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    @property
+    def identifier(self) -> str:
+        """`namespace.table`."""
+        return ".".join(self.table.name())
+
+    @property
+    def uuid(self) -> str:
+        """Stays through renames."""
+        return str(self.table.metadata.table_uuid)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Table properties."""
+        return dict(self.table.properties)
+
+    @property
+    def main(self) -> int:
+        """The newest snapshot of the main branch."""
+        return self.branch(MAIN)
+
+    @property
+    def branches(self) -> list[str]:
+        """All branches but main."""
+        return [name for name in self.table.refs() if name != MAIN]
+
+    def branch(self, name: str) -> int:
+        """A branch's newest snapshot. Raises StorageError."""
+        ref = self.table.refs().get(name)
+        if ref is None:
+            raise StorageError(f"{self.identifier} has no branch {name!r}", code="NOT_FOUND")
+        return int(ref.snapshot_id)
+
+    def columns(self, snapshot_id: int | None = None) -> list[LakeColumn]:
+        """The columns, now or as of a snapshot."""
+        schema = self.table.schema() if snapshot_id is None else self._schema_at(snapshot_id)
+        return [LakeColumn(name=f.name, type=_written(f.field_type), doc=f.doc) for f in schema.fields]
+
+    def summary(self, snapshot_id: int) -> dict[str, str]:
+        """A snapshot's summary."""
+        snapshot = self.table.snapshot_by_id(snapshot_id)
+        if snapshot is None:
+            raise StorageError(f"{self.identifier} has no snapshot {snapshot_id}", code="NOT_FOUND")
+        return {} if snapshot.summary is None else {k: str(v) for k, v in snapshot.summary.additional_properties.items()}
+
+    def scan(self, where: Where | None = None, columns: Sequence[str] = ("*",), snapshot_id: int | None = None) -> pa.RecordBatchReader:
+        """The rows whose columns have these values (a list: one of them; After: a range), as a stream of record batches."""
+        return self.table.scan(_filter(where or {}), selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow_batch_reader()
+
+    def files(self, where: Where, bounds: Sequence[str], snapshot_id: int) -> Iterator[FileFacts]:
+        """The data files that may hold such rows, with what the table knows of them without opening one."""
+        fields = {name: self.table.schema().find_field(name) for name in bounds}
+        for task in self.table.scan(_filter(where), snapshot_id=snapshot_id).plan_files():
+            found = {name: (task.file.upper_bounds or {}).get(f.field_id) for name, f in fields.items()}
+            upper: dict[str, Any] = {name: from_bytes(cast(Any, fields[name].field_type), b) for name, b in found.items() if b is not None}
+            values = task.file.partition
+            partition = tuple(values[i] for i in range(len(values)))
+            yield FileFacts(partition=partition, rows=task.file.record_count, upper=upper)
+
+    def _schema_at(self, snapshot_id: int) -> Schema:
+        snapshot = self.table.snapshot_by_id(snapshot_id)
+        if snapshot is None:
+            raise StorageError(f"{self.identifier} has no snapshot {snapshot_id}", code="NOT_FOUND")
+        return next(s for s in self.table.metadata.schemas if s.schema_id == snapshot.schema_id)
+
+
+class LakeCatalog:
+    """A catalog's control plane. Every change is one atomic commit; two at once are retried, a changed base is refused."""
+
+    def __init__(self, settings: LakeSettings) -> None:
+        self.settings = settings
+        self._lock = Lock()
+        self.catalog: IcebergCatalog = load_catalog(CATALOG, **settings.iceberg)
+
+    def claim_namespace(self, namespace: str, feed: str) -> None:
+        """Create the namespace for a feed. Raises ConfigError if it belongs to another."""
+        with self._lock, suppress(NamespaceAlreadyExistsError, IntegrityError):  # another process may be as quick
+            if not self.catalog.namespace_exists(namespace):
+                self.catalog.create_namespace(namespace, {"tidelake.feed": feed})
+        owner = self.catalog.load_namespace_properties(namespace).get("tidelake.feed")
+        if owner != feed:
+            whose = f"belongs to feed {owner!r}" if owner else "was not made by Tidelake"
+            raise ConfigError(
+                f"namespace {namespace!r} of the lake {whose}, feed {feed!r} may not write there",
+                remedy='set [lake] namespace = "{feed}_{database}" in its feed.toml',
+            )
+
+    def create(
+        self,
+        identifier: str,
+        columns: Sequence[LakeColumn],
+        *,
+        partition: Sequence[tuple[str, str]] = (),
+        sort: Sequence[str] = (),
+        properties: dict[str, str] | None = None,
+    ) -> LakeTable:
+        """A new table with an empty first snapshot. partition: (column, transform such as `bucket[8]`)."""
+        schema = _schema(columns)
+        ids = {f.name: f.field_id for f in schema.fields}
+        spec = PartitionSpec(
+            *(PartitionField(ids[name], 1000 + i, parse_transform(t), _part_name(name, t)) for i, (name, t) in enumerate(partition))
+        )
+        order = SortOrder(*(SortField(ids[name], parse_transform("identity")) for name in sort))
+        location = f"{self.settings.warehouse}/{identifier.replace('.', '/')}-{uuid.uuid4().hex[:8]}"
+        with _named(identifier):
+            table = self.catalog.create_table(identifier, schema, location, spec, order, _PROPERTIES | (properties or {}))
+            table.append(_empty(table))
+        return self.load(identifier)
+
+    def find(self, identifier: str) -> LakeTable | None:
+        """The table, None if there is none."""
+        try:
+            return LakeTable(self.catalog.load_table(identifier))
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def load(self, identifier: str) -> LakeTable:
+        """The table. Raises StorageError (NOT_FOUND)."""
+        found = self.find(identifier)
+        if found is None:
+            raise StorageError(f"the lake has no table {identifier}", code="NOT_FOUND")
+        return found
+
+    def tables(self, namespace: str) -> list[str]:
+        """Identifiers of a namespace's tables; none if there is no such namespace."""
+        try:
+            return sorted(".".join(t) for t in self.catalog.list_tables(namespace))
+        except NoSuchNamespaceError:
+            return []
+
+    def rename(self, identifier: str, to: str) -> None:
+        """Give a table another name. Raises StorageError if it is taken."""
+        with _named(identifier):
+            self.catalog.rename_table(identifier, to)
+
+    def drop(self, identifier: str) -> None:
+        """Take a table out of the catalog; its files stay for upkeep to remove."""
+        with _named(identifier):
+            self.catalog.drop_table(identifier)
+
+    def append(self, identifier: str, rows: pa.Table, summary: dict[str, str] | None = None) -> int:
+        """Append a few rows (or none) in one commit; the new snapshot's id."""
+
+        def attempt() -> int:
+            table = self.catalog.load_table(identifier)
+            table.append(rows.cast(table.schema().as_arrow()), snapshot_properties=summary or {})
+            return self.load(identifier).main
+
+        return _retried(identifier, attempt)
+
+    def set_branch(self, table: LakeTable, name: str, snapshot_id: int) -> None:
+        """Make a branch point at a snapshot, whether it was there or not."""
+        now = table.table.refs().get(name)
+        was = _is_at(name, now.snapshot_id if now else None)
+        _retried(table.identifier, lambda: self.catalog.commit_table(table.table, (was,), (_put_at(name, snapshot_id),)))
+
+    def drop_branches(self, table: LakeTable, names: Sequence[str]) -> None:
+        """Remove branches; what only they held is garbage from then on."""
+        updates = tuple(_removed(name) for name in names)
+        if updates:
+            _retried(table.identifier, lambda: self.catalog.commit_table(table.table, (), updates))
+
+    def advance(self, table: LakeTable, base: int, to: int, branch: str) -> None:
+        """Move main from base to a snapshot of the branch and drop the branch, in one commit. Raises StorageError if main moved."""
+        with _named(table.identifier):
+            self.catalog.commit_table(table.table, (_is_at(MAIN, base),), (_put_at(MAIN, to), _removed(branch)))
+
+    def evolve(self, identifier: str, change: Callable[[Any], None]) -> LakeTable:
+        """Change the columns in one commit; `change` gets pyiceberg's UpdateSchema."""
+
+        def attempt() -> LakeTable:
+            with self.catalog.load_table(identifier).update_schema(allow_incompatible_changes=True) as update:
+                change(update)
+            return self.load(identifier)
+
+        return _retried(identifier, attempt)
+
+
+def iceberg_type(written: str, element_id: int = _LIST_ELEMENT_IDS) -> IcebergType:
+    """pyiceberg's type of a lake type's text."""
+    if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", written):
+        return DecimalType(int(match[1]), int(match[2]))
+    if match := re.fullmatch(r"array<(\w+)>", written):
+        return ListType(element_id=element_id, element_type=_SIMPLE[match[1]], element_required=False)
+    return _SIMPLE[written]
+
+
+def _written(kind: IcebergType) -> str:
+    if isinstance(kind, DecimalType):
+        return f"decimal({kind.precision},{kind.scale})"
+    if isinstance(kind, ListType):
+        return f"array<{_written(kind.element_type)}>"
+    return next(name for name, simple in _SIMPLE.items() if simple == kind)
+
+
+def _schema(columns: Sequence[LakeColumn]) -> Schema:
+    fields = (
+        NestedField(i, c.name, iceberg_type(c.type, _LIST_ELEMENT_IDS + i), required=False, doc=c.doc) for i, c in enumerate(columns, 1)
+    )
+    return Schema(*fields)
+
+
+def _filter(where: Where) -> BooleanExpression:
+    expression: BooleanExpression = AlwaysTrue()
+    term: Any
+    for name, value in where.items():
+        if isinstance(value, After):
+            term = And(GreaterThan(name, value.low), LessThanOrEqual(name, value.high))  # type: ignore[arg-type, call-arg]
+        else:
+            term = In(name, value) if isinstance(value, list) else EqualTo(name, value)  # type: ignore[arg-type, call-arg]
+        expression = And(expression, term)
+    return expression
+
+
+def _is_at(ref: str, snapshot_id: int | None) -> AssertRefSnapshotId:
+    return AssertRefSnapshotId.model_validate({"ref": ref, "snapshot-id": snapshot_id})
+
+
+def _put_at(ref: str, snapshot_id: int) -> SetSnapshotRefUpdate:
+    return SetSnapshotRefUpdate.model_validate({"ref-name": ref, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot_id})
+
+
+def _removed(ref: str) -> RemoveSnapshotRefUpdate:
+    return RemoveSnapshotRefUpdate.model_validate({"ref-name": ref})
+
+
+def _part_name(column: str, transform: str) -> str:
+    kind = transform.partition("[")[0]
+    return column if kind == "identity" else f"{column}_{kind}"
+
+
+def _empty(table: Table) -> pa.Table:
+    return table.schema().as_arrow().empty_table()
+
+
+def _retried(identifier: str, attempt: Callable[[], _T]) -> _T:
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            return attempt()
+        except CommitFailedException as e:
+            if left == 0:
+                raise StorageError(f"{identifier}: {e}", remedy="another writer keeps changing the table; try again") from e
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def _named(identifier: str) -> Iterator[None]:
+    from pyiceberg.exceptions import TableAlreadyExistsError
+
+    try:
+        yield
+    except CommitFailedException as e:
+        raise StorageError(f"{identifier} was changed by someone else: {e}", code="TABLE_MOVED") from e
+    except TableAlreadyExistsError as e:
+        raise StorageError(f"{identifier} is there already", code="TABLE_EXISTS") from e

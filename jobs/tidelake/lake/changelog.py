@@ -1,0 +1,116 @@
+"""Changelog tables: stage a window's changes on a branch, and read changes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidelake.lake.casts import quote
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Advance, TableCounts, TableCut
+from tidelake.lake.rows import TableRows, changes, counters, deduplicated, typed
+from tidelake.lake.tables import changelog_name, create_changelog, grow_changelog, physical, vacant
+from tidelake.layout import CATALOG, MAIN
+from tidelake.projection import lived
+from tidelake.window import Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def stage_changelog(
+    catalog: LakeCatalog, rows: DataFrame, table: TableRows, window: Window, branch: str, previous: TableCut | None
+) -> tuple[Advance | None, TableCounts]:
+    """Write one table's changes of the window to a branch of its changelog. None where there were none.
+
+    rows: the table's row events of the window, with `stretch` and `content` where it has no key, `unsettled` for Avro.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    target = _target(catalog, table, previous)
+    base = previous.snapshot_id if previous else target.main
+    begin_branch(catalog, target, branch, base)
+    before, after = Observation(), Observation()
+    marks = [F.coalesce(F.sum(F.col(m).cast("int")), F.lit(0)).alias(m) for m in ("unsettled", "undated") if m in rows.columns]
+    observed = rows.observe(before, F.count(F.lit(1)).alias("events"), *marks)
+    events = deduplicated(typed(observed, table), table).observe(after, *_measures(table))
+    names = {p.column.id: physical(target.columns(), p.column.id)[0].name for p in table.projections}
+    frame = _all_columns(changes(events, table, names), target)
+    frame.writeTo(sql_name(target.identifier, branch)).option("snapshot-property.tidelake.run", branch).append()
+    counts = _counts(table, dict(before.get), dict(after.get))
+    staged = catalog.load(target.identifier)
+    head = staged.branch(branch)
+    written = int(staged.summary(head).get("added-records", 0)) if head != base else 0
+    counts = counts.model_copy(update={"changes": written})
+    if not written:
+        catalog.drop_branches(staged, [branch])
+        return None, counts
+    advance = Advance(
+        identifier=target.identifier,
+        uuid=target.uuid,
+        base=base,
+        to=head,
+        branch=branch,
+        incarnation=table.incarnation.id,
+        buckets=table.buckets,
+    )
+    return advance, counts
+
+
+def sql_name(identifier: str, branch: str = MAIN) -> str:
+    """A table, or its branch, as Spark names it."""
+    parts = [CATALOG, *identifier.split("."), *([] if branch == MAIN else [f"branch_{branch}"])]
+    return ".".join(quote(p) for p in parts)
+
+
+def begin_branch(catalog: LakeCatalog, table: LakeTable, branch: str, base: int) -> None:
+    """A fresh branch at base; those that earlier attempts left go."""
+    catalog.drop_branches(table, [b for b in table.branches if b.startswith("run_")])
+    catalog.set_branch(catalog.load(table.identifier), branch, base)
+
+
+def _target(catalog: LakeCatalog, table: TableRows, previous: TableCut | None) -> LakeTable:
+    """The changelog with all columns of the window."""
+    i, columns = table.incarnation, lived(table.incarnation)
+    if previous is not None:
+        return grow_changelog(catalog, table.feed, i, catalog.load(previous.identifier), columns)
+    identifier = vacant(catalog, changelog_name(table.feed, i), i, replace=True)
+    return create_changelog(catalog, table.feed, i, identifier, columns, table.buckets)
+
+
+def _all_columns(frame: DataFrame, target: LakeTable) -> DataFrame:
+    """The frame with the table's columns in its order; retired ones are NULL."""
+    have = set(frame.columns)
+    spelled = (quote(c.name) if c.name in have else f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in target.columns())
+    return frame.selectExpr(*spelled)
+
+
+def _measures(table: TableRows) -> list[Any]:
+    from pyspark.sql import functions as F
+
+    def count(condition: str, name: str) -> Any:
+        return F.coalesce(F.sum(F.expr(f"CAST({condition} AS INT)")), F.lit(0)).alias(name)
+
+    key = bool(table.incarnation.key)
+    moved = "op = 'update' AND has_before AND NOT (key_a <=> key_b)" if key else "false"
+    return [
+        F.count(F.lit(1)).alias("distinct"),
+        *(count(f"op = '{op}'", f"{op}s") for op in ("insert", "update", "delete", "upsert")),
+        count(f"coalesce({moved}, false)", "key_changes"),
+        count("op = 'update' AND NOT has_before", "bare_updates"),
+        *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in counters(table)),
+    ]
+
+
+def _counts(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -> TableCounts:
+    names = {p.column.id: p.column.name for p in table.projections}
+    found: dict[str, dict[str, int]] = {"unfit": {}, "repaired": {}, "nulled": {}}
+    for measure in counters(table):
+        kind, _, number = measure.partition("_")
+        if after.get(measure):
+            found[kind][names[int(number)]] = after[measure]
+    events = before.get("events", 0)
+    plain = {k: after.get(k, 0) for k in ("inserts", "updates", "deletes", "upserts", "key_changes", "bare_updates")}
+    plain |= {"events": events, "duplicates": events - after.get("distinct", 0)}
+    plain |= {m: before.get(m, 0) for m in ("unsettled", "undated")}
+    return TableCounts.model_validate(plain | found)

@@ -1,0 +1,172 @@
+"""The compact stage: staged changelogs ⊕ snapshots → snapshots, on a branch; checked; then published as one cut.
+
+Tables that the window does not touch get no commit. The choice of what is rewritten follows from counts and stands in the certificate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidelake.errors import OrderError
+from tidelake.feed import Feed
+from tidelake.incarnations import Incarnation
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.cut import Cut, Intent, Staged, TableCounts, TableCut
+from tidelake.lake.cuts import newest_cut
+from tidelake.lake.fold import Fold
+from tidelake.lake.order import THREADS
+from tidelake.lake.publish import carry_out, declare, placed, plan_moves
+from tidelake.lake.snapshot import Changes, Folded, fold_table
+from tidelake.lake.tables import changelog_name, is_parking, parking_name, snapshot_name
+from tidelake.layout import run_key
+from tidelake.quality.verdict import Verdict
+from tidelake.storage import Store, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactReport:
+    """What a compact run did. cut is None where the hour was published before."""
+
+    cut: Cut | None
+    certificate: dict[str, Any]
+
+
+def read_staged(catalog: LakeCatalog, store: Store, feed: str, hour: str) -> tuple[Cut | None, Staged | None]:
+    """(the newest cut, what order staged for the hour); None where the hour is published. Raises OrderError (NOT_ORDERED)."""
+    cut = newest_cut(catalog, store, feed)
+    if cut is not None and cut.hour >= hour:
+        return cut, None
+    found = store.read_if_present(run_key(feed, (cut.seq if cut else 0) + 1, "order"))
+    staged = Staged.model_validate_json(found) if found else None
+    if staged is None or staged.cut.hour != hour:
+        remedy = f"run `tidelake order --feed {feed} --hour {hour}` first"
+        raise OrderError(f"hour {hour} of feed {feed} is not ordered", code="NOT_ORDERED", remedy=remedy)
+    return cut, staged
+
+
+def compact_window(
+    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, hour: str, tell: Callable[[str], None] = lambda _: None
+) -> CompactReport:
+    """Fold what order staged and publish it. Raises QualityError (critical expectations, KEY_NOT_UNIQUE), OrderError (NOT_ORDERED,
+    NOT_VALIDATED), StorageError (TAKEN, TABLE_MOVED)."""
+    started, store = time.time(), open_store(feed.lake.uri)
+    cut, staged = read_staged(catalog, store, feed.name, hour)
+    if staged is None:
+        return CompactReport(cut=None, certificate={})
+    verdict, spark = _verdict(store, feed, staged), session()
+    alive = staged.cut.catalog.alive()
+
+    def fold(i: Incarnation) -> tuple[Incarnation, Folded | None]:
+        return i, _fold_one(spark, catalog, feed, staged, i, tell)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        folded = {i.id: f for i, f in pool.map(fold, alive) if f is not None}
+    intent = _intent(feed, staged, folded, cut)
+    seconds = staged.seconds | verdict.seconds | {"compact": round(time.time() - started, 3)}
+    intent.certificate = _certificate(staged, verdict, folded, cut, intent.cut, seconds)
+    declare(store, intent)
+    published = carry_out(catalog, store, intent, tell)
+    return CompactReport(cut=published, certificate=intent.certificate)
+
+
+def _verdict(store: Store, feed: Feed, staged: Staged) -> Verdict:
+    found = store.read_if_present(run_key(feed.name, staged.cut.seq, "validate"))
+    verdict = Verdict.model_validate_json(found) if found else None
+    if verdict is None or verdict.run != staged.cut.run:
+        remedy = f"run `tidelake validate --feed {feed.name} --hour {staged.cut.hour}` first"
+        raise OrderError(f"the window of hour {staged.cut.hour} is not validated", code="NOT_VALIDATED", remedy=remedy)
+    verdict.refuse()
+    return verdict
+
+
+def _fold_one(
+    spark: SparkSession, catalog: LakeCatalog, feed: Feed, staged: Staged, i: Incarnation, tell: Callable[[str], None]
+) -> Folded | None:
+    counts = staged.counts.get(i.id, TableCounts())
+    advance = staged.changelogs.get(i.id)
+    fold = Fold(
+        feed=feed,
+        incarnation=i,
+        columns=i.columns,
+        applied_ts=staged.cut.applied_ts,
+        until_ts=staged.cut.resolved_ts,
+        by_arrival=feed.watermark.source == "checkpoints",
+    )
+    changes = None
+    if advance is not None:
+        only_inserts = counts.updates == counts.deletes == counts.upserts == 0
+        changes = Changes(table=catalog.load(advance.identifier), snapshot_id=advance.to, only_inserts=only_inserts)
+    buckets = advance.buckets if advance else 1
+    done = fold_table(spark, catalog, fold, changes, staged.cut.snapshots.get(i.id), staged.cut.run, buckets)
+    if done is not None:
+        tell(f"{i.name}: {done.table.rows} rows, rewrote {done.written}")
+    return done
+
+
+def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded], previous: Cut | None) -> Intent:
+    cut = staged.cut.model_copy(deep=True)
+    alive = {i.id: i for i in cut.catalog.alive()}
+    gone = {i: t for i, t in cut.snapshots.items() if i not in alive}
+    cut.snapshots = {i: folded[i].table if i in folded else t for i, t in cut.snapshots.items() if i in alive}
+    cut.snapshots |= {i: f.table for i, f in folded.items()}
+    replaced = [f.replaced for f in folded.values() if f.replaced is not None]
+    now, wanted = dict[str, str](), dict[str, str]()
+    for t in [*gone.values(), *replaced]:
+        now[t.uuid], wanted[t.uuid] = t.identifier, parking_name(t.identifier, t.uuid)
+        cut.past[t.uuid] = wanted[t.uuid]
+    for i, t in cut.snapshots.items():
+        now[t.uuid], wanted[t.uuid] = t.identifier, snapshot_name(feed, alive[i])
+    for i, t in cut.changelogs.items():
+        now[t.uuid] = t.identifier
+        wanted[t.uuid] = changelog_name(feed, alive[i]) if i in alive else _kept(t)
+    moves = plan_moves(now, wanted)
+    cut.snapshots = {i: placed(t, moves) for i, t in cut.snapshots.items()}
+    cut.changelogs = {i: placed(t, moves) for i, t in cut.changelogs.items()}
+    advances = [*staged.changelogs.values(), *(f.advance for f in folded.values())]
+    return Intent(cut=cut, advances=advances, moves=moves)
+
+
+def _kept(t: TableCut) -> str:
+    """A dropped table's changelog leaves its name once."""
+    return t.identifier if is_parking(t.identifier) else parking_name(t.identifier, t.uuid)
+
+
+def _certificate(
+    staged: Staged, verdict: Verdict, folded: dict[str, Folded], previous: Cut | None, cut: Cut, seconds: dict[str, float]
+) -> dict[str, Any]:
+    tables = {i.id: i for i in cut.catalog.incarnations.values()}
+    before = previous.snapshots if previous else {}
+    rows = {
+        tables[i].name: staged.counts.get(i, TableCounts()).model_dump(exclude_defaults=True)
+        | {"rows_before": before[i].rows if i in before else 0, "rows_after": t.rows}
+        | ({"written": folded[i].written, "missing": folded[i].missing} if i in folded else {})
+        for i, t in cut.snapshots.items()
+    }
+    rows |= {tables[i].name: c.model_dump(exclude_defaults=True) for i, c in staged.counts.items() if i not in cut.snapshots}
+    return {
+        "feed": cut.feed,
+        "cut": cut.seq,
+        "hour": cut.hour,
+        "applied_ts": cut.applied_ts,
+        "resolved_ts": cut.resolved_ts,
+        "incomplete": cut.incomplete,
+        "accepted": cut.accepted,
+        "run": cut.run,
+        "version": cut.version,
+        "generations": cut.generations,
+        "resolved_ts_by_partition": cut.watermarks,
+        "offsets": cut.prefixes,
+        "late_events": staged.late_events,
+        "waiting_events": staged.waiting_events,
+        "rows": rows,
+        "ddl": [{"commit_ts": e.commit_ts, "query": e.query, "effect": e.effect} for e in cut.ledger],
+        "expectations": verdict.summary(),
+        "seconds": seconds,
+    }

@@ -1,0 +1,120 @@
+"""What a cut is, and what must be done to publish one: the documents below publish/, cuts/ and runs/ (design section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from tidelake.incarnations import Catalog
+from tidelake.window import LedgerEntry
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class TableCut(_Document):
+    """A physical table at a cut. identifier: its name as of the cut; uuid stays through renames."""
+
+    identifier: str
+    uuid: str
+    snapshot_id: int
+    rows: int = 0
+    buckets: int = 1
+
+
+class Cut(_Document):
+    """Every snapshot table of a feed at one resolved ts, and all that the next run needs to know."""
+
+    feed: str
+    seq: int
+    hour: str
+    applied_ts: int
+    resolved_ts: int
+    run: str
+    version: str
+    published_at_ms: int = 0
+    events_snapshot_id: int | None = None
+    prefixes: dict[str, dict[int, tuple[int, int]]] = {}  # topic → partition → gap-free offsets from the first landed one
+    watermarks: dict[str, dict[int, int]] = {}  # topic → partition → the largest resolved ts up to the hour
+    checkpoint_at_ms: int | None = None  # when the checkpoint that is resolved_ts was recorded first
+    open_hours: list[str] = []  # hours that hold rows after resolved_ts
+    generations: dict[str, int] = {}  # of the manifests of the window's hours
+    incomplete: bool = False
+    accepted: list[str] = []  # coordinates of messages whose loss was accepted, in this window
+    catalog: Catalog = Catalog()
+    snapshots: dict[str, TableCut] = {}  # incarnation → its snapshot table; none for tables without key
+    changelogs: dict[str, TableCut] = {}
+    past: dict[str, str] = {}  # uuid → identifier of tables that only earlier cuts need
+    ledger: list[LedgerEntry] = []
+
+
+class Reshape(_Document):
+    """Columns of a snapshot table that take their final names, or leave, when the cut is published. By source column id."""
+
+    renamed: dict[int, str] = {}
+    dropped: list[int] = []
+
+
+class Advance(_Document):
+    """main of a table moves from base to the staged snapshot."""
+
+    identifier: str
+    uuid: str
+    base: int
+    to: int
+    branch: str
+    incarnation: str
+    buckets: int = 1
+    reshape: Reshape | None = None
+
+
+class Move(_Document):
+    """A table takes another name, by way of a name of its own, so that swaps work."""
+
+    uuid: str
+    source: str
+    parking: str
+    target: str
+
+
+class Intent(_Document):
+    """The point of no return: from here on a run is only ever rolled forward. cut holds the staged snapshot ids."""
+
+    cut: Cut
+    advances: list[Advance] = []
+    moves: list[Move] = []
+    certificate: dict[str, Any] = {}  # all of it that is known before publishing
+
+
+class TableCounts(_Document):
+    """What happened to one table's rows in a window; events are row events, changes are changelog rows."""
+
+    events: int = 0  # in the window, repeats included
+    duplicates: int = 0
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    upserts: int = 0
+    key_changes: int = 0  # updates that moved a row to another key
+    changes: int = 0  # rows written to the changelog
+    bare_updates: int = 0  # updates that came without the row before
+    undated: int = 0  # Avro deletes, which have no commit ts of their own
+    unfit: dict[str, int] = {}  # column → cells that did not fit their type
+    repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced by U+FFFD
+    nulled: dict[str, int] = {}  # column → zero dates that became NULL by policy
+    unsettled: int = 0  # Avro deletes whose place relative to the cut is not certain
+
+
+class Staged(_Document):
+    """What order hands to validate and compact."""
+
+    cut: Cut  # of the window to come; snapshots are still those of the last cut
+    changelogs: dict[str, Advance] = {}
+    counts: dict[str, TableCounts] = {}  # by incarnation
+    window_events: int = 0  # row events in the window that have a commit ts
+    late_events: int = 0  # row events at or before applied_ts that arrived in the window's hours: repeats
+    waiting_events: int = 0  # row events after resolved_ts, left for a later window
+    started_at_ms: int = 0
+    seconds: dict[str, float] = {}

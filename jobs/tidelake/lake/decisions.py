@@ -1,0 +1,82 @@
+"""Rejected messages and what people decided about them. A decision is an object of its own, written once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidelake.errors import Coordinates
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.events import control_rows
+from tidelake.layout import decisions
+from tidelake.storage import Store
+
+_COLUMNS = ["hour", "topic", "partition", "offset", "timestamp_ms", "error_code", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A message that could not be decoded. raw_key, raw_value: only where asked for."""
+
+    hour: str
+    at: Coordinates
+    timestamp_ms: int | None
+    code: str
+    error: str
+    raw_key: bytes | None = None
+    raw_value: bytes | None = None
+
+
+def rejected(events: LakeTable, hours: Sequence[str], *, raw: bool = False) -> list[Rejected]:
+    """The rejected messages of these hours by coordinates."""
+    columns = [*_COLUMNS, "raw_key", "raw_value"] if raw else _COLUMNS
+    rows = control_rows(events, "rejected", hours, columns)
+    found = [
+        Rejected(
+            hour=r["hour"],
+            at=Coordinates(r["topic"], r["partition"], r["offset"]),
+            timestamp_ms=r["timestamp_ms"],
+            code=r["error_code"],
+            error=r["error"],
+            raw_key=r.get("raw_key"),
+            raw_value=r.get("raw_value"),
+        )
+        for r in rows
+    ]
+    return sorted(found, key=lambda r: (r.at.topic, r.at.partition, r.at.offset or 0))
+
+
+def undecided(store: Store, events: LakeTable, feed: str, hours: Sequence[str]) -> tuple[list[Rejected], list[Rejected]]:
+    """(rejected messages nobody decided about, those whose loss was accepted)."""
+    found = rejected(events, hours)
+    accepted = accepted_keys(store, feed) if found else set()
+    return [r for r in found if decision_key(feed, r.at) not in accepted], [r for r in found if decision_key(feed, r.at) in accepted]
+
+
+def accepted_keys(store: Store, feed: str) -> set[str]:
+    """The keys of all decisions."""
+    return {o.key for o in store.objects(decisions(feed))}
+
+
+def decision_key(feed: str, at: Coordinates) -> str:
+    """Where the decision about a message stands."""
+    return f"{decisions(feed)}{at.topic}/{at.partition}/{at.offset}.json"
+
+
+def accept(store: Store, feed: str, message: Rejected, who: str, reason: str) -> bool:
+    """Record that the loss of a message is accepted; False if it was already."""
+    said = {
+        "decision": "accept",
+        "topic": message.at.topic,
+        "partition": message.at.partition,
+        "offset": message.at.offset,
+        "hour": message.hour,
+        "code": message.code,
+        "error": message.error,
+        "by": who,
+        "reason": reason,
+        "decided_at_ms": int(time.time() * 1000),
+    }
+    return store.put_if_absent(decision_key(feed, message.at), json.dumps(said, ensure_ascii=False, indent=1).encode())

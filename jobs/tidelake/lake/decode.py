@@ -1,0 +1,159 @@
+"""The decode stage: the landed objects of an hour → that hour's rows of the events table, in one atomic overwrite."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from tidelake import __version__
+from tidelake.errors import OrderError
+from tidelake.feed import Feed
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.events import control_batches, control_rows, ensure_events
+from tidelake.lake.source import FORMAT, DecodeJob
+from tidelake.land.manifest import Manifest, newest
+from tidelake.layout import CATALOG, decoded_key
+from tidelake.storage import Store, open_store
+from tidelake.tso import format_hour
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Watermarks(BaseModel):
+    """Of one topic and partition in one hour: the largest resolved ts and where it stood."""
+
+    resolved_ts: int
+    offset: int
+
+
+class DecodeRecord(BaseModel):
+    """What decode found in an hour. Written after the events, read by order and status; lost ones are made again by decoding again."""
+
+    hour: str
+    generation: int
+    decoder: str
+    snapshot_id: int
+    counts: dict[str, int]  # by kind
+    max_commit_ts: int | None  # of row events
+    max_timestamp_ms: int | None
+    watermarks: dict[str, dict[int, Watermarks]]  # topic → partition
+    rejected: dict[str, int] = {}  # by error code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeReport:
+    """What a decode run did. changed is False where the hour was decoded already, by the same decoder from the same generation."""
+
+    record: DecodeRecord
+    changed: bool
+    tables: dict[str, int] = field(default_factory=dict)
+
+
+def decode_hour(
+    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, hour: datetime, *, redo: bool = False
+) -> DecodeReport:
+    """Decode the newest generation of an hour. Raises OrderError (NOT_LANDED)."""
+    store, name = open_store(feed.lake.uri), format_hour(hour)
+    manifest = newest(store, feed.name, name)
+    if manifest is None:
+        raise OrderError(f"hour {name} of feed {feed.name} is not landed", code="NOT_LANDED", remedy=_land_first(feed, name))
+    before = read_record(store, feed.name, name)
+    decoder = decoder_id(feed)
+    if before is not None and not redo and (before.generation, before.decoder) == (manifest.generation, decoder):
+        return DecodeReport(record=before, changed=False)
+    table = ensure_events(catalog, feed)
+    _overwrite(session(), feed, name, manifest, table.identifier, decoder)
+    record = _record(catalog.load(table.identifier), manifest, name, decoder)
+    store.write(decoded_key(feed.name, name), record.model_dump_json(indent=1).encode())
+    return DecodeReport(record=record, changed=True)
+
+
+def read_record(store: Store, feed: str, hour: str) -> DecodeRecord | None:
+    """What decode found in an hour, None if it was not decoded."""
+    found = store.read_if_present(decoded_key(feed, hour))
+    return None if found is None else DecodeRecord.model_validate_json(found)
+
+
+def decoder_id(feed: Feed) -> str:
+    """Changes whenever the same bytes may decode to something else: version, protocol, options."""
+    said = json.dumps([__version__, feed.protocol, feed.options.model_dump(), feed.avro and feed.avro.schemas], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, identifier: str, decoder: str) -> None:
+    from pyspark.sql import functions as F
+
+    job = DecodeJob(
+        lake_uri=feed.lake.uri,
+        keys=[o.key for o in manifest.objects],
+        protocol=feed.protocol,
+        options=feed.options,
+        avro_schemas=feed.avro.schemas if feed.avro else None,
+        folder=str(feed.folder.resolve()),
+    )
+    events = spark.read.format(FORMAT).option("job", job.model_dump_json()).load().withColumn("hour", F.lit(hour))
+    writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)
+    writer = writer.option("snapshot-property.tidelake.generation", str(manifest.generation))
+    writer.option("snapshot-property.tidelake.decoder", decoder).overwrite(F.col("hour") == F.lit(hour))
+
+
+def _record(events: LakeTable, manifest: Manifest, hour: str, decoder: str) -> DecodeRecord:
+    snapshot = events.main
+    counts, max_ts, max_ms = _file_facts(events, hour, snapshot)
+    rejected = Counter(r["error_code"] for r in control_rows(events, "rejected", [hour], ["error_code"], snapshot))
+    return DecodeRecord(
+        hour=hour,
+        generation=manifest.generation,
+        decoder=decoder,
+        snapshot_id=snapshot,
+        counts=counts,
+        max_commit_ts=max_ts,
+        max_timestamp_ms=max_ms,
+        watermarks=_watermarks(control_batches(events, "resolved", [hour], ["topic", "partition", "offset", "commit_ts"], snapshot)),
+        rejected=dict(rejected),
+    )
+
+
+def _file_facts(events: LakeTable, hour: str, snapshot: int) -> tuple[dict[str, int], int | None, int | None]:
+    """Rows by kind, and the largest commit ts and timestamp of the hour's row events, from the files' metrics alone."""
+    counts: Counter[str] = Counter()
+    largest: dict[str, list[int]] = {"commit_ts": [], "timestamp_ms": []}
+    for file in events.files({"hour": hour}, list(largest), snapshot):
+        kind = file.partition[1]
+        counts[kind] += file.rows
+        for name, found in largest.items():
+            found += [file.upper[name]] if kind == "row" and name in file.upper else []
+    return dict(counts), max(largest["commit_ts"], default=None), max(largest["timestamp_ms"], default=None)
+
+
+def _watermarks(batches: Any) -> dict[str, dict[int, Watermarks]]:
+    out: dict[str, dict[int, Watermarks]] = {}
+    for batch in batches:
+        best = pa.table(batch).group_by(["topic", "partition"]).aggregate([("commit_ts", "max")])
+        for row in best.to_pylist():
+            at = batch.filter(
+                pc.and_(
+                    pc.and_(pc.equal(batch.column("topic"), row["topic"]), pc.equal(batch.column("partition"), row["partition"])),
+                    pc.equal(batch.column("commit_ts"), row["commit_ts_max"]),
+                )
+            )
+            new = Watermarks(resolved_ts=row["commit_ts_max"], offset=pc.min(at.column("offset")).as_py())
+            of_topic = out.setdefault(row["topic"], {})
+            old = of_topic.get(row["partition"])
+            if old is None or (new.resolved_ts, -new.offset) > (old.resolved_ts, -old.offset):
+                of_topic[row["partition"]] = new
+    return out
+
+
+def _land_first(feed: Feed, hour: str) -> str:
+    return f"run `tidelake land --feed {feed.name} --hour {hour}` first"

@@ -1,0 +1,59 @@
+"""The feed's events table: what every landed message holds, by hour and kind.
+
+Kinds are partitions of their own, so the few rows that steer a run (resolved, ddl, shape, rejected) are read without a JVM and
+without touching the row events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tidelake.event import EVENT
+from tidelake.feed import Feed
+from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
+from tidelake.layout import SYSTEM, events_table
+
+_TYPES = {
+    pa.string(): "string",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    pa.list_(pa.binary()): "array<binary>",
+}
+SYSTEM_OWNER = "*"
+
+
+def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
+    """The feed's events table, created at first use."""
+    identifier = events_table(feed.name)
+    found = catalog.find(identifier)
+    if found is not None:
+        return found
+    catalog.claim_namespace(SYSTEM, SYSTEM_OWNER)
+    columns = [LakeColumn(name="hour", type="string"), *(LakeColumn(name=f.name, type=_TYPES[f.type]) for f in EVENT)]
+    properties = {
+        "tidelake.feed": feed.name,
+        "write.distribution-mode": "none",
+        "write.spark.fanout.enabled": "true",  # a task writes one hour and at most six kinds: few writers open
+        "write.parquet.row-group-size-bytes": str(32 << 20),
+    }
+    return catalog.create(identifier, columns, partition=(("hour", "identity"), ("kind", "identity")), properties=properties)
+
+
+def control_rows(
+    events: LakeTable, kind: str, hours: Sequence[str], columns: Sequence[str], snapshot_id: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """Rows of a steering kind in these hours, as dicts. Never for kind `row`."""
+    for batch in control_batches(events, kind, hours, columns, snapshot_id):
+        yield from batch.to_pylist()
+
+
+def control_batches(
+    events: LakeTable, kind: str, hours: Sequence[str], columns: Sequence[str], snapshot_id: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The same as record batches."""
+    yield from events.scan({"kind": kind, "hour": list(hours)}, columns, snapshot_id) if hours else ()

@@ -1,0 +1,136 @@
+"""Snapshot ⊕ changes → snapshot, as frames. The same fold serves compact (up to M) and asof (up to any TSO); oracle: ordering.fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from tidelake.feed import Feed
+from tidelake.incarnations import ALWAYS, Column, Incarnation
+from tidelake.lake.casts import CastRules, from_text, literal, quote
+from tidelake.lake.catalog import LakeColumn
+from tidelake.lake.tables import lake_column, physical, zero_date
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_CLASS = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_AFTER' THEN 1 ELSE 2 END"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """What is folded: a table's columns and key at until_ts, from the rows and changes after applied_ts."""
+
+    feed: Feed
+    incarnation: Incarnation
+    columns: tuple[Column, ...]
+    applied_ts: int
+    until_ts: int
+    by_arrival: bool
+
+    @property
+    def key(self) -> list[str]:
+        """Names of the key's columns, in key order."""
+        names = {c.id: c.name for c in self.columns}
+        return [names[k] for k in self.incarnation.key]
+
+    @property
+    def emptied_ts(self) -> int:
+        """Rows up to it left with a TRUNCATE, ALWAYS if none did."""
+        return self.incarnation.truncated(self.until_ts)
+
+    @property
+    def rewrites_all(self) -> bool:
+        """Whether rows change that no change event tells of: emptied, or given a new column's default."""
+        defaults = any(c.since_ts > self.applied_ts and c.default is not None for c in self.columns)
+        return self.emptied_ts > self.applied_ts or defaults
+
+
+def base_rows(base: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> DataFrame:
+    """Rows of an earlier snapshot with the fold's columns. columns: the snapshot's, as of then."""
+    have = {c.source_id: c for c in columns if c.source_id is not None}
+    values = [f"{_of_base(c, have.get(c.id), fold)} AS {quote(c.name)}" for c in fold.columns]
+    kept = base if fold.emptied_ts == ALWAYS else base.where(f"_commit_ts > {fold.emptied_ts}")
+    return kept.selectExpr(*values, "_commit_ts")
+
+
+def change_rows(changelog: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> DataFrame:
+    """Changes in (applied_ts, until_ts] that a later TRUNCATE left, with the fold's columns."""
+    after = max(fold.applied_ts, fold.emptied_ts)
+    from_hour = f"_commit_at >= timestamp_millis({max(after, 0) >> 18})"
+    inside = changelog.where(f"_commit_ts > {after} AND _commit_ts <= {fold.until_ts} AND {from_hour}")
+    values = (f"{_of_change(c, physical(columns, c.id), fold)} AS {quote(c.name)}" for c in fold.columns)
+    return inside.selectExpr(*values, "_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal")
+
+
+def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bucket: str | None = None) -> DataFrame:
+    """One row per key: the newest change of each, deletes left out. At least one side must be there.
+
+    bucket: SQL of the bucket of a row; rows are then distributed by it, once for the fold and the write.
+    """
+    from pyspark.sql import functions as F
+
+    names = [quote(c.name) for c in fold.columns]
+    order = "0" if fold.by_arrival else _CLASS
+    at = f"named_struct('t', _commit_ts, 'c', {order}, 'k', _topic, 'p', _kafka_partition, 'o', _offset, 'n', _ordinal)"
+    first = "named_struct('t', _commit_ts, 'c', 2, 'k', '', 'p', -1, 'o', -1L, 'n', -1)"
+    parts = []
+    if base is not None:
+        parts.append(base.selectExpr(*names, "_commit_ts", f"{first} AS _at", "false AS _gone"))
+    if changes is not None:
+        newer = changes.where("_change_type != 'UPDATE_BEFORE'")
+        parts.append(newer.selectExpr(*names, "_commit_ts", f"{at} AS _at", "_change_type = 'DELETE' AS _gone"))
+    rows = reduce(lambda a, b: a.unionByName(b), parts)
+    key = [quote(k) for k in fold.key]
+    if bucket is not None:
+        rows = rows.withColumn("_bucket", F.expr(bucket)).repartition("_bucket")
+    rest = [n for n in names if n not in key]
+    newest = F.expr(f"max_by(struct({', '.join([*rest, '_commit_ts', '_gone'])}), _at)").alias("_row")
+    folded = rows.groupBy(*(["_bucket"] if bucket else []), *key).agg(newest).where("NOT _row._gone")
+    return folded.selectExpr(*(n if n in key else f"_row.{n} AS {n}" for n in names), "_row._commit_ts AS _commit_ts")
+
+
+def fold_multiset(base: DataFrame | None, changes: DataFrame | None, fold: Fold) -> DataFrame:
+    """Equal rows as often as they are there. Rows with `_missing` are not rows: so many deletes met none."""
+    from pyspark.sql import functions as F
+
+    names = [quote(c.name) for c in fold.columns]
+    sign = "CASE WHEN _change_type IN ('INSERT', 'UPDATE_AFTER') THEN 1 ELSE -1 END"
+    parts = []
+    if base is not None:
+        parts.append(base.selectExpr(*names, "_commit_ts", "1 AS _n"))
+    if changes is not None:
+        parts.append(changes.selectExpr(*names, "_commit_ts", f"{sign} AS _n"))
+    grouped = reduce(lambda a, b: a.unionByName(b), parts).groupBy(*names)
+    counted = grouped.agg(F.sum("_n").alias("_n"), F.expr("max(_commit_ts) FILTER (WHERE _n > 0)").alias("_commit_ts"))
+    missing = "IF(_n < 0, -_n, NULL) AS _missing"
+    return (
+        counted.where("_n != 0").selectExpr(*names, "_commit_ts", missing, "explode(sequence(1L, greatest(_n, 1L))) AS _copy").drop("_copy")
+    )
+
+
+def _of_base(c: Column, have: LakeColumn | None, fold: Fold) -> str:
+    wanted = lake_column(fold.feed, fold.incarnation, c)
+    if have is None:
+        return _default(c, fold) if c.since_ts > ALWAYS else f"CAST(NULL AS {wanted.type})"
+    return quote(have.name) if have.type == wanted.type else f"try_cast({quote(have.name)} AS {wanted.type})"
+
+
+def _of_change(c: Column, have: Sequence[LakeColumn], fold: Fold) -> str:
+    wanted = lake_column(fold.feed, fold.incarnation, c)
+    values = [quote(h.name) if h.type == wanted.type else f"try_cast({quote(h.name)} AS {wanted.type})" for h in have]
+    value = f"coalesce({', '.join(values)})" if len(values) > 1 else (values or [f"CAST(NULL AS {wanted.type})"])[0]
+    if c.since_ts > fold.applied_ts and c.default is not None:
+        return f"IF(_commit_ts <= {c.since_ts}, {_default(c, fold)}, {value})"
+    return value
+
+
+def _default(c: Column, fold: Fold) -> str:
+    """What rows from before the column hold, as a value of its lake type."""
+    kind = lake_column(fold.feed, fold.incarnation, c).type
+    if c.default is None:
+        return f"CAST(NULL AS {kind})"
+    rules = CastRules(time_zone=fold.feed.time_zone, zero_date=zero_date(fold.feed, fold.incarnation, c), names_sent=True)
+    return f"CAST({from_text(literal(c.default), c.type, rules)} AS {kind})"

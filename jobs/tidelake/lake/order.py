@@ -1,0 +1,262 @@
+"""The order stage: events in (applied, resolved] → deduplicated, ordered, typed changelogs, staged on a branch of this run.
+
+Nothing is visible until compact publishes. Run again, it drops what an earlier attempt staged and stages anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidelake import __version__
+from tidelake.contract import read_recorded_ddl, read_tables
+from tidelake.errors import OrderError
+from tidelake.feed import Feed
+from tidelake.incarnations import ALWAYS, Catalog, create
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.changelog import stage_changelog
+from tidelake.lake.cut import Advance, Cut, Staged, TableCounts, TableCut
+from tidelake.lake.cuts import newest_cut
+from tidelake.lake.decisions import undecided
+from tidelake.lake.deletes import dated
+from tidelake.lake.events import control_rows, ensure_events
+from tidelake.lake.progress import Progress, progress, stands_still
+from tidelake.lake.rows import TableRows, of_table, sent_names
+from tidelake.lake.sightings import Seen, look
+from tidelake.lake.stretches import steps_back, with_stretch
+from tidelake.lake.tables import bucket_column, key_columns
+from tidelake.layout import CATALOG, run_key
+from tidelake.ordering import check_progress
+from tidelake.projection import lived
+from tidelake.storage import Store, open_store
+from tidelake.tso import format_hour
+from tidelake.window import LedgerEntry, Statement, Window, compile_window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DDL = ["commit_ts", "database", "ddl"]
+THREADS = 4  # tables staged side by side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderReport:
+    """What an order run did. staged is None where there was nothing to do, and `why` says so."""
+
+    staged: Staged | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What the steps of one run share."""
+
+    catalog: LakeCatalog
+    feed: Feed
+    store: Store
+    events: LakeTable
+    cut: Cut | None
+    progress: Progress
+    window: Window
+    branch: str
+    names: Catalog
+
+
+def order_window(
+    session: Callable[[], SparkSession],
+    catalog: LakeCatalog,
+    feed: Feed,
+    hour: datetime,
+    fence: int,
+    tell: Callable[[str], None] = lambda _: None,
+) -> OrderReport:
+    """Stage the changelogs of the window that ends with this hour.
+
+    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, and what a statement raises.
+    """
+    started, name = time.time(), format_hour(hour)
+    store = open_store(feed.lake.uri)
+    cut = newest_cut(catalog, store, feed.name)
+    if cut is not None and cut.hour >= name:
+        return OrderReport(staged=None, why=f"hour {name} is published: cut {cut.seq} reaches to hour {cut.hour}")
+    events = ensure_events(catalog, feed)
+    done = progress(feed, store, events, cut, name)
+    window = Window(applied_ts=cut.resolved_ts if cut else 0, resolved_ts=done.resolved_ts)
+    check_progress(window.applied_ts, window.resolved_ts)
+    if window.resolved_ts == window.applied_ts:
+        raise stands_still(feed, done.watermarks, window.applied_ts)
+    accepted, incomplete = _decided(feed, store, events, done)
+    frame = session().read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}")
+    seen = look(frame, events, window, done)
+    names, ledger = compile_window(_opening(feed, cut), _statements(feed, events, cut, window, done), seen.sightings, feed.policy)
+    branch = f"run_{(cut.seq if cut else 0) + 1}_{fence}"
+    run = _Run(
+        catalog=catalog,
+        feed=feed,
+        store=store,
+        events=events,
+        cut=cut,
+        progress=done,
+        window=window,
+        branch=branch,
+        names=names,
+    )
+    changelogs, counts = _stage_all(run, frame, seen, tell)
+    staged = Staged(
+        cut=_next_cut(run, name, ledger, accepted, incomplete, changelogs),
+        changelogs=changelogs,
+        counts=counts,
+        window_events=seen.inside,
+        late_events=seen.late,
+        waiting_events=seen.waiting,
+        started_at_ms=int(started * 1000),
+        seconds={"order": round(time.time() - started, 3)},
+    )
+    store.write(run_key(feed.name, staged.cut.seq, "order"), staged.model_dump_json(indent=1).encode())
+    return OrderReport(staged=staged)
+
+
+def _opening(feed: Feed, cut: Cut | None) -> Catalog:
+    """The tables as the window finds them: of the last cut, else of tables.sql."""
+    if cut is not None:
+        return cut.catalog.opened()
+    names = Catalog()
+    for t in read_tables(feed.folder):
+        names = create(names, t.database, t.table, t.definition, ALWAYS)
+    return names
+
+
+def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, done: Progress) -> list[Statement]:
+    """Statements in [applied, resolved] that are not in the ledger: a DDL may follow the resolved ts that equals it."""
+    sent = [Statement(commit_ts=r["commit_ts"], database=r["database"] or "", query=r["ddl"]) for r in _ddl_rows(events, done.scan)]
+    sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query) for d in read_recorded_ddl(feed.folder)]
+    known = {(e.commit_ts, e.query) for e in cut.ledger} if cut else set()
+    inside = (s for s in sent if window.applied_ts <= s.commit_ts <= window.resolved_ts and s.identity not in known)
+    return list({s.identity: s for s in inside}.values())
+
+
+def _ddl_rows(events: LakeTable, hours: Sequence[str]) -> list[dict[str, Any]]:
+    rows = list(control_rows(events, "ddl", hours, ["topic", "partition", "offset", "ordinal", *_DDL]))
+    return sorted(rows, key=lambda r: (r["topic"], r["partition"], r["offset"], r["ordinal"]))
+
+
+def _decided(feed: Feed, store: Store, events: LakeTable, done: Progress) -> tuple[list[str], bool]:
+    """(accepted losses of the window's hours, whether the cut will be incomplete). Raises OrderError (UNDECIDED)."""
+    open_ones, accepted = undecided(store, events, feed.name, done.hours)
+    if open_ones and feed.policy.on_reject == "block":
+        first = open_ones[0]
+        raise OrderError(
+            f"{len(open_ones)} messages of feed {feed.name} could not be decoded, the first: {first.code}: {first.error}",
+            code="UNDECIDED",
+            at=first.at,
+            remedy=f"look with `tidelake quarantine list --feed {feed.name}`; then re-drive (`quarantine replay`) "
+            "or accept the loss (`quarantine accept`)",
+        )
+    return [str(r.at) for r in accepted], bool(open_ones or accepted)
+
+
+def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], None]) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
+    if seen.undated and run.feed.watermark.source != "checkpoints":
+        raise OrderError(
+            f"feed {run.feed.name}: deletes without commit ts can only be placed by recorded checkpoints",
+            code="NO_COMMIT_TS",
+            remedy='set [watermark] from = "checkpoints" in feed.toml',
+        )
+    steps = steps_back(run.events, run.progress.scan) if any(not i.key for i in run.names.incarnations.values()) else {}
+    rows = frame.where(seen.where)
+    todo = [t for t in (_table(run, seen, i) for i in run.names.incarnations) if t is not None]
+    if run.feed.watermark.source == "checkpoints":
+        rows = _with_deletes(run, frame, rows, todo, seen)
+
+    def stage(table: TableRows) -> tuple[str, Advance | None, TableCounts]:
+        mine = of_table(rows, table.names)
+        mine = mine if table.incarnation.key else with_stretch(mine, steps)
+        previous = run.cut.changelogs.get(table.incarnation.id) if run.cut else None
+        advance, counts = stage_changelog(run.catalog, mine, table, run.window, run.branch, previous)
+        tell(f"{table.incarnation.name}: {counts.changes} changes")
+        return table.incarnation.id, advance, counts
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        results = list(pool.map(stage, todo))
+    return {i: a for i, a, _ in results if a is not None}, {i: c for i, _, c in results}
+
+
+def _table(run: _Run, seen: Seen, incarnation: str) -> TableRows | None:
+    i = run.names.incarnations[incarnation]
+    names = sent_names(i, seen.names)
+    if not names:
+        return None
+    columns = lived(i)
+    previous = run.cut.changelogs.get(i.id) if run.cut else None
+    return TableRows(
+        feed=run.feed,
+        incarnation=i,
+        names=names,
+        shapes=seen.shapes_of(names),
+        bucket=bucket_column(key_columns(run.feed, i, columns)),
+        buckets=previous.buckets if previous else _buckets(run.feed, i.name, seen.rows_of(names)),
+        ordered_by_arrival=run.feed.watermark.source == "checkpoints",
+    )
+
+
+def _buckets(feed: Feed, table: str, events: int) -> int:
+    """1 while small; else one bucket for each million of the first window's row events, as a power of two, or what feed.toml says."""
+    own = feed.tables.get(table)
+    return own.buckets if own and own.buckets else min(256, 1 << max(0, (events // 1_000_000).bit_length()))
+
+
+def _with_deletes(run: _Run, frame: DataFrame, rows: DataFrame, todo: Sequence[TableRows], seen: Seen) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    every = frame.where(seen.where_any)
+    names = [n for t in todo for n in t.names]
+    at_ms = run.cut.checkpoint_at_ms if run.cut else None
+    deletes = dated(every, run.window, at_ms, run.progress.checkpoint_at_ms or 0, names)
+    wanted = deletes.select(*rows.columns, "unsettled", F.lit(True).alias("undated"))
+    return rows.withColumn("unsettled", F.lit(False)).withColumn("undated", F.lit(False)).unionByName(wanted)
+
+
+def _next_cut(
+    run: _Run, hour: str, ledger: list[LedgerEntry], accepted: list[str], incomplete: bool, changelogs: dict[str, Advance]
+) -> Cut:
+    cut, done = run.cut, run.progress
+    known = dict(cut.changelogs) if cut else {}
+    for i, a in changelogs.items():
+        known[i] = TableCut(identifier=a.identifier, uuid=a.uuid, snapshot_id=a.to, buckets=a.buckets)
+    carried = [e for e in cut.ledger if e.commit_ts == run.window.resolved_ts] if cut else []
+    return Cut(
+        feed=run.feed.name,
+        seq=(cut.seq if cut else 0) + 1,
+        hour=hour,
+        applied_ts=run.window.applied_ts,
+        resolved_ts=run.window.resolved_ts,
+        run=run.branch,
+        version=__version__,
+        events_snapshot_id=run.events.main,
+        prefixes=done.prefixes,
+        watermarks=done.watermarks,
+        checkpoint_at_ms=done.checkpoint_at_ms,
+        open_hours=_open_hours(done),
+        generations={h: done.records[h].generation for h in done.hours},
+        incomplete=incomplete or bool(cut and cut.incomplete),
+        accepted=accepted,
+        catalog=run.names,
+        snapshots=dict(cut.snapshots) if cut else {},
+        changelogs=known,
+        past=dict(cut.past) if cut else {},
+        ledger=[*carried, *ledger],
+    )
+
+
+def _open_hours(done: Progress) -> list[str]:
+    """Hours with rows after M, or, where deletes have no commit ts, with messages from after M's checkpoint was recorded."""
+    at_ms = done.checkpoint_at_ms
+    return sorted(
+        h
+        for h, r in done.records.items()
+        if (r.max_commit_ts or 0) > done.resolved_ts or (at_ms is not None and (r.max_timestamp_ms or 0) > at_ms)
+    )

@@ -1,0 +1,190 @@
+"""How far a feed's changes are complete: M for an hour, from the decode records since the last cut (design sections 7, 8)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from tidelake.errors import ConfigError, Coordinates, OrderError
+from tidelake.feed import Feed
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.cut import Cut
+from tidelake.lake.decode import DecodeRecord, read_record
+from tidelake.lake.events import control_batches
+from tidelake.land.coverage import missing_hours
+from tidelake.land.manifest import Manifest, all_newest
+from tidelake.land.ranges import Range, union
+from tidelake.ordering import resolved_ts
+from tidelake.storage import Store, open_store
+from tidelake.tso import parse_hour, show
+
+Partitions = dict[str, dict[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What is complete by an hour. hours: those since the last cut; scan: those that may hold rows of the window."""
+
+    resolved_ts: int
+    watermarks: Partitions
+    prefixes: dict[str, dict[int, Range]]
+    checkpoint_at_ms: int | None
+    hours: list[str]
+    scan: list[str]
+    records: dict[str, DecodeRecord]
+
+
+def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str) -> Progress:
+    """M and what it rests on. Raises OrderError: HOUR_MISSING, NOT_DECODED, NO_WATERMARK, GAP; each says where and what to do."""
+    manifests = all_newest(store, feed.name, since=cut.hour if cut else "", until=hour)
+    hours = [h for h in manifests if cut is None or h > cut.hour]
+    _check_hours(feed, cut, list(manifests), hour)
+    records = {h: _decoded(feed, store, h, manifests[h]) for h in manifests}
+    prefixes, gaps = _prefixes(cut, manifests)
+    watermarks = _watermarks(events, cut, records, prefixes)
+    resolved, at_ms = _resolved(feed, watermarks, gaps, hour)
+    return Progress(
+        resolved_ts=resolved,
+        watermarks=watermarks,
+        prefixes=prefixes,
+        checkpoint_at_ms=at_ms,
+        hours=hours,
+        scan=sorted({*(cut.open_hours if cut else ()), *hours}),
+        records=records,
+    )
+
+
+def expected_partitions(feed: Feed, topics: Mapping[str, object]) -> list[Coordinates]:
+    """Every (topic, partition) that must have a resolved ts: of the topics named, or of those found by the pattern."""
+    names = sorted(topics) if feed.topic_pattern else feed.topics
+    return [Coordinates(t, p) for t in names for p in range(feed.partitions_of(t))]
+
+
+def _check_hours(feed: Feed, cut: Cut | None, landed: list[str], hour: str) -> None:
+    if hour not in landed:
+        raise OrderError(f"hour {hour} of feed {feed.name} is not landed", code="HOUR_MISSING", remedy=_run(feed, hour))
+    start = [cut.hour] if cut else []
+    missing = missing_hours(sorted({*start, *landed}), hour)
+    if missing:
+        raise OrderError(
+            f"feed {feed.name}: {len(missing)} hours before {hour} are not landed: {', '.join(missing[:5])}",
+            code="HOUR_MISSING",
+            remedy=_run(feed, missing[0], len(missing)),
+        )
+
+
+def _decoded(feed: Feed, store: Store, hour: str, manifest: Manifest) -> DecodeRecord:
+    record = read_record(store, feed.name, hour)
+    if record is None or record.generation != manifest.generation:
+        what = "not decoded" if record is None else f"decoded from generation {record.generation}, landed again as {manifest.generation}"
+        remedy = f"run `tidelake decode --feed {feed.name} --hour {hour}`"
+        raise OrderError(f"hour {hour} of feed {feed.name} is {what}", code="NOT_DECODED", remedy=remedy)
+    return record
+
+
+def _prefixes(cut: Cut | None, manifests: Mapping[str, Manifest]) -> tuple[dict[str, dict[int, Range]], dict[Coordinates, Range]]:
+    """The gap-free prefix of every partition, and the first hole behind it where there is one."""
+    ranges: dict[tuple[str, int], list[tuple[Range, ...]]] = {}
+    for topic, partitions in (cut.prefixes if cut else {}).items():
+        for number, known in partitions.items():
+            ranges[topic, number] = [(known,)]
+    for manifest in manifests.values():
+        for topic, found in manifest.partitions.items():
+            for number, partition in found.items():
+                ranges.setdefault((topic, number), []).append(partition.ranges)
+    out: dict[str, dict[int, Range]] = {}
+    gaps: dict[Coordinates, Range] = {}
+    for (topic, number), several in sorted(ranges.items()):
+        merged = union(several)
+        if merged:
+            out.setdefault(topic, {})[number] = merged[0]
+        if len(merged) > 1:
+            gaps[Coordinates(topic, number)] = (merged[0][1] + 1, merged[1][0] - 1)
+    return out, gaps
+
+
+def _watermarks(
+    events: LakeTable, cut: Cut | None, records: Mapping[str, DecodeRecord], prefixes: Mapping[str, Mapping[int, Range]]
+) -> Partitions:
+    out: Partitions = {t: dict(ps) for t, ps in (cut.watermarks if cut else {}).items()}
+    for hour, record in records.items():
+        for topic, partitions in record.watermarks.items():
+            for number, mark in partitions.items():
+                end = prefixes[topic][number][1]
+                ts = mark.resolved_ts if mark.offset <= end else _largest_up_to(events, hour, topic, number, end)
+                if ts is not None:
+                    of_topic = out.setdefault(topic, {})
+                    of_topic[number] = max(ts, of_topic.get(number, ts))
+    return out
+
+
+def _largest_up_to(events: LakeTable, hour: str, topic: str, partition: int, end: int) -> int | None:
+    """The largest resolved ts of an hour at or before an offset: what lies behind a hole does not count."""
+    found: list[int] = []
+    for batch in control_batches(events, "resolved", [hour], ["topic", "partition", "offset", "commit_ts"]):
+        rows = batch.to_pylist()
+        found += [r["commit_ts"] for r in rows if (r["topic"], r["partition"]) == (topic, partition) and r["offset"] <= end]
+    return max(found, default=None)
+
+
+def _resolved(feed: Feed, watermarks: Partitions, gaps: Mapping[Coordinates, Range], hour: str) -> tuple[int, int | None]:
+    if feed.watermark.source == "offsets":
+        raise ConfigError(
+            f"{feed.folder / 'feed.toml'}: watermark.from: this version cannot order messages without commit ts",
+            remedy="set enable-tidb-extension in the changefeed, or use another protocol",
+        )
+    if feed.watermark.source == "checkpoints":
+        if gaps and feed.policy.on_gap == "block":
+            at, (first, last) = next(iter(gaps.items()))
+            raise OrderError(
+                f"offsets {first} to {last} are not landed", code="GAP", at=at, remedy="bring the missing files back and land again"
+            )
+        return _checkpoint(feed, hour)
+    expected = expected_partitions(feed, watermarks)
+    return resolved_ts({at: watermarks.get(at.topic, {}).get(at.partition) for at in expected}), None
+
+
+def _checkpoint(feed: Feed, hour: str) -> tuple[int, int]:
+    """(the last checkpoint recorded before the hour's end, when it was recorded first)."""
+    end_ms = int((parse_hour(hour) + timedelta(hours=1)).timestamp() * 1000)
+    known = [(at, ts) for at, ts in _checkpoints(feed) if at < end_ms]
+    if not known:
+        raise OrderError(
+            f"no checkpoint was recorded before the end of hour {hour}", code="NO_WATERMARK", remedy=f"look at {feed.watermark.uri}"
+        )
+    last = max(ts for _, ts in known)
+    return last, min(at for at, ts in known if ts == last)
+
+
+def _checkpoints(feed: Feed) -> Iterator[tuple[int, int]]:
+    """(at_ms, checkpoint_ts): the recorded `cdc cli changefeed query`, as a JSON list or one object a line."""
+    folder, _, name = (feed.watermark.uri or "").rpartition("/")
+    text = open_store(folder).read(name).decode()
+    try:
+        entries: list[dict[str, Any]] = (
+            json.loads(text) if text.lstrip().startswith("[") else [json.loads(x) for x in text.splitlines() if x]
+        )
+        yield from ((int(e["at_ms"]), int(e["checkpoint_ts"])) for e in entries)
+    except (ValueError, KeyError, TypeError) as e:
+        raise OrderError(
+            f"{name}: not recorded checkpoints: {e!r}", code="NO_WATERMARK", remedy='wanted: [{"at_ms": …, "checkpoint_ts": …}, …]'
+        ) from e
+
+
+def stands_still(feed: Feed, watermarks: Partitions, applied: int) -> OrderError:
+    """The error for an hour that did not move the resolved ts."""
+    behind = [str(Coordinates(t, p)) for t, ps in watermarks.items() for p, ts in ps.items() if ts <= applied]
+    where = f" in {', '.join(behind[:5])}" if behind else ""
+    return OrderError(
+        f"feed {feed.name}: the resolved ts stands still at {show(applied)}{where}",
+        code="STANDS_STILL",
+        remedy="is the changefeed running, and does the archiver write every partition? A later hour that moves it goes on from here",
+    )
+
+
+def _run(feed: Feed, hour: str, hours: int = 1) -> str:
+    more = f" --hours {hours}" if hours > 1 else ""
+    return f"run `tidelake run --feed {feed.name} --hour {hour}{more}`"

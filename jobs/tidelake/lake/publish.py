@@ -1,0 +1,144 @@
+"""Publishing: the intent, the steps that carry it out, and recovery, which is carrying it out again (design section 8).
+
+Every step looks at what is there first, so a step done already is passed over and a run killed between any two goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+
+from tidelake.errors import StorageError
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Advance, Cut, Intent, Move, TableCut
+from tidelake.lake.cuts import is_published, record
+from tidelake.lake.tables import finish, is_parking, parking_name
+from tidelake.layout import MAIN, certificate_key, cut_key, intent_key, intents
+from tidelake.storage import Store
+
+Tell = Callable[[str], None]
+
+
+def declare(store: Store, intent: Intent) -> None:
+    """The point of no return. Raises StorageError (TAKEN) if another run published this cut's number first."""
+    data = intent.model_dump_json(indent=1).encode()
+    key = intent_key(intent.cut.feed, intent.cut.seq)
+    if not store.put_if_absent(key, data) and store.read(key) != data:
+        raise StorageError(f"cut {intent.cut.seq} of feed {intent.cut.feed} was published by another run", code="TAKEN")
+
+
+def recover(catalog: LakeCatalog, store: Store, feed: str, tell: Tell = lambda _: None) -> Cut | None:
+    """Roll forward the newest intent if its publishing is not finished; the cut that was finished, None if there was nothing to do."""
+    keys = [o.key for o in store.objects(intents(feed))]
+    if not keys:
+        return None
+    intent = Intent.model_validate_json(store.read(keys[-1]))
+    if is_published(catalog, feed, intent.cut.seq) and store.head(certificate_key(feed, intent.cut.seq)) is not None:
+        return None
+    tell(f"rolling forward the publishing of cut {intent.cut.seq} (hour {intent.cut.hour})")
+    return carry_out(catalog, store, intent, tell)
+
+
+def carry_out(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell = lambda _: None) -> Cut:
+    """All steps after the intent: main of every table, names, the published record, the certificate last."""
+    done = store.read_if_present(cut_key(intent.cut.feed, intent.cut.seq))
+    cut = Cut.model_validate_json(done) if done else _final(catalog, intent, tell)
+    record(catalog, store, cut)
+    store.put_if_absent(certificate_key(cut.feed, cut.seq), certificate(intent, cut))
+    return cut
+
+
+def certificate(intent: Intent, cut: Cut) -> bytes:
+    """The proof of a published cut."""
+    said = intent.certificate | {
+        "published_at_ms": cut.published_at_ms,
+        "tables": {i: t.model_dump() for i, t in cut.snapshots.items()},
+        "changelogs": {i: t.model_dump() for i, t in cut.changelogs.items()},
+    }
+    return json.dumps(said, ensure_ascii=False, indent=1).encode()
+
+
+def _final(catalog: LakeCatalog, intent: Intent, tell: Tell) -> Cut:
+    places = {m.uuid: m for m in intent.moves}
+    finals: dict[str, int] = {}
+    for a in intent.advances:
+        finals[a.uuid] = _advance(catalog, a, places.get(a.uuid), intent.cut.seq)
+        tell(f"published {a.identifier}")
+    for m in intent.moves:
+        _park(catalog, m)
+    for m in intent.moves:
+        _settle(catalog, m)
+    cut = intent.cut.model_copy(deep=True)
+    cut.published_at_ms = int(time.time() * 1000)
+    for tables in (cut.snapshots, cut.changelogs):
+        for i, t in tables.items():
+            tables[i] = t.model_copy(update={"snapshot_id": finals.get(t.uuid, t.snapshot_id)})
+    return cut
+
+
+def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> int:
+    """Move main to the staged snapshot, then the columns to their final names, stamped by an empty commit so that the cut's snapshot
+    carries its own schema. The final snapshot id."""
+    table = _find(catalog, a.uuid, [a.identifier, *([move.parking, move.target] if move else [])])
+    stamp = str(seq)
+    if table.summary(table.main).get("tidelake.cut") == stamp:
+        return table.main
+    if table.main == a.base and a.base != a.to:
+        catalog.advance(table, a.base, a.to, a.branch)
+    elif table.main != a.to:
+        raise StorageError(
+            f"{table.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake made; cut {seq} waits",
+            code="TABLE_MOVED",
+            remedy=f"set {MAIN} back to snapshot {a.base}, then run again",
+        )
+    if a.reshape is None:
+        return a.to
+    finish(catalog, table.identifier, a.reshape)
+    empty = catalog.load(table.identifier).table.schema().as_arrow().empty_table()
+    return catalog.append(table.identifier, empty, {"tidelake.cut": stamp})
+
+
+def _park(catalog: LakeCatalog, m: Move) -> None:
+    """Out of the way first, so that names can be swapped."""
+    if _is_at(catalog, m.source, m.uuid) and m.source != m.parking:
+        catalog.claim_namespace(m.parking.rpartition(".")[0], _owner(catalog, m.source))
+        catalog.rename(m.source, m.parking)
+
+
+def _settle(catalog: LakeCatalog, m: Move) -> None:
+    if m.target != m.parking and _is_at(catalog, m.parking, m.uuid):
+        catalog.claim_namespace(m.target.rpartition(".")[0], _owner(catalog, m.parking))
+        catalog.rename(m.parking, m.target)
+
+
+def _owner(catalog: LakeCatalog, identifier: str) -> str:
+    return catalog.load(identifier).properties["tidelake.feed"]
+
+
+def _is_at(catalog: LakeCatalog, identifier: str, uuid: str) -> bool:
+    found = catalog.find(identifier)
+    return found is not None and found.uuid == uuid
+
+
+def _find(catalog: LakeCatalog, uuid: str, places: list[str]) -> LakeTable:
+    for identifier in places:
+        found = catalog.find(identifier)
+        if found is not None and found.uuid == uuid:
+            return found
+    raise StorageError(f"table {places[0]} ({uuid}) is gone", code="NOT_FOUND", remedy="it was dropped or renamed outside Tidelake")
+
+
+def plan_moves(now: Mapping[str, str], wanted: Mapping[str, str]) -> list[Move]:
+    """The moves that bring tables from where they are to where they belong. now, wanted: uuid → identifier."""
+    return [
+        Move(uuid=u, source=now[u], parking=now[u] if is_parking(now[u]) else parking_name(now[u], u), target=to)
+        for u, to in wanted.items()
+        if now[u] != to
+    ]
+
+
+def placed(t: TableCut, moves: list[Move]) -> TableCut:
+    """A table as it will be called after the moves."""
+    target = next((m.target for m in moves if m.uuid == t.uuid), t.identifier)
+    return t.model_copy(update={"identifier": target})

@@ -1,0 +1,218 @@
+"""Row events of a window → typed, deduplicated changelog rows of one table, as one lazy frame (design section 8).
+
+One shuffle: rows are distributed by the bucket of their key, which serves deduplication and the write alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidelake.event import Shape
+from tidelake.feed import Feed
+from tidelake.incarnations import Column, Incarnation, Name
+from tidelake.lake.casts import CastRules, cast, literal, nulled, quote, unfit
+from tidelake.lake.tables import lake_column, zero_date
+from tidelake.layout import CATALOG
+from tidelake.ordering import CLASS
+from tidelake.projection import Place, Projection, project
+from tidelake.values import MysqlType, lake_type
+from tidelake.window import Window, same_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+AT = ("topic", "partition", "offset", "ordinal")
+_SIDES = ("after", "before")
+_UTF8 = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """What is known of one table's rows in a window. names: as sent, with the interval in which they mean this table."""
+
+    feed: Feed
+    incarnation: Incarnation
+    names: tuple[Name, ...]
+    shapes: tuple[Shape, ...]
+    bucket: str | None  # the changelog's column that rows are bucketed by
+    buckets: int
+    ordered_by_arrival: bool  # deletes without commit ts: their class says nothing
+
+    @property
+    def projections(self) -> list[Projection]:
+        """All columns that lived in the window."""
+        return project(self.incarnation, self.shapes)
+
+    def rules(self, column: Column) -> CastRules:
+        """How a column's text becomes a value."""
+        policy = zero_date(self.feed, self.incarnation, column)
+        return CastRules(time_zone=self.feed.time_zone, zero_date=policy, names_sent=self.feed.protocol == "avro")
+
+
+def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tuple[Name, ...]:
+    """The names in messages that mean this table, each with its interval."""
+    return tuple(
+        Name(database=d, table=t, after_ts=n.after_ts, until_ts=n.until_ts)
+        for n in incarnation.names
+        for d, t in sent
+        if same_name(d, n.database) and same_name(t, n.table)
+    )
+
+
+def of_table(rows: DataFrame, names: Sequence[Name]) -> DataFrame:
+    """The rows sent under these names, each in its interval."""
+    return rows.where(" OR ".join(_in_interval(n) for n in names) or "false")
+
+
+def _in_interval(n: Name) -> str:
+    until = "" if n.until_ts is None else f" AND commit_ts <= {n.until_ts}"
+    return f"(database = {literal(n.database)} AND table = {literal(n.table)} AND commit_ts > {n.after_ts}{until})"
+
+
+def typed(rows: DataFrame, table: TableRows) -> DataFrame:
+    """Events with `a` and `b` (structs of typed columns after and before), `key_a` and `key_b` (cells), `class`, and the counters
+    `unfit_<id>`, `repaired_<id>`, `nulled_<id>` of the columns where something may be lost."""
+    from pyspark.sql import functions as F
+
+    projections = table.projections
+    cells = rows.selectExpr("*", *(f"{_cell(p, side)} AS {side[0]}{p.column.id}" for p in projections for side in _SIDES))
+    values = cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
+    key = table.incarnation.key
+    classes = " ".join(f"WHEN {literal(op)} THEN {n}" for op, n in CLASS.items())
+    counters = [f"{sql} AS {name}" for p in projections for name, sql in _lost(p, table).items()]
+    return values.selectExpr(
+        *AT,
+        "op",
+        "commit_ts",
+        f"CASE op {classes} END AS class",
+        f"named_struct({_struct(projections, 'a')}) AS a",
+        f"named_struct({_struct(projections, 'b')}) AS b",
+        f"array({', '.join(f'a{k}' for k in key)}) AS key_a" if key else "CAST(NULL AS array<binary>) AS key_a",
+        f"array({', '.join(f'b{k}' for k in key)}) AS key_b" if key else "CAST(NULL AS array<binary>) AS key_b",
+        "before_shape IS NOT NULL AS has_before",
+        *(["stretch", "content"] if "stretch" in values.columns else []),
+        *counters,
+    ).withColumn("key", F.expr("IF(op = 'delete', key_b, key_a)"))
+
+
+def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
+    """One of each change, the copy with the lowest coordinates (ordering.deduplicated)."""
+    from pyspark.sql import Window as Over
+    from pyspark.sql import functions as F
+
+    identity = ["key", "commit_ts", "class"]
+    if not table.incarnation.key:
+        of_stretch = Over.partitionBy("content", "commit_ts", "op", "topic", "partition", "stretch").orderBy("offset", "ordinal")
+        events = events.withColumn("nth", F.row_number().over(of_stretch))
+        identity = ["content", "commit_ts", "op", "nth"]
+    distributed = events
+    if table.bucket:
+        side = F.coalesce(F.when(F.col("op") == "delete", F.col("b")).otherwise(F.col("a")).getField(table.bucket))
+        distributed = events.withColumn("_bucket_of", side)
+        bucket = F.expr(f"{CATALOG}.system.bucket({table.buckets}, _bucket_of)")
+        distributed = distributed.withColumn("_bucket", bucket).repartition("_bucket")
+        identity = ["_bucket", *identity]
+    copies = Over.partitionBy(*identity).orderBy(*AT)
+    return distributed.withColumn("_copy", F.row_number().over(copies)).where("_copy = 1")
+
+
+def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataFrame:
+    """Changelog rows. names: source column id → the changelog's column. An update that moves a row to another key is a delete and an
+    insert; an upsert is UPDATE_AFTER."""
+    moved = "(op = 'update' AND has_before AND NOT (key_a <=> key_b))" if table.incarnation.key else "false"
+    exploded = events.selectExpr(
+        *AT,
+        "commit_ts",
+        f"""inline(CASE
+            WHEN op = 'insert' THEN array(named_struct('t', 'INSERT', 'v', a))
+            WHEN op = 'upsert' THEN array(named_struct('t', 'UPDATE_AFTER', 'v', a))
+            WHEN op = 'delete' THEN array(named_struct('t', 'DELETE', 'v', b))
+            WHEN {moved} THEN array(named_struct('t', 'DELETE', 'v', b), named_struct('t', 'INSERT', 'v', a))
+            WHEN has_before THEN array(named_struct('t', 'UPDATE_BEFORE', 'v', b), named_struct('t', 'UPDATE_AFTER', 'v', a))
+            ELSE array(named_struct('t', 'UPDATE_AFTER', 'v', a)) END)""",
+    )
+    return exploded.selectExpr(
+        *(f"v.{quote(p.column.name)} AS {quote(names[p.column.id])}" for p in table.projections if p.column.id in names),
+        "t AS _change_type",
+        "commit_ts AS _commit_ts",
+        "timestamp_millis(shiftright(commit_ts, 18)) AS _commit_at",
+        "topic AS _topic",
+        "partition AS _kafka_partition",
+        "offset AS _offset",
+        "ordinal AS _ordinal",
+    )
+
+
+def window_filter(window: Window, hours: Sequence[str]) -> str:
+    """SQL for the row events of a window in these hours."""
+    listed = ", ".join(literal(h) for h in hours)
+    return f"kind = 'row' AND hour IN ({listed}) AND commit_ts > {window.applied_ts} AND commit_ts <= {window.resolved_ts}"
+
+
+def _struct(projections: Sequence[Projection], side: str) -> str:
+    return ", ".join(f"{literal(p.column.name)}, v{side}{p.column.id}" for p in projections)
+
+
+def _cell(p: Projection, side: str) -> str:
+    """The raw cell. Before an update, a column that was not sent is the one after it (protocols.md 5.4)."""
+    after = f"get(after, {_position(p.places, 'shape')})"
+    if side == "after":
+        return after
+    position = _position(p.places, "before_shape")
+    return f"IF({position} IS NOT NULL, get(before, {position}), IF(op = 'update', {after}, NULL))"
+
+
+def _position(places: Sequence[Place], shape: str) -> str:
+    cases = " ".join(f"WHEN {shape} = {p.shape}{_bounds(p)} THEN {p.position}" for p in places)
+    return f"CASE {cases} END" if cases else "CAST(NULL AS INT)"
+
+
+def _bounds(p: Place) -> str:
+    """Only where one shape has several places the commit ts decides; -1 is before every row."""
+    low = f" AND commit_ts > {p.after_ts}" if p.after_ts >= 0 else ""
+    return low + (f" AND commit_ts <= {p.until_ts}" if p.until_ts is not None else "")
+
+
+def _value(p: Projection, table: TableRows, side: str) -> str:
+    """The typed value, of the column's last type; cells from before a MODIFY are read as what they were then."""
+    cell, rules = f"{side[0]}{p.column.id}", table.rules(p.column)
+    to = lake_column(table.feed, table.incarnation, p.column).type
+    default = _converted(cell, p.column.type, to, rules)
+    others = [place for place in p.places if _other(place.type, p.column.type, rules)]
+    cases = " ".join(f"WHEN {_then(place)} THEN {_converted(cell, place.type, to, rules)}" for place in others)
+    return f"CASE {cases} ELSE {default} END" if cases else default
+
+
+def _other(then: MysqlType, now: MysqlType, rules: CastRules) -> bool:
+    return cast("x", then, rules) != cast("x", now, rules)
+
+
+def _then(p: Place) -> str:
+    return f"coalesce(shape, before_shape) = {p.shape}{_bounds(p)}"
+
+
+def _converted(cell: str, then: MysqlType, to: str, rules: CastRules) -> str:
+    value = cast(cell, then, rules)
+    return value if lake_type(then, rules.zero_date) == to else f"try_cast({value} AS {to})"
+
+
+def counters(table: TableRows) -> list[str]:
+    """The names of the counters that `typed` adds."""
+    return [name for p in table.projections for name in _lost(p, table)]
+
+
+def _lost(p: Projection, table: TableRows) -> dict[str, str]:
+    """Counters of a column: name → SQL for how many of a row's two cells of it count."""
+    rules, mysql, k = table.rules(p.column), p.column.type, p.column.id
+    out: dict[str, str] = {}
+    for name, how in (("repaired" if mysql.word in _UTF8 else "unfit", unfit), ("nulled", _nulled)):
+        found = [how(f"{s}{k}", f"v{s}{k}", mysql, rules) for s in "ab"]
+        if all(found):
+            out[f"{name}_{k}"] = " + ".join(f"CAST({f} AS INT)" for f in found)
+    return out
+
+
+def _nulled(cell: str, value: str, mysql: MysqlType, rules: CastRules) -> str | None:
+    return nulled(cell, mysql, rules)

@@ -1,0 +1,158 @@
+"""The five stages of a feed's hour, alone or all in one Spark application: what jobs/ and the command line call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tidelake.feed import Feed
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.settings import LakeSettings, lake_settings
+from tidelake.land.hour import LandReport, land_hour
+from tidelake.lease import hold
+from tidelake.storage import Store, open_store
+from tidelake.tso import format_hour
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidelake.lake.compact import CompactReport
+    from tidelake.lake.decode import DecodeReport
+    from tidelake.lake.order import OrderReport
+    from tidelake.quality.verdict import Verdict
+
+STAGES = ("land", "decode", "order", "validate", "compact")
+Tell = Callable[[str, str], None]  # stage, what
+
+
+def _silent(stage: str, what: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(slots=True)
+class Lake:
+    """A feed's lake, opened: its store and catalog at once, Spark when a stage needs it. `with Lake.of(feed) as lake: …`"""
+
+    feed: Feed
+    store: Store
+    settings: LakeSettings
+    catalog: LakeCatalog
+    tell: Tell = _silent
+    _spark: SparkSession | None = field(default=None, repr=False)
+    _session: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    @classmethod
+    @contextmanager
+    def of(cls, feed: Feed, tell: Tell = _silent) -> Iterator[Lake]:
+        """Open the feed's lake; stops the Spark session it started."""
+        settings = lake_settings(feed)
+        lake = cls(feed=feed, store=open_store(feed.lake.uri), settings=settings, catalog=LakeCatalog(settings), tell=tell)
+        try:
+            yield lake
+        finally:
+            lake._session.close()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, started at first use."""
+        if self._spark is None:
+            from tidelake.lake.session import spark_session
+
+            self.tell("spark", "starting")
+            self._spark = self._session.enter_context(spark_session(self.settings, f"tidelake {self.feed.name}"))
+        return self._spark
+
+    @contextmanager
+    def hold(self, work: str) -> Iterator[int]:
+        """Hold the feed's lease; the fence number."""
+        with hold(self.store, self.feed.name, work, tell=lambda what: self.tell("lease", what)) as fence:
+            yield fence
+
+
+def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None = None) -> LandReport:
+    """Archive objects of the hour → canonical Parquet and a manifest."""
+    return land_hour(lake.feed, hour, progress)
+
+
+def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
+    """Landed objects → events."""
+    from tidelake.lake.decode import decode_hour
+
+    with lake.hold(f"decode {format_hour(hour)}"):
+        return decode_hour(lambda: lake.spark, lake.catalog, lake.feed, hour, redo=redo)
+
+
+def order(lake: Lake, hour: datetime) -> OrderReport:
+    """Events → staged changelogs; first finishes a publishing that was cut short."""
+    from tidelake.lake.order import order_window
+    from tidelake.lake.publish import recover
+
+    with lake.hold(f"order {format_hour(hour)}") as fence:
+        recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
+        return order_window(lambda: lake.spark, lake.catalog, lake.feed, hour, fence, lambda what: lake.tell("order", what))
+
+
+def validate(lake: Lake, hour: datetime) -> Verdict | None:
+    """Judge what order staged. Raises QualityError if it must not be published."""
+    from tidelake.lake.validate import validate_window
+
+    verdict = validate_window(lambda: lake.spark, lake.catalog, lake.feed, format_hour(hour), lambda what: lake.tell("validate", what))
+    if verdict is not None:
+        verdict.refuse()
+    return verdict
+
+
+def compact(lake: Lake, hour: datetime) -> CompactReport:
+    """Staged changelogs ⊕ snapshots → a published cut."""
+    from tidelake.lake.compact import compact_window
+    from tidelake.lake.publish import recover
+
+    with lake.hold(f"compact {format_hour(hour)}"):
+        recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
+        return compact_window(lambda: lake.spark, lake.catalog, lake.feed, format_hour(hour), lambda what: lake.tell("compact", what))
+
+
+def hours_from(first: datetime, count: int) -> list[datetime]:
+    """Consecutive hours."""
+    return [first + timedelta(hours=n) for n in range(count)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourRun:
+    """All stages of one hour, and how long each took."""
+
+    hour: str
+    landed: LandReport
+    decoded: DecodeReport
+    ordered: OrderReport
+    compacted: CompactReport | None
+    seconds: dict[str, float]
+
+
+def run_hour(lake: Lake, hour: datetime, *, redo: bool = False, progress: Callable[[int, int], None] | None = None) -> HourRun:
+    """All five stages of an hour."""
+    seconds: dict[str, float] = {}
+
+    @contextmanager
+    def timed(stage: str) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        seconds[stage] = round(time.monotonic() - started, 3)
+
+    with timed("land"):
+        landed = land(lake, hour, progress)
+    with timed("decode"):
+        decoded = decode(lake, hour, redo=redo)
+    with timed("order"):
+        ordered = order(lake, hour)
+    compacted = None
+    if ordered.staged is not None:
+        with timed("validate"):
+            validate(lake, hour)
+        with timed("compact"):
+            compacted = compact(lake, hour)
+    return HourRun(hour=format_hour(hour), landed=landed, decoded=decoded, ordered=ordered, compacted=compacted, seconds=seconds)

@@ -1,0 +1,109 @@
+"""One Spark session for all stages of an hour: local, on a cluster, or a thin client of a Spark Connect server.
+
+TIDELAKE_SPARK_MASTER   spark.master, default local[*]; a cluster's master needs the jars and the tidelake wheel in its image
+TIDELAKE_SPARK_REMOTE   sc://host:port: be a client of that Spark Connect server instead
+TIDELAKE_SPARK_CONF     further settings, one `key=value` a line
+TIDELAKE_DRIVER_MEMORY  default 2g
+TIDELAKE_IVY            where Ivy keeps the jars, default ~/.cache/tidelake/ivy
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidelake.lake.java import ensure_java
+from tidelake.lake.settings import LakeSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGES = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+    "org.postgresql:postgresql:42.7.8",
+)
+
+# Runtime settings: every session needs them, a Spark Connect client sets them on its own session.
+_RUNTIME = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.v2.bucketing.enabled": "true",  # snapshot and changelog share their buckets: the fold needs no shuffle
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+}
+
+
+def static_settings() -> dict[str, str]:
+    """What a Spark application must be started with."""
+    ivy = Path(os.environ.get("TIDELAKE_IVY", Path.home() / ".cache" / "tidelake" / "ivy"))
+    settings = {
+        "spark.master": os.environ.get("TIDELAKE_SPARK_MASTER", "local[*]"),
+        "spark.driver.memory": os.environ.get("TIDELAKE_DRIVER_MEMORY", "2g"),
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Duser.timezone=UTC",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.jars.ivy": str(ivy),
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 2)),
+        "spark.python.worker.faulthandler.enabled": "true",
+    }
+    jars = cached_jars(ivy)
+    local = settings["spark.master"].startswith("local")
+    settings |= {"spark.driver.extraClassPath": ":".join(jars)} if jars and local else {"spark.jars.packages": ",".join(PACKAGES)}
+    lines = os.environ.get("TIDELAKE_SPARK_CONF", "").splitlines()
+    return settings | _RUNTIME | {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip()}
+
+
+def cached_jars(ivy: Path) -> list[str]:
+    """The packages' jars in Ivy's cache, [] unless all are there. On the class path they spare a resolve per session."""
+    wanted = [ivy / "jars" / f"{group}_{name}-{version}.jar" for group, name, version in (p.split(":") for p in PACKAGES)]
+    return [str(path) for path in wanted] if all(path.is_file() for path in wanted) else []
+
+
+@contextmanager
+def spark_session(lake: LakeSettings, name: str) -> Iterator[SparkSession]:
+    """A session that sees the lake as catalog `lake`; stopped at the end unless it was there before."""
+    from pyspark.sql import SparkSession
+
+    remote = os.environ.get("TIDELAKE_SPARK_REMOTE")
+    existing = None if remote else SparkSession.getActiveSession()
+    spark = existing or (_connect(remote) if remote else _start(name))
+    for key, value in (_RUNTIME | lake.spark).items():
+        spark.conf.set(key, value)
+    from tidelake.lake.source import LandedSource
+
+    spark.dataSource.register(LandedSource)
+    try:
+        yield spark
+    finally:
+        if existing is None:
+            spark.stop()
+
+
+def _start(name: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    ensure_java()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run this Python, not the first python3 of the PATH
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    builder = SparkSession.builder.appName(name)
+    for key, value in static_settings().items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _connect(remote: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    spark: SparkSession = SparkSession.builder.remote(remote).create()
+    return spark

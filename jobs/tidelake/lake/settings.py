@@ -1,0 +1,104 @@
+"""Where the lake is, said once for Spark (Iceberg's Java catalogs) and once for pyiceberg, so that both see the same tables."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from tidelake.errors import ConfigError
+from tidelake.feed import Feed
+from tidelake.layout import CATALOG
+from tidelake.storage import s3_settings
+
+_FORMS = "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db or a REST catalog's URL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeSettings:
+    """spark: runtime configuration of the catalog `lake`. iceberg: properties of pyiceberg's catalog of that name, `type` included.
+
+    Both hold secrets: never print them.
+    """
+
+    warehouse: str
+    spark: dict[str, str]
+    iceberg: dict[str, str]
+
+
+def lake_settings(feed: Feed) -> LakeSettings:
+    """The settings of a feed's lake. Raises ConfigError for a catalog of another form."""
+    warehouse = _warehouse(feed)
+    uri = feed.lake.catalog or _default_catalog(feed)
+    if uri.startswith("jdbc:sqlite:"):
+        spark, iceberg = _sqlite(uri.removeprefix("jdbc:sqlite:"))
+    elif uri.startswith("jdbc:postgresql://"):
+        spark, iceberg = _postgresql(uri)
+    elif uri.startswith(("http://", "https://")):
+        spark, iceberg = {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri}
+    else:
+        raise ConfigError(f"{feed.folder / 'feed.toml'}: lake.catalog: found a {uri.split(':')[0]!r} URI", remedy=f"allowed: {_FORMS}")
+    common = {"warehouse": warehouse, "cache-enabled": "false"}  # another process, or pyiceberg here, may have changed a table
+    if warehouse.startswith("s3://"):
+        s3 = s3_settings()
+        spark |= _spark_s3(s3)
+        iceberg |= _iceberg_s3(s3)
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    return LakeSettings(
+        warehouse=warehouse,
+        spark={prefix: "org.apache.iceberg.spark.SparkCatalog"} | {f"{prefix}.{k}": v for k, v in (common | spark).items()},
+        iceberg={"warehouse": warehouse} | iceberg,
+    )
+
+
+def _warehouse(feed: Feed) -> str:
+    uri = feed.lake.uri.rstrip("/")
+    if uri.startswith("s3://"):
+        return f"{uri}/warehouse"
+    return str((Path(uri.removeprefix("file://")) / "warehouse").resolve())
+
+
+def _default_catalog(feed: Feed) -> str:
+    uri = feed.lake.uri.rstrip("/")
+    if not uri.startswith("s3://"):
+        return f"jdbc:sqlite:{Path(uri.removeprefix('file://')).resolve() / 'catalog.db'}"
+    return f"jdbc:sqlite:.tidelake/catalog-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.db"
+
+
+def _sqlite(location: str) -> tuple[dict[str, str], dict[str, str]]:
+    path = Path(location.partition("?")[0]).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    spark = {"type": "jdbc", "uri": f"jdbc:sqlite:{path}?busy_timeout=30000", "jdbc.schema-version": "V1"}
+    return spark, {"type": "sql", "uri": f"sqlite:///{path}?timeout=30"}
+
+
+def _postgresql(uri: str) -> tuple[dict[str, str], dict[str, str]]:
+    parts = urlsplit(uri.removeprefix("jdbc:"))
+    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
+    user, password = query.get("user", parts.username or ""), query.get("password", parts.password or "")
+    host = parts.netloc.rpartition("@")[2]
+    spark = {"type": "jdbc", "uri": f"jdbc:postgresql://{host}{parts.path}", "jdbc.schema-version": "V1"}
+    spark |= {"jdbc.user": user} if user else {}
+    spark |= {"jdbc.password": password} if password else {}
+    login = f"{user}:{password}@" if password else f"{user}@" if user else ""
+    return spark, {"type": "sql", "uri": f"postgresql+psycopg2://{login}{host}{parts.path}"}
+
+
+def _spark_s3(s3: dict[str, str]) -> dict[str, str]:
+    names = {"endpoint": "s3.endpoint", "region": "client.region", "access_key": "s3.access-key-id", "secret_key": "s3.secret-access-key"}
+    names |= {"token": "s3.session-token"}
+    return {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"} | _renamed(s3, names) | _path_style(s3, "s3.path-style-access", "true")
+
+
+def _iceberg_s3(s3: dict[str, str]) -> dict[str, str]:
+    names = {"endpoint": "s3.endpoint", "region": "s3.region", "access_key": "s3.access-key-id", "secret_key": "s3.secret-access-key"}
+    return _renamed(s3, names | {"token": "s3.session-token"}) | _path_style(s3, "s3.force-virtual-addressing", "false")
+
+
+def _renamed(s3: dict[str, str], names: dict[str, str]) -> dict[str, str]:
+    return {names[k]: v for k, v in s3.items()}
+
+
+def _path_style(s3: dict[str, str], name: str, value: str) -> dict[str, str]:
+    return {name: value} if "endpoint" in s3 else {}

@@ -1,0 +1,126 @@
+"""What rows a window holds: names, shapes, counts, first and last commit ts, from one grouped job over narrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidelake.errors import OrderError
+from tidelake.event import Shape
+from tidelake.incarnations import Name
+from tidelake.lake.casts import literal
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.events import control_rows
+from tidelake.lake.progress import Progress
+from tidelake.window import Sighting, Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_GROUP = ("database", "table", "shape", "before_shape", "place")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Rows of the window that share names and shapes. first_ts, last_ts: None for Avro deletes, which have no commit ts."""
+
+    database: str
+    table: str
+    shape: int | None
+    before_shape: int | None
+    rows: int
+    first_ts: int | None
+    last_ts: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """where: SQL for the window's rows; where_any: for all rows of the hours to scan."""
+
+    groups: tuple[Group, ...]
+    shapes: dict[int, Shape]
+    inside: int
+    late: int
+    waiting: int
+    undated: int
+    where: str
+    where_any: str
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """Every (database, table) that was sent."""
+        return sorted({(g.database, g.table) for g in self.groups})
+
+    @property
+    def sightings(self) -> list[Sighting]:
+        """Per name and shape, for rows that have a commit ts."""
+        return [
+            Sighting(database=g.database, table=g.table, shape=self.shapes[s], first_ts=g.first_ts, last_ts=g.last_ts, rows=g.rows)
+            for g in self.groups
+            if (s := g.before_shape if g.shape is None else g.shape) is not None and g.first_ts is not None and g.last_ts is not None
+        ]
+
+    def rows_of(self, names: Sequence[Name]) -> int:
+        """About how many rows were sent under these names."""
+        wanted = {(n.database, n.table) for n in names}
+        return sum(g.rows for g in self.groups if (g.database, g.table) in wanted)
+
+    def shapes_of(self, names: Sequence[Name]) -> tuple[Shape, ...]:
+        """The shapes of rows under these names."""
+        wanted = {(n.database, n.table) for n in names}
+        ids = {i for g in self.groups if (g.database, g.table) in wanted for i in (g.shape, g.before_shape) if i is not None}
+        return tuple(self.shapes[i] for i in sorted(ids))
+
+
+def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress) -> Seen:
+    """Look at the row events of the hours to scan. Raises OrderError (TSO_TOO_LARGE, NO_COMMIT_TS)."""
+    scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, done.hours))
+    where_any = f"kind = 'row' AND hour IN ({scan})"
+    a, m = window.applied_ts, window.resolved_ts
+    place = f"""CASE WHEN commit_ts IS NULL THEN 'undated' WHEN commit_ts < 0 THEN 'huge' WHEN commit_ts > {m} THEN 'waiting'
+        WHEN commit_ts > {a} THEN 'window' WHEN hour IN ({new}) THEN 'late' ELSE 'published' END"""
+    grouped = frame.where(where_any).selectExpr("*", f"{place} AS place").groupBy(*_GROUP)
+    found = [r.asDict() for r in grouped.agg(*_aggregates()).collect()]
+    _refuse(found)
+    places = ("window", "late", "waiting", "undated")
+    inside, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
+    mine = [r for r in found if r["place"] in ("window", "undated")]
+    return Seen(
+        groups=tuple(Group(**{k: v for k, v in r.items() if k not in ("place", "deletes")}) for r in mine),
+        shapes=_shapes(events, done.scan),
+        inside=inside,
+        late=late,
+        waiting=waiting,
+        undated=undated,
+        where=f"{where_any} AND commit_ts > {a} AND commit_ts <= {m}",
+        where_any=where_any,
+    )
+
+
+def _aggregates() -> list[Column]:
+    from pyspark.sql import functions as F
+
+    return [
+        F.count("*").alias("rows"),
+        F.min("commit_ts").alias("first_ts"),
+        F.max("commit_ts").alias("last_ts"),
+        F.sum((F.col("op") == "delete").cast("int")).alias("deletes"),
+    ]
+
+
+def _refuse(found: list[dict[str, Any]]) -> None:
+    huge = [r for r in found if r["place"] == "huge"]
+    if huge:
+        raise OrderError(f"a row of {huge[0]['database']}.{huge[0]['table']} has a commit ts of 2^63 or more", code="TSO_TOO_LARGE")
+    undated = [r for r in found if r["place"] == "undated" and r["rows"] > r["deletes"]]
+    if undated:
+        raise OrderError(
+            f"rows of {undated[0]['database']}.{undated[0]['table']} have no commit ts",
+            code="NO_COMMIT_TS",
+            remedy="set enable-tidb-extension=true in the changefeed's sink URI",
+        )
+
+
+def _shapes(events: LakeTable, hours: Sequence[str]) -> dict[int, Shape]:
+    return {r["shape"]: Shape.from_json(r["columns"]) for r in control_rows(events, "shape", hours, ["shape", "columns"])}

@@ -1,0 +1,216 @@
+"""Snapshot tables: fold a window into one table on a branch, and check what was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tidelake.errors import QualityError
+from tidelake.lake.casts import quote
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.changelog import begin_branch, sql_name
+from tidelake.lake.cut import Advance, Reshape, TableCut
+from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
+from tidelake.lake.tables import bucket_column, create_snapshot, key_columns, reshape, snapshot_name, vacant
+from tidelake.layout import CATALOG
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The table that is written. base: the one folded onto, None = nothing to fold onto; rebuilt: it takes the place of base."""
+
+    table: LakeTable
+    base: LakeTable | None
+    base_snapshot: int | None
+    reshape: Reshape | None
+    rebuilt: bool
+    buckets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """A staged snapshot. written: for people, what was rewritten; missing: deletes of a table without key that met no row."""
+
+    advance: Advance
+    table: TableCut
+    replaced: TableCut | None
+    written: str
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """A table's staged changelog. only_inserts: nothing that was there is touched."""
+
+    table: LakeTable
+    snapshot_id: int
+    only_inserts: bool
+
+
+def fold_table(
+    spark: SparkSession, catalog: LakeCatalog, fold: Fold, changes: Changes | None, previous: TableCut | None, branch: str, buckets: int
+) -> Folded | None:
+    """Fold a window's changes into a table's snapshot, on a branch; None where nothing changes.
+
+    buckets: of a new table. Raises QualityError (KEY_NOT_UNIQUE) if what was written holds a key twice.
+    """
+    target = _target(catalog, fold, previous, buckets)
+    same = target.base is not None and not target.rebuilt and not fold.rewrites_all
+    if changes is None and same and target.reshape is None:
+        return None
+    base = target.table.main
+    if changes is None and same:
+        return _folded(target, previous, base, branch, "column names only", 0)
+    begin_branch(catalog, target.table, branch, base)
+    frame = None if changes is None else _change_frame(spark, changes, fold)
+    if same and changes is not None and changes.only_inserts and not fold.incarnation.key:
+        assert frame is not None
+        _writer(_physical(frame.drop("_change_type"), target, fold), target, branch).append()
+        return _folded(catalog_view(catalog, target, branch), previous, base, branch, "appended", 0)
+    condition, written = _touched(frame, target, fold) if same else ("true", "all")
+    missing = _overwrite(spark, frame, condition, target, fold, branch)
+    staged = catalog_view(catalog, target, branch)
+    if fold.incarnation.key:
+        _check_keys(spark, fold, staged, condition, branch)
+    return _folded(staged, previous, base, branch, written, missing)
+
+
+def catalog_view(catalog: LakeCatalog, target: Target, branch: str) -> Target:
+    """The target as it stands after a write to the branch."""
+    return replace(target, table=catalog.load(target.table.identifier))
+
+
+def _target(catalog: LakeCatalog, fold: Fold, previous: TableCut | None, buckets: int) -> Target:
+    feed, i = fold.feed, fold.incarnation
+    if previous is None:
+        table = _new(catalog, fold, buckets, rebuilt=False)
+        return Target(table=table, base=None, base_snapshot=None, reshape=None, rebuilt=False, buckets=buckets)
+    base, buckets = catalog.load(previous.identifier), previous.buckets
+    shaped = reshape(catalog, feed, i, base)
+    table, later = shaped if shaped is not None else (_new(catalog, fold, buckets, rebuilt=True), None)
+    return Target(table=table, base=base, base_snapshot=previous.snapshot_id, reshape=later, rebuilt=shaped is None, buckets=buckets)
+
+
+def _new(catalog: LakeCatalog, fold: Fold, buckets: int, *, rebuilt: bool) -> LakeTable:
+    identifier = vacant(catalog, snapshot_name(fold.feed, fold.incarnation), fold.incarnation, replace=not rebuilt)
+    return create_snapshot(catalog, fold.feed, fold.incarnation, identifier, buckets)
+
+
+def _change_frame(spark: SparkSession, changes: Changes, fold: Fold) -> DataFrame:
+    frame = spark.read.option("versionAsOf", changes.snapshot_id).table(sql_name(changes.table.identifier))
+    return change_rows(frame, changes.table.columns(changes.snapshot_id), fold)
+
+
+def _touched(frame: DataFrame | None, target: Target, fold: Fold) -> tuple[str, str]:
+    """(SQL for the rows of the table that are rewritten, the same for people)."""
+    bucket = _bucket(target, fold)
+    if frame is None or bucket is None:
+        return "true", "all"
+    final, physical = bucket
+    ids = [r[0] for r in frame.selectExpr(f"{_bucket_of(final, target)} AS b").distinct().collect()]
+    if len(ids) >= target.buckets:
+        return "true", "all"
+    listed = ", ".join(str(b) for b in sorted(ids)) or "-1"
+    return f"{_bucket_of(physical, target)} IN ({listed})", f"{len(ids)} of {target.buckets} buckets"
+
+
+def _bucket(target: Target, fold: Fold) -> tuple[str, str] | None:
+    """The bucketed column's final name and its name in the table now."""
+    name = bucket_column(key_columns(fold.feed, fold.incarnation, fold.columns))
+    if name is None:
+        return None
+    number = next(c.id for c in fold.columns if c.name == name)
+    return name, next(c.name for c in target.table.columns() if c.source_id == number)
+
+
+def _bucket_of(column: str, target: Target) -> str:
+    return f"{CATALOG}.system.bucket({target.buckets}, {quote(column)})"
+
+
+def _overwrite(spark: SparkSession, frame: DataFrame | None, condition: str, target: Target, fold: Fold, branch: str) -> int:
+    """Write the folded rows in place of those that meet the condition; how many deletes met no row."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    old = _base(spark, target, fold, condition)
+    if old is None and frame is None:
+        nothing = spark.read.option("versionAsOf", target.table.main).table(sql_name(target.table.identifier)).where("false")
+        _writer(nothing, target, branch).overwrite(F.expr("true"))
+        return 0
+    if not fold.incarnation.key:
+        counted = Observation()
+        folded = fold_multiset(old, frame, fold).observe(counted, F.coalesce(F.sum("_missing"), F.lit(0)).alias("missing"))
+        rows = folded.where("_missing IS NULL").drop("_missing")
+        _writer(_physical(rows, target, fold), target, branch).overwrite(F.expr(condition))
+        return int(counted.get["missing"])
+    bucket = _bucket(target, fold)
+    rows = fold_keyed(old, frame, fold, _bucket_of(bucket[0], target) if bucket else None)
+    _writer(_physical(rows, target, fold), target, branch).overwrite(F.expr(condition))
+    return 0
+
+
+def _base(spark: SparkSession, target: Target, fold: Fold, condition: str) -> DataFrame | None:
+    if target.base is None or target.base_snapshot is None or fold.emptied_ts > fold.applied_ts:
+        return None
+    frame = spark.read.option("versionAsOf", target.base_snapshot).table(sql_name(target.base.identifier))
+    return base_rows(frame.where(condition), target.base.columns(target.base_snapshot), fold)
+
+
+def _physical(rows: DataFrame, target: Target, fold: Fold) -> DataFrame:
+    """The rows with the table's columns as they are called now, in its order; those that will leave are NULL."""
+    names = {c.id: c.name for c in fold.columns}
+    spelled = []
+    for c in target.table.columns():
+        if c.source_id is None:
+            spelled.append(quote(c.name))
+        elif c.source_id in names:
+            spelled.append(f"{quote(names[c.source_id])} AS {quote(c.name)}")
+        else:
+            spelled.append(f"CAST(NULL AS {c.type}) AS {quote(c.name)}")
+    return rows.selectExpr(*spelled)
+
+
+def _writer(rows: DataFrame, target: Target, branch: str) -> DataFrameWriterV2:
+    writer = rows.writeTo(sql_name(target.table.identifier, branch)).option("snapshot-property.tidelake.run", branch)
+    writer = writer.option("validate-from-snapshot-id", str(target.table.main))
+    return writer.option("isolation-level", "serializable")
+
+
+def _check_keys(spark: SparkSession, fold: Fold, staged: Target, condition: str, branch: str) -> None:
+    physical = {c.source_id: c.name for c in staged.table.columns()}
+    keys = ", ".join(quote(physical[k]) for k in fold.incarnation.key)
+    frame = spark.read.option("versionAsOf", staged.table.branch(branch)).table(sql_name(staged.table.identifier)).where(condition)
+    twice = frame.selectExpr(f"struct({keys}) AS key").groupBy("key").count().where("count > 1").limit(3).collect()
+    if twice:
+        shown = ", ".join(str(r["key"].asDict()) for r in twice)
+        raise QualityError(f"{fold.incarnation.name}: keys stand twice in the snapshot: {shown}", code="KEY_NOT_UNIQUE")
+
+
+def _folded(target: Target, previous: TableCut | None, base: int, branch: str, written: str, missing: int) -> Folded:
+    table = target.table
+    head = table.branch(branch) if branch in table.branches else base
+    return Folded(
+        advance=Advance(
+            identifier=table.identifier,
+            uuid=table.uuid,
+            base=base,
+            to=head,
+            branch=branch,
+            incarnation=table.properties.get("tidelake.incarnation", ""),
+            buckets=target.buckets,
+            reshape=target.reshape,
+        ),
+        table=TableCut(
+            identifier=table.identifier,
+            uuid=table.uuid,
+            snapshot_id=head,
+            rows=int(table.summary(head).get("total-records", 0)),
+            buckets=target.buckets,
+        ),
+        replaced=previous if target.rebuilt else None,
+        written=written,
+        missing=missing,
+    )

@@ -1,0 +1,244 @@
+"""Physical tables of incarnations: their columns, where they stand, and how a table takes a new shape (design section 8).
+
+Iceberg's schema belongs to the table, not to a branch. So before staging only what readers of main may see early is done (added and
+widened columns); names and drops wait for publishing; what Iceberg refuses is built as a new table that is switched at publishing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidelake.feed import Feed, ZeroDate
+from tidelake.incarnations import Column, Incarnation
+from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable, iceberg_type
+from tidelake.lake.cut import Reshape
+from tidelake.layout import changelog_namespace, lake_name, past_namespace
+from tidelake.values import lake_type
+
+COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the change that made the row so")
+CHANGELOG_COLUMNS = (
+    LakeColumn(name="_change_type", type="string", doc="INSERT, UPDATE_BEFORE, UPDATE_AFTER or DELETE"),
+    LakeColumn(name="_commit_ts", type="bigint", doc="TSO"),
+    LakeColumn(name="_commit_at", type="timestamp", doc="time of the TSO"),
+    LakeColumn(name="_topic", type="string", doc="Kafka coordinates of the event"),
+    LakeColumn(name="_kafka_partition", type="int", doc="not `_partition`, which Iceberg keeps for itself"),
+    LakeColumn(name="_offset", type="bigint"),
+    LakeColumn(name="_ordinal", type="int", doc="position of the event in its message"),
+)
+_BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
+_WIDER = {("int", "bigint"), ("float", "double")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The snapshot table that a window is folded into. base: the snapshot folded onto, None = nothing; reshape waits for publishing.
+
+    replaces: the table that it will take the place of, where it was built anew.
+    """
+
+    table: LakeTable
+    base: LakeTable | None
+    base_snapshot: int | None
+    reshape: Reshape | None
+    replaces: LakeTable | None
+    buckets: int
+
+
+def snapshot_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> list[LakeColumn]:
+    """A snapshot table's columns: the source's, then `_commit_ts`."""
+    return [*(lake_column(feed, i, c) for c in columns), COMMIT_TS]
+
+
+def lake_column(feed: Feed, i: Incarnation, c: Column) -> LakeColumn:
+    """A source column in the lake."""
+    return LakeColumn(name=c.name, type=lake_type(c.type, zero_date(feed, i, c)), doc=f"{c.id}: {c.type.sql}")
+
+
+def zero_date(feed: Feed, i: Incarnation, c: Column) -> ZeroDate:
+    """The zero date policy of a column, which stays with it through renames."""
+    return feed.zero_date_of([f"{n.database}.{n.table}" for n in i.names], [c.name, *c.former])
+
+
+def snapshot_name(feed: Feed, i: Incarnation) -> str:
+    """The identifier that readers know."""
+    return f"{feed.namespace_of(lake_name(i.names[-1].database))}.{lake_name(i.names[-1].table)}"
+
+
+def changelog_name(feed: Feed, i: Incarnation) -> str:
+    """The changelog's identifier."""
+    return f"{changelog_namespace(feed.namespace_of(lake_name(i.names[-1].database)))}.{lake_name(i.names[-1].table)}"
+
+
+def parking_name(identifier: str, uuid: str) -> str:
+    """A name of a table's own: where it waits for its place, or is kept for earlier cuts."""
+    namespace, _, table = identifier.rpartition(".")
+    return f"{past_namespace(namespace)}.{table}__{uuid[:8]}"
+
+
+def vacant(catalog: LakeCatalog, wanted: str, i: Incarnation, *, replace: bool) -> str:
+    """Where a new table of this incarnation can be made: under the wanted name, else under one of its own until publishing.
+
+    What an attempt that was not published left there goes. replace: no published table of the incarnation bears the wanted name.
+    """
+    there = catalog.find(wanted)
+    if there is None:
+        return wanted
+    if replace and there.properties.get("tidelake.incarnation") == i.id:
+        catalog.drop(wanted)
+        return wanted
+    spare = parking_name(wanted, hashlib.sha256(i.id.encode()).hexdigest())
+    if catalog.find(spare) is not None:
+        catalog.drop(spare)
+    return spare
+
+
+def is_parking(identifier: str) -> bool:
+    """Whether a name is of that kind already."""
+    return identifier.partition(".")[0].endswith(past_namespace(""))
+
+
+def bucket_column(key: Sequence[LakeColumn]) -> str | None:
+    """The key column that rows are bucketed by: the first whose type Iceberg can bucket."""
+    return next((c.name for c in key if _BUCKETABLE.fullmatch(c.type)), None)
+
+
+def key_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> list[LakeColumn]:
+    """The key's columns in key order."""
+    by_id = {c.id: c for c in columns}
+    return [lake_column(feed, i, by_id[k]) for k in i.key if k in by_id]
+
+
+def create_snapshot(catalog: LakeCatalog, feed: Feed, i: Incarnation, identifier: str, buckets: int) -> LakeTable:
+    """A new, empty snapshot table under the identifier, or under a name of its own if that is taken."""
+    columns, key = snapshot_columns(feed, i, i.columns), key_columns(feed, i, i.columns)
+    bucket = bucket_column(key)
+    partition = [(bucket, f"bucket[{buckets}]")] if bucket else []
+    return _create(catalog, feed, i, identifier, columns, partition, [c.name for c in key])
+
+
+def create_changelog(
+    catalog: LakeCatalog, feed: Feed, i: Incarnation, identifier: str, columns: Sequence[Column], buckets: int
+) -> LakeTable:
+    """A new, empty changelog."""
+    bucket = bucket_column(key_columns(feed, i, columns))
+    partition = [(bucket, f"bucket[{buckets}]")] if bucket else []  # bucket first: the fold needs no shuffle then
+    every = [*(lake_column(feed, i, c) for c in columns), *CHANGELOG_COLUMNS]
+    return _create(catalog, feed, i, identifier, every, [*partition, ("_commit_at", "hour")], ["_commit_ts"])
+
+
+def _create(
+    catalog: LakeCatalog,
+    feed: Feed,
+    i: Incarnation,
+    identifier: str,
+    columns: Sequence[LakeColumn],
+    partition: Sequence[tuple[str, str]],
+    sort: Sequence[str],
+) -> LakeTable:
+    properties = {
+        "tidelake.feed": feed.name,
+        "tidelake.incarnation": i.id,
+        "write.distribution-mode": "none",  # frames arrive distributed by bucket
+        "write.spark.fanout.enabled": "false",
+    }
+    catalog.claim_namespace(identifier.rpartition(".")[0], feed.name)
+    return catalog.create(identifier, columns, partition=partition, sort=sort, properties=properties)
+
+
+def reshape(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable) -> tuple[LakeTable, Reshape | None] | None:
+    """Give a snapshot table the columns of the window's end as far as may be done before publishing; None if it must be built anew."""
+    wanted = {c.id: lake_column(feed, i, c) for c in i.columns}
+    have = {c.source_id: c for c in table.columns() if c.source_id is not None}
+    taken = {c.name.lower() for c in table.columns()}
+    renamed = {k: c.name for k, c in wanted.items() if k in have and have[k].name != c.name}
+    added = [k for k in wanted if k not in have]
+    new_names = [*renamed.values(), *(wanted[k].name for k in added)]
+    retyped = [k for k, c in wanted.items() if k in have and have[k].type != c.type]
+    if any(name.lower() in taken for name in new_names) or not all(_wider(have[k].type, wanted[k].type) for k in retyped):
+        return None
+    if added or retyped or any(have[k].doc != c.doc for k, c in wanted.items() if k in have):
+        table = catalog.evolve(table.identifier, lambda u: _grow(u, wanted, have))
+    dropped = [k for k in have if k not in wanted]
+    return table, Reshape(renamed=renamed, dropped=dropped) if renamed or dropped else None
+
+
+def finish(catalog: LakeCatalog, identifier: str, change: Reshape) -> None:
+    """Give columns their final names and drop those that left; what is done already is passed over."""
+
+    def names(update: Any) -> None:
+        have = {c.source_id: c.name for c in catalog.load(identifier).columns() if c.source_id is not None}
+        for k in change.dropped:
+            if k in have:
+                update.delete_column(have[k])
+        for k, name in change.renamed.items():
+            if k in have and have[k] != name:
+                update.rename_column(have[k], name)
+
+    catalog.evolve(identifier, names)
+
+
+def grow_changelog(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable, columns: Sequence[Column]) -> LakeTable:
+    """Give a changelog every column that lived in the window. Columns are never dropped or reused: one that gives up its name to
+    another, or changes to a type that Iceberg refuses, stays as `<name>__<id>`."""
+    wanted = [lake_column(feed, i, c) for c in columns]
+    for c in wanted:
+        table = _changelog_column(catalog, table, c)
+    return table
+
+
+def physical(columns: Sequence[LakeColumn], source_id: int) -> list[LakeColumn]:
+    """A changelog's columns that hold a source column, the one of its present type first."""
+    found = [c for c in columns if c.source_id == source_id]
+    return sorted(found, key=lambda c: c.name.endswith(f"__{source_id}"))
+
+
+def _changelog_column(catalog: LakeCatalog, table: LakeTable, c: LakeColumn) -> LakeTable:
+    have = next((h for h in table.columns() if h.source_id == c.source_id and not h.name.endswith(f"__{h.source_id}")), None)
+    refused = have is not None and have.type != c.type and not _wider(have.type, c.type)
+    holder = next((h for h in table.columns() if h.name.lower() == c.name.lower()), None)
+    if holder is not None and (holder.source_id != c.source_id or refused):
+        table = catalog.evolve(table.identifier, lambda u: u.rename_column(holder.name, _retired_name(table, holder)))
+        have = None if refused else have
+    if have is None:
+        return catalog.evolve(table.identifier, lambda u: _add_first(u, c))
+    if have.name != c.name:
+        table = catalog.evolve(table.identifier, lambda u: u.rename_column(have.name, c.name))
+    if have.type != c.type or have.doc != c.doc:
+        table = catalog.evolve(table.identifier, lambda u: u.update_column(c.name, field_type=iceberg_type(c.type), doc=c.doc))
+    return table
+
+
+def _retired_name(table: LakeTable, holder: LakeColumn) -> str:
+    names = {c.name for c in table.columns()}
+    name = f"{holder.name}__{holder.source_id}"
+    while name in names:
+        name = f"{holder.name}_{len(names)}__{holder.source_id}"
+    return name
+
+
+def _add_first(update: Any, c: LakeColumn) -> None:
+    update.add_column(c.name, iceberg_type(c.type), doc=c.doc)
+    update.move_before(c.name, CHANGELOG_COLUMNS[0].name)
+
+
+def _grow(update: Any, wanted: dict[int, LakeColumn], have: dict[int, LakeColumn]) -> None:
+    before: str | None = None
+    for k, c in wanted.items():
+        if k not in have:
+            update.add_column(c.name, iceberg_type(c.type), doc=c.doc)
+            update.move_after(c.name, before) if before else update.move_first(c.name)
+        elif have[k].type != c.type or have[k].doc != c.doc:
+            update.update_column(have[k].name, field_type=iceberg_type(c.type), doc=c.doc)
+        before = have[k].name if k in have else c.name
+
+
+def _wider(old: str, new: str) -> bool:
+    """Whether Iceberg changes the type in place."""
+    if (old, new) in _WIDER:
+        return True
+    pair = [re.fullmatch(r"decimal\((\d+),(\d+)\)", t) for t in (old, new)]
+    return bool(pair[0] and pair[1] and pair[0][2] == pair[1][2] and int(pair[0][1]) <= int(pair[1][1]))

@@ -1,0 +1,130 @@
+"""One writer per feed: a lease object, taken and renewed by conditional puts (design section 9).
+
+It keeps two runs from working in vain; correctness does not hang on it, the put-if-absent of the publish intent decides. The fence
+number grows with every holder and names the branches that its run stages.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from tidelake.errors import LeaseError
+from tidelake.layout import lease_key
+from tidelake.storage import Store
+
+SECONDS = 60.0
+RENEW_EVERY = 15.0
+
+
+class Lease(BaseModel):
+    """Who works on the feed. expires_ms: epoch milliseconds, 0 = given back. started: the holder's process start, against reused pids."""
+
+    fence: int
+    host: str
+    pid: int
+    started: str
+    expires_ms: int
+    work: str
+
+
+@contextmanager
+def hold(
+    store: Store, feed: str, work: str, wait_seconds: float = 2 * SECONDS, tell: Callable[[str], None] = lambda _: None
+) -> Iterator[int]:
+    """Hold the feed's lease; yields the fence number. Waits for another holder to give it back or to expire.
+
+    Raises LeaseError if it is not free in time, or at the end if it was lost meanwhile.
+    """
+    mine = _take(store, feed, work, wait_seconds, tell)
+    stop, lost = threading.Event(), threading.Event()
+    renewer = threading.Thread(target=_renew, args=(store, feed, mine, stop, lost), daemon=True, name=f"lease-{feed}")
+    renewer.start()
+    try:
+        yield mine.fence
+    finally:
+        stop.set()
+        renewer.join()
+        if not lost.is_set():
+            _replace(store, feed, mine, mine.model_copy(update={"expires_ms": 0}))
+    if lost.is_set():
+        raise LeaseError(f"the lease of feed {feed} was taken over while this run held it", remedy="see who runs it: tidelake status")
+
+
+def _take(store: Store, feed: str, work: str, wait_seconds: float, tell: Callable[[str], None]) -> Lease:
+    deadline, told = time.monotonic() + wait_seconds, False
+    while True:
+        now, etag = _read(store, feed)
+        mine = _new(now.fence + 1 if now else 1, work)
+        if now is None or _free(now):
+            data = mine.model_dump_json().encode()
+            taken = store.put_if_match(lease_key(feed), data, etag) if etag else store.put_if_absent(lease_key(feed), data)
+            if taken:
+                return mine
+            continue
+        if time.monotonic() > deadline:
+            raise LeaseError(
+                f"feed {feed} is held by {_who(now)}", remedy="wait for it to end; if it is gone, its lease expires within a minute"
+            )
+        if not told:
+            tell(f"waiting for {_who(now)}")
+            told = True
+        time.sleep(0.5)
+
+
+def _renew(store: Store, feed: str, mine: Lease, stop: threading.Event, lost: threading.Event) -> None:
+    while not stop.wait(RENEW_EVERY):
+        if not _replace(store, feed, mine, mine.model_copy(update={"expires_ms": _soon()})):
+            lost.set()
+            return
+
+
+def _replace(store: Store, feed: str, mine: Lease, new: Lease) -> bool:
+    now, etag = _read(store, feed)
+    if now is None or now.fence != mine.fence or etag is None:
+        return False
+    return store.put_if_match(lease_key(feed), new.model_dump_json().encode(), etag)
+
+
+def _read(store: Store, feed: str) -> tuple[Lease | None, str | None]:
+    info = store.head(lease_key(feed))
+    data = store.read_if_present(lease_key(feed)) if info else None
+    return (Lease.model_validate_json(data), info.etag) if info and data else (None, None)
+
+
+def _free(lease: Lease) -> bool:
+    """Given back, expired, or held by a process of this machine that is gone."""
+    if lease.expires_ms < time.time() * 1000:
+        return True
+    return lease.host == socket.gethostname() and _started(lease.pid) != lease.started
+
+
+def _new(fence: int, work: str) -> Lease:
+    pid = os.getpid()
+    return Lease(fence=fence, host=socket.gethostname(), pid=pid, started=_started(pid), expires_ms=_soon(), work=work)
+
+
+def _soon() -> int:
+    return int((time.time() + SECONDS) * 1000)
+
+
+def _started(pid: int) -> str:
+    """When a process of this machine started; empty if there is none. Without /proc only expiry frees a lease."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not Path("/proc/self/stat").exists():
+        return "unknown"
+    try:
+        return stat.read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _who(lease: Lease) -> str:
+    return f"{lease.work} on {lease.host} (process {lease.pid})"

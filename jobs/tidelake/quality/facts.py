@@ -1,0 +1,82 @@
+"""What a report shows of one hour: plain numbers, gathered from manifest, decode record, verdict and certificate."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from tidelake.quality.verdict import Check
+
+
+class TableFacts(BaseModel):
+    """One table in one window. events: row events in the window, repeats included; changes: changelog rows written."""
+
+    events: int = 0
+    duplicates: int = 0
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    upserts: int = 0
+    changes: int = 0
+    rows_before: int | None = None
+    rows_after: int | None = None
+    written: str = ""  # what of the snapshot was rewritten
+    nulled: dict[str, int] = {}  # column → zero dates that became NULL by policy
+    repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced
+    unfit: dict[str, int] = {}  # column → cells that did not fit their type
+    unsettled: int = 0
+
+
+class DdlFacts(BaseModel):
+    """A statement and what was done about it. commit_ts: TSO."""
+
+    commit_ts: int
+    query: str
+    effect: str
+
+
+class FindingFacts(BaseModel):
+    """A finding of landing."""
+
+    code: str
+    severity: str
+    where: str
+    detail: str
+    remedy: str
+
+
+class RejectedFacts(BaseModel):
+    """Messages that could not be decoded, by code; examples as `topic[partition]@offset: reason`."""
+
+    code: str
+    messages: int
+    accepted: int = 0
+    examples: list[str] = []
+
+
+class HourFacts(BaseModel):
+    """One hour of one feed. status: how far it came; error: why it stopped, as the user saw it."""
+
+    feed: str
+    hour: str
+    status: Literal["landed", "decoded", "ordered", "validated", "published", "blocked", "failed"]
+    error: str | None = None
+    cut: int | None = None
+    incomplete: bool = False
+    applied_ts: int | None = None
+    resolved_ts: int | None = None
+    lag_seconds: float | None = None  # end of the hour − time of the resolved ts
+    messages: int = 0
+    message_bytes: int = 0
+    events: dict[str, int] = {}  # by kind: row, ddl, resolved, rejected
+    late_events: int = 0  # repeats from before the window
+    waiting_events: int = 0  # after the resolved ts, for a later window
+    tables: dict[str, TableFacts] = {}
+    ddl: list[DdlFacts] = []
+    findings: list[FindingFacts] = []
+    rejected: list[RejectedFacts] = []
+    checks: list[Check] = []
+    seconds: dict[str, float] = {}  # by stage
+    version: str = ""
+    run: str = ""

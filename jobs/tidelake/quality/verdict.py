@@ -1,0 +1,66 @@
+"""What validate found for a window, as it is stored, published in the certificate and shown in the report."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from tidelake.errors import QualityError
+
+
+class Check(BaseModel):
+    """One expectation judged. rule: its name for people; unexpected: how many rows (or cells) broke it, where that is known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    table: str  # db.table; "" for the window as a whole
+    rule: str
+    severity: Literal["critical", "warning"]
+    success: bool
+    column: str | None = None
+    observed: str = ""
+    expected: str = ""
+    unexpected: int = 0
+    examples: list[str] = []
+    origin: str = "every table"  # or file and number of the expectation
+
+
+class Verdict(BaseModel):
+    """All checks of one run's window."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    feed: str
+    hour: str
+    seq: int
+    run: str
+    checks: list[Check]
+    seconds: dict[str, float] = {}
+
+    @property
+    def failed(self) -> list[Check]:
+        """Failed checks, critical ones first."""
+        return sorted((c for c in self.checks if not c.success), key=lambda c: (c.severity, c.table, c.rule))
+
+    def refuse(self) -> None:
+        """Raises QualityError if a critical check failed."""
+        critical = [c for c in self.failed if c.severity == "critical"]
+        if not critical:
+            return
+        first = critical[0]
+        more = f" (and {len(critical) - 1} more)" if len(critical) > 1 else ""
+        what = f"{first.table}{'.' + first.column if first.column else ''}: {first.rule}"
+        raise QualityError(
+            f"{what}: expected {first.expected}, found {first.observed}{more}; nothing of the window is published",
+            code="EXPECTATION_FAILED",
+            remedy=f"see `tidelake report --feed {self.feed} --hour {self.hour}`; correct the source or the rule ({first.origin}), "
+            "then run the hour again",
+        )
+
+    def summary(self) -> dict[str, object]:
+        """For the certificate."""
+        return {
+            "checked": len(self.checks),
+            "failed": [c.model_dump(exclude_defaults=True) for c in self.failed],
+        }

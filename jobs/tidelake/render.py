@@ -1,0 +1,70 @@
+"""Lake values → canonical text (design section 6), the inverse of lake.casts: what `asof` and `changelog` print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.duck import identifier
+from tidelake.values import MysqlType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """A column to print. type: MySQL's, None for Tidelake's own columns, which print as they are."""
+
+    name: str
+    type: MysqlType | None
+
+
+def local(rows: pa.RecordBatchReader, time_zone: str) -> pa.RecordBatchReader:
+    """The batches with instants as local times of the feed's zone."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            yield pa.RecordBatch.from_arrays([_local(c, time_zone) for c in batch.columns], schema=schema)
+
+    schema = pa.schema([pa.field(f.name, pa.timestamp("us") if _is_instant(f.type) else f.type) for f in rows.schema])
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def expressions(columns: Sequence[Rendered]) -> list[str]:
+    """DuckDB SQL per column, named as the column, over `local` batches: text, NULL, or {"hex": …}."""
+    return [f"{_text(identifier(c.name), c.type)} AS {identifier(c.name)}" for c in columns]
+
+
+def flat(columns: Sequence[Rendered]) -> list[str]:
+    """The same for people: binary as 0x…."""
+    return [
+        f"'0x' || lower(hex({identifier(c.name)}))" if c.type is not None and c.type.is_binary else _text(identifier(c.name), c.type)
+        for c in columns
+    ]
+
+
+def _text(name: str, mysql: MysqlType | None) -> str:
+    if mysql is None:
+        return name
+    if mysql.is_binary:
+        return f"CASE WHEN {name} IS NULL THEN NULL ELSE {{'hex': lower(hex({name}))}} END"
+    if mysql.word == "vector":
+        return f"'[' || array_to_string(list_transform({name}, x -> regexp_replace(CAST(x AS VARCHAR), '\\.0$', '')), ',') || ']'"
+    text = f"CAST({name} AS VARCHAR)"
+    digits = mysql.fraction_digits
+    if mysql.word in ("datetime", "timestamp") and digits is not None:
+        full = f"strftime(TRY_CAST({name} AS TIMESTAMP), '%Y-%m-%d %H:%M:%S.%f')"
+        cut = f"left({full}, {20 + digits if digits else 19})"
+        return f"coalesce({cut}, {text})"  # a zero date kept as text is printed as it is
+    return text
+
+
+def _local(column: pa.Array, time_zone: str) -> pa.Array:
+    if not _is_instant(column.type):
+        return column
+    return pc.local_timestamp(pc.cast(column, pa.timestamp("us", tz=time_zone)))
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
