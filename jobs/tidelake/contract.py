@@ -15,6 +15,7 @@ from tidelake.ddl.tokens import Cursor
 from tidelake.errors import ConfigError, ContractError
 
 Severity = Literal["critical", "warning"]
+OWN_SQL = "unexpected_rows_expectation"  # the one type whose name does not say what is expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,7 @@ def _expectations(path: Path) -> Iterator[Expectation]:
     for number, rule in enumerate(content.get("expect", []), 1):
         where = f"{path}: [[expect]] {number}"
         kind, severity = rule.get("type"), rule.get("severity", "critical")
-        if not isinstance(kind, str) or not kind.startswith("expect_"):
+        if not isinstance(kind, str) or not (kind.startswith("expect_") or kind == OWN_SQL):
             raise ConfigError(
                 f"{where}: type: found {kind!r}", remedy="a Great Expectations type, such as expect_column_values_to_not_be_null"
             )

@@ -9,23 +9,23 @@ import duckdb
 import pyarrow as pa
 
 
-def write_jsonl(rows: pa.RecordBatchReader, select: Sequence[str], path: Path | str) -> int:
+def write_jsonl(rows: pa.RecordBatchReader, select: Sequence[str], path: Path | str, order: str = "") -> int:
     """One JSON object a row, of these SQL expressions over the batches' columns, streamed to a file; how many rows.
 
-    The batches are the relation `rows`. Order is kept.
+    order: an ORDER BY clause; without one the rows keep theirs.
     """
     with _connect() as connection:
         connection.register("rows", rows)
         target = str(path).replace("'", "''")
-        done = connection.execute(f"COPY (SELECT {', '.join(select)} FROM rows) TO '{target}' (FORMAT json)").fetchone()  # noqa: S608
+        done = connection.execute(f"COPY (SELECT {', '.join(select)} FROM rows{order}) TO '{target}' (FORMAT json)").fetchone()  # noqa: S608
     return int(done[0]) if done else 0
 
 
-def to_text(rows: pa.RecordBatchReader, select: Sequence[str], limit: int) -> list[tuple[str | None, ...]]:
+def to_text(rows: pa.RecordBatchReader, select: Sequence[str], limit: int, order: str = "") -> list[tuple[str | None, ...]]:
     """The first rows of these SQL expressions."""
     with _connect() as connection:
         connection.register("rows", rows)
-        found: list[tuple[str | None, ...]] = connection.execute(f"SELECT {', '.join(select)} FROM rows LIMIT {limit}").fetchall()  # noqa: S608
+        found: list[tuple[str | None, ...]] = connection.execute(f"SELECT {', '.join(select)} FROM rows{order} LIMIT {limit}").fetchall()  # noqa: S608
     return found
 
 

@@ -73,7 +73,7 @@ class ShapeColumn:
     """
 
     name: str
-    type: str | None
+    type: str | None = None
     key: bool = False
     flag: int | None = None
     full_type: str | None = None

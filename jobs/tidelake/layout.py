@@ -30,9 +30,14 @@ def manifest_key(feed: str, hour: str, generation: int) -> str:
     return f"{manifests(feed)}hour={hour}/{generation:06d}.json"
 
 
+def decoded(feed: str) -> str:
+    """Prefix of what decode found."""
+    return f"decoded/{feed}/"
+
+
 def decoded_key(feed: str, hour: str) -> str:
     """What decode found in an hour."""
-    return f"decoded/{feed}/hour={hour}.json"
+    return f"{decoded(feed)}hour={hour}.json"
 
 
 def run_key(feed: str, seq: int, stage: str) -> str:
@@ -60,9 +65,14 @@ def cut_key(feed: str, seq: int) -> str:
     return f"{cuts(feed)}{seq:08d}.json"
 
 
+def certificates(feed: str) -> str:
+    """Prefix of a feed's certificates."""
+    return f"certificates/{feed}/"
+
+
 def certificate_key(feed: str, seq: int) -> str:
     """The proof of a published cut."""
-    return f"certificates/{feed}/{seq:08d}.json"
+    return f"{certificates(feed)}{seq:08d}.json"
 
 
 def decisions(feed: str) -> str:

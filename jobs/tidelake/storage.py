@@ -10,9 +10,10 @@ import hashlib
 import os
 import shutil
 import tempfile
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CHUNK = 1 << 20
+_ATTEMPTS = 5  # of a conditional put that S3 answers with "conflict, try again"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -78,7 +80,7 @@ class Store(ABC):
 
     def read(self, key: str) -> bytes:
         """The whole object."""
-        with self.open(key) as stream:
+        with self._errors(key), self.open(key) as stream:
             return stream.read()
 
     def read_if_present(self, key: str) -> bytes | None:
@@ -93,7 +95,7 @@ class Store(ABC):
     def download(self, key: str, path: Path) -> str:
         """Copy an object into a local file, in chunks; returns its sha256 in hex."""
         digest = hashlib.sha256()
-        with self.open(key) as stream, path.open("wb") as out:
+        with self._errors(key), self.open(key) as stream, path.open("wb") as out:
             while chunk := stream.read(CHUNK):
                 digest.update(chunk)
                 out.write(chunk)
@@ -102,6 +104,10 @@ class Store(ABC):
     def uri_of(self, key: str) -> str:
         """The object's full URI."""
         return f"{self.uri}/{key}" if key else self.uri
+
+    @abstractmethod
+    def _errors(self, key: str) -> AbstractContextManager[None]:
+        """Turns the errors of the file system or S3 client into StorageError that names the object."""
 
 
 def open_store(uri: str) -> Store:
@@ -112,6 +118,54 @@ def open_store(uri: str) -> Store:
     if "://" in uri and not uri.startswith("file://"):
         raise StorageError(f"unknown scheme in {uri.split('://')[0]}://…", remedy="use s3://bucket/prefix or a local folder")
     return _LocalStore(Path(uri.removeprefix("file://")).resolve())
+
+
+def reset() -> None:
+    """Close and forget the S3 client, so that the next use sees changed environment variables."""
+    if _client.cache_info().currsize:
+        _client().close()
+    _client.cache_clear()
+    _session.cache_clear()
+
+
+def probe_conditional_puts(store: Store) -> None:
+    """Raise StorageError (CONDITIONAL_PUTS) if the store ignores conditions: two writers could then not be told apart."""
+    key = f"probe-{uuid.uuid4().hex}"
+    try:
+        answers = [store.put_if_absent(key, b"1"), store.put_if_absent(key, b"2")]
+        first = store.head(key)
+        etag = first.etag if first else ""
+        answers += [store.put_if_match(key, b"three", etag), store.put_if_match(key, b"four!", etag)]
+        kept = store.read_if_present(key)
+    finally:
+        store.delete(key)
+    if answers != [True, False, True, False] or kept != b"three":
+        raise StorageError(
+            f"{store.uri} ignores conditional puts (If-None-Match, If-Match)",
+            code="CONDITIONAL_PUTS",
+            remedy="use a store that supports them: S3, SeaweedFS 4, MinIO, Ceph 19, R2 or a local folder do",
+        )
+
+
+def s3_answers(environment: Mapping[str, str], bucket: str) -> bool:
+    """Whether the S3 server that AWS's variables name is up, accepts the credentials and has the bucket. Tries once, a second at most."""
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    config = Config(retries={"total_max_attempts": 1}, connect_timeout=1, read_timeout=1, s3={"addressing_style": "path"})
+    client = _session().client(
+        "s3",
+        endpoint_url=environment["AWS_ENDPOINT_URL_S3"],
+        region_name=environment["AWS_REGION"],
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+        config=config,
+    )
+    try:
+        client.head_bucket(Bucket=bucket)
+    except (BotoCoreError, ClientError):
+        return False
+    return True
 
 
 def s3_settings() -> dict[str, str]:
@@ -142,22 +196,19 @@ class _LocalStore(Store):
 
     def folders(self, prefix: str = "") -> list[str]:
         folder = self.root / prefix
-        return sorted(p.name for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
+        found = folder.iterdir() if folder.is_dir() else ()
+        return sorted(p.name for p in found if p.is_dir() and any(names for _, _, names in os.walk(p)))
 
     def open(self, key: str) -> IO[bytes]:
-        try:
+        with self._errors(key):
             return (self.root / key).open("rb")
-        except FileNotFoundError as e:
-            raise StorageError(f"{self.uri_of(key)} does not exist", code="NOT_FOUND") from e
 
     def write(self, key: str, data: bytes) -> None:
-        with self._beside(key) as part:
-            part.write_bytes(data)
+        with self._beside(key, data) as part:
             part.replace(self.root / key)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        with self._beside(key) as part:
-            part.write_bytes(data)
+        with self._beside(key, data) as part:
             try:
                 (self.root / key).hardlink_to(part)
             except FileExistsError:
@@ -165,8 +216,7 @@ class _LocalStore(Store):
             return True
 
     def put_if_match(self, key: str, data: bytes, etag: str) -> bool:
-        with self._beside(key) as part, self._locked(key):
-            part.write_bytes(data)
+        with self._beside(key, data) as part, self._locked(key):
             now = self.head(key)
             if now is None or now.etag != etag:
                 return False
@@ -174,33 +224,53 @@ class _LocalStore(Store):
             return True
 
     def upload(self, key: str, path: Path) -> None:
-        with self._beside(key) as part:
-            shutil.copyfile(path, part)
+        with self._beside(key, path) as part:
             part.replace(self.root / key)
 
     def head(self, key: str) -> ObjectInfo | None:
         try:
-            stat = (self.root / key).stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+            with self._errors(key):
+                stat = (self.root / key).stat()
+        except StorageError as e:
+            if e.code == "NOT_FOUND":
+                return None
+            raise
         return ObjectInfo(key, stat.st_size, f"{stat.st_mtime_ns:x}-{stat.st_size:x}-{stat.st_ino:x}")
 
     def delete(self, key: str) -> None:
-        (self.root / key).unlink(missing_ok=True)
+        with self._errors(key):
+            (self.root / key).unlink(missing_ok=True)
 
     @contextmanager
-    def _beside(self, key: str) -> Iterator[Path]:
-        """A temporary file in the object's folder, removed afterwards if still there."""
+    def _beside(self, key: str, content: bytes | Path) -> Iterator[Path]:
+        """A file with this content, on disk, in the object's folder; removed afterwards if still there."""
         folder = (self.root / key).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".tmp-", dir=folder)
-        os.close(handle)
-        part = Path(name)
-        part.chmod(0o644)
+        with self._errors(key):
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=".tmp-", dir=folder)
+            part = Path(name)
+            try:
+                with os.fdopen(handle, "wb") as out:
+                    if isinstance(content, bytes):
+                        out.write(content)
+                    else:
+                        with content.open("rb") as source:
+                            shutil.copyfileobj(source, out, CHUNK)
+                    out.flush()
+                    os.fsync(out.fileno())
+                part.chmod(0o644)
+                yield part
+            finally:
+                part.unlink(missing_ok=True)
+
+    @contextmanager
+    def _errors(self, key: str) -> Iterator[None]:
         try:
-            yield part
-        finally:
-            part.unlink(missing_ok=True)
+            yield
+        except (FileNotFoundError, NotADirectoryError) as e:
+            raise StorageError(f"{self.uri_of(key)} does not exist", code="NOT_FOUND") from e
+        except OSError as e:
+            raise StorageError(f"{self.uri_of(key)}: {e.strerror or e}", remedy="check the folder, its permissions and the disk") from e
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
@@ -220,25 +290,25 @@ class _S3Store(Store):
 
     def objects(self, prefix: str = "") -> Iterator[ObjectInfo]:
         pages = _client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self.prefix + prefix)
-        with _named(self.uri_of(prefix)):
-            for page in pages:
-                for item in page.get("Contents", []):
-                    yield ObjectInfo(item["Key"].removeprefix(self.prefix), item["Size"], item["ETag"].strip('"'))
+        with self._errors(prefix):
+            items = [item for page in pages for item in page.get("Contents", [])]
+        found = (ObjectInfo(item["Key"].removeprefix(self.prefix), item["Size"], item["ETag"].strip('"')) for item in items)
+        yield from sorted(info for info in found if not info.key.endswith("/"))  # SeaweedFS lists folder by folder, not by key
 
     def folders(self, prefix: str = "") -> list[str]:
         paginator = _client().get_paginator("list_objects_v2")
-        with _named(self.uri_of(prefix)):
+        with self._errors(prefix):
             pages = list(paginator.paginate(Bucket=self.bucket, Prefix=self.prefix + prefix, Delimiter="/"))
         names = [p["Prefix"].rstrip("/").rpartition("/")[2] for page in pages for p in page.get("CommonPrefixes", [])]
         return sorted(names)
 
     def open(self, key: str) -> IO[bytes]:
-        with _named(self.uri_of(key)):
+        with self._errors(key):
             body: Any = _client().get_object(Bucket=self.bucket, Key=self.prefix + key)["Body"]
         return body  # type: ignore[no-any-return]  # a StreamingBody reads like a file
 
     def write(self, key: str, data: bytes) -> None:
-        with _named(self.uri_of(key)):
+        with self._errors(key):
             _client().put_object(Bucket=self.bucket, Key=self.prefix + key, Body=data)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
@@ -250,23 +320,27 @@ class _S3Store(Store):
     def _put_when(self, key: str, data: bytes, **condition: str) -> bool:
         from botocore.exceptions import ClientError
 
-        with _named(self.uri_of(key)):
-            try:
-                _client().put_object(Bucket=self.bucket, Key=self.prefix + key, Body=data, **condition)  # type: ignore[arg-type]
-            except ClientError as e:
-                if e.response["Error"]["Code"] in ("PreconditionFailed", "412", "ConditionalRequestConflict", "NoSuchKey"):
-                    return False
-                raise
-            return True
+        with self._errors(key):
+            for attempt in range(_ATTEMPTS):
+                try:
+                    _client().put_object(Bucket=self.bucket, Key=self.prefix + key, Body=data, **condition)  # type: ignore[arg-type]
+                    return True
+                except ClientError as e:
+                    code = e.response["Error"]["Code"]
+                    if code in ("PreconditionFailed", "412", "NoSuchKey"):
+                        return False
+                    if code != "ConditionalRequestConflict" or attempt == _ATTEMPTS - 1:
+                        raise
+        raise AssertionError("unreachable")
 
     def upload(self, key: str, path: Path) -> None:
-        with _named(self.uri_of(key)):
+        with self._errors(key):
             _client().upload_file(str(path), self.bucket, self.prefix + key)
 
     def head(self, key: str) -> ObjectInfo | None:
         from botocore.exceptions import ClientError
 
-        with _named(self.uri_of(key)):
+        with self._errors(key):
             try:
                 found = _client().head_object(Bucket=self.bucket, Key=self.prefix + key)
             except ClientError as e:
@@ -276,8 +350,23 @@ class _S3Store(Store):
         return ObjectInfo(key, found["ContentLength"], found["ETag"].strip('"'))
 
     def delete(self, key: str) -> None:
-        with _named(self.uri_of(key)):
+        with self._errors(key):
             _client().delete_object(Bucket=self.bucket, Key=self.prefix + key)
+
+    @contextmanager
+    def _errors(self, key: str) -> Iterator[None]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        uri = self.uri_of(key)
+        try:
+            yield
+        except ClientError as e:
+            code, text = e.response["Error"]["Code"], e.response["Error"].get("Message", "")
+            missing = code in ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
+            remedy = "check the bucket and key" if missing else "check the credentials and what they may do"
+            raise StorageError(f"{uri}: {code}: {text}", code="NOT_FOUND" if missing else "", remedy=remedy) from e
+        except BotoCoreError as e:
+            raise StorageError(f"{uri}: {e}", remedy="check AWS_ENDPOINT_URL_S3, the network and the credentials") from e
 
 
 @cache
@@ -300,21 +389,3 @@ def _client() -> S3Client:
 
 def _custom_endpoint() -> bool:
     return bool(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"))
-
-
-@contextmanager
-def _named(uri: str) -> Iterator[None]:
-    """Errors of the S3 client as StorageError that names the object and says what to check."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield
-    except ClientError as e:
-        code = e.response["Error"]["Code"]
-        missing = code in ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
-        remedy = "check the bucket and key" if missing else "check the credentials and what they may do"
-        raise StorageError(
-            f"{uri}: {code}: {e.response['Error'].get('Message', '')}", code="NOT_FOUND" if missing else "", remedy=remedy
-        ) from e
-    except BotoCoreError as e:
-        raise StorageError(f"{uri}: {e}", remedy="check AWS_ENDPOINT_URL_S3, the network and the credentials") from e

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tidelake.errors import ContractError
 from tidelake.feed import ZeroDate
 
-_TYPE = re.compile(r"\s*([a-z][a-z0-9_ ]*?)\s*(?:\((.*)\))?\s*((?:unsigned|zerofill|signed|binary|\s)*)", re.IGNORECASE | re.DOTALL)
+_TYPE = re.compile(r"\s*([a-z][a-z0-9_ ]*?)\s*(?:\((.*)\))?\s*((?:\b(?:unsigned|zerofill|signed|binary)\b|\s)*)", re.IGNORECASE | re.DOTALL)
 _ALIASES = {
     "integer": "int",
     "int4": "int",

@@ -76,7 +76,8 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeColumn:
-    """A column of a lake table. type: as values.lake_type writes it; doc: free text, for source columns `<id>: <MySQL type>`."""
+    """A column of a lake table. type: as values.lake_type writes it; doc: free text, for source columns `<id>: <MySQL type>`, with `~`
+    behind the id where a column of another type has taken the place of this one in a changelog."""
 
     name: str
     type: str
@@ -85,8 +86,13 @@ class LakeColumn:
     @property
     def source_id(self) -> int | None:
         """The source column's id, None for Tidelake's own columns."""
-        match = re.match(r"(\d+):", self.doc or "")
+        match = re.match(r"(\d+)~?:", self.doc or "")
         return int(match[1]) if match else None
+
+    @property
+    def retired(self) -> bool:
+        """Whether it only holds rows from before a change of type."""
+        return bool(re.match(r"\d+~:", self.doc or ""))
 
 
 @dataclass(frozen=True, slots=True)

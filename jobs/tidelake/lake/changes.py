@@ -61,4 +61,3 @@ def _of_life(lake: Lake, cut: Cut, i: Incarnation, name: Name, after_ts: int, un
 def _type(c: LakeColumn) -> MysqlType:
     """The source type that the column's documentation carries."""
     return MysqlType.parse((c.doc or "").partition(":")[2])
-

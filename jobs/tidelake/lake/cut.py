@@ -116,5 +116,9 @@ class Staged(_Document):
     window_events: int = 0  # row events in the window that have a commit ts
     late_events: int = 0  # row events at or before applied_ts that arrived in the window's hours: repeats
     waiting_events: int = 0  # row events after resolved_ts, left for a later window
+    messages: int = 0  # landed in the window's hours
+    message_bytes: int = 0
+    kinds: dict[str, int] = {}  # events of the window's hours, by kind
+    rejected: dict[str, int] = {}  # messages that could not be decoded, by code
     started_at_ms: int = 0
     seconds: dict[str, float] = {}

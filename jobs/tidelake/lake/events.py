@@ -39,7 +39,6 @@ def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
         "tidelake.feed": feed.name,
         "write.distribution-mode": "none",
         "write.spark.fanout.enabled": "true",  # a task writes one hour and at most six kinds: few writers open
-        "write.parquet.row-group-size-bytes": str(32 << 20),
     }
     return catalog.create(identifier, columns, partition=(("hour", "identity"), ("kind", "identity")), properties=properties)
 

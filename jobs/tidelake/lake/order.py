@@ -6,7 +6,8 @@ Nothing is visible until compact publishes. Run again, it drops what an earlier 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -113,11 +114,22 @@ def order_window(
         window_events=seen.inside,
         late_events=seen.late,
         waiting_events=seen.waiting,
+        messages=done.messages,
+        message_bytes=done.message_bytes,
+        kinds=_sums(done.records[h].counts for h in done.hours),
+        rejected=_sums(done.records[h].rejected for h in done.hours),
         started_at_ms=int(started * 1000),
         seconds={"order": round(time.time() - started, 3)},
     )
     store.write(run_key(feed.name, staged.cut.seq, "order"), staged.model_dump_json(indent=1).encode())
     return OrderReport(staged=staged)
+
+
+def _sums(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for one in several:
+        total.update(one)
+    return dict(total)
 
 
 def _opening(feed: Feed, cut: Cut | None) -> Catalog:

@@ -35,6 +35,8 @@ class Progress:
     hours: list[str]
     scan: list[str]
     records: dict[str, DecodeRecord]
+    messages: int
+    message_bytes: int
 
 
 def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str) -> Progress:
@@ -54,6 +56,8 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
         hours=hours,
         scan=sorted({*(cut.open_hours if cut else ()), *hours}),
         records=records,
+        messages=sum(o.count for h in hours for o in manifests[h].objects),
+        message_bytes=sum(o.bytes for h in hours for o in manifests[h].objects),
     )
 
 

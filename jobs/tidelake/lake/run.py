@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tidelake.errors import OrderError, QualityError
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.settings import LakeSettings, lake_settings
@@ -75,7 +76,8 @@ class Lake:
 
 def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None = None) -> LandReport:
     """Archive objects of the hour → canonical Parquet and a manifest."""
-    return land_hour(lake.feed, hour, progress)
+    with _reported(lake, hour):
+        return land_hour(lake.feed, hour, progress)
 
 
 def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
@@ -91,7 +93,7 @@ def order(lake: Lake, hour: datetime) -> OrderReport:
     from tidelake.lake.order import order_window
     from tidelake.lake.publish import recover
 
-    with lake.hold(f"order {format_hour(hour)}") as fence:
+    with _reported(lake, hour), lake.hold(f"order {format_hour(hour)}") as fence:
         recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
         return order_window(lambda: lake.spark, lake.catalog, lake.feed, hour, fence, lambda what: lake.tell("order", what))
 
@@ -100,20 +102,46 @@ def validate(lake: Lake, hour: datetime) -> Verdict | None:
     """Judge what order staged. Raises QualityError if it must not be published."""
     from tidelake.lake.validate import validate_window
 
-    verdict = validate_window(lambda: lake.spark, lake.catalog, lake.feed, format_hour(hour), lambda what: lake.tell("validate", what))
-    if verdict is not None:
-        verdict.refuse()
-    return verdict
+    with _reported(lake, hour):
+        verdict = validate_window(lambda: lake.spark, lake.catalog, lake.feed, format_hour(hour), lambda what: lake.tell("validate", what))
+        if verdict is not None:
+            verdict.refuse()
+        return verdict
 
 
 def compact(lake: Lake, hour: datetime) -> CompactReport:
     """Staged changelogs ⊕ snapshots → a published cut."""
     from tidelake.lake.compact import compact_window
     from tidelake.lake.publish import recover
+    from tidelake.lake.report import write_report
 
-    with lake.hold(f"compact {format_hour(hour)}"):
+    name = format_hour(hour)
+    with _reported(lake, hour), lake.hold(f"compact {name}"):
         recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
-        return compact_window(lambda: lake.spark, lake.catalog, lake.feed, format_hour(hour), lambda what: lake.tell("compact", what))
+        report = compact_window(lambda: lake.spark, lake.catalog, lake.feed, name, lambda what: lake.tell("compact", what))
+    lake.tell("report", write_report(lake, name))
+    return report
+
+
+@contextmanager
+def _reported(lake: Lake, hour: datetime) -> Iterator[None]:
+    """A run that is blocked leaves a report that says why."""
+    from tidelake.lake.report import write_report
+
+    try:
+        yield
+    except (OrderError, QualityError) as e:
+        lake.tell("report", write_report(lake, format_hour(hour), e))
+        raise
+
+
+@contextmanager
+def kept_session(name: str) -> Iterator[None]:
+    """One Spark session for all lakes that are opened inside."""
+    from tidelake.lake.session import keep
+
+    with keep(name):
+        yield
 
 
 def hours_from(first: datetime, count: int) -> list[datetime]:

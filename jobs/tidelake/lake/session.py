@@ -2,6 +2,7 @@
 
 TIDELAKE_SPARK_MASTER   spark.master, default local[*]; a cluster's master needs the jars and the tidelake wheel in its image
 TIDELAKE_SPARK_REMOTE   sc://host:port: be a client of that Spark Connect server instead
+TIDELAKE_SPARK_SERVER   a folder: share the Spark Connect server of this host that is kept there (lake.connect)
 TIDELAKE_SPARK_CONF     further settings, one `key=value` a line
 TIDELAKE_DRIVER_MEMORY  default 2g
 TIDELAKE_IVY            where Ivy keeps the jars, default ~/.cache/tidelake/ivy
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidelake.lake.connect import shared_server
 from tidelake.lake.java import ensure_java
 from tidelake.lake.settings import LakeSettings
 
@@ -29,6 +31,10 @@ PACKAGES = (
     "org.xerial:sqlite-jdbc:3.50.3.0",
     "org.postgresql:postgresql:42.7.8",
 )
+
+_kept: list[SparkSession] = []
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 # Runtime settings: every session needs them, a Spark Connect client sets them on its own session.
 _RUNTIME = {
@@ -43,15 +49,14 @@ _RUNTIME = {
 
 def static_settings() -> dict[str, str]:
     """What a Spark application must be started with."""
-    ivy = Path(os.environ.get("TIDELAKE_IVY", Path.home() / ".cache" / "tidelake" / "ivy"))
+    ivy = ivy_folder()
     settings = {
         "spark.master": os.environ.get("TIDELAKE_SPARK_MASTER", "local[*]"),
         "spark.driver.memory": os.environ.get("TIDELAKE_DRIVER_MEMORY", "2g"),
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Duser.timezone=UTC",
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Duser.timezone=UTC -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.sql.extensions": _EXTENSIONS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
         "spark.jars.ivy": str(ivy),
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 2)),
         "spark.python.worker.faulthandler.enabled": "true",
@@ -63,6 +68,17 @@ def static_settings() -> dict[str, str]:
     return settings | _RUNTIME | {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip()}
 
 
+def ivy_folder() -> Path:
+    """Ivy's cache."""
+    return Path(os.environ.get("TIDELAKE_IVY", Path.home() / ".cache" / "tidelake" / "ivy"))
+
+
+def fetch_jars() -> None:
+    """Let Spark fetch the packages, by starting a session that needs them."""
+    with keep("tidelake setup"):
+        pass
+
+
 def cached_jars(ivy: Path) -> list[str]:
     """The packages' jars in Ivy's cache, [] unless all are there. On the class path they spare a resolve per session."""
     wanted = [ivy / "jars" / f"{group}_{name}-{version}.jar" for group, name, version in (p.split(":") for p in PACKAGES)]
@@ -71,35 +87,60 @@ def cached_jars(ivy: Path) -> list[str]:
 
 @contextmanager
 def spark_session(lake: LakeSettings, name: str) -> Iterator[SparkSession]:
-    """A session that sees the lake as catalog `lake`; stopped at the end unless it was there before."""
-    from pyspark.sql import SparkSession
+    """A session that sees the lake as catalog `lake`; stopped at the end unless its application was there before."""
+    with _remote() as remote:
+        spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name)  # a session knows one lake
+        for key, value in (_RUNTIME | lake.spark).items():
+            spark.conf.set(key, value)
+        from tidelake.lake.source import LandedSource
 
-    remote = os.environ.get("TIDELAKE_SPARK_REMOTE")
-    existing = None if remote else SparkSession.getActiveSession()
-    spark = existing or (_connect(remote) if remote else _start(name))
-    for key, value in (_RUNTIME | lake.spark).items():
-        spark.conf.set(key, value)
-    from tidelake.lake.source import LandedSource
+        spark.dataSource.register(LandedSource)
+        try:
+            yield spark
+        finally:
+            if remote or not _kept:
+                spark.stop()
 
-    spark.dataSource.register(LandedSource)
+
+@contextmanager
+def _remote() -> Iterator[str | None]:
+    """The URL of a Spark Connect server, None to run Spark in this process."""
+    folder = os.environ.get("TIDELAKE_SPARK_SERVER")
+    if not folder:
+        yield os.environ.get("TIDELAKE_SPARK_REMOTE")
+        return
+    with shared_server(Path(folder)) as remote:
+        yield remote
+
+
+@contextmanager
+def keep(name: str) -> Iterator[None]:
+    """Start an application whose sessions the lakes opened meanwhile use instead of their own; stopped at the end."""
+    _kept.append(_start(name))
     try:
-        yield spark
+        yield
     finally:
-        if existing is None:
-            spark.stop()
+        _kept.pop().stop()
 
 
 def _start(name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    ensure_java()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run this Python, not the first python3 of the PATH
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    builder = SparkSession.builder.appName(name)
+    builder = SparkSession.builder.appName(name).config("spark.sql.extensions", _EXTENSIONS)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM: master, memory and jars are its affair
+        return builder.getOrCreate()
+    prepare_environment()
     for key, value in static_settings().items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def prepare_environment() -> None:
+    """What the JVM and its Python workers need to find."""
+    ensure_java()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run this Python, not the first python3 of the PATH
 
 
 def _connect(remote: str) -> SparkSession:

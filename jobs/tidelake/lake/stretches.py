@@ -42,4 +42,5 @@ def with_stretch(rows: DataFrame, steps: Steps) -> DataFrame:
     known = f"map({', '.join(pairs)})" if steps else "CAST(map() AS map<string, array<bigint>>)"
     of_partition = f"try_element_at({known}, concat(topic, '/', partition))"
     stretch = f"coalesce(size(filter({of_partition}, o -> o <= offset)), 0)"
-    return rows.selectExpr("*", f"{stretch} AS stretch", "struct(after, before) AS content")
+    once = rows.dropDuplicates(["topic", "partition", "offset", "ordinal"])  # an archive may hold a message in two hours
+    return once.selectExpr("*", f"{stretch} AS stretch", "struct(after, before) AS content")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,17 +192,18 @@ def grow_changelog(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: Lake
 
 def physical(columns: Sequence[LakeColumn], source_id: int) -> list[LakeColumn]:
     """A changelog's columns that hold a source column, the one of its present type first."""
-    found = [c for c in columns if c.source_id == source_id]
-    return sorted(found, key=lambda c: c.name.endswith(f"__{source_id}"))
+    return sorted((c for c in columns if c.source_id == source_id), key=lambda c: c.retired)
 
 
 def _changelog_column(catalog: LakeCatalog, table: LakeTable, c: LakeColumn) -> LakeTable:
-    have = next((h for h in table.columns() if h.source_id == c.source_id and not h.name.endswith(f"__{h.source_id}")), None)
-    refused = have is not None and have.type != c.type and not _wider(have.type, c.type)
+    have = next((h for h in table.columns() if h.source_id == c.source_id and not h.retired), None)
+    if have is not None and have.type != c.type and not _wider(have.type, c.type):
+        table = catalog.evolve(table.identifier, _retire(table, have))
+        have = None
     holder = next((h for h in table.columns() if h.name.lower() == c.name.lower()), None)
-    if holder is not None and (holder.source_id != c.source_id or refused):
-        table = catalog.evolve(table.identifier, lambda u: u.rename_column(holder.name, _retired_name(table, holder)))
-        have = None if refused else have
+    if holder is not None and holder != have:
+        spare = _spare_name(table, holder)
+        table = catalog.evolve(table.identifier, lambda u: u.rename_column(holder.name, spare))
     if have is None:
         return catalog.evolve(table.identifier, lambda u: _add_first(u, c))
     if have.name != c.name:
@@ -212,12 +213,22 @@ def _changelog_column(catalog: LakeCatalog, table: LakeTable, c: LakeColumn) -> 
     return table
 
 
-def _retired_name(table: LakeTable, holder: LakeColumn) -> str:
-    names = {c.name for c in table.columns()}
-    name = f"{holder.name}__{holder.source_id}"
-    while name in names:
-        name = f"{holder.name}_{len(names)}__{holder.source_id}"
-    return name
+def _retire(table: LakeTable, have: LakeColumn) -> Callable[[Any], None]:
+    spare, doc = _spare_name(table, have), (have.doc or "").replace(":", "~:", 1)
+
+    def change(update: Any) -> None:
+        update.update_column(have.name, doc=doc)
+        update.rename_column(have.name, spare)
+
+    return change
+
+
+def _spare_name(table: LakeTable, c: LakeColumn) -> str:
+    names, number = {n.name for n in table.columns()}, 2
+    spare = base = f"{c.name}__{c.source_id}"
+    while spare in names:
+        spare, number = f"{base}_{number}", number + 1
+    return spare
 
 
 def _add_first(update: Any, c: LakeColumn) -> None:

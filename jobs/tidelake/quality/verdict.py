@@ -62,5 +62,6 @@ class Verdict(BaseModel):
         """For the certificate."""
         return {
             "checked": len(self.checks),
-            "failed": [c.model_dump(exclude_defaults=True) for c in self.failed],
+            "failed": len(self.failed),
+            "checks": [c.model_dump(exclude_defaults=True) for c in self.checks],
         }

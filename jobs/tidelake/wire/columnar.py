@@ -74,9 +74,10 @@ class Scanned:
     def batch(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """The EVENT batch, coordinates taken from the messages."""
         n = len(self.message)
-        taken = pc.take(messages, pa.array(self.message)) if n else messages.slice(0, 0)
+        coordinates = messages.select(["topic", "partition", "offset", "timestamp_ms"])  # not a copy of the value for each of its rows
+        taken = pc.take(coordinates, pa.array(self.message)) if n else coordinates.slice(0, 0)
         columns = {name: pa.nulls(n, EVENT.field(name).type) for name in EVENT.names}
-        columns |= {name: taken.column(name) for name in ("topic", "partition", "offset", "timestamp_ms")}
+        columns |= {name: taken.column(name) for name in coordinates.schema.names}
         columns |= {
             "ordinal": pa.array(self.ordinal),
             "kind": _words(KINDS, self.kind),

@@ -11,7 +11,9 @@ from typing import Any
 Row = Mapping[str, Any]
 
 
-def differences(got: Iterable[Row], table: Mapping[str, Any], ignore: Iterable[str] = (), unsettled: Iterable[tuple[Any, ...]] = ()) -> list[str]:
+def differences(
+    got: Iterable[Row], table: Mapping[str, Any], ignore: Iterable[str] = (), unsettled: Iterable[tuple[Any, ...]] = ()
+) -> list[str]:
     """What differs between printed rows and a table of the truth, in sentences; [] if they are equal.
 
     ignore: columns that cannot be compared; unsettled: keys of rows of which either state is right.

@@ -1,0 +1,51 @@
+# Everything a checkout needs, from Python 3.11 or 3.12, make and the package registries alone. `make` says what there is.
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+UV     := uv==0.13.9
+PYTHON ?= $(shell for p in python3.12 python3.11 python3; do command -v $$p && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long lint types bench airflow clean
+
+help: ## what each target does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## install everything into .venv (cached: only when requirements.lock or pyproject.toml changed)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v in ((3, 11), (3, 12)) else f"needs Python 3.11 or 3.12, found {v[0]}.{v[1]}; say make PYTHON=…")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(UV)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements.lock || \
+		$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m tidelake.lake.jars
+	touch $@
+
+demo: $(READY) ## embedded S3, four feeds in four protocols, three hours: archive to checked tables
+	$(BIN)/tidelake demo
+
+test: $(READY) ## all tests but the long ones
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: $(READY) ## every kill test and every workload too
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## ruff, and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(READY) ## mypy, strict on the package
+	$(BIN)/mypy
+
+bench: $(READY) ## rows per second and peak memory of every stage, beside the plain pipeline
+	$(BIN)/python -m tests.benchmarks
+
+airflow: $(READY) ## Airflow on the demo lake, on loopback; prints the URL
+	$(BIN)/python -m tidelake.demo.airflow
+
+clean: ## remove what make and the demo made (the shared jar cache stays)
+	rm -rf $(VENV) .tidelake .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse tests/benchmarks/results
+	find jobs tests dags plugins -name __pycache__ -type d -prune -exec rm -rf {} +

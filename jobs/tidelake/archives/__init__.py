@@ -1,0 +1,33 @@
+"""Archived Kafka objects → MESSAGE batches, one module a layout (reference: archives.md). The only registry."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from tidelake.archives.paths import list_hour, topics_of
+from tidelake.archives.shape import Layout, Listing, SourceObject
+from tidelake.errors import ConfigError
+
+_MODULES = {
+    "aiven-jsonl": "aiven_jsonl",
+    "aiven-csv": "aiven_csv",
+    "aiven-avro": "aiven_avro",
+    "aiven-parquet": "aiven_parquet",
+    "confluent-json": "confluent_json",
+}
+
+
+def layout_names() -> list[str]:
+    """The layouts this version reads."""
+    return list(_MODULES)
+
+
+def layout_of(name: str) -> Layout:
+    """The layout of this name. Raises ConfigError for one that this version does not read."""
+    if name not in _MODULES:
+        raise ConfigError(f"source.layout: unknown layout {name!r}", remedy=f"known: {', '.join(_MODULES)}")
+    layout: Layout = import_module(f"tidelake.archives.{_MODULES[name]}").LAYOUT
+    return layout
+
+
+__all__ = ["Layout", "Listing", "SourceObject", "layout_names", "layout_of", "list_hour", "topics_of"]

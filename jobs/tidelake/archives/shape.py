@@ -1,0 +1,107 @@
+"""The one shape of an archive layout: what it declares, what it lists, what it reads, and how it reports damage.
+
+A layout is a module of this package with a constant `LAYOUT`. `read` gets a local copy of one object and yields MESSAGE batches of
+at most about BATCH_BYTES of payload, in the order of the object's records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.errors import ConfigError, OrderError, StorageError
+from tidelake.event import MESSAGE
+from tidelake.storage import ObjectInfo
+
+BATCH_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceObject:
+    """One object of an hour. number: the offset in its name, which is the first record's only where the layout says so."""
+
+    topic: str
+    partition: int
+    key: str
+    number: int
+    size: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What lies in the folders of an hour: objects in the order of topic, partition, key, and files that are none of the layout's."""
+
+    objects: tuple[SourceObject, ...]
+    unknown: tuple[ObjectInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What a layout declares.
+
+    extensions: what may stand in its objects' names, without codecs. number_is_first_offset: the name's number is the first record's
+    offset and the records count on from it. has_keys: Kafka keys are in the objects. losses: what the layout cannot carry, for people.
+    """
+
+    read: Callable[[Path, SourceObject], Iterator[pa.RecordBatch]]
+    extensions: frozenset[str]
+    number_is_first_offset: bool = False
+    has_keys: bool = True
+    losses: str = ""
+
+
+def message_batch(
+    source: SourceObject,
+    offset: pa.Array,
+    value: pa.Array,
+    *,
+    timestamp_ms: pa.Array | None = None,
+    key: pa.Array | None = None,
+    headers: pa.Array | None = None,
+) -> pa.RecordBatch:
+    """A MESSAGE batch of one object's records; members that the archive does not carry are null."""
+    n = len(offset)
+    columns = {
+        "topic": pa.repeat(pa.scalar(source.topic, pa.string()), n),
+        "partition": pa.repeat(pa.scalar(source.partition, pa.int32()), n),
+        "offset": offset,
+        "timestamp_ms": timestamp_ms,
+        "key": key,
+        "value": value,
+        "headers": headers,
+    }
+    filled = [pa.nulls(n, field.type) if (found := columns[field.name]) is None else found for field in MESSAGE]
+    return pa.RecordBatch.from_arrays(filled, schema=MESSAGE)
+
+
+def sound(offsets: pa.Array) -> bool:
+    """Whether every record has an offset, from 0."""
+    return not offsets.null_count and bool(pc.all(pc.greater_equal(offsets, 0), min_count=0).as_py())
+
+
+def damaged(source: SourceObject, where: str, problem: str) -> OrderError:
+    """A record that the archive holds damaged. where: `line 17`, `record 3` (both from 1)."""
+    return OrderError(
+        f"{source.key}, {where}: {problem}; nothing of the hour is recorded as landed",
+        code="DAMAGED_OBJECT",
+        remedy="replace the object by a sound copy, or move it away and land the hour again: its offsets are then a reported gap",
+    )
+
+
+def unreadable(source: SourceObject, problem: str) -> StorageError:
+    """An object that is cut short, or of another codec or file format than it says."""
+    return StorageError(
+        f"{source.key}: {problem}",
+        code="BAD_OBJECT",
+        remedy="the object is incomplete or not what its name says: have it written again, then land the hour again",
+    )
+
+
+def refused(source: SourceObject, layout: str, problem: str, remedy: str) -> ConfigError:
+    """An archive that was written with settings from which messages cannot be told."""
+    return ConfigError(f"{source.key} is not layout {layout!r} as Tidelake needs it: {problem}", code="ARCHIVE_LAYOUT", remedy=remedy)

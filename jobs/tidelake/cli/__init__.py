@@ -1,0 +1,64 @@
+"""The command line: the only door for a terminal.
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 blocked (the data is safe, someone must decide).
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import typer
+from typer.exceptions import TyperException
+
+from tidelake.cli import demo, feeds, inspect, quarantine, stages, tables
+from tidelake.cli.common import errors, wants_traceback
+from tidelake.errors import TidelakeError
+
+app = typer.Typer(
+    name="tidelake",
+    help="TiCDC and Canal changes from Kafka archives into Iceberg tables: complete, in order, and provably so.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (demo, feeds, stages, tables, inspect, quarantine):
+    module.register(app)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """A command line; the exit code. Errors go to stderr without a traceback unless --debug is among the arguments."""
+    debug = wants_traceback(arguments)
+    try:
+        app(arguments, standalone_mode=False)
+    except typer.Exit as e:
+        return e.exit_code
+    except TyperException as e:  # wrong use of the command line itself
+        if e.format_message():
+            _tell(f"USAGE: {e.format_message()}; `tidelake COMMAND --help` says what there is", debug)
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        errors.print("interrupted; running the same command again goes on from there")
+        return 130
+    except BrokenPipeError:
+        return 0  # `tidelake … | head`
+    except TidelakeError as e:
+        _tell(str(e), debug)
+        return e.exit_code
+    except Exception as e:  # noqa: BLE001  # the outermost edge: whatever it is, people get one line and programs a code
+        _tell(f"unexpected {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}; --debug shows where", debug)
+        return 1
+    return 0
+
+
+def _tell(message: str, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    errors.print(f"error: {message}", style="bold red", markup=False, highlight=False, soft_wrap=True)

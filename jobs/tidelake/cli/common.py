@@ -1,0 +1,77 @@
+"""What commands share: options, consoles, opening a feed's lake, output for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tidelake.feed import Feed, load_feed
+
+if TYPE_CHECKING:
+    from tidelake.lake.run import Lake
+
+errors = Console(stderr=True)
+out = Console()
+
+Schemas = Annotated[
+    Path,
+    typer.Option("--schemas", envvar="TIDELAKE_SCHEMAS", metavar="DIR", help="Folder of feeds.", show_default=True, rich_help_panel=None),
+]
+FeedName = Annotated[str, typer.Option("--feed", metavar="F", help="The feed: a folder's name under schemas/.")]
+Hour = Annotated[str, typer.Option("--hour", metavar="H", help="The hour, UTC, like 2026-01-05T10.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Spark's own log.")]
+
+DEFAULT_SCHEMAS = Path("schemas")
+
+
+def wants_traceback(arguments: list[str]) -> bool:
+    """Whether --debug is given; it is every command's option, but errors are told outside of commands."""
+    return "--debug" in arguments
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+@contextmanager
+def opened(schemas: Path, feed: str, quiet: bool = False) -> Iterator[Lake]:
+    """A feed's lake; what it does is told on stderr."""
+    from tidelake.lake.run import Lake
+
+    with Lake.of(load_feed(schemas, feed), _silent if quiet else _tell) as lake:
+        yield lake
+
+
+def feed_of(schemas: Path, name: str) -> Feed:
+    """The feed, its variables expanded."""
+    return load_feed(schemas, name)
+
+
+@contextmanager
+def byte_progress(what: str) -> Iterator[Any]:
+    """A progress bar over bytes on a terminal, nothing elsewhere; yields a callback(done, total)."""
+    if not errors.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _tell(stage: str, what: str) -> None:
+    errors.print(f"{stage:>9}  {what}", style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def _silent(stage: str, what: str) -> None:
+    """For output that programs read."""

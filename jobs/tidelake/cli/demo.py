@@ -1,0 +1,87 @@
+"""demo: the whole line on generated data, with one command."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.status import Status
+from rich.table import Table
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Schemas, errors, out
+
+if TYPE_CHECKING:
+    from tidelake.demo.play import FeedResult
+
+FOLDER = Path(".tidelake/demo")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Start here")(demo)
+
+
+def demo(
+    rows: Annotated[int, typer.Option("--rows", min=100, metavar="N", help="Row events per hour and feed, about.")] = 2000,
+    hours: Annotated[int, typer.Option("--hours", min=1, max=24, metavar="N", help="Hours of changes.")] = 3,
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where S3's data, the catalog and the reports go.")] = FOLDER,
+    serve: Annotated[bool, typer.Option("--serve", help="Keep the S3 server running at the end, until Ctrl-C, to look around.")] = False,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    debug: Debug = False,
+) -> None:
+    """Embedded S3, four feeds of one market place in four protocols, three hours; every table compared with the truth.
+
+    Starts from scratch each time.
+    """
+    from tidelake.demo.play import FEEDS, demo_lake, demo_schemas, make_archives, play
+    from tidelake.lake.run import kept_session
+
+    where = demo_schemas(schemas)
+    with demo_lake(folder, fresh=True) as variables:
+        with errors.status("making the archives of four changefeeds"):
+            workload = make_archives(hours, rows)
+        with kept_session("tidelake demo"):
+            results = []
+            for number, feed in enumerate(FEEDS, 1):
+                with errors.status(f"{feed} ({number} of {len(FEEDS)})") as status:
+                    results.append(play(folder, where, feed, workload, partial(_show, status, feed)))
+        _summary(results, folder)
+        if serve:
+            _serve(variables, where, folder)
+    if any(r.equal < r.tables for r in results):
+        raise typer.Exit(1)
+
+
+def _show(status: Status, feed: str, stage: str, what: str) -> None:
+    status.update(f"{feed}  {stage}: {what}")
+
+
+def _summary(results: list[FeedResult], folder: Path) -> None:
+    grid = Table(
+        "feed", "protocol", "messages", "row events", "cuts", "tables", "rows", "equal the truth", "seconds", box=None, padding=(0, 2)
+    )
+    for column in (2, 3, 4, 5, 6, 7, 8):
+        grid.columns[column].justify = "right"
+    for r in results:
+        numbers = (r.messages, r.events, r.cuts, r.tables, r.rows)
+        grid.add_row(r.feed, r.protocol, *(f"{n:,}" for n in numbers), f"{r.equal} of {r.tables}", f"{r.seconds:.1f}")
+    out.print(grid)
+    for r in results:
+        for line in r.differences[:5]:
+            out.print(f"  differs: {r.feed} {line}", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"reports: {folder / 'reports'}, for example {results[0].report}", highlight=False, soft_wrap=True)
+
+
+def _serve(variables: dict[str, str], schemas: Path, folder: Path) -> None:
+    script = folder / "env.sh"
+    script.touch(mode=0o600)
+    script.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    out.print("the S3 server is running; in another terminal:", highlight=False)
+    out.print(f"  source {script}", highlight=False, soft_wrap=True)
+    out.print(f"  tidelake asof --feed bazaar-open --table bazaar.merchants --schemas {schemas}", highlight=False, soft_wrap=True)
+    out.print("Ctrl-C ends it", highlight=False)
+    signal.pause()

@@ -1,0 +1,134 @@
+"""check, status, report."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.errors import ConfigError, TidelakeError
+from tidelake.feed import feed_names, load_feed, unset_variables
+from tidelake.tso import show
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(rich_help_panel="Feeds")(check)
+    app.command(rich_help_panel="Feeds")(status)
+    app.command(rich_help_panel="Feeds")(report)
+
+
+def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """Check every feed's files: feed.toml, tables.sql, ddl.jsonl, expectations. Touches no data and needs no variables."""
+    names = feed_names(schemas)
+    if not names:
+        raise ConfigError(f"no feeds in {schemas}", remedy="a feed is a folder with a feed.toml; see README, or give --schemas DIR")
+    results = {name: _checked(schemas, name) for name in names}
+    if as_json:
+        print_json(results)
+    else:
+        for name, r in results.items():
+            out.print(f"{name}: {'; '.join(r['errors']) or r['summary']}", highlight=False, markup=False, soft_wrap=True)
+            for note in r["notes"]:
+                out.print(f"  note: {note}", highlight=False, markup=False, soft_wrap=True)
+    if any(r["errors"] for r in results.values()):
+        raise typer.Exit(2)
+
+
+def _checked(schemas: Path, name: str) -> dict[str, Any]:
+    from tidelake.contract import read_expectations, read_recorded_ddl, read_tables
+    from tidelake.protocols import decoder
+    from tidelake.quality.expectations import check_expectation
+    from tidelake.values import lake_type
+
+    errors: list[str] = []
+    notes: list[str] = []
+    summary = ""
+    try:
+        feed = load_feed(schemas, name, expand=False)
+        decoder(feed.protocol)
+        tables, ddl, rules = read_tables(feed.folder), read_recorded_ddl(feed.folder), read_expectations(feed.folder)
+        for t in tables:
+            for c in t.definition.columns:
+                lake_type(c.type)
+        for e in rules:
+            check_expectation(e)
+        summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
+        notes += [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
+        known = {f"{t.database}.{t.table}".lower() for t in tables}
+        strangers = sorted({e.table for e in rules if tables and e.table.lower() not in known})
+        notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
+    except TidelakeError as e:
+        errors.append(str(e))
+    return {"errors": errors, "notes": notes, "summary": summary}
+
+
+def status(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """How a feed stands: resolved ts, published cut, hours, tables, quarantine. Starts no Spark."""
+    from tidelake.lake.status import feed_status
+
+    with opened(schemas, feed, quiet=True) as lake:
+        found = feed_status(lake)
+    if as_json:
+        print_json(found)
+        return
+    published = f"cut {found['cut']} (hour {found['published_hour']}) at {show(found['published_ts'])}" if found["cut"] else "nothing yet"
+    out.print(f"feed {found['feed']} ({found['protocol']})", highlight=False)
+    out.print(f"  published   {published}{'  INCOMPLETE' if found['incomplete'] else ''}", highlight=False)
+    out.print(f"  resolved    {show(found['resolved_ts']) if found['resolved_ts'] else '–'}", highlight=False)
+    out.print(f"  hours       {_hours(found['hours'])}", highlight=False)
+    out.print(f"  quarantine  {found['quarantine']:,} messages undecided", highlight=False)
+    if found["waits_for"]:
+        out.print(f"  waits for   {found['waits_for']}", highlight=False, markup=False, soft_wrap=True)
+    if found["tables"]:
+        grid = Table("table", "rows", "in the lake", box=None, padding=(0, 2))
+        grid.columns[1].justify = "right"
+        for name, t in found["tables"].items():
+            grid.add_row(name, f"{t['rows']:,}", t["table"])
+        out.print(grid)
+
+
+def _hours(hours: list[dict[str, Any]]) -> str:
+    if not hours:
+        return "none landed"
+    open_ones = [f"{h['hour']} {h['stage']}" for h in hours if h["stage"] != "published"]
+    return f"{len(hours)} landed, {hours[0]['hour']} to {hours[-1]['hour']}" + (
+        f"; not published: {', '.join(open_ones)}" if open_ones else ""
+    )
+
+
+def report(
+    feed: FeedName,
+    hour: Annotated[str | None, typer.Option("--hour", metavar="H", help="Default: the newest hour that is landed.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the page here too.")] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write the quality report of an hour: what came in, what went out, what was refused and why. Starts no Spark."""
+    from tidelake.lake.report import hour_facts, write_report
+    from tidelake.land.manifest import generations
+    from tidelake.layout import report_key
+
+    with opened(schemas, feed, quiet=True) as lake:
+        landed = list(generations(lake.store, feed))
+        if not landed:
+            raise ConfigError(f"feed {feed} has no landed hour to report on", remedy=f"run `tidelake run --feed {feed} --hour …` first")
+        wanted = hour or landed[-1]
+        if wanted not in landed:
+            raise ConfigError(f"hour {wanted} of feed {feed} is not landed", remedy=f"landed: {landed[0]} to {landed[-1]}")
+        if as_json:
+            print_json(hour_facts(lake, wanted).model_dump())
+            return
+        uri = write_report(lake, wanted)
+        if output:
+            output.write_bytes(lake.store.read(report_key(feed, wanted)))
+    out.print(str(output) if output else uri, highlight=False, soft_wrap=True)
+    if open_:
+        webbrowser.open((output or Path(uri)).resolve().as_uri())

@@ -1,0 +1,129 @@
+"""inspect: messages → events, without Spark and without a lake."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from pydantic import ValidationError
+
+from tidelake.cli.common import Debug
+from tidelake.errors import ConfigError
+from tidelake.event import MESSAGE, Shape
+from tidelake.options import SinkOptions
+from tidelake.protocols import Context, decode, protocol_names
+from tidelake.tso import unwrap
+
+BATCH = 2_000
+_AS_THEY_ARE = ("topic", "partition", "offset", "ordinal", "kind", "op")
+_LAST = ("handle_only", "claim_check", "ddl", "ddl_type", "error_code", "error")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Messages")(inspect)
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Messages; - for stdin.")],
+    protocol: Annotated[str, typer.Option("--protocol", metavar="P", help=f"One of: {', '.join(protocol_names())}.")],
+    avro_schemas: Annotated[
+        str | None,
+        typer.Option("--avro-schemas", metavar="FILE.json", help="{schema id: schema text}, a folder of <id>.avsc, or a registry URL."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="key=value", help="A sink option of the changefeed; may be repeated.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Decode messages and print one JSON line per event, in message order.
+
+    A line of the file is {"topic"?, "partition"?, "offset"?, "key": hex or null, "value": hex or null}.
+    """
+    from tidelake.avro_schemas import schema_source
+
+    options = sink_options(set_ or [])
+    context = Context(options=options, avro_schema=schema_source(avro_schemas, Path()) if avro_schemas else None)
+    with sys.stdin if str(file) == "-" else _opened(file) as stream:
+        for messages in _batches(stream):
+            events = decode(protocol, messages, context).to_pylist()
+            shapes = {e["shape"]: Shape.from_json(e["columns"]) for e in events if e["kind"] == "shape"}
+            sys.stdout.writelines(json.dumps(_line(e, shapes), ensure_ascii=False) + "\n" for e in events if e["kind"] != "shape")
+
+
+def sink_options(settings: list[str]) -> SinkOptions:
+    """`key=value` texts → options. Raises ConfigError with what is allowed."""
+    chosen: dict[str, str] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {setting}: not key=value")
+        chosen[key] = value
+    try:
+        return SinkOptions.model_validate(chosen)
+    except ValidationError as e:
+        first = e.errors()[0]
+        key = str(first["loc"][0])
+        allowed = ", ".join(SinkOptions.model_fields)
+        why = f"unknown option; options: {allowed}" if first["type"] == "extra_forbidden" else first["msg"]
+        raise ConfigError(f"--set {key}={chosen.get(key)}: {why}") from e
+
+
+def _opened(file: Path) -> Any:
+    try:
+        return file.open(encoding="utf-8")
+    except OSError as e:
+        raise ConfigError(f"{file}: {e.strerror}") from e
+
+
+def _batches(stream: Any) -> Iterator[pa.RecordBatch]:
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(stream):
+        if line.strip():
+            rows.append(_message(line, number))
+        if len(rows) == BATCH:
+            yield pa.RecordBatch.from_pylist(rows, schema=MESSAGE)
+            rows = []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=MESSAGE)
+
+
+def _message(line: str, number: int) -> dict[str, Any]:
+    try:
+        m = json.loads(line)
+        key, value = (None if m.get(side) is None else bytes.fromhex(m[side]) for side in ("key", "value"))
+        place = {"topic": str(m.get("topic", "")), "partition": int(m.get("partition", 0)), "offset": int(m.get("offset", number))}
+        return place | {"timestamp_ms": m.get("ts_ms"), "key": key, "value": value, "headers": None}
+    except (ValueError, TypeError, AttributeError) as e:
+        raise ConfigError(f"line {number + 1}: {e}", remedy='a line is {"key": hex or null, "value": hex or null, "offset"?: n, …}') from e
+
+
+def _line(e: dict[str, Any], shapes: dict[int, Shape]) -> dict[str, Any]:
+    ts = e["commit_ts"]
+    plain = {name: e[name] for name in _AS_THEY_ARE} | {"commit_ts": None if ts is None else unwrap(ts)}
+    plain |= {name: e[name] for name in ("database", "table", "physical_table_id")}
+    plain |= {"columns": _columns(shapes.get(e["shape"]), e["after"]), "old_columns": _columns(shapes.get(e["before_shape"]), e["before"])}
+    return plain | {name: e[name] for name in _LAST}
+
+
+def _columns(shape: Shape | None, cells: list[bytes | None] | None) -> list[dict[str, Any]] | None:
+    if shape is None or cells is None:
+        return None
+    return [{"name": c.name, "type": c.type, "value": _value(c.type, cell)} for c, cell in zip(shape.columns, cells, strict=True)]
+
+
+def _value(kind: str | None, cell: bytes | None) -> Any:
+    """Canonical text; bytes of binary columns, and text that is not UTF-8, as hex."""
+    if cell is None:
+        return None
+    if kind is None or not ("binary" in kind or "blob" in kind):
+        try:
+            return cell.decode()
+        except UnicodeDecodeError:
+            return {"hex": cell.hex()}
+    return {"hex": cell.hex()}

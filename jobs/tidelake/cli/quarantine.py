@@ -1,0 +1,161 @@
+"""quarantine list | show | replay | accept: messages that could not be decoded."""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.errors import DECODE_CODES, ConfigError
+from tidelake.tso import parse_hour
+
+if TYPE_CHECKING:
+    from tidelake.lake.decisions import Rejected
+    from tidelake.lake.run import Lake
+
+_PLACE = re.compile(r"(?P<topic>.+)\[(?P<partition>\d+)\]@(?P<offset>\d+)")
+Place = Annotated[str, typer.Argument(metavar="TOPIC[PARTITION]@OFFSET", help="The message, as `list` prints it.")]
+SomeHour = Annotated[str | None, typer.Option("--hour", metavar="H", help="Only this hour; default: all.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        no_args_is_help=True, help="Messages that could not be decoded: look, re-drive, accept the loss.", rich_markup_mode="rich"
+    )
+    group.command("list")(list_)
+    group.command()(show)
+    group.command()(replay)
+    group.command()(accept)
+    app.add_typer(group, name="quarantine", rich_help_panel="Feeds")
+
+
+def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """Every quarantined message: where, why, what was decided."""
+    with opened(schemas, feed, quiet=True) as lake:
+        rows = [_plain(lake, r) for r in _rejected(lake, hour)]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        out.print("the quarantine is empty", highlight=False)
+        return
+    grid = Table("message", "hour", "code", "why", "decision", box=None, padding=(0, 2))
+    for r in rows:
+        grid.add_row(r["message"], r["hour"], r["code"], r["error"], r["decision"])
+    out.print(grid, markup=False)
+
+
+def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """One message with its raw bytes."""
+    with opened(schemas, feed, quiet=True) as lake:
+        found = _one(lake, message)
+        plain = _plain(lake, found)
+    plain |= {"meaning": DECODE_CODES.get(found.code, ""), "key_base64": _base64(found.raw_key), "value_base64": _base64(found.raw_value)}
+    if as_json:
+        print_json(plain)
+        return
+    for name in ("message", "hour", "timestamp_ms", "code", "meaning", "error", "decision"):
+        out.print(f"{name:>13}  {plain[name]}", highlight=False, markup=False, soft_wrap=True)
+    for name, raw in (("key", found.raw_key), ("value", found.raw_value)):
+        out.print(f"{name:>13}  {_dump(raw)}", highlight=False, markup=False, soft_wrap=True)
+
+
+def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """Decode the hours with undecided messages again: after new schemas, options or a newer version. Exit code 3 if some are left."""
+    from tidelake.lake.run import decode
+
+    with opened(schemas, feed, quiet=as_json) as lake:
+        before = [r for r in _rejected(lake, hour) if not _accepted(lake, r)]
+        for one in sorted({r.hour for r in before}):
+            decode(lake, parse_hour(one), redo=True)
+        left = {str(r.at) for r in _rejected(lake, hour)}
+        published = _published_hour(lake)
+    recovered = [r for r in before if str(r.at) not in left]
+    late = sorted({r.hour for r in recovered if published and r.hour <= published})
+    if as_json:
+        print_json({"tried": len(before), "recovered": len(recovered), "left": len(before) - len(recovered), "published_hours": late})
+    else:
+        out.print(f"re-drove {len(before)} messages: {len(recovered)} decoded, {len(before) - len(recovered)} left", highlight=False)
+        if late:
+            out.print(f"  hours {', '.join(late)} are published already: their cut stays incomplete", highlight=False)
+    if len(recovered) < len(before):
+        raise typer.Exit(3)
+
+
+def accept(
+    feed: FeedName,
+    message: Annotated[str | None, typer.Argument(metavar="[TOPIC[PARTITION]@OFFSET]", help="The message, as `list` prints it.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every undecided message.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Why the loss is accepted; stands in the certificate's decision.")] = "",
+    hour: SomeHour = None,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Accept that messages are lost: the window goes on without them, its cut is marked incomplete."""
+    from tidelake.lake.decisions import accept as record
+
+    if every == (message is not None):
+        raise ConfigError("say which message, or --all", remedy=f"`tidelake quarantine list --feed {feed}` shows them")
+    with opened(schemas, feed, quiet=True) as lake:
+        chosen = [r for r in _rejected(lake, hour) if not _accepted(lake, r)] if every else [_one(lake, message or "")]
+        done = [str(r.at) for r in chosen if record(lake.store, feed, r, getpass.getuser(), reason)]
+    if as_json:
+        print_json({"accepted": done})
+    else:
+        out.print(f"accepted the loss of {len(done)} messages", highlight=False)
+
+
+def _rejected(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:
+    from tidelake.lake.decisions import rejected
+    from tidelake.land.manifest import generations
+    from tidelake.layout import events_table
+
+    events = lake.catalog.find(events_table(lake.feed.name))
+    hours = [hour] if hour else list(generations(lake.store, lake.feed.name))
+    return rejected(events, hours, raw=raw) if events is not None else []
+
+
+def _one(lake: Lake, message: str) -> Rejected:
+    place = _PLACE.fullmatch(message)
+    if not place:
+        raise ConfigError(f"not a message: {message!r}", remedy="write it like shop.open[2]@1017")
+    found = next((r for r in _rejected(lake, None, raw=True) if str(r.at) == message), None)
+    if found is None:
+        raise ConfigError(f"{message} is not in the quarantine", remedy=f"`tidelake quarantine list --feed {lake.feed.name}` shows what is")
+    return found
+
+
+def _accepted(lake: Lake, r: Rejected) -> bool:
+    from tidelake.lake.decisions import accepted_keys, decision_key
+
+    return decision_key(lake.feed.name, r.at) in accepted_keys(lake.store, lake.feed.name)
+
+
+def _published_hour(lake: Lake) -> str | None:
+    from tidelake.lake.cuts import newest_cut
+
+    cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+    return cut.hour if cut else None
+
+
+def _plain(lake: Lake, r: Rejected) -> dict[str, Any]:
+    decision = "accepted" if _accepted(lake, r) else "undecided"
+    return {"message": str(r.at), "hour": r.hour, "timestamp_ms": r.timestamp_ms, "code": r.code, "error": r.error, "decision": decision}
+
+
+def _base64(raw: bytes | None) -> str | None:
+    return None if raw is None else base64.b64encode(raw).decode()
+
+
+def _dump(raw: bytes | None, limit: int = 200) -> str:
+    if raw is None:
+        return "null"
+    more = f"… ({len(raw):,} bytes; --json has all)" if len(raw) > limit else f" ({len(raw)} bytes)"
+    return f"{raw[:limit]!r}{more}"

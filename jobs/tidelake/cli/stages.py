@@ -1,0 +1,187 @@
+"""land, decode, order, validate, compact, and run, which does them all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Schemas, byte_progress, opened, out, print_json
+from tidelake.tso import format_hour, parse_hour, show
+
+if TYPE_CHECKING:
+    from tidelake.lake.run import HourRun, Lake
+
+Redo = Annotated[bool, typer.Option("--redo", help="Decode again even where the hour was decoded from the same input.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (land, decode, order, validate, compact, run):
+        app.command(rich_help_panel="Stages")(command)
+
+
+def land(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """Archive objects of an hour → canonical Parquet and a manifest.
+
+    Landing an hour again compares with what is landed and changes nothing unless the archive did. Exit code 3: something is missing
+    or contradicts; what is there is landed.
+    """
+    from tidelake.lake.run import land as stage
+
+    with opened(schemas, feed, quiet=as_json) as lake, byte_progress(f"landing {hour}") as progress:
+        report = stage(lake, parse_hour(hour), progress)
+    if as_json:
+        print_json({"hour": report.hour, "generation": report.generation, "new": report.new, "messages": report.messages})
+        return
+    state = f"generation {report.generation}" if report.new else "unchanged"
+    out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} objects, {state}", highlight=False)
+    for f in report.findings:
+        out.print(f"  {f.severity}: {f.code}: {f.detail}; {f.remedy}", highlight=False, markup=False, soft_wrap=True)
+
+
+def decode(
+    feed: FeedName, hour: Hour, redo: Redo = False, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
+) -> None:
+    """Landed messages of an hour → events: rows, DDL, resolved ts; what cannot be decoded is quarantined."""
+    from tidelake.lake.run import decode as stage
+
+    with opened(schemas, feed, quiet=as_json) as lake:
+        report = stage(lake, parse_hour(hour), redo=redo)
+    record = report.record
+    if as_json:
+        print_json({"hour": record.hour, "generation": record.generation, "changed": report.changed, "events": record.counts})
+        return
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(record.counts.items()) if kind != "shape") or "no events"
+    out.print(f"decoded {record.hour}: {counts}{'' if report.changed else ' (unchanged)'}", highlight=False)
+
+
+def order(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """Events up to the resolved ts → deduplicated, ordered changelogs, staged."""
+    from tidelake.lake.run import order as stage
+
+    with opened(schemas, feed, quiet=as_json) as lake:
+        report = stage(lake, parse_hour(hour))
+    if as_json:
+        print_json(report.staged.model_dump(exclude={"cut": {"catalog"}}) if report.staged else {"staged": None, "why": report.why})
+        return
+    if report.staged is None:
+        out.print(f"nothing to order: {report.why}", highlight=False)
+        return
+    changes = sum(c.changes for c in report.staged.counts.values())
+    out.print(
+        f"ordered {hour}: {changes:,} changes of {len(report.staged.counts)} tables up to {show(report.staged.cut.resolved_ts)}",
+        highlight=False,
+    )
+
+
+def validate(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """Judge the staged window; a failed critical expectation exits with 3 and keeps it from being published."""
+    from tidelake.lake.run import validate as stage
+
+    with opened(schemas, feed, quiet=as_json) as lake:
+        verdict = stage(lake, parse_hour(hour))
+    if as_json:
+        print_json(verdict.model_dump() if verdict else None)
+    elif verdict is None:
+        out.print(f"nothing to validate: hour {hour} is published", highlight=False)
+    else:
+        out.print(f"validated {hour}: {len(verdict.checks)} checks, {len(verdict.failed)} warnings", highlight=False)
+
+
+def compact(
+    feed: FeedName,
+    hour: Hour,
+    status: Annotated[Path | None, typer.Option("--status", metavar="FILE", help="Write `status --json` of afterwards here.")] = None,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Staged changelogs ⊕ snapshots → snapshot tables, published as one cut."""
+    from tidelake.lake.run import compact as stage
+    from tidelake.lake.status import feed_status
+
+    with opened(schemas, feed, quiet=as_json) as lake:
+        report = stage(lake, parse_hour(hour))
+        if status is not None:
+            status.write_text(json.dumps(feed_status(lake)), encoding="utf-8")
+    if as_json:
+        print_json(report.certificate)
+    elif report.cut is None:
+        out.print(f"nothing to compact: hour {hour} is published", highlight=False)
+    else:
+        out.print(f"published cut {report.cut.seq}: {len(report.cut.snapshots)} tables at {show(report.cut.resolved_ts)}", highlight=False)
+
+
+def run(
+    feed: FeedName,
+    hour: Hour,
+    hours: Annotated[int, typer.Option("--hours", min=1, metavar="N", help="So many hours, one after another.")] = 1,
+    redo: Redo = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be read and written; touch nothing.")] = False,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """All five stages of an hour (or N hours) in one Spark application.
+
+    Running an hour again, or after a run that was killed, ends in the same tables.
+    """
+    from tidelake.lake.run import hours_from, run_hour
+
+    wanted = hours_from(parse_hour(hour), hours)
+    results: list[dict[str, Any]] = []
+    with opened(schemas, feed, quiet=as_json) as lake:
+        for one in wanted:
+            if dry_run:
+                results.append(_plan(lake, format_hour(one), as_json))
+                continue
+            with byte_progress(f"landing {format_hour(one)}") as progress:
+                done = run_hour(lake, one, redo=redo, progress=progress)
+            results.append(_outcome(done))
+            if not as_json:
+                _say(results[-1])
+    if as_json:
+        print_json(results)
+
+
+def _plan(lake: Lake, hour: str, quiet: bool) -> dict[str, Any]:
+    from tidelake.lake.plan import plan_hour
+
+    plan = plan_hour(lake, hour)
+    if not quiet:
+        for line in plan.lines():
+            out.print(line, highlight=False, markup=False, soft_wrap=True)
+    return plan.model_dump()
+
+
+def _outcome(done: HourRun) -> dict[str, Any]:
+    cut = done.compacted.cut if done.compacted else None
+    return {
+        "hour": done.hour,
+        "messages": done.landed.messages,
+        "events": done.decoded.record.counts,
+        "published": cut.resolved_ts if cut else None,
+        "cut": cut.seq if cut else None,
+        "tables": {t.identifier: t.rows for t in cut.snapshots.values()} if cut else {},
+        "why": done.ordered.why,
+        "incomplete": bool(cut and cut.incomplete),
+        "seconds": done.seconds,
+    }
+
+
+def _say(r: dict[str, Any]) -> None:
+    if r["cut"] is None:
+        out.print(f"{r['hour']}: nothing to do: {r['why']}", highlight=False)
+        return
+    rows = sum(r["tables"].values())
+    seconds = sum(r["seconds"].values())
+    mark = ", INCOMPLETE" if r["incomplete"] else ""
+    tables = f"{len(r['tables'])} tables, {rows:,} rows"
+    out.print(
+        f"{r['hour']}: {r['messages']:,} messages → cut {r['cut']}: {tables} at {show(r['published'])}{mark}  [{seconds:.1f} s]",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,126 @@
+"""The demo: an embedded S3 server, four feeds of one market place, three hours; every table compared with the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from tidelake import storage
+from tidelake.demo.generate import Workload, generate
+from tidelake.demo.verify import differences
+from tidelake.duck import write_jsonl
+from tidelake.embedded_s3 import EmbeddedS3
+from tidelake.errors import ConfigError
+from tidelake.feed import feed_names, load_feed
+from tidelake.lake.asof import table_asof
+from tidelake.lake.run import Lake, run_hour
+from tidelake.layout import report_key
+from tidelake.render import expressions, local
+from tidelake.storage import open_store
+from tidelake.tso import format_hour
+
+FEEDS = {"bazaar-open": "open", "bazaar-craft": "craft", "bazaar-avro": "avro", "bazaar-canal": "canal-json"}
+Tell = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedResult:
+    """What became of one feed. equal: tables that equal the truth at the last cut, of all of them."""
+
+    feed: str
+    protocol: str
+    messages: int
+    events: int
+    cuts: int
+    tables: int
+    rows: int
+    equal: int
+    differences: list[str]
+    seconds: float
+    report: Path
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The variables that the demo feeds name."""
+    return {
+        "TIDELAKE_ARCHIVE": "s3://lake/archive",
+        "TIDELAKE_LAKE": "s3://lake/lake",
+        "TIDELAKE_CATALOG": f"jdbc:sqlite:{(folder / 'catalog.db').resolve()}",
+    }
+
+
+def demo_schemas(asked: Path) -> Path:
+    """The folder with the demo feeds: the one asked for, else the copy inside the package. Raises ConfigError."""
+    inside = Path(__file__).parent / "schemas"
+    for folder in (asked, inside):
+        if set(FEEDS) <= set(feed_names(folder)):
+            return folder
+    raise ConfigError(f"the demo feeds are not in {asked}", remedy="run it in a checkout of Tidelake, or give --schemas DIR")
+
+
+@contextmanager
+def demo_lake(folder: Path, *, fresh: bool) -> Iterator[dict[str, str]]:
+    """The embedded S3 server with the demo's variables in the environment; yields all of them."""
+    if fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with EmbeddedS3(folder / "s3") as server:
+        variables = server.environment | environment(folder)
+        os.environ.update(variables)
+        storage.reset()
+        yield variables
+
+
+def make_archives(hours: int, rows_per_hour: int) -> Workload:
+    """The archives of the four protocols, and the truth about them."""
+    return generate(open_store(os.environ["TIDELAKE_ARCHIVE"]), list(FEEDS.values()), hours=hours, rows_per_hour=rows_per_hour)
+
+
+def play(folder: Path, schemas: Path, feed: str, workload: Workload, tell: Tell) -> FeedResult:
+    """Run all hours of a feed and compare its tables with the truth."""
+    with Lake.of(load_feed(schemas, feed), tell) as lake:
+        runs = [run_hour(lake, hour) for hour in workload.hours]
+        cuts = [r.compacted.cut for r in runs if r.compacted and r.compacted.cut]
+        found = compare(lake, workload, FEEDS[feed], workload.hours[-1])
+        reports = [_copy_report(lake, folder, format_hour(hour)) for hour in workload.hours]
+    last = cuts[-1]
+    return FeedResult(
+        feed=feed,
+        protocol=FEEDS[feed],
+        messages=sum(r.landed.messages for r in runs),
+        events=sum(r.decoded.record.counts.get("row", 0) for r in runs),
+        cuts=len(cuts),
+        tables=len(last.snapshots),
+        rows=sum(t.rows for t in last.snapshots.values()),
+        equal=sum(not d for d in found.values()),
+        differences=[f"{table}: {d}" for table, several in found.items() for d in several],
+        seconds=sum(sum(r.seconds.values()) for r in runs),
+        report=reports[-2] if len(reports) > 1 else reports[-1],
+    )
+
+
+def compare(lake: Lake, workload: Workload, protocol: str, hour: datetime) -> dict[str, list[str]]:
+    """What differs from the truth at the hour's cut, per table."""
+    delivery = workload.deliveries[protocol]
+    ts, out = delivery.resolved(hour), dict[str, list[str]]()
+    unsettled = {} if delivery.marks else delivery.unsettled(hour)
+    for name, truth in workload.truth(protocol, hour).items():
+        with table_asof(lake, name, ts, lambda: lake.spark) as found, tempfile.NamedTemporaryFile() as file:
+            write_jsonl(local(found.rows, lake.feed.time_zone), expressions(found.columns), file.name)
+            rows = [json.loads(line) for line in Path(file.name).read_text(encoding="utf-8").split("\n") if line]
+        out[name] = differences(rows, truth, unsettled=[tuple(k) for k in unsettled.get(name, [])])
+    return out
+
+
+def _copy_report(lake: Lake, folder: Path, hour: str) -> Path:
+    path = folder / "reports" / f"{lake.feed.name}-{hour}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(lake.store.read(report_key(lake.feed.name, hour)))
+    return path

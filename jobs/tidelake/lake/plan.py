@@ -1,0 +1,92 @@
+"""What running an hour would touch: the dry run."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from tidelake.archives import layout_of, list_hour, topics_of
+from tidelake.errors import OrderError
+from tidelake.lake.cuts import newest_cut
+from tidelake.lake.decode import decoder_id, read_record
+from tidelake.lake.progress import progress
+from tidelake.lake.run import Lake
+from tidelake.land.manifest import newest
+from tidelake.layout import events_table, landed_folder, manifests, report_key
+from tidelake.storage import open_store
+from tidelake.tso import parse_hour, show
+
+
+class Plan(BaseModel):
+    """One hour. applied_ts, resolved_ts: of the window, where the hour is decoded already."""
+
+    feed: str
+    hour: str
+    published: bool
+    objects: int  # in the archive
+    object_bytes: int
+    landed_generation: int | None
+    lands: bool
+    decodes: bool
+    applied_ts: int | None
+    resolved_ts: int | None
+    blocked: str | None
+    writes: list[str]
+
+    def lines(self) -> list[str]:
+        """For people."""
+        state = "unchanged" if not self.lands else "new" if self.landed_generation is None else "changed"
+        window = f"({show(self.applied_ts or 0)}, {show(self.resolved_ts)}]" if self.resolved_ts else "known once the hour is decoded"
+        return [
+            f"{self.feed} {self.hour}: {'published already, nothing would happen' if self.published else 'would be published'}",
+            f"  land      {self.objects} objects, {self.object_bytes:,} bytes, {state}",
+            f"  decode    {'would decode' if self.decodes else 'unchanged'}",
+            f"  order     {self.blocked or f'window {window}'}",
+            *(f"  writes    {w}" for w in self.writes),
+        ]
+
+
+def plan_hour(lake: Lake, hour: str) -> Plan:
+    """What `run` would do for an hour. Lists the archive and the lake, reads documents, writes nothing."""
+    feed = lake.feed
+    cut = newest_cut(lake.catalog, lake.store, feed.name)
+    published = cut is not None and cut.hour >= hour
+    archive, layout = open_store(feed.source.uri), layout_of(feed.source.layout or "")
+    found = [o for topic in topics_of(feed, archive) for o in list_hour(feed, archive, topic, parse_hour(hour), layout).objects]
+    manifest, record = newest(lake.store, feed.name, hour), read_record(lake.store, feed.name, hour)
+    same = manifest is not None and {(s.key, s.size) for s in manifest.sources} == {(o.key, o.size) for o in found}
+    decodes = (
+        not same or record is None or manifest is None or (record.generation, record.decoder) != (manifest.generation, decoder_id(feed))
+    )
+    resolved, blocked = None, None
+    events = lake.catalog.find(events_table(feed.name))
+    if not decodes and not published and events is not None:
+        try:
+            resolved = progress(feed, lake.store, events, cut, hour).resolved_ts
+        except OrderError as e:
+            blocked = str(e)
+    return Plan(
+        feed=feed.name,
+        hour=hour,
+        published=published,
+        objects=len(found),
+        object_bytes=sum(o.size for o in found),
+        landed_generation=manifest.generation if manifest else None,
+        lands=not same,
+        decodes=decodes and not published,
+        applied_ts=cut.resolved_ts if cut else 0,
+        resolved_ts=resolved,
+        blocked=blocked,
+        writes=[] if published else _places(lake, hour),
+    )
+
+
+def _places(lake: Lake, hour: str) -> list[str]:
+    feed, uri = lake.feed, lake.store.uri_of
+    topic = feed.topics[0] if feed.topic_pattern is None else "<topic>"
+    return [
+        uri(landed_folder(feed.name, topic, hour, 0).rpartition("partition=")[0]),
+        uri(manifests(feed.name) + f"hour={hour}/"),
+        f"table {events_table(feed.name)}, hour {hour}",
+        f"tables {feed.namespace_of('<database>')}.* and their changelogs",
+        uri(report_key(feed.name, hour)),
+    ]

@@ -1,0 +1,171 @@
+"""The quality report of an hour: its facts gathered from the lake, as JSON for programs and HTML for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+from tidelake.errors import TidelakeError
+from tidelake.incarnations import Catalog
+from tidelake.lake.cut import Staged
+from tidelake.lake.cuts import newest_cut
+from tidelake.lake.decisions import Rejected, accepted_keys, decision_key, rejected
+from tidelake.lake.decode import read_record
+from tidelake.lake.run import Lake
+from tidelake.land.manifest import Manifest, newest
+from tidelake.layout import certificates, events_table, quality_key, report_key, run_key
+from tidelake.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
+from tidelake.quality.report import render
+from tidelake.quality.verdict import Verdict
+from tidelake.tso import parse_hour, physical_ms
+
+HISTORY = 48  # cuts in the plots
+_EXAMPLES = 5
+Stage = Literal["landed", "decoded", "ordered", "validated", "published", "blocked", "failed"]
+
+
+def write_report(lake: Lake, hour: str, error: TidelakeError | None = None) -> str:
+    """Write both files of an hour's report; the page's URI. error: why the run stopped."""
+    current = hour_facts(lake, hour, error)
+    page = render(current, history(lake, hour))
+    lake.store.write(quality_key(lake.feed.name, hour), current.model_dump_json(indent=1).encode())
+    lake.store.write(report_key(lake.feed.name, hour), page.encode())
+    return lake.store.uri_of(report_key(lake.feed.name, hour))
+
+
+def history(lake: Lake, hour: str) -> list[HourFacts]:
+    """The facts of the hours published before, the oldest first."""
+    keys = [o.key for o in lake.store.objects(certificates(lake.feed.name))][-HISTORY - 1 :]
+    facts = (_of_certificate(json.loads(lake.store.read(key))) for key in keys)
+    return [f for f in facts if f.hour < hour]
+
+
+def hour_facts(lake: Lake, hour: str, error: TidelakeError | None = None) -> HourFacts:
+    """Everything known of an hour, however far it came."""
+    certificate = _certificate(lake, hour)
+    manifest = newest(lake.store, lake.feed.name, hour)
+    facts = _of_certificate(certificate) if certificate else _unpublished(lake, hour)
+    facts.findings = _findings(manifest)
+    facts.rejected = _rejected(lake, hour)
+    if not certificate and manifest is not None:
+        facts.messages = sum(o.count for o in manifest.objects)
+        facts.message_bytes = sum(o.bytes for o in manifest.objects)
+    if error is not None:
+        facts.status = "blocked" if error.exit_code == 3 else "failed"
+        facts.error = str(error)
+    return facts
+
+
+def _certificate(lake: Lake, hour: str) -> dict[str, Any] | None:
+    """The certificate of the cut that reaches to the hour, None if it is not published (or was published as part of a later one)."""
+    for key in reversed([o.key for o in lake.store.objects(certificates(lake.feed.name))]):
+        found: dict[str, Any] = json.loads(lake.store.read(key))
+        if found["hour"] == hour:
+            return found
+        if found["hour"] < hour:
+            break
+    return None
+
+
+def _of_certificate(c: dict[str, Any]) -> HourFacts:
+    return HourFacts(
+        feed=c["feed"],
+        hour=c["hour"],
+        status="published",
+        cut=c["cut"],
+        incomplete=c["incomplete"],
+        applied_ts=c["applied_ts"],
+        resolved_ts=c["resolved_ts"],
+        lag_seconds=_lag(c["hour"], c["resolved_ts"]),
+        messages=c["messages"],
+        message_bytes=c["message_bytes"],
+        events=c["events"],
+        late_events=c["late_events"],
+        waiting_events=c["waiting_events"],
+        tables={name: TableFacts.model_validate(_known(rows)) for name, rows in c["rows"].items()},
+        ddl=[DdlFacts.model_validate(d) for d in c["ddl"]],
+        rejected=[RejectedFacts(code=code, messages=n) for code, n in c["rejected"].items()],
+        checks=c["expectations"]["checks"],
+        seconds=c["seconds"],
+        version=c["version"],
+        run=c["run"],
+    )
+
+
+def _unpublished(lake: Lake, hour: str) -> HourFacts:
+    """As far as the hour came: staged, decoded, landed."""
+    facts = HourFacts(feed=lake.feed.name, hour=hour, status="landed")
+    record = read_record(lake.store, lake.feed.name, hour)
+    if record is not None:
+        facts.status, facts.events = "decoded", dict(record.counts)
+    staged, verdict = _staged(lake, hour)
+    if staged is None:
+        return facts
+    cut, names = staged.cut, _names(staged.cut.catalog)
+    facts.status = "validated" if verdict else "ordered"
+    facts.applied_ts, facts.resolved_ts, facts.run, facts.version = cut.applied_ts, cut.resolved_ts, cut.run, cut.version
+    facts.lag_seconds = _lag(hour, cut.resolved_ts)
+    facts.events, facts.late_events, facts.waiting_events = staged.kinds, staged.late_events, staged.waiting_events
+    facts.tables = {names[i]: TableFacts.model_validate(_known(c.model_dump())) for i, c in staged.counts.items()}
+    facts.ddl = [DdlFacts(commit_ts=e.commit_ts, query=e.query, effect=e.effect) for e in cut.ledger]
+    facts.checks, facts.seconds = (verdict.checks if verdict else []), staged.seconds | (verdict.seconds if verdict else {})
+    return facts
+
+
+def _staged(lake: Lake, hour: str) -> tuple[Staged | None, Verdict | None]:
+    cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+    seq = (cut.seq if cut else 0) + 1
+    found = lake.store.read_if_present(run_key(lake.feed.name, seq, "order"))
+    staged = Staged.model_validate_json(found) if found else None
+    if staged is None or staged.cut.hour != hour:
+        return None, None
+    judged = lake.store.read_if_present(run_key(lake.feed.name, seq, "validate"))
+    verdict = Verdict.model_validate_json(judged) if judged else None
+    return staged, verdict if verdict and verdict.run == staged.cut.run else None
+
+
+def _names(catalog: Catalog) -> dict[str, str]:
+    return {i.id: i.name for i in catalog.incarnations.values()}
+
+
+def _known(rows: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in rows.items() if k in TableFacts.model_fields}
+
+
+def _lag(hour: str, resolved_ts: int) -> float:
+    end = parse_hour(hour) + timedelta(hours=1)
+    return round(end.timestamp() - physical_ms(resolved_ts) / 1000, 3)
+
+
+def _findings(manifest: Manifest | None) -> list[FindingFacts]:
+    found = manifest.findings if manifest else ()
+    return [
+        FindingFacts(
+            code=f.code,
+            severity=f.severity,
+            where=f"{f.topic}[{f.partition}]" if f.partition is not None else f.topic or "",
+            detail=f.detail,
+            remedy=f.remedy,
+        )
+        for f in found
+    ]
+
+
+def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
+    events = lake.catalog.find(events_table(lake.feed.name))
+    messages: Sequence[Rejected] = rejected(events, [hour]) if events is not None else ()
+    accepted = accepted_keys(lake.store, lake.feed.name) if messages else set()
+    by_code: dict[str, list[Rejected]] = {}
+    for m in messages:
+        by_code.setdefault(m.code, []).append(m)
+    return [
+        RejectedFacts(
+            code=code,
+            messages=len(several),
+            accepted=sum(decision_key(lake.feed.name, m.at) in accepted for m in several),
+            examples=[f"{m.at}: {m.error}" for m in several[:_EXAMPLES]],
+        )
+        for code, several in sorted(by_code.items())
+    ]

@@ -1,0 +1,239 @@
+"""Landing one hour of one feed, from the listing of the archive to the manifest.
+
+Objects are written first, the manifest last and only if it is not there yet: a run that is killed leaves objects that no manifest
+names, and the next one finds them by their content hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from threading import Lock
+
+from tidelake.archives import Layout, Listing, SourceObject, layout_of, list_hour, topics_of
+from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
+from tidelake.feed import Feed
+from tidelake.land.findings import blocking, finding, judge
+from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
+from tidelake.land.partition import LandedPartition, Task, changed, land_partition
+from tidelake.land.ranges import Range, minus, show
+from tidelake.layout import manifest_key
+from tidelake.storage import Store, open_store, probe_conditional_puts
+from tidelake.tso import format_hour, parse_hour
+
+LOOK_BACK = 24  # hours before the landed one that its offsets are compared with
+THREADS = 2  # partitions at a time: one is read while another is uploaded
+_NEED_KEYS = ("open", "avro")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandReport:
+    """What landing an hour did. new: a generation was written. bytes: of the messages' keys and values.
+
+    objects_kept: canonical objects that the lake had already.
+    """
+
+    hour: str
+    generation: int
+    new: bool
+    messages: int
+    bytes: int
+    sources: int
+    objects_written: int
+    objects_kept: int
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Past:
+    """What the lake holds already. earlier: the hours that lie before without a hole, ascending; complete: there are no others."""
+
+    this: Manifest | None
+    earlier: Sequence[Manifest]
+    complete: bool
+
+
+def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
+    """Land one hour; where the archive did not change since the last time, only judge it again.
+
+    progress: called with the bytes of the archive's objects read so far and in all, from several threads but one at a time.
+    Raises OrderError after the manifest is written if a finding is critical (its code is the finding's), and with nothing written for
+    DAMAGED_OBJECT and VANISHED; ConfigError for settings that cannot work; StorageError.
+    """
+    _check(feed)
+    archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
+    layout, name = layout_of(feed.source.layout or ""), format_hour(hour)
+    past = _past(lake, feed, name)
+    listing = _listing(feed, archive, hour, layout)
+    if past.this is not None and _same_listing(past.this, feed, listing):
+        return _judged(feed, layout, past.this, past, listing, new=False, written=0)
+    landed = _land(feed, name, layout, archive, lake, listing, progress)
+    if _listing(feed, archive, hour, layout) != listing:
+        raise changed(f"the listing of {archive.uri}")
+    manifest = _manifest(feed, name, landed, past)
+    written = sum(partition.written for partition in landed)
+    if past.this is not None and _same_content(past.this, manifest):
+        return _judged(feed, layout, past.this, past, listing, new=False, written=written)
+    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete)
+    manifest = manifest.model_copy(update={"findings": findings})
+    _record(lake, manifest)
+    return _judged(feed, layout, manifest, past, listing, new=True, written=written)
+
+
+def _check(feed: Feed) -> None:
+    """Raise ConfigError for what cannot be landed, before anything is read."""
+    path = feed.folder / "feed.toml"
+    if feed.source.kind != "archive":
+        raise ConfigError(
+            f"{path}: source.kind: live Kafka is not in this version",
+            remedy='archive the topics to object storage with a Kafka Connect sink and set kind = "archive"',
+        )
+    if feed.protocol in _NEED_KEYS and not layout_of(feed.source.layout or "").has_keys:
+        raise ConfigError(
+            f"{path}: protocol {feed.protocol!r} needs Kafka keys, and layout {feed.source.layout!r} holds values only",
+            remedy="archive with one of the aiven layouts and the field `key`",
+        )
+
+
+def _past(lake: Store, feed: Feed, hour: str) -> _Past:
+    landed = generations(lake, feed.name)
+    if not landed:
+        probe_conditional_puts(lake)
+    before = [h for h in landed if h < hour]
+    first, at = hour, parse_hour(hour)
+    for back in range(1, LOOK_BACK + 1):
+        previous = format_hour(at - timedelta(hours=back))
+        if previous not in landed:
+            break
+        first = previous
+    near = all_newest(lake, feed.name, since=first, until=hour)
+    this = near.pop(hour, None)
+    return _Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
+
+
+def _listing(feed: Feed, archive: Store, hour: datetime, layout: Layout) -> Listing:
+    """The hour's objects of all topics."""
+    listings = [list_hour(feed, archive, topic, hour, layout) for topic in topics_of(feed, archive)]
+    return Listing(
+        objects=tuple(sorted(source for listing in listings for source in listing.objects)),
+        unknown=tuple(sorted(info for listing in listings for info in listing.unknown)),
+    )
+
+
+def _land(
+    feed: Feed, hour: str, layout: Layout, archive: Store, lake: Store, listing: Listing, progress: Progress | None
+) -> list[LandedPartition]:
+    """All partitions of the hour, in the order of topic and partition."""
+    total = sum(source.size for source in listing.objects)
+    done, lock = 0, Lock()
+
+    def read(size: int) -> None:
+        nonlocal done
+        with lock:
+            done += size
+            if progress:
+                progress(done, total)
+
+    def where(source: SourceObject) -> tuple[str, int]:
+        return source.topic, source.partition
+
+    tasks = [
+        Task(feed=feed.name, hour=hour, topic=topic, number=number, sources=tuple(sources))
+        for (topic, number), sources in groupby(listing.objects, where)
+    ]
+    with ThreadPoolExecutor(THREADS) as pool:
+        futures = [pool.submit(land_partition, task, layout, archive, lake, read) for task in tasks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _Past) -> Manifest:
+    """The manifest without its findings but LATE. Raises OrderError (VANISHED)."""
+    partitions: dict[str, dict[int, Partition]] = {}
+    for partition in landed:
+        partitions.setdefault(partition.topic, {})[partition.number] = partition.facts
+    manifest = Manifest(
+        feed=feed.name,
+        hour=hour,
+        generation=past.this.generation + 1 if past.this else 1,
+        protocol=feed.protocol,
+        layout=feed.source.layout or "",
+        sources=tuple(source for partition in landed for source in partition.sources),
+        objects=tuple(landed_object for partition in landed for landed_object in partition.objects),
+        partitions=partitions,
+        findings=(),
+    )
+    if past.this is None:
+        return manifest
+    _check_nothing_vanished(past.this, manifest)
+    return manifest.model_copy(update={"findings": (_late(past.this, manifest),)})
+
+
+def _check_nothing_vanished(before: Manifest, now: Manifest) -> None:
+    """A generation never holds less than the one before, or an archive that expires would take the lake's history with it."""
+    for topic, partitions in before.partitions.items():
+        for number, partition in partitions.items():
+            held = now.partitions.get(topic, {}).get(number)
+            lost: Sequence[Range] = minus(partition.ranges, held.ranges) if held else partition.ranges
+            lost = minus(lost, held.conflicts) if held else lost
+            if lost:
+                raise OrderError(
+                    f"hour {now.hour}: offsets {show(lost)} are in generation {before.generation} and not in the archive any more",
+                    code="VANISHED",
+                    at=Coordinates(topic, number, lost[0][0]),
+                    remedy=f"bring the archive's objects back; generation {before.generation} stays in force",
+                )
+
+
+def _late(before: Manifest, now: Manifest) -> Finding:
+    old, new = ({source.key: source.sha256 for source in manifest.sources} for manifest in (before, now))
+    came, gone = len(new.keys() - old.keys()), len(old.keys() - new.keys())
+    replaced = sum(old[key] != new[key] for key in old.keys() & new.keys())
+    return finding("LATE", "warning", f"since generation {before.generation}: {came} objects came, {replaced} changed, {gone} went")
+
+
+def _same_listing(manifest: Manifest, feed: Feed, listing: Listing) -> bool:
+    known = {(source.key, source.size, source.etag) for source in manifest.sources}
+    return manifest.layout == feed.source.layout and known == {(source.key, source.size, source.etag) for source in listing.objects}
+
+
+def _same_content(one: Manifest, other: Manifest) -> bool:
+    contents = ({(source.key, source.size, source.sha256) for source in manifest.sources} for manifest in (one, other))
+    return one.layout == other.layout and next(contents) == next(contents)
+
+
+def _record(lake: Store, manifest: Manifest) -> None:
+    key, content = manifest_key(manifest.feed, manifest.hour, manifest.generation), manifest.to_json()
+    if not lake.put_if_absent(key, content) and lake.read(key) != content:
+        raise LeaseError(
+            f"{lake.uri_of(key)}: another run landed hour {manifest.hour} at the same time",
+            code="LANDED_MEANWHILE",
+            remedy="land the hour again: it compares the archive with what the other run saw",
+        )
+
+
+def _judged(feed: Feed, layout: Layout, manifest: Manifest, past: _Past, listing: Listing, *, new: bool, written: int) -> LandReport:
+    """The report. Raises OrderError for the first critical finding."""
+    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete)
+    if error := blocking(manifest.hour, findings):
+        raise error
+    facts = [partition for partitions in manifest.partitions.values() for partition in partitions.values()]
+    return LandReport(
+        hour=manifest.hour,
+        generation=manifest.generation,
+        new=new,
+        messages=sum(partition.count for partition in facts),
+        bytes=sum(partition.bytes for partition in facts),
+        sources=len(manifest.sources),
+        objects_written=written,
+        objects_kept=len(manifest.objects) - written,
+        findings=findings,
+    )

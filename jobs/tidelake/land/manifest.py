@@ -1,0 +1,127 @@
+"""What was landed for an hour: immutable, one JSON object a generation (design sections 7, 9).
+
+It is a function of the archive's objects and the feed's settings: landing the same again gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from tidelake.errors import StorageError
+from tidelake.land.ranges import Ranges
+from tidelake.layout import manifest_key, manifests
+from tidelake.storage import Store
+
+Severity = Literal["info", "warning", "critical"]
+
+_KEY = re.compile(r"hour=(?P<hour>\d{4}-\d{2}-\d{2}T\d{2})/(?P<generation>\d+)\.json")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(_Record):
+    """An archived object that was read. size: bytes in the archive."""
+
+    key: str
+    size: int
+    etag: str
+    sha256: str
+
+
+class Landed(_Record):
+    """A canonical object. first, last: offsets; size: bytes of the object; bytes: of the messages' keys and values."""
+
+    key: str
+    topic: str
+    partition: int
+    first: int
+    last: int
+    count: int
+    bytes: int
+    size: int
+    sha256: str
+
+
+class Partition(_Record):
+    """What the hour holds of one topic and partition.
+
+    ranges: landed offsets; gaps: offsets between them; duplicates: records that were there more than once with the same content, not
+    counting the one that stayed; conflicts: offsets with different contents, of which nothing is landed, and the objects that hold them.
+    """
+
+    first: int | None
+    last: int | None
+    count: int
+    bytes: int
+    ranges: Ranges
+    gaps: Ranges
+    duplicates: int = 0
+    conflicts: Ranges = ()
+    conflict_sources: tuple[str, ...] = ()
+    min_timestamp_ms: int | None
+    max_timestamp_ms: int | None
+
+
+class Finding(_Record):
+    """Something a person should know. code: one of findings.CODES; topic and partition where it concerns one."""
+
+    code: str
+    severity: Severity
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    detail: str
+    remedy: str
+
+
+class Manifest(_Record):
+    """One generation of one hour. findings: as they were when the hour was landed."""
+
+    feed: str
+    hour: str
+    generation: int
+    protocol: str
+    layout: str
+    sources: tuple[Source, ...]
+    objects: tuple[Landed, ...]
+    partitions: dict[str, dict[int, Partition]]
+    findings: tuple[Finding, ...]
+
+    def to_json(self) -> bytes:
+        """As it is stored."""
+        return self.model_dump_json(indent=1).encode()
+
+
+def newest(store: Store, feed: str, hour: str) -> Manifest | None:
+    """The newest generation of an hour (`2026-01-05T10`), None where the hour is not landed."""
+    found = generations(store, feed, hour)
+    return _read(store, feed, hour, found[hour]) if found else None
+
+
+def all_newest(store: Store, feed: str, *, since: str = "", until: str | None = None) -> dict[str, Manifest]:
+    """The newest generation of every landed hour from `since` up to and including `until`, ascending. Lists once, reads each."""
+    found = generations(store, feed).items()
+    return {hour: _read(store, feed, hour, n) for hour, n in found if since <= hour and (until is None or hour <= until)}
+
+
+def generations(store: Store, feed: str, hour: str | None = None) -> dict[str, int]:
+    """The newest generation's number of every landed hour, ascending, or of one hour only."""
+    prefix = manifests(feed)
+    newest_of: dict[str, int] = {}
+    for info in store.objects(prefix if hour is None else f"{prefix}hour={hour}/"):
+        if found := _KEY.fullmatch(info.key.removeprefix(prefix)):
+            newest_of[found["hour"]] = max(newest_of.get(found["hour"], 0), int(found["generation"]))
+    return dict(sorted(newest_of.items()))
+
+
+def _read(store: Store, feed: str, hour: str, generation: int) -> Manifest:
+    key = manifest_key(feed, hour, generation)
+    try:
+        return Manifest.model_validate_json(store.read(key))
+    except ValueError as e:
+        raise StorageError(f"{store.uri_of(key)} is not a manifest: {e}", code="BAD_MANIFEST") from e

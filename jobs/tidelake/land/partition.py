@@ -1,0 +1,180 @@
+"""One partition of one hour: its source objects → canonical objects in the lake and the facts for the manifest.
+
+Records of all objects are put in the order of their offsets. An offset that is there again with the same key, value and timestamp
+is dropped; one with another content is a conflict, and none of its records is landed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.archives import Layout, SourceObject
+from tidelake.errors import StorageError
+from tidelake.land.manifest import Landed, Partition, Source
+from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, cuts, described, write_object
+from tidelake.land.ranges import holes, runs
+from tidelake.land.spool import Longs, Spool, payload, spooled
+from tidelake.storage import Store
+
+Flags = npt.NDArray[np.bool_]
+
+_IDENTITY = ("key", "value", "timestamp_ms")
+_NO_TIME = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandedPartition:
+    """What landing one partition gave. written: how many of its objects the lake did not have yet."""
+
+    topic: str
+    number: int
+    sources: tuple[Source, ...]
+    objects: tuple[Landed, ...]
+    written: int
+    facts: Partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One partition to land. sources: its objects of the hour, in the order of their keys."""
+
+    feed: str
+    hour: str
+    topic: str
+    number: int
+    sources: Sequence[SourceObject]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Which spooled messages are landed, in which order. rows, offsets: of those; conflicts: offsets; owners: objects that hold them."""
+
+    rows: Longs
+    offsets: Longs
+    duplicates: int
+    conflicts: Longs
+    owners: tuple[str, ...]
+
+
+def land_partition(task: Task, layout: Layout, archive: Store, lake: Store, read: Callable[[int], None]) -> LandedPartition:
+    """Land one partition. read: told the size of every source object once it was read, in bytes.
+
+    Raises what reading the layout raises; then the lake may hold objects that no manifest names.
+    """
+    with TemporaryDirectory(prefix="tidelake-land-") as name:
+        folder = Path(name)
+        sources, counts = list[Source](), list[int]()
+        with spooled(folder, _messages(task, layout, archive, folder, sources, counts, read)) as spool:
+            kept = _keep(spool, sources, counts)
+            sizes = spool.longs(payload)[kept.rows]
+            objects, written = _write(task, spool, kept, sizes, lake, folder)
+            facts = _facts(spool, kept, sizes)
+    return LandedPartition(topic=task.topic, number=task.number, sources=tuple(sources), objects=objects, written=written, facts=facts)
+
+
+def _messages(
+    task: Task, layout: Layout, archive: Store, folder: Path, sources: list[Source], counts: list[int], read: Callable[[int], None]
+) -> Iterator[pa.RecordBatch]:
+    """The messages of all source objects; fills in what the sources were and how many messages each has."""
+    path = folder / "source"
+    for source in task.sources:
+        digest = archive.download(source.key, path)
+        if path.stat().st_size != source.size:
+            raise changed(source.key)
+        count = 0
+        for batch in layout.read(path, source):
+            count += len(batch)
+            yield batch
+        sources.append(Source(key=source.key, size=source.size, etag=source.etag, sha256=digest))
+        counts.append(count)
+        path.unlink()
+        read(source.size)
+
+
+def changed(key: str) -> StorageError:
+    """The archive changed while it was read."""
+    return StorageError(
+        f"{key} changed while the hour was landed", code="SOURCE_CHANGED", remedy="the archiver was still writing: land the hour again"
+    )
+
+
+def _keep(spool: Spool, sources: Sequence[Source], counts: Sequence[int]) -> _Kept:
+    offsets = spool.longs(lambda batch: batch.column("offset"))
+    order = np.argsort(offsets, kind="stable").astype(np.int64, copy=False)
+    offsets = offsets[order]
+    again = np.flatnonzero(offsets[1:] == offsets[:-1]) + 1
+    if not len(again):
+        return _Kept(order, offsets, 0, again, ())
+    conflicts = np.unique(offsets[again[_differ(spool, order[again], order[again - 1])]])
+    in_conflict = np.isin(offsets, conflicts)
+    owners = np.searchsorted(np.cumsum(counts), order[in_conflict], side="right")
+    keep = ~in_conflict
+    keep[again] = False
+    return _Kept(
+        order[keep],
+        offsets[keep],
+        int(np.count_nonzero(~in_conflict[again])),
+        conflicts,
+        tuple(sources[i].key for i in np.unique(owners).tolist()),
+    )
+
+
+def _differ(spool: Spool, rows: Longs, others: Longs) -> Flags:
+    """Whether the contents of rows[i] and others[i] differ."""
+    sizes = spool.longs(payload)
+    differ = np.zeros(len(rows), np.bool_)
+    for begin, end in cuts(sizes[rows] + sizes[others], GROUP_BYTES, GROUP_MESSAGES):
+        one, other = spool.take(rows[begin:end]), spool.take(others[begin:end])
+        for name in _IDENTITY:
+            differ[begin:end] |= ~_same(one.column(name), other.column(name))
+        spool.release()
+    return differ
+
+
+def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Flags:
+    equal = pc.fill_null(pc.equal(one, other), False)
+    flags: Flags = pc.or_(equal, pc.and_(pc.is_null(one), pc.is_null(other))).to_numpy()
+    return flags
+
+
+def _write(task: Task, spool: Spool, kept: _Kept, sizes: Longs, lake: Store, folder: Path) -> tuple[tuple[Landed, ...], int]:
+    """The canonical objects, and how many of them the lake did not have."""
+    path = folder / "object.parquet"
+    objects, written = list[Landed](), 0
+    for begin, end in cuts(sizes, OBJECT_BYTES):
+        write_object(path, task.topic, task.number, spool, kept.rows[begin:end], sizes[begin:end])
+        landed = described(path, task.feed, task.hour, task.topic, task.number, kept.offsets[begin:end], sizes[begin:end])
+        there = lake.head(landed.key)
+        if there is None or there.size != landed.size:
+            lake.upload(landed.key, path)
+            written += 1
+        objects.append(landed)
+        path.unlink()
+    return tuple(objects), written
+
+
+def _facts(spool: Spool, kept: _Kept, sizes: Longs) -> Partition:
+    ranges = runs(kept.offsets)
+    stamps = spool.longs(lambda batch: pc.fill_null(batch.column("timestamp_ms"), _NO_TIME))[kept.rows]
+    stamps = stamps[stamps != _NO_TIME]
+    return Partition(
+        first=ranges[0][0] if ranges else None,
+        last=ranges[-1][1] if ranges else None,
+        count=len(kept.rows),
+        bytes=int(sizes.sum()),
+        ranges=ranges,
+        gaps=holes(ranges),
+        duplicates=kept.duplicates,
+        conflicts=runs(kept.conflicts),
+        conflict_sources=kept.owners,
+        min_timestamp_ms=int(stamps.min()) if len(stamps) else None,
+        max_timestamp_ms=int(stamps.max()) if len(stamps) else None,
+    )

@@ -1,0 +1,69 @@
+"""Ranges of offsets: sorted, disjoint, not touching (first, last), both ends included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Range = tuple[int, int]
+Ranges = tuple[Range, ...]
+
+
+def runs(ascending: npt.NDArray[np.int64]) -> Ranges:
+    """The contiguous runs of ascending, distinct offsets."""
+    if not len(ascending):
+        return ()
+    breaks = np.flatnonzero(np.diff(ascending) != 1)
+    firsts = ascending[np.append(0, breaks + 1)]
+    lasts = ascending[np.append(breaks, len(ascending) - 1)]
+    return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def union(several: Iterable[Sequence[Range]]) -> Ranges:
+    """All offsets of any of them."""
+    out: list[Range] = []
+    for first, last in sorted(r for ranges in several for r in ranges):
+        if out and first <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(out[-1][1], last))
+        else:
+            out.append((first, last))
+    return tuple(out)
+
+
+def holes(ranges: Ranges) -> Ranges:
+    """What lies between the ranges."""
+    return tuple((a[1] + 1, b[0] - 1) for a, b in pairwise(ranges))
+
+
+def minus(ranges: Iterable[Range], taken: Ranges) -> Ranges:
+    """The offsets of `ranges` that `taken` lacks."""
+    out: list[Range] = []
+    for first, last in ranges:
+        for a, b in taken:
+            if b < first or a > last:
+                continue
+            if a > first:
+                out.append((first, a - 1))
+            first = b + 1
+        if first <= last:
+            out.append((first, last))
+    return tuple(out)
+
+
+def common(one: Ranges, other: Ranges) -> Ranges:
+    """The offsets of both."""
+    return minus(one, minus(one, other))
+
+
+def count(ranges: Iterable[Range]) -> int:
+    """How many offsets."""
+    return sum(last - first + 1 for first, last in ranges)
+
+
+def show(ranges: Sequence[Range], limit: int = 3) -> str:
+    """As people read them: `17`, `17–20`, `17–20, 31 and 4 more ranges`."""
+    shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:limit])
+    return shown if len(ranges) <= limit else f"{shown} and {len(ranges) - limit} more ranges"

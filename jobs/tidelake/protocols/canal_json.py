@@ -1,0 +1,226 @@
+"""Canal-JSON of TiCDC and of Alibaba Canal (reference/protocols.md 5): one JSON object a message, the Kafka key empty or null.
+
+    {"id", "database", "table", "pkNames": [name] | null, "isDdl", "type", "es", "ts", "sql", "sqlType": {column: JDBC code} | null,
+     "mysqlType": {column: type} | null, "old": [row] | null, "data": [row] | null,
+     "_tidb"?: {"commitTs" | "watermarkTs", "onlyHandleKey"?, "claimCheckLocation"?}}          members in any order
+
+type        INSERT, UPDATE, DELETE: rows, several in Alibaba Canal's messages; TIDB_WATERMARK: a resolved ts; isDdl: a statement
+row         {column: text | null}; binary columns carry each byte as the code point U+0000 to U+00FF
+old         of an UPDATE: all columns, or the changed ones
+
+Sections in the comments are those of reference/protocols.md.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidelake.errors import ContractError, DecodeError
+from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.values import MysqlType
+from tidelake.wire import json_batches, json_cells
+from tidelake.wire.claim_check import opened
+from tidelake.wire.columnar import Ints, Scanned
+from tidelake.wire.compression import decompress
+from tidelake.wire.json_canal import MAX_ROWS, scan_canal
+from tidelake.wire.json_known import Column, Known, Table
+from tidelake.wire.json_text import Number, integer, kind, load, members, string
+
+if TYPE_CHECKING:
+    from tidelake.protocols import Context
+
+OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
+WATERMARK = "TIDB_WATERMARK"
+MAX_TS = (1 << 64) - 1
+MAX_TYPE = 64  # characters of a type outside its parentheses
+
+
+def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
+    """The events of one message, of any legal form. Raises DecodeError."""
+    if value is not None and len(value) > context.max_bytes:
+        raise DecodeError(f"the value has {len(value)} bytes, the cap is {context.max_bytes}", code="TOO_LARGE")
+    _, value = opened(key, value, context.options)
+    if value is None:
+        raise DecodeError("the Kafka value is null, expected a Canal-JSON message", code="NULL_VALUE")
+    text = decompress(value, context.options.large_message_handle_compression, context.max_bytes, "the value")
+    message = load(text, "the value")
+    word = string(message, "type", "the value")
+    if word == WATERMARK:
+        extension = _extension(message)
+        return [Event(kind="resolved", commit_ts=integer(extension, "watermarkTs", "_tidb", 0, MAX_TS))]
+    commit_ts = integer(_extension(message), "commitTs", "_tidb", 0, MAX_TS) if message.get("_tidb") is not None else None
+    if _is_ddl(message, word):
+        return [_ddl(message, word, commit_ts)]
+    return _rows(message, word, commit_ts)
+
+
+def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
+    """The rows and watermarks in the usual compact form, compiled; the rest is left to `read`."""
+    values = json_batches.payload(messages.column("value"))
+
+    def kernel(*arrays: Any) -> tuple[int, int]:
+        return scan_canal(values, *arrays)
+
+    def learn(known: Known, message: int) -> Known:
+        return _learned(known, messages.column("value")[message].as_py(), context)
+
+    size = len(values.data)
+    room = json_batches.Room(events=size // len('{"":""},') + 1, cells=size // len('"":"",'), size=size)
+    return json_batches.scan(kernel, learn, wanted, room, context.memory, "canal-json tables")
+
+
+def _extension(message: dict[str, Any]) -> dict[str, Any]:
+    extension = message.get("_tidb")
+    if not isinstance(extension, dict):
+        raise DecodeError(f"member _tidb is a JSON {kind(extension)}, expected an object", code="BAD_STRUCTURE")
+    return extension
+
+
+def _is_ddl(message: dict[str, Any], word: str) -> bool:
+    is_ddl = message.get("isDdl", False)
+    if not isinstance(is_ddl, bool):
+        raise DecodeError(f"member isDdl is a JSON {kind(is_ddl)}, expected true or false", code="BAD_VALUE")
+    if is_ddl == (word in OPS):
+        raise DecodeError(f"type {word[:40]!r} with isDdl {str(is_ddl).lower()}", code="BAD_STRUCTURE" if is_ddl else "UNKNOWN_TYPE")
+    return is_ddl
+
+
+def _ddl(message: dict[str, Any], word: str, commit_ts: int | None) -> Event:
+    return Event(
+        kind="ddl",
+        commit_ts=commit_ts,
+        database=string(message, "database", "the value") or None,
+        table=string(message, "table", "the value") or None,
+        ddl=string(message, "sql", "the value"),
+        ddl_type=word,
+    )
+
+
+def _rows(message: dict[str, Any], word: str, commit_ts: int | None) -> list[Event]:
+    database, table = string(message, "database", "the value"), string(message, "table", "the value")
+    if not database or not table:
+        raise DecodeError(f"rows of database {database!r} and table {table!r}, expected both names", code="BAD_STRUCTURE")
+    data, old = _images(message, "data"), _images(message, "old") if word == "UPDATE" else []
+    if not data or not all(data) or (word == "UPDATE" and len(old) != len(data)):
+        empty = sum(not row for row in data)
+        raise DecodeError(f"{word} with {len(data)} rows in data, {empty} of them empty, and {len(old)} in old", code="BAD_STRUCTURE")
+    types, keys, extension = _types(message), _primary_key(message), message.get("_tidb") or {}
+    shared = Event(
+        kind="row",
+        op=OPS[word],
+        commit_ts=commit_ts,
+        database=database,
+        table=table,
+        handle_only=_handle_only(extension),
+        claim_check=_claim_check(extension),
+    )
+    events = []
+    for i, row in enumerate(data):
+        image = _image(row, f"row {i} of data", types, keys)
+        previous = _image(old[i], f"row {i} of old", types, keys) if old else image
+        shape, after = (None, None) if word == "DELETE" else image
+        before_shape, before = (None, None) if word == "INSERT" else previous
+        events.append(replace(shared, shape=shape, before_shape=before_shape, after=after, before=before))
+    return events
+
+
+def _handle_only(extension: dict[str, Any]) -> bool:
+    value = extension.get("onlyHandleKey")
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise DecodeError(f"_tidb: member onlyHandleKey is a JSON {kind(value)}, expected true or false", code="BAD_VALUE")
+    return value
+
+
+def _claim_check(extension: dict[str, Any]) -> str | None:
+    return None if extension.get("claimCheckLocation") is None else string(extension, "claimCheckLocation", "_tidb") or None
+
+
+def _types(message: dict[str, Any]) -> dict[str, str]:
+    types = message.get("mysqlType")
+    if not isinstance(types, dict):
+        raise DecodeError(f"member mysqlType is a JSON {kind(types)}, expected an object", code="BAD_STRUCTURE")
+    return types
+
+
+def _primary_key(message: dict[str, Any]) -> frozenset[str]:
+    names = message.get("pkNames")
+    if names is None:
+        return frozenset()
+    if not isinstance(names, list) or not all(isinstance(n, str) and not isinstance(n, Number) for n in names):
+        raise DecodeError("member pkNames is not an array of strings", code="BAD_STRUCTURE")
+    return frozenset(names)
+
+
+def _images(message: dict[str, Any], member: str) -> list[dict[str, Any]]:
+    rows = message.get(member)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DecodeError(f"member {member} is a JSON {kind(rows)}, expected an array of objects", code="BAD_STRUCTURE")
+    if len(rows) > MAX_ROWS:
+        raise DecodeError(f"{len(rows)} rows in {member}, the cap is {MAX_ROWS}", code="TOO_LARGE")
+    return rows
+
+
+def _image(row: dict[str, Any], at: str, types: dict[str, Any], keys: frozenset[str]) -> tuple[Shape, list[bytes | None]]:
+    described, cells = [], []
+    for name, value in row.items():
+        where = f"column {name[:80]!r} of {at}"
+        if name not in types:
+            raise DecodeError(f"{where} has no type in mysqlType", code="BAD_STRUCTURE")
+        word, full, binary = _type(string(types, name, "mysqlType"))
+        described.append(ShapeColumn(name, word, name in keys, full_type=full))
+        cells.append(_cell(value, binary, where))
+    return Shape(tuple(described)), cells
+
+
+def _cell(value: Any, binary: bool, where: str) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, Number) or not isinstance(value, str):
+        raise DecodeError(f"{where} is a JSON {kind(value)}, expected a string or null", code="BAD_VALUE")
+    try:
+        return value.encode("latin-1" if binary else "utf-8")
+    except UnicodeEncodeError as e:
+        raise DecodeError(f"{where} holds U+{ord(value[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
+
+
+@lru_cache(maxsize=4096)
+def _type(text: str) -> tuple[str, str | None, bool]:
+    """The word of a type, its full text where that says more, and whether its values are bytes. Raises DecodeError."""
+    head, parenthesis, tail = text.partition("(")[0], "(" in text, text.rpartition(")")[2]
+    if len(head) > MAX_TYPE or (parenthesis and len(tail) > MAX_TYPE):
+        raise DecodeError(f"mysqlType {text[:40]!r}... of {len(text)} characters is no MySQL type", code="UNKNOWN_TYPE")
+    try:
+        parsed = MysqlType.parse(text)
+    except ContractError as e:
+        raise DecodeError(f"mysqlType {text[:80]!r} is no MySQL type", code="UNKNOWN_TYPE") from e
+    return parsed.name, text if parenthesis else None, parsed.is_binary
+
+
+def _learned(known: Known, value: bytes, context: Context) -> Known:
+    """What the compiled scan can recognise after it has seen this message: its table, and the columns that it has not met."""
+    if context.options.large_message_handle_compression != "none":
+        return known
+    try:
+        row = read(None, value, context)[0]
+        text = value.decode()
+        starts = {name: start for name, _, start, _ in members(text, 0)}
+        raw = {name: text[start:end].encode() for name, _, start, end in members(text, 0)}
+        types = {name: text[start:end].encode() for name, _, start, end in members(text, starts["mysqlType"])}
+        table = Table((raw["database"][1:-1], raw["table"][1:-1], raw["pkNames"]), (row.database, row.table))
+        shape = row.shape or row.before_shape or Shape(())
+        pieces = zip(members(text, starts["data"] + 1), shape.columns, strict=True)
+        return known.with_layout(table, [_column(piece, types[name], c) for (name, piece, _, _), c in pieces])
+    except (DecodeError, ValueError, KeyError):
+        return known  # not a row, or of another form: the general reader says what it is
+
+
+def _column(piece: str, type_piece: bytes, described: ShapeColumn) -> Column:
+    *_, binary = _type(json.loads(type_piece))
+    return Column(piece.encode(), type_piece, json_cells.LATIN1 if binary else json_cells.TEXT, described)

@@ -1,0 +1,114 @@
+"""The first thing a reader sees: what became of the hour, in one sentence, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tidelake.quality.facts import HourFacts
+from tidelake.quality.texts import lag, moment, plural
+
+_NEXT = {"landed": "decode", "decoded": "order", "ordered": "validate", "validated": "compact"}
+_CODE = re.compile(r"([A-Z][A-Z0-9_]+)((?: [^\s:]+)?): ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """word and sentence: the verdict; notes: what limits it; error: code, text; commands: what to run; standing: what readers see."""
+
+    tone: Literal["good", "warn", "bad", "open"]
+    word: str
+    sentence: str
+    notes: Sequence[str] = ()
+    error_code: str = ""
+    error: str = ""
+    commands: Sequence[str] = ()
+    standing: str = ""
+
+
+def headline(current: HourFacts, history: Sequence[HourFacts]) -> Headline:
+    """The verdict on an hour."""
+    if current.status == "published":
+        return _published(current)
+    if current.status in ("blocked", "failed"):
+        return _stopped(current, history)
+    return Headline(
+        tone="open",
+        word=current.status.capitalize(),
+        sentence=f"feed {current.feed} has come this far with the hour, nothing of it is published yet; "
+        f"the next stage is {_NEXT[current.status]}.",
+        error=current.error or "",
+        standing=_standing(current, history),
+    )
+
+
+def _published(f: HourFacts) -> Headline:
+    warnings = sum(not c.success for c in f.checks)
+    notes = [*_notes(f), *([f"{plural(warnings, 'warning')} below."] if warnings else [])]
+    many = len(f.tables)
+    tables = f"all {many:,} tables stand" if many > 1 else "its table stands" if many else "it stands"
+    where = f" at {moment(f.resolved_ts)}" if f.resolved_ts is not None else ""
+    late = f", {lag(f.lag_seconds)}" if f.lag_seconds is not None else ""
+    return Headline(
+        tone="warn" if notes else "good",
+        word="Published, incomplete" if f.incomplete else "Published",
+        sentence=f"cut {f.cut if f.cut is not None else '?'} of feed {f.feed}; {tables}{where}{late}.",
+        notes=notes,
+        error=f.error or "",
+    )
+
+
+def _notes(f: HourFacts) -> Iterator[str]:
+    if f.incomplete:
+        yield "Messages that could not be decoded are missing from this cut or from one before it."
+    unsettled = sum(t.unsettled for t in f.tables.values())
+    if unsettled:
+        yield f"{plural(unsettled, 'delete')} without commit ts may belong before or after this cut."
+
+
+def _stopped(f: HourFacts, history: Sequence[HourFacts]) -> Headline:
+    blocked = f.status == "blocked"
+    found = _CODE.match(f.error or "")
+    code, text = (found[1], (f.error or "")[found.end() :]) if found else ("", f.error or "No error was recorded.")
+    place = f"{found[2].strip()}: " if found and found[2] else ""
+    decide = "the data is safe, someone must decide" if blocked else "the run may be repeated at any time"
+    outcome = (
+        f"nothing of the hour is published in feed {f.feed}"
+        if f.cut is None
+        else f"cut {f.cut} of feed {f.feed} stands, a later run stopped"
+    )
+    return Headline(
+        tone="bad",
+        word="Blocked" if blocked else "Failed",
+        sentence=f"{outcome}; {decide}.",
+        error_code=code,
+        error=place + text,
+        commands=_commands(f, code),
+        standing=_standing(f, history) if f.cut is None else "",
+    )
+
+
+def _commands(f: HourFacts, code: str) -> list[str]:
+    again = f"tidelake run --feed {f.feed} --hour {f.hour}"
+    return [*quarantine_commands(f.feed), again] if code == "UNDECIDED" else [again]
+
+
+def quarantine_commands(feed: str, hour: str = "") -> list[str]:
+    """What can be done about messages that could not be decoded, of an hour or of all."""
+    which = f"--feed {feed}" + (f" --hour {hour}" if hour else "")
+    return [
+        f"tidelake quarantine list {which}",
+        f"tidelake quarantine replay {which}",
+        f'tidelake quarantine accept {which} --all --reason "…"',
+    ]
+
+
+def _standing(f: HourFacts, history: Sequence[HourFacts]) -> str:
+    published = [h for h in history if h.status == "published" and h.hour < f.hour]
+    if not published:
+        return "Nothing of this feed is published yet."
+    newest = max(published, key=lambda h: h.hour)
+    at = f", which stands at {moment(newest.resolved_ts)}" if newest.resolved_ts is not None else ""
+    return f"Readers still see cut {newest.cut}{at}."

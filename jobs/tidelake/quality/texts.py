@@ -1,0 +1,85 @@
+"""Numbers, times and hostile texts as the report prints them."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from markupsafe import Markup, escape
+
+from tidelake.tso import at, parse_hour, physical_ms, unwrap
+
+_CLIPPED = 2000
+# Controls, surrogates and marks that reorder or hide the text around them: shown as U+FFFD. Tabs and line ends are spaces in HTML.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_QUOTED = re.compile(r"`([^`]+)`")
+_TIME = re.compile(r"\b(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d\.\d{3}Z)")
+
+
+def printable(value: object) -> object:
+    """What every expression of the page passes through: text without characters that would not show, numbers with separators."""
+    if isinstance(value, (Markup, bool)):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
+
+
+def clipped(text: str, characters: int = _CLIPPED) -> str:
+    """The beginning of a long text, and how much more there is."""
+    return text if len(text) <= characters else f"{text[:characters]}… ({len(text) - characters:,} more characters)"
+
+
+def prose(text: str) -> Markup:
+    """A sentence of ours: what stands in backticks is code, times do not break over lines."""
+    safe = _TIME.sub(r'<time datetime="\1T\2">\1 \2</time>', str(escape(printable(clipped(text)))))
+    return Markup(_QUOTED.sub(r"<code>\1</code>", safe))
+
+
+def plural(n: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def moment(ts: int | None) -> str:
+    """A TSO beside its time. 0 is the beginning: nothing was published before."""
+    if not ts:
+        return "the first message"
+    ts = unwrap(ts)
+    return f"{at(ts):%Y-%m-%d %H:%M:%S}.{physical_ms(ts) % 1000:03d}Z (TSO {ts})"
+
+
+def lag(seconds: float) -> str:
+    """How far a resolved ts lies from the end of its hour."""
+    return f"{duration(abs(seconds))} {'before' if seconds >= 0 else 'after'} the end of the hour"
+
+
+def duration(seconds: float) -> str:
+    """`3.4 s`, `2 min 5 s`, `1 h 3 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def size(n: int) -> str:
+    """Bytes in binary units."""
+    value, unit = float(n), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{n:,} B" if unit == "B" else f"{value:,.1f} {unit}"
+
+
+def hour_name(hour: str) -> str:
+    """`2026-01-05, 10:00–11:00 UTC`."""
+    start = parse_hour(hour)
+    return f"{start:%Y-%m-%d, %H:%M}–{start + timedelta(hours=1):%H:%M} UTC"
+
+
+def signed(n: int) -> str:
+    """`+12`, `−3`, `±0`."""
+    return f"{'+' if n > 0 else '−' if n < 0 else '±'}{abs(n):,}"

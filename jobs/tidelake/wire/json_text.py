@@ -1,0 +1,113 @@
+"""JSON as the protocols carry it, read strictly: UTF-8, one object, no NaN, no lone surrogates (protocols.md 7)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from tidelake.errors import DecodeError
+
+_SURROGATE = re.compile(rb"\\u[dD]")
+_STRING = json.JSONDecoder()
+
+
+class Number(str):
+    """A JSON number that is no integer (or -0), as its text: never rounded through a float on the way."""
+
+    __slots__ = ()
+
+
+def _integer(text: str) -> int | Number:
+    return Number(text) if text == "-0" else int(text)
+
+
+def _refuse(literal: str) -> NoReturn:
+    raise ValueError(f"{literal} is not JSON")
+
+
+def load(payload: bytes, what: str) -> dict[str, Any]:
+    """The object that the payload holds; of duplicate members the last wins. Raises DecodeError (BAD_UTF8, BAD_JSON)."""
+    try:
+        value = json.loads(payload.decode(), parse_float=Number, parse_int=_integer, parse_constant=_refuse)
+        if _SURROGATE.search(payload):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as e:
+        raise DecodeError(f"{what} is not UTF-8: byte 0x{payload[e.start]:02x} at {e.start} of {len(payload)}", code="BAD_UTF8") from e
+    except UnicodeEncodeError as e:
+        raise DecodeError(f"{what} holds half of a surrogate pair, which is no text", code="BAD_UTF8") from e
+    except RecursionError as e:
+        raise DecodeError(f"{what} is nested too deep", code="BAD_JSON") from e
+    except ValueError as e:  # JSONDecodeError, or an integer of thousands of digits
+        raise DecodeError(f"{what} of {len(payload)} bytes is not JSON: {e}", code="BAD_JSON") from e
+    if not isinstance(value, dict):
+        raise DecodeError(f"{what} is a JSON {kind(value)}, expected an object", code="BAD_JSON")
+    return value
+
+
+def kind(value: object) -> str:
+    """What JSON calls the value: for messages."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | Number():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def integer(members: dict[str, Any], name: str, what: str, low: int, high: int) -> int:
+    """A member that must be there and be an integer from low to high. Raises DecodeError."""
+    value = required(members, name, what)
+    if type(value) is not int:
+        raise DecodeError(f"{what}: member {name} is {_short(value)}, expected an integer", code="BAD_VALUE")
+    if not low <= value <= high:
+        raise DecodeError(f"{what}: member {name} is {_short(value)}, expected {low} to {high}", code="BAD_VALUE")
+    return value
+
+
+def string(members: dict[str, Any], name: str, what: str) -> str:
+    """A member that must be there and be a string. Raises DecodeError."""
+    value = required(members, name, what)
+    if isinstance(value, Number) or not isinstance(value, str):
+        raise DecodeError(f"{what}: member {name} is a JSON {kind(value)}, expected a string", code="BAD_VALUE")
+    return value
+
+
+def required(members: dict[str, Any], name: str, what: str) -> Any:
+    """A member that must be there. Raises DecodeError (BAD_STRUCTURE)."""
+    if name not in members:
+        raise DecodeError(f"{what} has no member {name}, only {_short(sorted(members))}", code="BAD_STRUCTURE")
+    return members[name]
+
+
+def _short(value: object) -> str:
+    text = f"a number of {value.bit_length()} bits" if isinstance(value, int) and value.bit_length() > 128 else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def members(text: str, at: int) -> Iterator[tuple[str, str, int, int]]:
+    """The members of the object at `at`: decoded name, name as sent with quotes and colon, start and end of the value.
+
+    For text that `load` accepted. Raises ValueError for blanks between tokens, which encoders do not write.
+    """
+    if text[at] != "{":
+        raise ValueError(f"no object at {at}")
+    at += 1
+    while text[at] != "}":
+        name, end = _STRING.raw_decode(text, at)
+        if text[end] != ":":
+            raise ValueError(f"a blank at {end}")
+        start = end + 1
+        _, end = _STRING.raw_decode(text, start)
+        yield name, text[at:start], start, end
+        if text[end] not in ",}":
+            raise ValueError(f"a blank at {end}")
+        at = end + (text[end] == ",")

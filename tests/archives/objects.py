@@ -1,0 +1,139 @@
+"""Writes archived objects of every layout from plain messages, as the connectors do, and reads them back."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelake.archives import SourceObject, layout_of
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class Message(NamedTuple):
+    """A Kafka record of the partition that an object belongs to."""
+
+    offset: int
+    value: bytes | None
+    key: bytes | None = None
+    timestamp_ms: int | None = 1_767_607_200_000
+    headers: Headers | None = []  # noqa: RUF012  # never changed
+
+
+def jsonl(messages: Sequence[Message]) -> bytes:
+    """Aiven jsonl; there is no newline after the last record."""
+    return b"\n".join(json.dumps(_json_record(m), separators=(",", ":")).encode() for m in messages)
+
+
+def csv(messages: Sequence[Message]) -> bytes:
+    """Aiven csv with the fields key,value,offset,timestamp,headers."""
+    return "\n".join(",".join(_csv_fields(m)) for m in messages).encode()
+
+
+def avro(messages: Sequence[Message], *, codec: str = "deflate", fields: Sequence[str] = ("key", "value", "offset", "timestamp")) -> bytes:
+    """Aiven Avro container."""
+    schema = {"type": "record", "name": "connector_records", "fields": [{"name": name, "type": _AVRO_TYPES[name]} for name in fields]}
+    out = io.BytesIO()
+    fastavro.writer(out, fastavro.parse_schema(schema), [_plain_record(m) for m in messages], codec=codec, sync_interval=2000)
+    return out.getvalue()
+
+
+def parquet(messages: Sequence[Message], *, fields: Sequence[str] = ("key", "value", "offset", "timestamp"), group: int = 100) -> bytes:
+    """Aiven Parquet."""
+    schema = pa.schema([_PARQUET_FIELDS[name] for name in fields])
+    rows = [{k: v for k, v in _plain_record(m).items() if k in fields} for m in messages]
+    for row in rows:
+        if "headers" in row:
+            row["headers"] = list(row["headers"].items())
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), out, row_group_size=group)
+    return out.getvalue()
+
+
+def confluent(messages: Sequence[Message]) -> bytes:
+    """Confluent JsonFormat with ByteArrayConverter: a newline after every record."""
+    return b"".join(b'"' + b64encode(m.value or b"") + b'"\n' for m in messages)
+
+
+WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
+    "aiven-jsonl": (jsonl, "jsonl"),
+    "aiven-csv": (csv, "csv"),
+    "aiven-avro": (avro, "avro"),
+    "aiven-parquet": (parquet, "parquet"),
+    "confluent-json": (confluent, "json"),
+}
+
+
+def read(layout: str, folder: Path, content: bytes, name: str = "", number: int = 0) -> list[Message]:
+    """Store the content as an object and read it with a layout."""
+    path = folder / "object"
+    path.write_bytes(content)
+    name = name or f"t+0+{number:020d}.{WRITERS[layout][1]}"
+    return read_file(layout, path, SourceObject("t", 0, name, number, len(content), "etag"))
+
+
+def read_file(layout: str, path: Path, source: SourceObject) -> list[Message]:
+    """All messages of a local file, their coordinates checked against the object's."""
+    out = []
+    for batch in layout_of(layout).read(path, source):
+        batch.validate(full=True)
+        for row in batch.to_pylist():
+            assert (row["topic"], row["partition"]) == (source.topic, source.partition)
+            headers = None if row["headers"] is None else [(h["key"], h["value"]) for h in row["headers"]]
+            out.append(Message(row["offset"], row["value"], row["key"], row["timestamp_ms"], headers))
+    return out
+
+
+def gzipped(content: bytes) -> bytes:
+    """The same bytes for the same content."""
+    return gzip.compress(content, mtime=0)
+
+
+def _b64(value: bytes | None) -> str | None:
+    return None if value is None else b64encode(value).decode()
+
+
+def _json_record(m: Message) -> dict[str, Any]:
+    stamp = None if m.timestamp_ms is None else _iso(m.timestamp_ms)
+    headers = [{"key": k, "value": _b64(v)} for k, v in m.headers or []]
+    return {"headers": headers, "offset": m.offset, "value": _b64(m.value), "key": _b64(m.key), "timestamp": stamp}
+
+
+def _iso(ms: int) -> str:
+    moment = datetime.fromtimestamp(ms // 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}" + (f".{ms % 1000:03d}Z" if ms % 1000 else "Z")
+
+
+def _csv_fields(m: Message) -> list[str]:
+    headers = "".join(f"{_b64(k.encode())}:{_b64(v) or ''};" for k, v in m.headers or [])
+    return [_b64(m.key) or "", _b64(m.value) or "", str(m.offset), "" if m.timestamp_ms is None else str(m.timestamp_ms), headers]
+
+
+def _plain_record(m: Message) -> dict[str, Any]:
+    return {"key": m.key, "value": m.value, "offset": m.offset, "timestamp": m.timestamp_ms or 0, "headers": dict(m.headers or [])}
+
+
+_AVRO_TYPES: dict[str, Any] = {
+    "key": ["null", "bytes"],
+    "value": ["null", "bytes"],
+    "offset": "long",
+    "timestamp": "long",
+    "headers": {"type": "map", "values": ["null", "bytes"]},
+}
+_PARQUET_FIELDS = {
+    "key": pa.field("key", pa.binary()),
+    "value": pa.field("value", pa.binary()),
+    "offset": pa.field("offset", pa.int64(), nullable=False),
+    "timestamp": pa.field("timestamp", pa.int64(), nullable=False),
+    "headers": pa.field("headers", pa.map_(pa.string(), pa.binary()), nullable=False),
+}

@@ -1,0 +1,149 @@
+"""What must not be read as if it were sound: damaged records block, archives of other settings are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.archives import objects
+from tests.archives.objects import Message, read
+from tidelake.errors import ConfigError, OrderError, StorageError
+
+LINE = b'{"offset":%d,"value":"QQ=="}'
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (b'{"offset":7,"value":"QQ', "not a JSON object"),
+        (b'{"offset":7,"value":"QQ="}', "key, value or a header is not base64"),
+        (b'{"offset":7,"value":"QQ==","key":"*"}', "key, value or a header is not base64"),
+        (b'{"offset":7,"value":"QQ==","headers":[{"key":"k","value":"*"}]}', "key, value or a header is not base64"),
+        (b'{"offset":null,"value":"QQ=="}', "offset is None"),
+        (b'{"offset":-1,"value":"QQ=="}', "offset is -1"),
+        (b'{"offset":"7","value":"QQ=="}', "offset is '7'"),
+        (b'{"offset":9223372036854775808,"value":"QQ=="}', "offset is 9223372036854775808"),
+        (b'{"value":"QQ=="}', "offset is None"),
+        (b"[]", "not a JSON object"),
+        (b"\xff\xfe", "not a JSON object"),
+        (LINE % 7 + LINE % 8, "not a JSON object"),
+    ],
+)
+def test_a_damaged_jsonl_record_blocks_and_is_named_by_its_line(damage: bytes, problem: str, tmp_path: Path) -> None:
+    lines = [LINE % i for i in range(6)] + [damage] + [LINE % i for i in range(7, 20)]
+    with pytest.raises(OrderError) as caught:
+        read("aiven-jsonl", tmp_path, b"\n".join(lines))
+    error = caught.value
+    assert (error.code, error.exit_code) == ("DAMAGED_OBJECT", 3)
+    assert error.message.startswith(f"t+0+{0:020d}.jsonl, line 7: {problem}")
+    assert "land the hour again" in error.remedy
+
+
+def test_the_line_of_a_damaged_record_counts_from_the_beginning_of_a_long_object(tmp_path: Path) -> None:
+    lines = [b'{"offset":%d,"value":"%s"}' % (i, b"QUFB" * 100) for i in range(50_000)]
+    lines[49_998] = b"oops"
+    with pytest.raises(OrderError, match="line 49999: not a JSON object"):
+        read("aiven-jsonl", tmp_path, b"\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (b"QQ==,QQ==,7", "3 fields instead of 4 or 5"),
+        (b"QQ==,QQ==,x,1", "offset is b'x'"),
+        (b"QQ==,QQ==,,1", "offset is b''"),
+        (b"QQ==,QQ==,9223372036854775808,1", "offset is b'9223372036854775808'"),
+        (b"QQ==,QQ==,7,soon", "timestamp is b'soon'"),
+        (b"QQ==,QQ,7,1", "key, value or a header is not base64"),
+        (b"", "1 fields instead of 4 or 5"),
+    ],
+)
+def test_a_damaged_csv_record_blocks_and_is_named_by_its_line(damage: bytes, problem: str, tmp_path: Path) -> None:
+    lines = [b",QQ==,%d,1" % i for i in range(6)] + [damage] + [b",QQ==,%d,1" % i for i in range(7, 20)]
+    with pytest.raises(OrderError, match="DAMAGED_OBJECT") as caught:
+        read("aiven-csv", tmp_path, b"\n".join(lines))
+    assert f", line 7: {problem}" in caught.value.message
+
+
+def test_a_damaged_header_in_a_csv_record_blocks(tmp_path: Path) -> None:
+    with pytest.raises(OrderError, match="line 2: key, value or a header is not base64"):
+        read("aiven-csv", tmp_path, b",QQ==,1,1,QQ==:QQ==;\n,QQ==,2,1,QQ==;\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (b'"QQ"', "not base64"),
+        (b"null", "not a JSON string"),
+        (b"", "not a JSON string"),
+        (b'"QQ="="', "not base64"),
+        (b'"Q\\u0051=="', "not base64"),
+    ],
+)
+def test_a_damaged_confluent_record_blocks_and_is_named_by_its_line(damage: bytes, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(OrderError, match=f"DAMAGED_OBJECT.*line 3: {problem}"):
+        read("confluent-json", tmp_path, b'"QQ=="\n""\n' + damage + b'\n"QQ=="\n')
+
+
+@pytest.mark.parametrize(
+    ("layout", "content", "problem", "remedy"),
+    [
+        ("aiven-jsonl", b'{"value":"QQ=="}\n{"value":"QQ=="}', "its records have no offset", "format.output.fields"),
+        ("aiven-jsonl", b'{"offset":1,"key":null}', "its records have no value", "format.output.fields"),
+        ("aiven-jsonl", b'{"offset":1,"value":{"id":0}}', "keys, values or headers are not base64", "ByteArrayConverter"),
+        ("aiven-jsonl", b'{"offset":1,"value":"{\\"id\\":0}"}', "keys, values or headers are not base64", "ByteArrayConverter"),
+        ("aiven-jsonl", b'"QQ=="\n"QQ=="', "a line holds a bare value", "format.output.fields"),
+        ("aiven-jsonl", b'[\n{"offset":1,"value":"QQ=="}\n]', "it is one JSON array", "format.output.type = jsonl"),
+        ("aiven-csv", b"QQ==\nQQ==\n\nQQ==", "its lines are not key,value,offset,timestamp", "in this order"),
+        ("aiven-csv", b'{"id":0,"a":"b"},1,2\n', "its lines are not key,value,offset,timestamp", "base64 values"),
+        ("confluent-json", b'{"id":0}\n{"id":1}\n', "its lines are not JSON strings", "ByteArrayConverter"),
+        ("aiven-avro", objects.avro([Message(1, b"")], fields=("key", "value")), "its records have no offset", "format.output.fields"),
+        ("aiven-parquet", objects.parquet([Message(1, b"")], fields=("value",)), "it has no column offset", "format.output.fields"),
+    ],
+)
+def test_an_archive_of_other_settings_is_refused_and_says_how_to_set_the_connector(
+    layout: str, content: bytes, problem: str, remedy: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(layout, tmp_path, content)
+    assert (caught.value.code, caught.value.exit_code) == ("ARCHIVE_LAYOUT", 2)
+    assert problem in caught.value.message
+    assert remedy in caught.value.remedy
+
+
+@pytest.mark.parametrize("layout", ["aiven-avro", "aiven-parquet"])
+@pytest.mark.parametrize("cut", [1, 100, 3_000])
+def test_a_container_that_is_cut_short_is_an_error_that_names_it(layout: str, cut: int, tmp_path: Path) -> None:
+    content = objects.WRITERS[layout][0]([Message(i, b"%d" % i * 90) for i in range(500)])
+    with pytest.raises(StorageError, match=r"BAD_OBJECT: t\+0\+0"):
+        read(layout, tmp_path, content[:-cut])
+
+
+@pytest.mark.parametrize("layout", ["aiven-avro", "aiven-parquet"])
+def test_a_container_of_something_else_is_an_error_that_names_it(layout: str, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"BAD_OBJECT: t\+0\+0.*not readable as"):
+        read(layout, tmp_path, b"something else" * 100)
+
+
+def test_an_avro_container_damaged_inside_blocks_and_says_after_which_record(tmp_path: Path) -> None:
+    content = bytearray(objects.avro([Message(i, b"%d" % i * 90) for i in range(500)], codec="null"))
+    content[len(content) // 2] ^= 0xFF
+    del content[len(content) // 2 + 1]
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT: t\+0\+0.*after record [1-9]\d*: not readable as Avro"):
+        read("aiven-avro", tmp_path, bytes(content))
+
+
+def test_an_avro_codec_whose_library_is_not_installed_is_refused_and_names_the_setting(tmp_path: Path) -> None:
+    content = objects.avro([Message(1, b"a")], codec="null").replace(b"avro.codec\x08null", b"avro.codec\x0csnappy")
+    with pytest.raises(ConfigError, match=r"ARCHIVE_LAYOUT: .*snappy.*cramjam.*set avro\.codec = deflate"):
+        read("aiven-avro", tmp_path, content)
+
+
+def test_a_parquet_record_without_an_offset_blocks_and_is_named(tmp_path: Path) -> None:
+    table = pa.table({"offset": pa.array([1, 2, None], pa.int64()), "value": pa.array([b"a"] * 3, pa.binary())})
+    out = pa.BufferOutputStream()
+    pa.parquet.write_table(table, out)
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT.*record 3: no offset"):
+        read("aiven-parquet", tmp_path, out.getvalue().to_pybytes())

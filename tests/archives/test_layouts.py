@@ -1,0 +1,99 @@
+"""Every layout reads what its connector writes, from objects of our own."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.archives import objects
+from tests.archives.objects import WRITERS, Message, read
+from tidelake.archives import SourceObject, layout_names, layout_of
+from tidelake.archives.shape import BATCH_BYTES
+from tidelake.event import MESSAGE
+
+MESSAGES = [
+    Message(5, b"five", b"key", 1_767_607_200_000, [("src", b"ticdc"), ("empty", None)]),
+    Message(6, b'\x00\n\xff,";:', None, 1_767_607_200_123, []),
+    Message(9, None, b"k", 1_767_607_260_500, []),
+    Message(7, b"x" * 70_000, b"k\n", -1, [("s", b"\x00")]),
+]
+
+
+def test_jsonl_keeps_everything(tmp_path: Path) -> None:
+    assert read("aiven-jsonl", tmp_path, objects.jsonl(MESSAGES)) == MESSAGES
+
+
+def test_csv_keeps_everything(tmp_path: Path) -> None:
+    assert read("aiven-csv", tmp_path, objects.csv(MESSAGES)) == MESSAGES
+
+
+def test_parquet_keeps_everything(tmp_path: Path) -> None:
+    content = objects.parquet(MESSAGES, fields=("key", "value", "offset", "timestamp", "headers"))
+    assert read("aiven-parquet", tmp_path, content) == MESSAGES
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2"])
+def test_avro_keeps_everything(codec: str, tmp_path: Path) -> None:
+    content = objects.avro(MESSAGES, codec=codec, fields=("key", "value", "offset", "timestamp", "headers"))
+    assert read("aiven-avro", tmp_path, content) == MESSAGES
+
+
+def test_confluent_json_keeps_values_and_counts_offsets_from_its_name(tmp_path: Path) -> None:
+    found = read("confluent-json", tmp_path, objects.confluent([MESSAGES[0], MESSAGES[1], MESSAGES[3]]), number=40)
+    assert found == [Message(40 + i, MESSAGES[at].value, None, None, None) for i, at in enumerate((0, 1, 3))]
+
+
+def test_csv_reads_an_empty_field_as_null(tmp_path: Path) -> None:
+    assert read("aiven-csv", tmp_path, b",,7,8\n,QQ==,8,\n") == [Message(7, None, None, 8, None), Message(8, b"A", None, None, None)]
+
+
+@pytest.mark.parametrize("line", ['{"value":"QQ==","offset":3}', '{"offset":3,"other":[1],"value":"QQ==","key":null}'])
+def test_jsonl_needs_neither_keys_nor_timestamps_nor_headers_nor_an_order_of_members(line: str, tmp_path: Path) -> None:
+    assert read("aiven-jsonl", tmp_path, line.encode()) == [Message(3, b"A", None, None, None)]
+
+
+@pytest.mark.parametrize("layout", ["aiven-avro", "aiven-parquet"])
+def test_avro_and_parquet_need_neither_keys_nor_timestamps_nor_headers(layout: str, tmp_path: Path) -> None:
+    writer = {"aiven-avro": objects.avro, "aiven-parquet": objects.parquet}[layout]
+    found = read(layout, tmp_path, writer(MESSAGES, fields=("offset", "value")))
+    assert found == [Message(m.offset, m.value, None, None, None) for m in MESSAGES]
+
+
+@pytest.mark.parametrize("layout", ["aiven-jsonl", "aiven-csv"])
+def test_a_newline_after_the_last_record_changes_nothing(layout: str, tmp_path: Path) -> None:
+    assert read(layout, tmp_path, WRITERS[layout][0](MESSAGES) + b"\n") == MESSAGES
+
+
+def test_an_object_named_gz_that_begins_with_parquets_magic_is_parquet(tmp_path: Path) -> None:
+    assert len(read("aiven-parquet", tmp_path, objects.parquet(MESSAGES), "t+0+0.parquet.gz")) == 4
+
+
+@pytest.mark.parametrize("layout", layout_names())
+def test_an_object_of_many_batches_is_read_in_pieces_of_the_agreed_size(layout: str, tmp_path: Path) -> None:
+    messages = [Message(i, bytes([i % 251]) * 9_000) for i in range(3_000)]
+    path = tmp_path / "object"
+    path.write_bytes(WRITERS[layout][0](messages))
+    source = SourceObject("t", 0, f"t+0+0.{WRITERS[layout][1]}", 0, path.stat().st_size, "")
+    batches = list(layout_of(layout).read(path, source))
+    assert all(batch.schema.equals(MESSAGE) for batch in batches)
+    sizes = [sum(len(v) for v in batch.column("value").to_pylist()) for batch in batches]
+    assert len(sizes) >= 3
+    assert max(sizes) <= BATCH_BYTES + 9_000 * 20
+    table = pa.Table.from_batches(batches)
+    assert table.column("value").to_pylist() == [m.value for m in messages]
+    assert table.column("offset").to_pylist() == list(range(3_000))
+
+
+@pytest.mark.parametrize("layout", ["aiven-jsonl", "aiven-csv", "confluent-json"])
+def test_a_line_longer_than_a_block_is_read_whole(layout: str, tmp_path: Path) -> None:
+    messages = [Message(0, b"a"), Message(1, b"b" * (BATCH_BYTES * 2)), Message(2, b"c")]
+    assert [len(m.value or b"") for m in read(layout, tmp_path, WRITERS[layout][0](messages))] == [1, BATCH_BYTES * 2, 1]
+
+
+def test_a_member_with_escapes_is_read_like_any_json(tmp_path: Path) -> None:
+    line = json.dumps({"offset": 1, "value": b64encode(b"ok").decode()}).replace("b", "\\u0062")
+    assert read("aiven-jsonl", tmp_path, line.encode()) == [Message(1, b"ok", None, None, None)]

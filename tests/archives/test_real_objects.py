@@ -1,0 +1,118 @@
+"""The objects of ../shared/archives, written by real connectors from real messages, against what was produced (archives.md 9)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.archives.objects import Message, read_file
+from tests.shared import shared
+from tidelake.archives import SourceObject
+from tidelake.errors import ConfigError
+
+_NAME = re.compile(r"(.+)[+-](\d+)[+-](\d+)\.[^/]*$")
+Place = tuple[str, int]
+
+
+@cache
+def produced() -> dict[Place, list[Message]]:
+    """What was produced to every partition, by offset."""
+    out: dict[Place, list[Message]] = defaultdict(list)
+    for r in json.loads(shared("archives/produced.json").read_text()):
+        key, value = (None if r[name] is None else bytes.fromhex(r[name]) for name in ("key", "value"))
+        out[r["topic"], r["partition"]].append(Message(r["offset"], value, key, r["ts"], [(k, bytes.fromhex(v)) for k, v in r["headers"]]))
+    return {place: sorted(messages) for place, messages in out.items()}
+
+
+def objects(folder: str, topic: str) -> list[tuple[Path, SourceObject]]:
+    """The objects that the connector of this folder wrote for a topic."""
+    found = []
+    for path in sorted((shared("archives/objects") / folder / topic).rglob("*.*")):
+        if path.is_file() and (name := _NAME.fullmatch(path.name)):
+            found.append((path, SourceObject(name[1], int(name[2]), path.name, int(name[3]), path.stat().st_size, "")))
+    return found
+
+
+def archived(layout: str, folder: str, topic: str) -> dict[Place, list[Message]]:
+    """All messages that a layout reads, by offset."""
+    out: dict[Place, list[Message]] = defaultdict(list)
+    for path, source in objects(folder, topic):
+        out[source.topic, source.partition] += read_file(layout, path, source)
+    return {place: sorted(messages) for place, messages in out.items()}
+
+
+def expected(topic: str, **lost: Any) -> dict[Place, list[Message]]:
+    """What was produced to a topic, with members replaced."""
+    return {place: [m._replace(**lost) for m in messages] for place, messages in produced().items() if place[0] == topic}
+
+
+TOPICS = ("cdc.open", "cdc.craft", "cdc.canal", "cdc.avro")
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_aiven_jsonl_equals_what_was_produced(topic: str) -> None:
+    assert archived("aiven-jsonl", "aiven/jsonl-gzip", topic) == expected(topic)
+
+
+@pytest.mark.parametrize("topic", ["cdc.open", "cdc.craft"])
+def test_aiven_jsonl_with_snappy_equals_what_was_produced(topic: str) -> None:
+    assert archived("aiven-jsonl", "aiven/jsonl-snappy", topic) == expected(topic)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_aiven_csv_equals_what_was_produced_but_empty_values_are_null(topic: str) -> None:
+    wanted = {place: [m._replace(key=m.key or None, value=m.value or None) for m in found] for place, found in expected(topic).items()}
+    assert archived("aiven-csv", "aiven/csv-gzip", topic) == wanted
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_aiven_avro_equals_what_was_produced_but_the_headers_it_was_not_told_to_write(topic: str) -> None:
+    assert archived("aiven-avro", "aiven/avro", topic) == expected(topic, headers=None)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_aiven_parquet_equals_what_was_produced_but_headers_where_the_first_record_has_none(topic: str) -> None:
+    found = archived("aiven-parquet", "aiven/parquet", topic)
+    assert {place: [m._replace(headers=None) for m in messages] for place, messages in found.items()} == expected(topic, headers=None)
+    there = {(place, m.offset): m.headers for place, messages in found.items() for m in messages if m.headers is not None}
+    told = {(place, m.offset): m.headers for place, messages in expected(topic).items() for m in messages}
+    assert there == {at: told[at] for at in there}
+    assert there or topic == "cdc.craft"
+
+
+@pytest.mark.parametrize("topic", ["cdc.open", "cdc.craft", "cdc.canal"])
+def test_confluent_json_holds_every_value_and_the_offsets_of_files_without_late_records(topic: str) -> None:
+    wanted = {(place, m.offset): m.value for place, messages in expected(topic).items() for m in messages}
+    found = {
+        (place, m.offset): m for place, messages in archived("confluent-json", "confluent/cf-json-b64", topic).items() for m in messages
+    }
+    everything = [m for messages in archived("confluent-json", "confluent/cf-json-b64", topic).values() for m in messages]
+    assert sorted(m.value or b"" for m in everything) == sorted(v or b"" for v in wanted.values())
+    assert all((m.key, m.timestamp_ms, m.headers) == (None, None, None) for m in everything)
+    right = sum(found[at].value == wanted[at] for at in wanted if at in found)
+    assert right >= len(wanted) * 0.9
+
+
+@pytest.mark.parametrize(
+    ("layout", "folder", "problem"),
+    [
+        ("aiven-csv", "aiven/default", "not key,value,offset,timestamp"),
+        ("aiven-jsonl", "aiven/jsonl-bare", "its records have no offset"),
+        ("aiven-jsonl", "aiven/jsonl-jsonconverter", "not base64"),
+        ("aiven-jsonl", "aiven/jsonl-stringconverter", "not base64"),
+        ("aiven-jsonl", "aiven/json", "it is one JSON array"),
+        ("confluent-json", "confluent/cf-json-conv", "not JSON strings"),
+    ],
+)
+def test_archives_of_settings_that_lose_messages_are_refused(layout: str, folder: str, problem: str) -> None:
+    found = [pair for pair in objects(folder, "") if "cdc.canal" in pair[1].key]
+    assert found
+    for path, source in found:
+        with pytest.raises(ConfigError, match=problem):
+            read_file(layout, path, source)

@@ -1,0 +1,58 @@
+"""Fixtures that several folders share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+from hypothesis import settings
+
+from tidelake import storage
+from tidelake.embedded_s3 import EmbeddedS3
+
+FreshUri = Callable[[str], str]
+
+settings.register_profile("tidelake", deadline=None)  # first uses of libraries are slow, that is no failure
+settings.load_profile("tidelake")
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedS3]:
+    """A real S3 server, started when the first test wants it."""
+    with EmbeddedS3(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[FreshUri]:
+    """The environment points to the S3 server; gives a function that makes a URI below which nothing is."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    storage.reset()
+    yield lambda name: f"s3://{s3_server.bucket}/{name}-{next(_NUMBERS)}"
+    storage.reset()
+
+
+@pytest.fixture(scope="session")
+def spark_app() -> Iterator[None]:
+    """One Spark application for all tests; lakes opened meanwhile use sessions of it."""
+    from tidelake.lake.session import keep
+
+    os.environ.setdefault("TIDELAKE_DRIVER_MEMORY", "1g")
+    with keep("tidelake tests"):
+        yield
+
+
+_NUMBERS = count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever uses the S3 server or Spark is marked so."""
+    for item in items:
+        used = getattr(item, "fixturenames", ())
+        if "s3" in used:
+            item.add_marker(pytest.mark.s3)
+        if "spark_app" in used:
+            item.add_marker(pytest.mark.spark)

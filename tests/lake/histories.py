@@ -1,0 +1,176 @@
+"""A feed's hours as decode would leave them, written by hand: events, manifest, decode record. Then order, validate, compact for real."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.lake import lakes
+from tidelake.duck import write_jsonl
+from tidelake.errors import Coordinates
+from tidelake.event import Event, EventRows, Shape, ShapeColumn, shape_rows
+from tidelake.feed import Feed
+from tidelake.lake.asof import table_asof
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.cut import Cut
+from tidelake.lake.decode import DecodeRecord, Watermarks
+from tidelake.lake.events import ensure_events
+from tidelake.lake.run import Lake, compact, order, validate
+from tidelake.land.manifest import Manifest, Partition
+from tidelake.layout import decoded_key, manifest_key
+from tidelake.render import expressions, local
+from tidelake.tso import parse_hour
+
+TOPIC = "t"
+Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of one event. ts: commit ts, or the resolved ts."""
+
+    partition: int
+    event: Event
+
+
+@dataclass
+class Feeder:
+    """Writes hour after hour of messages into a feed's lake."""
+
+    folder: Path
+    feed: Feed
+    tables_sql: str
+    offsets: Counter[int] = field(default_factory=Counter)
+    hour: int = 9
+
+    def __post_init__(self) -> None:
+        self.feed.folder.mkdir(parents=True, exist_ok=True)
+        (self.feed.folder / "tables.sql").write_text(self.tables_sql)
+
+    def add(self, lake: Lake, messages: Sequence[Message]) -> str:
+        """The next hour holds these messages; its name."""
+        self.hour += 1
+        name = f"2026-01-05T{self.hour:02d}"
+        rows, first = EventRows(), dict(self.offsets)
+        for m in messages:
+            rows.add(Coordinates(TOPIC, m.partition, self.offsets[m.partition]), 1, [m.event])
+            self.offsets[m.partition] += 1
+        events = ensure_events(lake.catalog, self.feed)
+        batch = pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
+        table = pa.Table.from_batches([batch]).add_column(0, "hour", pa.array([name] * batch.num_rows))
+        snapshot = lake.catalog.append(events.identifier, table)
+        self._record(lake, name, first, rows, snapshot)
+        return name
+
+    def _record(self, lake: Lake, name: str, first: dict[int, int], rows: EventRows, snapshot: int) -> None:
+        spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in range(int(str(self.feed.partitions)))}
+        parts = {p: _partition(a, b) for p, (a, b) in spans.items() if b >= a}
+        manifest = Manifest(
+            feed=self.feed.name,
+            hour=name,
+            generation=1,
+            protocol=self.feed.protocol,
+            layout="aiven-jsonl",
+            sources=(),
+            objects=(),
+            partitions={TOPIC: parts},
+            findings=(),
+        )
+        lake.store.write(manifest_key(self.feed.name, name, 1), manifest.to_json())
+        marks: dict[int, Watermarks] = {}
+        for r in rows.rows:
+            if r["kind"] == "resolved":
+                p, ts, at = int(str(r["partition"])), int(str(r["commit_ts"])), int(str(r["offset"]))
+                if p not in marks or ts > marks[p].resolved_ts:
+                    marks[p] = Watermarks(resolved_ts=ts, offset=at)
+        counts = Counter(str(r["kind"]) for r in rows.rows)
+        stamps = [int(str(r["commit_ts"])) for r in rows.rows if r["kind"] == "row" and r["commit_ts"] is not None]
+        record = DecodeRecord(
+            hour=name,
+            generation=1,
+            decoder="test",
+            snapshot_id=snapshot,
+            counts=dict(counts),
+            max_commit_ts=max(stamps, default=None),
+            max_timestamp_ms=1,
+            watermarks={TOPIC: marks},
+        )
+        lake.store.write(decoded_key(self.feed.name, name), record.model_dump_json().encode())
+
+
+def _partition(first: int, last: int) -> Partition:
+    return Partition(
+        first=first, last=last, count=last - first + 1, bytes=0, ranges=((first, last),), gaps=(), min_timestamp_ms=1, max_timestamp_ms=1
+    )
+
+
+def feeder(folder: Path, tables_sql: str, partitions: int = 1, **changes: Any) -> Feeder:
+    """A feed on a local folder with these tables before the first message."""
+    return Feeder(folder=folder, feed=lakes.feed(folder, partitions=partitions, topics=(TOPIC,), **changes), tables_sql=tables_sql)
+
+
+def publish(lake: Lake, hour: str) -> Cut | None:
+    """order, validate, compact."""
+    at = parse_hour(hour)
+    if order(lake, at).staged is None:
+        return None
+    validate(lake, at)
+    return compact(lake, at).cut
+
+
+def rows_of(lake: Lake, table: str, ts: int | None = None) -> Counter[tuple[tuple[str, Any], ...]]:
+    """A table's rows as printed, with their multiplicity."""
+    with table_asof(lake, table, ts, lambda: lake.spark) as found, tempfile.NamedTemporaryFile() as file:
+        write_jsonl(local(found.rows, lake.feed.time_zone), expressions(found.columns), file.name)
+        return Counter(tuple(json.loads(line).items()) for line in Path(file.name).read_text().split("\n") if line)
+
+
+def shape(*columns: str, key: Sequence[str] = ("id",)) -> Shape:
+    """`id bigint` … texts → a shape."""
+    return Shape(tuple(ShapeColumn(name=n, type=t, key=n in key) for n, t in (c.split(" ", 1) for c in columns)))
+
+
+def cells(*values: str | None) -> list[bytes | None]:
+    """Texts as cells."""
+    return [None if v is None else v.encode() for v in values]
+
+
+def row(
+    partition: int, op: str, ts: int, s: Shape, after: Row | None = None, before: Row | None = None, table: str = "k", database: str = "d"
+) -> Message:
+    """A row event."""
+    event = Event(
+        kind="row",
+        op=op,
+        commit_ts=ts,
+        database=database,
+        table=table,
+        shape=s if after is not None else None,
+        after=cells(*after) if after is not None else None,
+        before_shape=s if before is not None else None,
+        before=cells(*before) if before is not None else None,
+    )
+    return Message(partition=partition, event=event)
+
+
+def resolved(ts: int, *partitions: int) -> list[Message]:
+    """A resolved event for each partition."""
+    return [Message(partition=p, event=Event(kind="resolved", commit_ts=ts)) for p in partitions or (0,)]
+
+
+def ddl(ts: int, query: str, *partitions: int, table: str = "k") -> list[Message]:
+    """A statement on each partition."""
+    event = Event(kind="ddl", commit_ts=ts, database="d", table=table, ddl=query, ddl_type="5")
+    return [Message(partition=p, event=event) for p in partitions or (0,)]
+
+
+def catalog_of(folder: Path) -> LakeCatalog:
+    """The catalog of the feed's lake."""
+    return lakes.catalog(folder)

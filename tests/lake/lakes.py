@@ -1,0 +1,68 @@
+"""Small lakes for tests: a feed on a local folder, tables with snapshots on branches, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from tidelake.feed import Feed, Lake, Source
+from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
+from tidelake.lake.settings import lake_settings
+
+COLUMNS = (
+    LakeColumn(name="id", type="bigint", doc="1: bigint"),
+    LakeColumn(name="v", type="string", doc="2: varchar(10)"),
+    LakeColumn(name="_commit_ts", type="bigint"),
+)
+
+
+def feed(folder: Path, name: str = "shop", **changes: object) -> Feed:
+    """A feed whose lake is below the folder."""
+    members: dict[str, object] = {
+        "name": name,
+        "folder": folder / "schemas" / name,
+        "protocol": "open",
+        "topics": ("t",),
+        "partitions": 1,
+        "source": Source(uri=str(folder / "archive"), layout="aiven-jsonl"),
+        "lake": Lake(uri=str(folder / "lake")),
+    }
+    return Feed.model_validate(members | changes)
+
+
+def catalog(folder: Path) -> LakeCatalog:
+    """The catalog of such a feed's lake."""
+    (folder / "lake").mkdir(parents=True, exist_ok=True)
+    return LakeCatalog(lake_settings(feed(folder)))
+
+
+def table(lake: LakeCatalog, identifier: str, rows: Sequence[tuple[int, str]] = (), columns: Sequence[LakeColumn] = COLUMNS) -> LakeTable:
+    """A table of feed shop with these rows at commit ts 1."""
+    lake.claim_namespace(identifier.rpartition(".")[0], "shop")
+    made = lake.create(identifier, columns, properties={"tidelake.feed": "shop"})
+    if rows:
+        lake.append(identifier, batch(made, rows))
+    return lake.load(identifier)
+
+
+def stage(lake: LakeCatalog, made: LakeTable, branch: str, rows: Sequence[tuple[int, str]]) -> int:
+    """More rows on a branch that starts at main; the branch's snapshot."""
+    lake.set_branch(made, branch, made.main)
+    at = lake.load(made.identifier)
+    at.table.append(batch(at, rows), branch=branch)
+    return lake.load(made.identifier).branch(branch)
+
+
+def batch(made: LakeTable, rows: Sequence[tuple[int, str]]) -> pa.Table:
+    """Rows of (id, v) as the table wants them."""
+    names = [c.name for c in made.columns()]
+    data = {names[0]: [r[0] for r in rows], names[1]: [r[1] for r in rows], "_commit_ts": [1] * len(rows)}
+    return pa.table(data).cast(made.table.schema().as_arrow())
+
+
+def contents(lake: LakeCatalog, identifier: str, snapshot_id: int | None = None) -> list[dict[str, object]]:
+    """All rows, sorted by the first column."""
+    rows = lake.load(identifier).scan(snapshot_id=snapshot_id).read_all().to_pylist()
+    return sorted(rows, key=lambda r: str(next(iter(r.values()))))

@@ -1,0 +1,66 @@
+"""Lands one hour again and again into new lakes, killing itself a step later each time, until a landing survives.
+
+python -m tests.land.killed ROOT: the archive is ROOT/archive, lakes are ROOT/lake-<n>. Prints how many times it was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.land.archive import HOUR, make_feed
+from tidelake.land import land_hour
+from tidelake.storage import Store
+
+STEPS: list[tuple[Any, str]] = [
+    (Store, "download"),
+    (pq.ParquetWriter, "write_table"),
+    (Path, "replace"),
+    (Path, "hardlink_to"),
+    (Path, "unlink"),
+]
+
+
+def main(root: Path) -> None:
+    """Fork a landing for each point until one ends by itself."""
+    pa.array([0])  # pyarrow imports pandas at its first use: once here, not in every fork
+    point = 0
+    while True:
+        point += 1
+        child = os.fork()
+        if child == 0:
+            _arm(point)
+            land_hour(make_feed(root, lake={"uri": f"{root}/lake-{point}"}), HOUR)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            sys.stdout.write(f"{point - 1} {os.waitstatus_to_exitcode(status)}\n")
+            return
+
+
+def _arm(point: int) -> None:
+    """Kill this process before the point-th of the steps that matter."""
+    left = [point]
+
+    def killing(step: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return step(*args, **kwargs)
+
+        return run
+
+    for owner, name in STEPS:
+        setattr(owner, name, killing(getattr(owner, name)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

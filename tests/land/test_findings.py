@@ -1,0 +1,200 @@
+"""What a person sees when an hour is not whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.land.archive import HOUR, archive, at, codes, lake, landed, make_feed, manifest, messages, put
+from tidelake.errors import ConfigError, Coordinates, OrderError
+from tidelake.feed import Feed
+from tidelake.land import land_hour
+from tidelake.land.findings import CODES, REMEDIES
+
+BRING_BACK = (
+    'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": then the resolved ts counts up to the gap only'
+)
+
+
+def feed_of(tmp_path: Path, **settings: Any) -> Feed:
+    return make_feed(tmp_path, **({"partitions": 1} | settings))
+
+
+def blocked(feed: Feed, hours: int = 0) -> OrderError:
+    with pytest.raises(OrderError) as caught:
+        land_hour(feed, at(hours))
+    assert caught.value.exit_code == 3
+    return caught.value
+
+
+def test_a_gap_inside_an_hour_blocks_and_says_where_and_what_to_do(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    put(feed, 0, messages(0, 9))
+    middle = put(feed, 0, messages(10, 19))
+    put(feed, 0, messages(20, 29))
+    content = archive(feed).read(middle)
+    archive(feed).delete(middle)
+    error = blocked(feed)
+    assert str(error) == f"GAP shop[0]@10: hour 2026-01-05T10: offsets 10–19 are missing (10 messages); {BRING_BACK}"
+    found = manifest(feed)
+    assert (found.partitions["shop"][0].ranges, found.partitions["shop"][0].gaps) == (((0, 9), (20, 29)), ((10, 19),))
+    assert len(landed(feed, found, tmp_path)["shop", 0]) == 20
+    archive(feed).write(middle, content)
+    report = land_hour(feed, HOUR)
+    assert (report.generation, report.messages, codes(report.findings)) == (2, 30, [("LATE", "warning")])
+
+
+def test_a_gap_is_only_a_warning_where_the_feed_says_so(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, policy={"on_gap": "warn"})
+    put(feed, 0, messages(0, 9))
+    put(feed, 0, messages(15, 19))
+    (finding,) = land_hour(feed, HOUR).findings
+    assert (finding.code, finding.severity, finding.topic, finding.partition, finding.offset) == ("GAP", "warning", "shop", 0, 10)
+
+
+def test_an_hour_must_continue_where_the_one_before_ended(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    put(feed, 0, messages(0, 9))
+    lost = put(feed, 0, messages(10, 19))
+    content = archive(feed).read(lost)
+    archive(feed).delete(lost)
+    put(feed, 0, messages(20, 29), hours=1)
+    assert land_hour(feed, at(0)).findings == ()
+    assert blocked(feed, 1).message == "hour 2026-01-05T11: offsets 10–19 are missing (10 messages)"
+    archive(feed).write(lost, content)
+    assert land_hour(feed, at(0)).messages == 20
+    report = land_hour(feed, at(1))
+    assert (report.new, report.findings) == (False, ())
+
+
+def test_an_hour_whose_neighbour_is_not_landed_is_not_judged_by_hours_further_back(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    for hours in range(3):
+        put(feed, 0, messages(hours * 10, hours * 10 + 9), hours=hours)
+    land_hour(feed, at(0))
+    assert land_hour(feed, at(2)).findings == ()
+    assert land_hour(feed, at(1)).findings == ()
+
+
+def test_late_records_that_fill_a_hole_of_the_hour_before_are_no_gap(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    put(feed, 0, [*messages(0, 2), *messages(36, 36)])
+    put(feed, 0, [*messages(3, 35), *messages(37, 40)], hours=1)
+    assert blocked(feed).message == "hour 2026-01-05T10: offsets 3–35 are missing (33 messages)"
+    assert land_hour(feed, at(1)).findings == ()
+
+
+def test_an_expected_partition_without_a_message_blocks_a_feed_whose_messages_carry_the_watermark(tmp_path: Path) -> None:
+    feed = make_feed(tmp_path, partitions=3)
+    put(feed, 0, messages(0, 9))
+    error = blocked(feed)
+    assert (error.code, error.at) == ("MISSING_PARTITION", Coordinates("shop", 1))
+    assert error.message == "hour 2026-01-05T10: there is no message in the hour (and 1 more critical findings)"
+    assert "an idle partition still receives resolved events" in error.remedy
+    assert codes(manifest(feed).findings) == [("MISSING_PARTITION", "critical")] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "severity"),
+    [
+        ({"policy": {"on_gap": "warn"}}, "warning"),
+        ({"watermark": {"from": "offsets"}}, "info"),
+        ({"watermark": {"from": "checkpoints", "uri": "x"}}, "info"),
+    ],
+)
+def test_a_missing_partition_is_less_serious_where_nothing_waits_for_it(settings: dict[str, Any], severity: str, tmp_path: Path) -> None:
+    feed = make_feed(tmp_path, **settings)
+    put(feed, 0, messages(0, 9))
+    assert codes(land_hour(feed, HOUR).findings) == [("MISSING_PARTITION", severity)]
+
+
+def test_a_topic_that_was_never_seen_lacks_all_its_partitions(tmp_path: Path) -> None:
+    feed = make_feed(tmp_path, topics=("shop", "ghost"), partitions={"shop": 1, "ghost": 2})
+    put(feed, 0, messages(0, 9))
+    assert blocked(feed).at == Coordinates("ghost", 0)
+    assert [(f.topic, f.partition) for f in manifest(feed).findings] == [("ghost", 0), ("ghost", 1)]
+
+
+def test_an_hour_without_any_object_is_empty_and_lacks_every_partition(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    assert blocked(feed).code == "MISSING_PARTITION"
+    assert codes(manifest(feed).findings) == [("MISSING_PARTITION", "critical"), ("EMPTY", "info")]
+
+
+def test_objects_without_a_single_record_do_not_hide_a_missing_partition(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    archive(feed).write("shop/dt=2026-01-05/hr=10/shop+0+0.jsonl", b"\n")
+    assert blocked(feed).at == Coordinates("shop", 0)
+    assert (manifest(feed).objects, manifest(feed).partitions["shop"][0].count, len(manifest(feed).sources)) == ((), 0, 1)
+
+
+def test_a_partition_above_the_expected_number_always_blocks(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, policy={"on_gap": "warn"})
+    put(feed, 0, messages(0, 9))
+    put(feed, 1, messages(0, 9))
+    error = blocked(feed)
+    assert (error.code, error.at) == ("UNEXPECTED_PARTITION", Coordinates("shop", 1))
+    assert error.message == "hour 2026-01-05T10: feed.toml says 1 partitions, counted from 0"
+
+
+def test_a_topic_that_the_table_of_partitions_lacks_is_wrong_configuration(tmp_path: Path) -> None:
+    feed = make_feed(tmp_path, topics=("/sh.*/",), partitions={"other": 1})
+    put(feed, 0, messages(0, 9))
+    with pytest.raises(ConfigError, match="partitions: topic 'shop' is missing"):
+        land_hour(feed, HOUR)
+
+
+def test_an_unknown_file_in_the_hours_folder_is_a_warning_that_stays_and_goes_with_it(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    folder = put(feed, 0, messages(0, 9)).rpartition("/")[0]
+    land_hour(feed, HOUR)
+    archive(feed).write(f"{folder}/notes.txt", b"hello")
+    report = land_hour(feed, HOUR)
+    assert (report.new, codes(report.findings)) == (False, [("UNKNOWN_OBJECT", "warning")])
+    assert report.findings[0].detail == f"not read, as its name is none of layout aiven-jsonl: {folder}/notes.txt"
+    archive(feed).delete(f"{folder}/notes.txt")
+    assert land_hour(feed, HOUR).findings == ()
+
+
+def test_a_partition_that_does_not_begin_at_its_first_offset_is_a_warning_in_the_first_hour_only(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    put(feed, 0, messages(100, 109))
+    put(feed, 0, messages(110, 119), hours=1)
+    (finding,) = land_hour(feed, at(0)).findings
+    assert (finding.code, finding.severity, finding.offset) == ("LATE_START", "warning", 100)
+    assert finding.detail == "offsets before 100 were never landed"
+    assert land_hour(feed, at(1)).findings == ()
+
+
+@pytest.mark.parametrize(("layout", "severity"), [("aiven-jsonl", "warning"), ("confluent-json", "critical")])
+def test_offsets_of_an_hour_before_are_told_and_block_where_offsets_come_from_names(layout: str, severity: str, tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, source={"uri": f"{tmp_path}/archive", "layout": layout})
+    put(feed, 0, messages(0, 9))
+    put(feed, 0, messages(7, 19), hours=1)
+    land_hour(feed, at(0))
+    findings = blocked(feed, 1) and manifest(feed, "2026-01-05T11").findings if severity == "critical" else land_hour(feed, at(1)).findings
+    assert ("OVERLAP_HOURS", severity) in codes(findings)
+    assert findings[0].detail == "offsets 7–9 were landed with an earlier hour already"
+
+
+def test_layouts_that_lose_something_say_so_in_every_hour(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, source={"uri": f"{tmp_path}/archive", "layout": "confluent-json"})
+    put(feed, 0, messages(0, 9))
+    assert codes(land_hour(feed, HOUR).findings) == [("NO_OFFSETS", "info"), ("LOSSY_LAYOUT", "info")]
+
+
+def test_changing_the_policy_changes_the_judgement_without_a_new_generation(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    put(feed, 0, messages(0, 9))
+    put(feed, 0, messages(15, 19))
+    assert blocked(feed).code == "GAP"
+    assert blocked(feed).code == "GAP"
+    report = land_hour(feed_of(tmp_path, policy={"on_gap": "warn"}), HOUR)
+    assert (report.generation, report.new, codes(report.findings)) == (1, False, [("GAP", "warning")])
+
+
+def test_every_finding_has_a_remedy(tmp_path: Path) -> None:
+    assert all(REMEDIES[code] for code in CODES)
+    assert lake(feed_of(tmp_path)).folders() == []
