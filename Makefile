@@ -3,7 +3,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 UV     := uv==0.13.9
-PYTHON ?= $(shell for p in python3.12 python3.11 python3; do command -v $$p && break; done)
+# The first that starts and is 3.11 or 3.12: a version manager puts names on the path that do not start.
+FITS   := import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))
+PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FITS)' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long lint types bench airflow clean
@@ -14,7 +16,7 @@ help: ## what each target does
 setup: $(READY) ## install everything into .venv (cached: only when requirements.lock or pyproject.toml changed)
 
 $(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v in ((3, 11), (3, 12)) else f"needs Python 3.11 or 3.12, found {v[0]}.{v[1]}; say make PYTHON=…")'
+	@test -x $(BIN)/python || test -n "$(PYTHON)" || { echo "make: no Python 3.11 or 3.12 on the path; say make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet $(UV)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements.lock || \

@@ -36,10 +36,11 @@ def s3(s3_server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fresh
 
 
 @pytest.fixture(scope="session")
-def spark_app() -> Iterator[None]:
-    """One Spark application for all tests; lakes opened meanwhile use sessions of it."""
+def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
+    """One Spark application for all tests; lakes opened meanwhile use sessions of it. Its workers keep the environment it starts with."""
     from tidelake.lake.session import keep
 
+    os.environ.update(s3_server.environment)
     os.environ.setdefault("TIDELAKE_DRIVER_MEMORY", "1g")
     with keep("tidelake tests"):
         yield

@@ -48,30 +48,52 @@ class Expectation:
 
 
 def read_tables(folder: Path) -> list[TableContract]:
-    """The CREATE TABLE statements of tables.sql; none if there is no file. Raises ContractError with the statement."""
+    """The CREATE TABLE statements of tables.sql; none if there is no file. Raises ContractError with file, line and statement."""
     path = folder / "tables.sql"
     if not path.is_file():
         return []
-    database = ""
+    script = _text(path)
+    database, end = "", 0
     out: list[TableContract] = []
-    for statement in statements(path.read_text(encoding="utf-8")):
-        if used := _used_database(statement):
-            database = used
-            continue
-        for change in parse(statement, database):
-            if isinstance(change, CreateTable) and change.definition is not None:
-                if not change.database:
-                    raise ContractError(
-                        f"{path}: {change.table!r} has no database", remedy="write USE `database`; first, or qualify the name"
-                    )
-                out.append(TableContract(database=change.database, table=change.table, definition=change.definition))
-            elif not isinstance(change, NoEffect):
-                raise ContractError(f"{path}: only CREATE TABLE, CREATE DATABASE and USE belong here, found: {statement[:200]!r}")
-    names = [(t.database.lower(), t.table.lower()) for t in out]
-    doubled = next((n for n in names if names.count(n) > 1), None)
-    if doubled:
-        raise ContractError(f"{path}: {'.'.join(doubled)} is defined twice")
+    seen: set[tuple[str, str]] = set()
+    for statement in _statements(path, script):
+        start = script.index(statement, end)
+        end, where = start + len(statement), f"{path}:{script.count(chr(10), 0, start) + 1}"
+        try:
+            database, found = _defined(statement, database)
+        except ContractError as e:
+            raise ContractError(f"{where}: {e.message}", remedy=e.remedy) from e
+        for t in found:
+            name = (t.database.lower(), t.table.lower())
+            if name in seen:
+                raise ContractError(f"{where}: {t.database}.{t.table} is defined twice")
+            seen.add(name)
+            out.append(t)
     return out
+
+
+def _statements(path: Path, script: str) -> list[str]:
+    try:
+        return statements(script)
+    except ContractError as e:
+        raise ContractError(f"{path}: {e.message}") from e
+
+
+def _defined(statement: str, database: str) -> tuple[str, list[TableContract]]:
+    """(the database for unqualified names after the statement, the tables it defines)."""
+    if used := _used_database(statement):
+        return used, []
+    out: list[TableContract] = []
+    for change in parse(statement, database):
+        if isinstance(change, CreateTable) and change.definition is not None:
+            if not change.database:
+                raise ContractError(f"{change.table!r} has no database", remedy="write USE `database`; first, or qualify the name")
+            out.append(TableContract(database=change.database, table=change.table, definition=change.definition))
+        elif not isinstance(change, NoEffect):
+            raise ContractError(
+                f"found {statement[:200]!r}", remedy="only USE, CREATE DATABASE and CREATE TABLE with its columns belong here"
+            )
+    return database, out
 
 
 def read_recorded_ddl(folder: Path) -> list[RecordedDdl]:
@@ -93,8 +115,15 @@ def _used_database(statement: str) -> str | None:
     return cursor.identifier() if cursor.skip("USE") else None
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise ContractError(f"{path}: not readable as UTF-8 text: {e}") from e
+
+
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(_text(path).split("\n"), 1):
         if line.strip():
             yield number, line
 
@@ -104,25 +133,33 @@ def _recorded(path: Path, number: int, line: str) -> RecordedDdl:
     try:
         members = cast(dict[str, Any], json.loads(line))
         ddl = RecordedDdl(commit_ts=members["commit_ts"], database=members["database"], query=members["query"])
-    except (json.JSONDecodeError, KeyError, TypeError) as e:
-        raise ContractError(f"{path}:{number}: {e!r}", remedy=wanted) from e
-    if not isinstance(ddl.commit_ts, int) or not isinstance(ddl.database, str) or not isinstance(ddl.query, str):
+    except KeyError as e:
+        raise ContractError(f"{path}:{number}: {e.args[0]}: missing", remedy=wanted) from e
+    except (ValueError, TypeError, RecursionError) as e:
+        raise ContractError(f"{path}:{number}: {e}", remedy=wanted) from e
+    if type(ddl.commit_ts) is not int or not isinstance(ddl.database, str) or not isinstance(ddl.query, str):
         raise ContractError(f"{path}:{number}: members of a wrong type: {line[:200]}", remedy=wanted)
-    parse(ddl.query, ddl.database)
+    try:
+        parse(ddl.query, ddl.database)
+    except ContractError as e:
+        raise ContractError(f"{path}:{number}: {e.message}") from e
     return ddl
 
 
 def _expectations(path: Path) -> Iterator[Expectation]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
         raise ConfigError(f"{path}: not TOML: {e}") from e
     database, dot, table = path.stem.partition(".")
     if not dot:
         raise ConfigError(f"{path}: the file's name says the table", remedy="name it <database>.<table>.toml")
     if set(content) - {"expect"}:
         raise ConfigError(f"{path}: unknown keys {sorted(set(content) - {'expect'})}", remedy="a file holds [[expect]] tables")
-    for number, rule in enumerate(content.get("expect", []), 1):
+    rules = content.get("expect", [])
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        raise ConfigError(f"{path}: expect: found {rules!r}", remedy="a file holds [[expect]] tables")
+    for number, rule in enumerate(rules, 1):
         where = f"{path}: [[expect]] {number}"
         kind, severity = rule.get("type"), rule.get("severity", "critical")
         if not isinstance(kind, str) or not (kind.startswith("expect_") or kind == OWN_SQL):

@@ -11,13 +11,14 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
 
-Protocol = Literal["open", "craft", "avro", "canal-json", "canal", "simple-json", "simple-avro", "debezium", "maxwell", "csv"]
+Protocol = Literal["open", "craft", "avro", "canal-json"]  # one per module of protocols/
 Layout = Literal[
     "aiven-jsonl", "aiven-csv", "aiven-avro", "aiven-parquet", "confluent-json"
 ]  # one per module of archives/, which asserts that both lists are equal
@@ -25,6 +26,16 @@ ZeroDate = Literal["null", "string", "reject"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
+_OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]+")  # what Kafka allows
+
+
+def _counts(value: Any) -> Any:
+    numbers = value.values() if isinstance(value, dict) else [value]
+    if not numbers or not all(type(n) is int and n > 0 for n in numbers):
+        raise ValueError('the number of partitions of every topic, or a table "topic" = number')
+    return value
 
 
 class _Section(BaseModel):
@@ -72,6 +83,13 @@ class Lake(_Section):
     catalog: str | None = Field(default=None, repr=False)
     namespace: str = "{database}"
 
+    @field_validator("namespace")
+    @classmethod
+    def _names_only_what_is_known(cls, namespace: str) -> str:
+        if not _NAMESPACE.fullmatch(_VARIABLE.sub("x", namespace)):
+            raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
+        return namespace
+
 
 class Policy(_Section):
     """What happens to what does not fit (design sections 6 to 8)."""
@@ -79,7 +97,7 @@ class Policy(_Section):
     on_reject: Literal["block", "publish_incomplete"] = "block"
     on_gap: Literal["block", "warn"] = "block"
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
-    ignore_ddl: tuple[int, ...] = ()  # commit ts of statements to pass over
+    ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
     zero_date: ZeroDate = "null"
 
 
@@ -92,7 +110,7 @@ class ColumnPolicy(_Section):
 class TablePolicy(_Section):
     """Settings of one table, under [tables."db.table"]."""
 
-    buckets: Annotated[int, Field(ge=1, le=4096)] | None = None
+    buckets: Annotated[int, Field(strict=True, ge=1, le=4096)] | None = None
 
 
 class Feed(_Section):
@@ -101,8 +119,8 @@ class Feed(_Section):
     name: str
     folder: Path
     protocol: Protocol
-    topics: tuple[str, ...] = Field(min_length=1)
-    partitions: Annotated[int, Field(ge=1)] | dict[str, Annotated[int, Field(ge=1)]]
+    topics: tuple[str, ...]
+    partitions: Annotated[int | dict[str, int], BeforeValidator(_counts)]
     time_zone: str = "UTC"
     options: SinkOptions = SinkOptions()
     source: Source
@@ -113,15 +131,43 @@ class Feed(_Section):
     columns: dict[str, dict[str, ColumnPolicy]] = {}
     tables: dict[str, TablePolicy] = {}
 
+    @field_validator("topics")
+    @classmethod
+    def _names_or_one_pattern(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        names = [_VARIABLE.sub("x", t) for t in topics]
+        if len(topics) == 1 and len(topics[0]) > 2 and topics[0].startswith("/") and topics[0].endswith("/"):
+            try:
+                re.compile(topics[0][1:-1])
+            except re.error as e:
+                raise ValueError(f"not a regular expression: {e}") from e
+        elif not topics or len(set(topics)) < len(topics) or not all(map(_TOPIC.fullmatch, names)):
+            raise ValueError('different names of topics, or one pattern written "/…/"')
+        return topics
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, time_zone: str) -> str:
+        if time_zone == "UTC" or _OFFSET.fullmatch(time_zone) or _VARIABLE.fullmatch(time_zone):
+            return time_zone
+        try:
+            ZoneInfo(time_zone)
+        except (ValueError, OSError, ZoneInfoNotFoundError) as e:
+            raise ValueError("a name like Asia/Shanghai, or an offset like +08:00") from e
+        return time_zone
+
+    @model_validator(mode="after")
+    def _every_topic_has_partitions(self) -> Feed:
+        if self.topic_pattern is None and not any(map(_VARIABLE.search, self.topics)):
+            for topic in self.topics:
+                self.partitions_of(topic)
+        return self
+
     @model_validator(mode="after")
     def _sections_fit_the_protocol(self) -> Feed:
         if self.protocol == "avro" and self.avro is None:
             raise ValueError("protocol avro needs [avro] schemas")
         if self.protocol == "avro" and self.watermark.source == "messages" and not self.options.avro_enable_watermark:
             raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
-        patterns = [t for t in self.topics if t.startswith("/")]
-        if patterns and (len(self.topics) > 1 or not self.topics[0].endswith("/")):
-            raise ValueError('`topics` takes names, or one pattern written "/…/"')
         return self
 
     @property
@@ -146,10 +192,11 @@ class Feed(_Section):
         return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
 
     def zero_date_of(self, tables: Iterable[str], columns: Iterable[str]) -> ZeroDate:
-        """The zero date policy of a column by the names, present and former, of its table (`db.table`) and itself."""
-        wanted = list(columns)
-        own = (self.columns.get(table, {}).get(column) for table in tables for column in wanted)
-        return next((p.zero_date for p in own if p and p.zero_date), self.policy.zero_date)
+        """The zero date policy of a column by the names, present and former, of its table (`db.table`) and itself; case does not matter."""
+        known = {(t.lower(), c.lower()): p.zero_date for t, of_table in self.columns.items() for c, p in of_table.items() if p.zero_date}
+        wanted = [c.lower() for c in columns]
+        own = (known.get((table.lower(), column)) for table in tables for column in wanted)
+        return next((p for p in own if p), self.policy.zero_date)
 
 
 def load_feed(schemas: Path, name: str, environment: Mapping[str, str] | None = None, *, expand: bool = True) -> Feed:
@@ -165,14 +212,16 @@ def load_feed(schemas: Path, name: str, environment: Mapping[str, str] | None = 
         raise ConfigError(f"{path}: the folder's name {name!r} is the feed's name", remedy="use a-z, 0-9, _ and -, a letter first")
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
         raise ConfigError(f"{path}: not TOML: {e}") from e
-    if expand:
-        content = _expanded(content, os.environ if environment is None else environment, str(path), "")
+    values = _expanded(content, os.environ if environment is None else environment, str(path), "") if expand else content
+    ours = {"name": name, "folder": path.parent}
+    if wrong := sorted(ours.keys() & values.keys()):
+        raise ConfigError(f"{path}: {wrong[0]}: unknown key; allowed: {', '.join(_keys(()))}")
     try:
-        return Feed(**(content | {"name": name, "folder": path.parent}))
+        return Feed(**(values | ours))
     except ValidationError as e:
-        raise ConfigError(f"{path}: " + "; ".join(_sentence(dict(error)) for error in e.errors())) from e
+        raise ConfigError(f"{path}: " + "; ".join(_sentence(dict(error), content) for error in e.errors())) from None
 
 
 def feed_names(schemas: Path) -> list[str]:
@@ -205,9 +254,35 @@ def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str) -
     return _VARIABLE.sub(substitute, value)
 
 
-def _sentence(error: dict[str, Any]) -> str:
-    key = ".".join(str(part) for part in error["loc"]) or "the file"
-    allowed = {"extra_forbidden": "unknown key", "missing": "missing"}.get(error["type"], error["msg"])
-    secret = error["type"] in ("missing", "value_error") or isinstance(error["input"], dict)
-    found = "" if secret else f" (found {error['input']!r})"
-    return f"{key}: {allowed}{found}"
+def _sentence(error: dict[str, Any], content: Any) -> str:
+    """One mistake. What was found is said as the file has it: the values of variables may be secrets."""
+    where = error["loc"]
+    key = ".".join(str(part) for part in where) or "the file"
+    if error["type"] == "missing":
+        return f"{key}: missing"
+    if error["type"] == "extra_forbidden":
+        return f"{key}: unknown key; allowed: {', '.join(_keys(where[:-1]))}"
+    for part in where:
+        content = content[part]
+    found = "" if isinstance(content, dict) and key != "partitions" else f" (found {content!r})"
+    said = _SAID.get(error["type"], error["msg"].removeprefix("Value error, "))
+    return f"{key}: {said}{found}"
+
+
+_SAID = {"model_type": "should be a table", "dict_type": "should be a table", "tuple_type": "should be a list"}
+
+
+def _keys(section: tuple[str | int, ...]) -> list[str]:
+    """The keys that a section of the file may have."""
+    models: dict[str | int, type[BaseModel]] = {
+        "options": SinkOptions,
+        "source": Source,
+        "watermark": Watermark,
+        "avro": Avro,
+        "lake": Lake,
+        "policy": Policy,
+        "columns": ColumnPolicy,
+        "tables": TablePolicy,
+    }
+    fields = (models[section[0]] if section else Feed).model_fields
+    return [field.alias or name for name, field in fields.items() if section or name not in ("name", "folder")]

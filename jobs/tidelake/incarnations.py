@@ -20,6 +20,7 @@ from tidelake.ddl.changes import (
     DropDatabase,
     DropIndex,
     DropTable,
+    Index,
     ModifyColumn,
     NoEffect,
     RenameColumn,
@@ -59,6 +60,10 @@ class Name:
     table: str
     after_ts: int
     until_ts: int | None = None
+
+    def is_(self, database: str, table: str) -> bool:
+        """Whether it is this name (names ignore case, as TiDB's do)."""
+        return (self.database.lower(), self.table.lower()) == (database.lower(), table.lower())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,16 +131,14 @@ class Catalog:
         return [i for i in self.incarnations.values() if i.dropped_ts is None]
 
     def find(self, database: str, table: str) -> Incarnation | None:
-        """The living table of that name (names ignore case, as TiDB's do)."""
-        wanted = f"{database}.{table}".lower()
-        return next((i for i in self.alive() if i.name.lower() == wanted), None)
+        """The living table of that name."""
+        return next((i for i in self.alive() if i.names[-1].is_(database, table)), None)
 
     def at(self, database: str, table: str, ts: int) -> Incarnation | None:
         """The table that bore the name for a row at ts."""
         for i in self.incarnations.values():
             for n in i.names:
-                same = (n.database.lower(), n.table.lower()) == (database.lower(), table.lower())
-                if same and n.after_ts < ts and (n.until_ts is None or ts <= n.until_ts):
+                if n.is_(database, table) and n.after_ts < ts and (n.until_ts is None or ts <= n.until_ts):
                     return i
         return None
 
@@ -159,17 +162,15 @@ def apply(catalog: Catalog, ts: int, change: Change) -> Catalog:
 
 def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts: int, *, guessed: bool = False) -> Catalog:
     """A new life after ts."""
-    visible = [c for c in definition.columns if not c.virtual]
-    columns = tuple(_column(i, c, ALWAYS) for i, c in enumerate(visible, 1))
+    columns = tuple(_column(i, c, ALWAYS) for i, c in enumerate(definition.visible, 1))
     ids = {c.name.lower(): c.id for c in columns}
     handle = definition.handle
-    key = tuple(ids[name.lower()] for name in handle.columns if name.lower() in ids) if handle else ()
     count = sum(i.id.startswith(f"{database}.{table}@{ts}") for i in catalog.incarnations.values())
     new = Incarnation(
         id=f"{database}.{table}@{ts}" + (f"#{count}" if count else ""),
         names=(Name(database=database, table=table, after_ts=ts),),
         segments=(Segment(columns=columns, after_ts=ts),),
-        key=key,
+        key=tuple(ids[name.lower()] for name in handle.columns) if handle else (),
         key_index=handle.name if handle else None,
         next_column=len(columns) + 1,
         guessed=guessed,
@@ -192,7 +193,10 @@ def _column(number: int, c: ColumnDef, since_ts: int) -> Column:
 def _position(i: Incarnation, after: str | None, end: int) -> int:
     if after is None:
         return end
-    return 0 if after == FIRST else i.columns.index(i.column(after)) + 1
+    if after == FIRST:
+        return 0
+    before = next((n for n, c in enumerate(i.columns) if c.name.lower() == after.lower()), end - 1)  # a virtual column has no place
+    return before + 1
 
 
 def _reshaped(i: Incarnation, columns: tuple[Column, ...], ts: int) -> Incarnation:
@@ -229,23 +233,35 @@ def _(change: CreateTable, catalog: Catalog, ts: int) -> Catalog:
     if found is not None:
         if change.if_not_exists or found.guessed or _is(found, change.definition):
             return catalog
-        raise OrderError(f"{found.name} is there already, since TSO {found.from_ts}", code="TABLE_EXISTS")
+        since = "as tables.sql defines it" if found.from_ts == ALWAYS else f"since TSO {found.from_ts}"
+        raise OrderError(f"{found.name} is there already, {since}, with other columns or another key", code="TABLE_EXISTS")
     if change.definition is not None:
         return create(catalog, change.database, change.table, change.definition, ts)
     assert change.like is not None
     like = catalog.find(*change.like)
     if like is None:
         return catalog  # its columns will be taken from the first row
-    columns = tuple(ColumnDef(name=c.name, type=c.type, nullable=c.nullable) for c in like.columns)
-    names = {c.id: c.name for c in like.columns}
-    definition = TableDef(columns=columns, primary_key=tuple(names[k] for k in like.key))
-    return create(catalog, change.database, change.table, definition, ts)
+    return create(catalog, change.database, change.table, _definition(like), ts, guessed=like.guessed)
+
+
+def _definition(i: Incarnation) -> TableDef:
+    """As a CREATE TABLE … LIKE takes it over."""
+    columns = tuple(ColumnDef(name=c.name, type=c.type, nullable=c.nullable) for c in i.columns)
+    names = {c.id: c.name for c in i.columns}
+    key = tuple(names[k] for k in i.key)
+    if i.key_index in (None, "PRIMARY"):
+        return TableDef(columns=columns, primary_key=key)
+    return TableDef(columns=columns, unique=(Index(name=i.key_index or "", columns=key),))
 
 
 def _is(i: Incarnation, definition: TableDef | None) -> bool:
     """Whether tables.sql told of the table before its CREATE came."""
-    visible = [(c.name.lower(), c.type) for c in definition.columns if not c.virtual] if definition else []
-    return visible == [(c.name.lower(), c.type) for c in i.columns]
+    if definition is None:
+        return False
+    names = {c.id: c.name.lower() for c in i.columns}
+    key = tuple(c.lower() for c in definition.handle.columns) if definition.handle else ()
+    same_columns = [(c.name.lower(), c.type) for c in definition.visible] == [(c.name.lower(), c.type) for c in i.columns]
+    return same_columns and key == tuple(names[k] for k in i.key)
 
 
 @_apply.register
@@ -318,7 +334,10 @@ def _(change: ModifyColumn, catalog: Catalog, ts: int) -> Catalog:
     if found is None or change.column.virtual:
         return catalog
     old = found.column(change.name)
-    new = replace(_called(old, change.column.name), type=change.column.type, nullable=change.column.nullable)
+    nullable = change.column.nullable and not (old.id in found.key and found.key_index == "PRIMARY")
+    if nullable and old.id in found.key:
+        raise OrderError(f"column {old.name!r} of the key of {found.name} becomes nullable", code="UNSUPPORTED_DDL")
+    new = replace(_called(found, old, change.column.name), type=change.column.type, nullable=nullable)
     columns = [new if c.id == old.id else c for c in found.columns]
     if change.after is not None:
         columns.remove(new)
@@ -333,7 +352,7 @@ def _(change: RenameColumn, catalog: Catalog, ts: int) -> Catalog:
     if found is None:
         return catalog
     old = found.column(change.name)
-    columns = tuple(_called(c, change.to) if c.id == old.id else c for c in found.columns)
+    columns = tuple(_called(found, c, change.to) if c.id == old.id else c for c in found.columns)
     return catalog.with_(_reshaped(found, columns, ts))
 
 
@@ -342,9 +361,9 @@ def _(change: AddUnique, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None or found.key_index == "PRIMARY" or found.guessed:
         return catalog
-    nullable = {c.name.lower() for c in found.columns if c.nullable}
+    required = {c.name.lower() for c in found.columns if not c.nullable}
     shorter = not found.key or len(change.index.columns) < len(found.key)
-    if shorter and not nullable & {name.lower() for name in change.index.columns}:
+    if shorter and required.issuperset(name.lower() for name in change.index.columns):
         raise OrderError(f"the unique index {change.index.name!r} becomes the handle of {found.name}", code="UNSUPPORTED_DDL")
     return catalog
 
@@ -365,7 +384,10 @@ def _(change: RenameIndex, catalog: Catalog, ts: int) -> Catalog:
     return catalog
 
 
-def _called(c: Column, name: str) -> Column:
+def _called(i: Incarnation, c: Column, name: str) -> Column:
+    taken = next((o for o in i.columns if o.id != c.id and o.name.lower() == name.lower()), None)
+    if taken is not None:
+        raise OrderError(f"{i.name} has a column {taken.name!r} already, {c.name!r} cannot take its name", code="COLUMN_EXISTS")
     return c if c.name == name else replace(c, name=name, former=(*c.former, c.name))
 
 

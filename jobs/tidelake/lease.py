@@ -11,12 +11,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from tidelake.errors import LeaseError
+from tidelake.errors import LeaseError, StorageError
 from tidelake.layout import lease_key
 from tidelake.storage import Store
 
@@ -52,8 +52,8 @@ def hold(
     finally:
         stop.set()
         renewer.join()
-        if not lost.is_set():
-            _replace(store, feed, mine, mine.model_copy(update={"expires_ms": 0}))
+        if not lost.is_set() and not _replace(store, feed, mine, mine.model_copy(update={"expires_ms": 0})):
+            lost.set()
     if lost.is_set():
         raise LeaseError(f"the lease of feed {feed} was taken over while this run held it", remedy="see who runs it: tidelake status")
 
@@ -81,9 +81,10 @@ def _take(store: Store, feed: str, work: str, wait_seconds: float, tell: Callabl
 
 def _renew(store: Store, feed: str, mine: Lease, stop: threading.Event, lost: threading.Event) -> None:
     while not stop.wait(RENEW_EVERY):
-        if not _replace(store, feed, mine, mine.model_copy(update={"expires_ms": _soon()})):
-            lost.set()
-            return
+        with suppress(StorageError):  # the next beat may reach the store again; who took over meanwhile is seen at the end
+            if not _replace(store, feed, mine, mine.model_copy(update={"expires_ms": _soon()})):
+                lost.set()
+                return
 
 
 def _replace(store: Store, feed: str, mine: Lease, new: Lease) -> bool:

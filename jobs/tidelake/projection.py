@@ -50,16 +50,19 @@ def _places(incarnation: Incarnation, column: Column, shapes: Sequence[Shape]) -
         if then is None:
             continue
         for shape in shapes:
-            position = _position(shape, then.name)
+            position = _position(shape, then.name, {c.name.lower() for c in segment.columns})
             if position is not None:
                 new = Place(shape=shape.id, position=position, type=then.type, after_ts=segment.after_ts, until_ts=segment.until_ts)
                 out = _joined(out, new)
     return out
 
 
-def _position(shape: Shape, name: str) -> int | None:
-    exact = next((i for i, c in enumerate(shape.columns) if c.name == name), None)
-    return exact if exact is not None else next((i for i, c in enumerate(shape.columns) if same_name(c.name, name)), None)
+def _position(shape: Shape, name: str, names: set[str]) -> int | None:
+    """Where the column was sent. A sanitised name means it unless another of the table's names is just so."""
+    exact = next((i for i, c in enumerate(shape.columns) if c.name.lower() == name.lower()), None)
+    if exact is not None:
+        return exact
+    return next((i for i, c in enumerate(shape.columns) if same_name(c.name, name) and c.name.lower() not in names), None)
 
 
 def _joined(places: list[Place], new: Place) -> list[Place]:

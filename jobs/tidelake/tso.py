@@ -6,12 +6,13 @@ A TSO is unsigned 64 bits; Arrow, Spark and Iceberg have no such type, so column
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from tidelake.errors import ConfigError
 
 LOGICAL_BITS = 18
-_HOUR = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}")
+_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def physical_ms(ts: int) -> int:
@@ -32,7 +33,7 @@ def from_ms(ms: int, logical: int = 0) -> int:
 
 def last_of(moment: datetime) -> int:
     """The largest TSO of the moment's millisecond: `--at 12:00:00` includes all that committed in that millisecond."""
-    return from_ms(int(moment.timestamp() * 1000), (1 << LOGICAL_BITS) - 1)
+    return from_ms((moment - _EPOCH) // timedelta(milliseconds=1), (1 << LOGICAL_BITS) - 1)
 
 
 def wrap(ts: int) -> int:
@@ -54,11 +55,12 @@ def parse_moment(text: str) -> datetime:
     """ISO 8601 with a zone → aware UTC datetime. Raises ConfigError."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as e:
+        utc = moment.astimezone(UTC)
+    except (ValueError, OverflowError) as e:
         raise ConfigError(f"not an ISO 8601 time: {text!r}", remedy="write it like 2026-01-05T12:00:00Z") from e
     if moment.tzinfo is None:
         raise ConfigError(f"{text!r} has no time zone", remedy="append Z for UTC")
-    return moment.astimezone(UTC)
+    return utc
 
 
 def parse_hour(text: str) -> datetime:

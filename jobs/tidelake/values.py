@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from tidelake.errors import ContractError
 from tidelake.feed import ZeroDate
 
-_TYPE = re.compile(r"\s*([a-z][a-z0-9_ ]*?)\s*(?:\((.*)\))?\s*((?:\b(?:unsigned|zerofill|signed|binary)\b|\s)*)", re.IGNORECASE | re.DOTALL)
+_WORD = re.compile(r"[a-z][a-z0-9_]*")
+_MODIFIERS = frozenset({"unsigned", "zerofill", "signed", "binary"})
+_NUMBER = re.compile(r"[0-9]+")
+_MEMBER = re.compile(r"""'((?:[^'\\]|''|\\.)*)'|"((?:[^"\\]|""|\\.)*)\"""", re.DOTALL)
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _ALIASES = {
     "integer": "int",
     "int4": "int",
@@ -25,12 +29,23 @@ _ALIASES = {
     "numeric": "decimal",
     "dec": "decimal",
     "fixed": "decimal",
+    "middleint": "mediumint",
+    "float4": "float",
+    "float8": "double",
     "real": "double",
     "double precision": "double",
     "character": "char",
     "nchar": "char",
     "nvarchar": "varchar",
+    "varcharacter": "varchar",
+    "char varying": "varchar",
     "character varying": "varchar",
+    "nchar varying": "varchar",
+    "nchar varchar": "varchar",
+    "char byte": "binary",
+    "long": "mediumtext",
+    "long varchar": "mediumtext",
+    "long varbinary": "mediumblob",
     "tidbvectorfloat32": "vector",
 }
 _INTEGERS = {"tinyint": "int", "smallint": "int", "mediumint": "int", "int": "int", "bigint": "bigint", "year": "int"}
@@ -39,11 +54,16 @@ _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "l
 _DATES = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}
 _SIGNABLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal"})
 MAX_PRECISION = 38
+MAX_DIGITS = 10  # of a length
+FLOAT_DIGITS = 24  # bits of a FLOAT; FLOAT(25) is a DOUBLE
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlType:
-    """A MySQL type. length: display width, characters, precision or fraction digits; elements: of ENUM and SET, where known."""
+    """A MySQL type. length: characters, bytes, bits, precision or fraction digits; elements: of ENUM and SET, where known.
+
+    The display width of integers says nothing about values and is left out.
+    """
 
     word: str
     unsigned: bool = False
@@ -54,21 +74,26 @@ class MysqlType:
     @classmethod
     def parse(cls, text: str) -> MysqlType:
         """`decimal(10,4) unsigned`, `enum('a','b')`, `TIMESTAMP(6)`, … Raises ContractError."""
-        match = _TYPE.fullmatch(text)
-        if not match:
-            raise ContractError(f"not a MySQL type: {text!r}")
-        word = " ".join(match[1].lower().split())
-        modifiers = match[3].lower().split()
-        while (tail := word.rpartition(" ")[2]) in ("unsigned", "zerofill", "signed"):  # without parentheses they follow the word
-            word, modifiers = word.removesuffix(tail).rstrip(), [*modifiers, tail]
+        head, opened, rest = text.partition("(")
+        inner, closed, tail = rest.rpartition(")")
+        words, modifiers = head.lower().split(), set(tail.lower().split())
+        whole = bool(opened) == bool(closed) and words and all(map(_WORD.fullmatch, words))
+        if not whole or not modifiers <= _MODIFIERS:
+            raise ContractError(f"not a MySQL type: {text[:200]!r}")
+        while len(words) > 1 and words[-1] in _MODIFIERS:  # without parentheses they follow the word
+            modifiers.add(words.pop())
+        word = " ".join(words).removeprefix("national ")
         word = _ALIASES.get(word, word)
-        unsigned = bool({"unsigned", "zerofill"} & set(modifiers)) and word in _SIGNABLE
         if word in ("enum", "set"):
-            return cls(word, elements=_elements(match[2]) if match[2] else None)
-        numbers = [int(n) for n in re.findall(r"\d+", match[2] or "")]
-        if word == "decimal" and not numbers and match[2] is not None:
-            raise ContractError(f"not a MySQL type: {text!r}")
-        return cls(word, unsigned, numbers[0] if numbers else None, numbers[1] if len(numbers) > 1 else None)
+            return cls(word, elements=_elements(text, inner) if opened else None)
+        numbers = _NUMBER.findall(inner)
+        if any(len(n) > MAX_DIGITS for n in numbers) or (word == "decimal" and opened and not numbers):
+            raise ContractError(f"not a MySQL type: {text[:200]!r}")
+        length, scale = (*(int(n) for n in numbers[:2]), None, None)[:2]
+        unsigned = not modifiers.isdisjoint({"unsigned", "zerofill"}) and word in _SIGNABLE
+        if word == "float" and scale is None and length is not None:  # FLOAT(p): the precision only chooses the type
+            return cls("double" if length > FLOAT_DIGITS else "float", unsigned)
+        return cls(word, unsigned) if word in _INTEGERS else cls(word, unsigned, length, scale)
 
     @property
     def name(self) -> str:
@@ -128,10 +153,16 @@ def _decimal(mysql: MysqlType) -> str:
     return f"decimal({mysql.length},{mysql.scale or 0})" if mysql.length <= MAX_PRECISION else "string"
 
 
-def _elements(text: str) -> tuple[str, ...]:
+def _elements(text: str, inner: str) -> tuple[str, ...]:
     """Members of `'a','it''s'`; backslash escapes are MySQL's."""
-    members = re.findall(r"'((?:[^'\\]|''|\\.)*)'", text, re.DOTALL)
-    return tuple(re.sub(r"\\(.)", r"\1", m.replace("''", "'"), flags=re.DOTALL) for m in members)
+    members = [(m[1], "'") if m[1] is not None else (m[2], '"') for m in _MEMBER.finditer(inner)]
+    if not members:
+        raise ContractError(f"not a MySQL type: {text[:200]!r}")
+    return tuple(re.sub(r"\\(.)", _unescaped, m.replace(quote * 2, quote), flags=re.DOTALL) for m, quote in members)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[1], match[1])
 
 
 def _quoted(member: str) -> str:

@@ -15,7 +15,7 @@ from tidelake.ddl.changes import Change, ColumnDef, NoEffect, TableDef
 from tidelake.errors import ContractError, OrderError
 from tidelake.event import Shape, ShapeColumn
 from tidelake.feed import Policy
-from tidelake.incarnations import Catalog, Incarnation, add_column, apply, create
+from tidelake.incarnations import Catalog, Incarnation, Name, add_column, apply, create
 from tidelake.tso import show
 from tidelake.values import MysqlType
 
@@ -74,15 +74,14 @@ def compile_window(
     ledger: list[LedgerEntry] = []
     pending = sorted(sightings, key=lambda s: s.first_ts)
     for statement in sorted(statements, key=lambda s: s.commit_ts):
-        while pending and pending[0].first_ts <= statement.commit_ts:
-            catalog, seen = _see(catalog, pending.pop(0))
-            ledger += seen
+        before = [s for s in pending if s.first_ts <= statement.commit_ts]
+        catalog = _see_all(catalog, before, ledger)
+        pending = pending[len(before) :]
         catalog, entry = _execute(catalog, statement, policy)
         ledger.append(entry)
-    for sighting in pending:
-        catalog, seen = _see(catalog, sighting)
-        ledger += seen
-    return catalog, ledger
+    catalog = _see_all(catalog, pending, ledger)
+    again = [left for s in sightings if (left := _unseen(catalog, s)) is not None]
+    return _see_all(catalog, again, ledger), ledger
 
 
 def sanitised(name: str) -> str:
@@ -134,6 +133,13 @@ def _remedy(s: Statement) -> str:
     )
 
 
+def _see_all(catalog: Catalog, sightings: Sequence[Sighting], ledger: list[LedgerEntry]) -> Catalog:
+    for s in sightings:
+        catalog, seen = _see(catalog, s)
+        ledger += seen
+    return catalog
+
+
 def _see(catalog: Catalog, s: Sighting) -> tuple[Catalog, list[LedgerEntry]]:
     found = find_sent(catalog, s.database, s.table)
     if found is None:
@@ -146,6 +152,23 @@ def _see(catalog: Catalog, s: Sighting) -> tuple[Catalog, list[LedgerEntry]]:
             known = add_column(known, column, s.first_ts - 1)
     new = [c.name for c in known.columns if c not in found.columns]
     return catalog.with_(known), [_seen(s, f"column {name} of {found.name}") for name in new]
+
+
+def _unseen(catalog: Catalog, s: Sighting) -> Sighting | None:
+    """Rows of one shape may lie on both sides of a DROP or RENAME: what of them is later than the last life of the name, or lacks
+    columns in the present one, is seen again from there on."""
+    names = [(i, n) for i in catalog.incarnations.values() for n in i.names if _means(s, n)]
+    i = next((i for i, n in names if n.after_ts < s.last_ts and (n.until_ts is None or s.last_ts <= n.until_ts)), None)
+    if i is None:
+        ends = [n.until_ts for _, n in names if n.until_ts is not None and n.until_ts < s.last_ts]
+        return replace(s, first_ts=max(ends) + 1) if ends else None
+    last = i.segments[-1]
+    lacks = any(not any(same_name(c.name, k.name) for k in last.columns) for c in s.shape.columns)
+    return replace(s, first_ts=last.after_ts + 1) if lacks and i.dropped_ts is None and last.after_ts < s.last_ts else None
+
+
+def _means(s: Sighting, name: Name) -> bool:
+    return same_name(s.database, name.database) and same_name(s.table, name.table)
 
 
 def find_sent(catalog: Catalog, database: str, table: str) -> Incarnation | None:
@@ -162,7 +185,5 @@ def _seen(s: Sighting, what: str) -> LedgerEntry:
 
 
 def _guess(shape: Shape) -> TableDef:
-    columns = tuple(
-        ColumnDef(name=c.name, type=MysqlType.parse(c.full_type or c.type or "text"), nullable=not c.key) for c in shape.columns
-    )
+    columns = tuple(ColumnDef(name=c.name, type=sent_type(c), nullable=not c.key) for c in shape.columns)
     return TableDef(columns=columns, primary_key=tuple(c.name for c in shape.columns if c.key))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 
 from tests.protocols import vectors
 from tidelake.errors import DECODE_CODES, DecodeError
-from tidelake.event import MESSAGE, Event, Shape, ShapeColumn
+from tidelake.event import MESSAGE, Event, Shape
 from tidelake.protocols import Context, decode, decoder, rejected
 
 Message = tuple[bytes | None, bytes | None]  # key, value
@@ -39,18 +38,13 @@ def read(protocol: str, message: Message, context: Context) -> list[Event]:
 def decoded(protocol: str, messages: Sequence[Message], context: Context) -> list[list[Event]]:
     """By the columnar path: the events of each message."""
     rows = decode(protocol, batch(messages), context).to_pylist()
-    shapes = {r["shape"]: _shape(r["columns"]) for r in rows if r["kind"] == "shape"}
+    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in rows if r["kind"] == "shape"}
     events: list[list[Event]] = [[] for _ in messages]
     for row in rows:
         if row["kind"] != "shape":
             assert row["ordinal"] == len(events[row["offset"]])
             events[row["offset"]].append(vectors.from_row(row, shapes))
     return events
-
-
-def _shape(columns: str) -> Shape:
-    plain = [{"type": None, **c} for c in json.loads(columns)]
-    return Shape(tuple(ShapeColumn(**(c | {"elements": tuple(c["elements"])} if "elements" in c else c)) for c in plain))
 
 
 def left(protocol: str, messages: Sequence[Message], context: Context) -> list[int]:

@@ -119,11 +119,9 @@ def groups(row: Row, terms: Terms) -> list[bytes]:
     return [group(kind, columns, terms) for kind, columns in ((1, row.new), (2, row.old)) if columns is not None]
 
 
-def assemble(
-    header: bytes, bodies: Sequence[bytes], words: bytes, group_tables: Sequence[Sequence[int]], *, version: int = 1, tail: bytes | None = None
-) -> bytes:
+def assemble(header: bytes, bodies: Sequence[bytes], words: bytes, group_tables: Sequence[Sequence[int]]) -> bytes:
     tables = table([len(header), len(words)]) + table([len(b) for b in bodies]) + b"".join(map(table, group_tables))
-    return uvarint(version) + header + b"".join(bodies) + words + tables + (uvarint(len(tables))[::-1] if tail is None else tail)
+    return uvarint(1) + header + b"".join(bodies) + words + tables + uvarint(len(tables))[::-1]
 
 
 def message(*events: Any) -> bytes:

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 blocked (the data is safe, someone 
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 
@@ -37,9 +38,9 @@ def run(arguments: list[str]) -> int:
     """A command line; the exit code. Errors go to stderr without a traceback unless --debug is among the arguments."""
     debug = wants_traceback(arguments)
     try:
-        app(arguments, standalone_mode=False)
-    except typer.Exit as e:
-        return e.exit_code
+        done = app(arguments, prog_name="tidelake", standalone_mode=False)
+        sys.stdout.flush()
+        return done if isinstance(done, int) else 0  # what a command exits with is returned here, not raised
     except TyperException as e:  # wrong use of the command line itself
         if e.format_message():
             _tell(f"USAGE: {e.format_message()}; `tidelake COMMAND --help` says what there is", debug)
@@ -47,15 +48,15 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         errors.print("interrupted; running the same command again goes on from there")
         return 130
-    except BrokenPipeError:
-        return 0  # `tidelake … | head`
+    except BrokenPipeError:  # `tidelake … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the interpreter's last flush fail
+        return 0
     except TidelakeError as e:
         _tell(str(e), debug)
         return e.exit_code
     except Exception as e:  # noqa: BLE001  # the outermost edge: whatever it is, people get one line and programs a code
         _tell(f"unexpected {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}; --debug shows where", debug)
         return 1
-    return 0
 
 
 def _tell(message: str, debug: bool) -> None:

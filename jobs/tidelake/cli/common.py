@@ -18,8 +18,8 @@ from tidelake.feed import Feed, load_feed
 if TYPE_CHECKING:
     from tidelake.lake.run import Lake
 
-errors = Console(stderr=True)
-out = Console()
+errors = Console(stderr=True, emoji=False)
+out = Console(emoji=False)
 
 Schemas = Annotated[
     Path,

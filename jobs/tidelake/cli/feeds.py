@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
-from tidelake.errors import ConfigError, TidelakeError
+from tidelake.errors import ConfigError, ContractError, TidelakeError
 from tidelake.feed import feed_names, load_feed, unset_variables
 from tidelake.tso import show
+
+if TYPE_CHECKING:
+    from tidelake.contract import TableContract
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_ELSEWHERE = re.compile(r"://|\$\{")  # Avro schemas that check cannot see from here
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +42,8 @@ def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debu
         print_json(results)
     else:
         for name, r in results.items():
-            out.print(f"{name}: {'; '.join(r['errors']) or r['summary']}", highlight=False, markup=False, soft_wrap=True)
+            for said in r["errors"] or [r["summary"]]:
+                out.print(f"{name}: {said}", highlight=False, markup=False, soft_wrap=True)
             for note in r["notes"]:
                 out.print(f"  note: {note}", highlight=False, markup=False, soft_wrap=True)
     if any(r["errors"] for r in results.values()):
@@ -41,31 +51,50 @@ def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debu
 
 
 def _checked(schemas: Path, name: str) -> dict[str, Any]:
-    from tidelake.contract import read_expectations, read_recorded_ddl, read_tables
-    from tidelake.protocols import decoder
+    """Every file of a feed is read, even where another is wrong."""
+    from tidelake.avro_schemas import schema_source
+    from tidelake.contract import read_expectations, read_recorded_ddl
     from tidelake.quality.expectations import check_expectation
-    from tidelake.values import lake_type
 
     errors: list[str] = []
-    notes: list[str] = []
-    summary = ""
+    feed = _tried(errors, load_feed, schemas, name, expand=False)
+    tables = _tried(errors, _typed_tables, schemas / name) or []
+    ddl = _tried(errors, read_recorded_ddl, schemas / name) or []
+    rules = _tried(errors, read_expectations, schemas / name) or []
+    for rule in rules:
+        _tried(errors, check_expectation, rule)
+    if feed is not None and feed.avro is not None and not _ELSEWHERE.search(feed.avro.schemas):
+        _tried(errors, schema_source, feed.avro.schemas, feed.folder)
+    if feed is None or errors:
+        return {"errors": errors, "notes": [], "summary": ""}
+    known = {f"{t.database}.{t.table}".lower() for t in tables}
+    strangers = sorted({e.table for e in rules if tables and e.table.lower() not in known})
+    notes = [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
+    notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
+    summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
+    return {"errors": errors, "notes": notes, "summary": summary}
+
+
+def _tried(errors: list[str], read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | None:
     try:
-        feed = load_feed(schemas, name, expand=False)
-        decoder(feed.protocol)
-        tables, ddl, rules = read_tables(feed.folder), read_recorded_ddl(feed.folder), read_expectations(feed.folder)
-        for t in tables:
-            for c in t.definition.columns:
-                lake_type(c.type)
-        for e in rules:
-            check_expectation(e)
-        summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
-        notes += [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
-        known = {f"{t.database}.{t.table}".lower() for t in tables}
-        strangers = sorted({e.table for e in rules if tables and e.table.lower() not in known})
-        notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
+        return read(*args, **named)
     except TidelakeError as e:
         errors.append(str(e))
-    return {"errors": errors, "notes": notes, "summary": summary}
+        return None
+
+
+def _typed_tables(folder: Path) -> list[TableContract]:
+    from tidelake.contract import read_tables
+    from tidelake.values import lake_type
+
+    tables = read_tables(folder)
+    for t in tables:
+        for c in t.definition.visible:
+            try:
+                lake_type(c.type)
+            except ContractError as e:
+                raise ContractError(f"{folder / 'tables.sql'}: {t.database}.{t.table}: column {c.name!r}: {e.message}", code=e.code) from e
+    return tables
 
 
 def status(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:

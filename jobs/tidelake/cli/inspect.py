@@ -48,8 +48,8 @@ def inspect(
     from tidelake.avro_schemas import schema_source
 
     options = sink_options(set_ or [])
-    context = Context(options=options, avro_schema=schema_source(avro_schemas, Path()) if avro_schemas else None)
-    with sys.stdin if str(file) == "-" else _opened(file) as stream:
+    context = Context(options=options, avro_schema=schema_source(avro_schemas, Path.cwd()) if avro_schemas else None)
+    with sys.stdin.buffer if str(file) == "-" else _opened(file) as stream:
         for messages in _batches(stream):
             events = decode(protocol, messages, context).to_pylist()
             shapes = {e["shape"]: Shape.from_json(e["columns"]) for e in events if e["kind"] == "shape"}
@@ -76,7 +76,7 @@ def sink_options(settings: list[str]) -> SinkOptions:
 
 def _opened(file: Path) -> Any:
     try:
-        return file.open(encoding="utf-8")
+        return file.open("rb")
     except OSError as e:
         raise ConfigError(f"{file}: {e.strerror}") from e
 
@@ -93,14 +93,24 @@ def _batches(stream: Any) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, schema=MESSAGE)
 
 
-def _message(line: str, number: int) -> dict[str, Any]:
+def _message(line: bytes, number: int) -> dict[str, Any]:
     try:
         m = json.loads(line)
         key, value = (None if m.get(side) is None else bytes.fromhex(m[side]) for side in ("key", "value"))
-        place = {"topic": str(m.get("topic", "")), "partition": int(m.get("partition", 0)), "offset": int(m.get("offset", number))}
-        return place | {"timestamp_ms": m.get("ts_ms"), "key": key, "value": value, "headers": None}
-    except (ValueError, TypeError, AttributeError) as e:
+        place = {"topic": m.get("topic") or "", "partition": _number(m, "partition", 0, 32), "offset": _number(m, "offset", number, 64)}
+        if not isinstance(place["topic"], str):
+            raise TypeError(f"topic: found {place['topic']!r}")
+        return place | {"timestamp_ms": _number(m, "ts_ms", 0, 64), "key": key, "value": value, "headers": None}
+    except (ValueError, TypeError, AttributeError, RecursionError) as e:
         raise ConfigError(f"line {number + 1}: {e}", remedy='a line is {"key": hex or null, "value": hex or null, "offset"?: n, …}') from e
+
+
+def _number(message: dict[str, Any], name: str, default: int, bits: int) -> int:
+    found = message.get(name)
+    number = default if found is None else found
+    if type(number) is not int or not 0 <= number < 1 << bits - 1:
+        raise ValueError(f"{name}: found {found!r}")
+    return number
 
 
 def _line(e: dict[str, Any], shapes: dict[int, Shape]) -> dict[str, Any]:

@@ -28,9 +28,6 @@ _HARMLESS = (
     ("DROP", "FOREIGN"),
     ("DROP", "CHECK"),
     ("DROP", "CONSTRAINT"),
-    ("ALTER", "INDEX"),
-    ("ALTER", "CHECK"),
-    ("ALTER", "CONSTRAINT"),
     ("COMMENT",),
     ("COLLATE",),
     ("DEFAULT",),
@@ -54,8 +51,26 @@ _HARMLESS = (
     ("ADD", "PARTITION"),
     ("ADD", "STATS_EXTENDED"),
     ("DROP", "STATS_EXTENDED"),
-    ("ALTER", "COLUMN"),  # its default: rows already there keep their values
+    ("ALTER",),  # a column's default: rows already there keep their values
+    ("ALGORITHM",),
+    ("LOCK",),
+    ("FORCE",),
+    ("ENABLE", "KEYS"),
+    ("DISABLE", "KEYS"),
+    ("WITH", "VALIDATION"),
+    ("WITHOUT", "VALIDATION"),
+    ("KEY_BLOCK_SIZE",),
+    ("COMPRESSION",),
+    ("AVG_ROW_LENGTH",),
+    ("MAX_ROWS",),
+    ("MIN_ROWS",),
+    ("CHECKSUM",),
+    ("STATS_PERSISTENT",),
+    ("STATS_AUTO_RECALC",),
+    ("STATS_SAMPLE_PAGES",),
 )
+# Clauses that move rows between partitions and change none; nothing can follow them.
+_REPARTITIONING = (("REORGANIZE", "PARTITION"), ("COALESCE", "PARTITION"), ("REMOVE", "PARTITIONING"), ("PARTITION", "BY"))
 
 
 def alter_table(cursor: Cursor, database: str) -> list[Change]:
@@ -65,7 +80,7 @@ def alter_table(cursor: Cursor, database: str) -> list[Change]:
         return [NoEffect(*name, "ALTER TABLE")]  # only feature comments
     out: list[Change] = []
     while True:
-        changes = _clause(cursor, name)
+        changes = _clause(cursor, name, database)
         out += changes
         for change in changes:
             if isinstance(change, RenameTable):
@@ -73,20 +88,29 @@ def alter_table(cursor: Cursor, database: str) -> list[Change]:
         if cursor.next is not END and cursor.next.upper != ",":
             cursor.skip_clause()
         if not cursor.skip(","):
+            cursor.expect_end()
             return out
 
 
-def _clause(cursor: Cursor, name: Name) -> list[Change]:
+def _clause(cursor: Cursor, name: Name, database: str) -> list[Change]:
     what = f"ALTER TABLE … {cursor.preview()}"
-    for harmless in _HARMLESS:
-        if cursor.skip(*harmless):
-            cursor.skip_clause()
-            return [NoEffect(*name, what)]
+    if any(cursor.skip(*words) for words in _HARMLESS):
+        cursor.skip_clause()
+        return [NoEffect(*name, what)]
     for words, reader in _CLAUSES:
         if cursor.skip(*words):
             return reader(cursor, name)
+    if cursor.skip("RENAME"):
+        return [_renamed(cursor, name, database)]
+    harmless = any(cursor.skip(*words) for words in _REPARTITIONING) or _converts_text(cursor)
     cursor.at = len(cursor.tokens)
-    return [Unsupported(*name, what)]
+    return [NoEffect(*name, what) if harmless else Unsupported(*name, what)]
+
+
+def _converts_text(cursor: Cursor) -> bool:
+    """CONVERT TO CHARACTER SET: text is UTF-8 in messages whatever the column's charset, unless it becomes bytes."""
+    named = cursor.skip("CONVERT", "TO") and (cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET"))
+    return named and cursor.next.text.lower() != "binary"
 
 
 def _add(cursor: Cursor, name: Name) -> list[Change]:
@@ -162,9 +186,9 @@ def _rename_index(cursor: Cursor, name: Name) -> list[Change]:
     return [RenameIndex(*name, old, cursor.identifier())]
 
 
-def _rename_to(cursor: Cursor, name: Name) -> list[Change]:
+def _renamed(cursor: Cursor, name: Name, database: str) -> Change:
     cursor.skip("TO") or cursor.skip("AS") or cursor.skip("=")
-    return [RenameTable(*name, *cursor.table(name[0]))]
+    return RenameTable(*name, *cursor.table(database))
 
 
 _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, Name], list[Change]]], ...] = (
@@ -176,5 +200,4 @@ _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, Name], list[Change]]], 
     (("RENAME", "COLUMN"), _rename_column),
     (("RENAME", "INDEX"), _rename_index),
     (("RENAME", "KEY"), _rename_index),
-    (("RENAME",), _rename_to),
 )

@@ -44,12 +44,17 @@ class TableDef:
     unique: tuple[Index, ...] = ()
 
     @property
+    def visible(self) -> tuple[ColumnDef, ...]:
+        """The columns that rows carry."""
+        return tuple(c for c in self.columns if not c.virtual)
+
+    @property
     def handle(self) -> Index | None:
         """The handle index: the primary key, else the NOT NULL unique index with the fewest columns (protocols.md 1.2)."""
         if self.primary_key:
             return Index(name="PRIMARY", columns=self.primary_key)
-        nullable = {c.name.lower() for c in self.columns if c.nullable}
-        fit = [i for i in self.unique if not nullable & {c.lower() for c in i.columns}]
+        required = {c.name.lower() for c in self.visible if not c.nullable}
+        fit = [i for i in self.unique if required.issuperset(c.lower() for c in i.columns)]
         return min(fit, key=lambda i: len(i.columns), default=None)
 
 

@@ -109,6 +109,8 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor, str], list[Change]]]
     (("CREATE", "UNIQUE", "INDEX"), lambda c, d: _create_index(c, d, unique=True)),
     (("CREATE", "INDEX"), lambda c, d: _create_index(c, d, unique=False)),
     (("CREATE", "FULLTEXT", "INDEX"), lambda c, d: _create_index(c, d, unique=False)),
+    (("CREATE", "VECTOR", "INDEX"), lambda c, d: _create_index(c, d, unique=False)),
+    (("CREATE", "COLUMNAR", "INDEX"), lambda c, d: _create_index(c, d, unique=False)),
     (("DROP", "INDEX"), _drop_index),
     (("CREATE", "DATABASE"), _harmless("CREATE DATABASE")),
     (("CREATE", "SCHEMA"), _harmless("CREATE DATABASE")),

@@ -14,6 +14,7 @@ from tidelake.errors import ContractError
 
 _LITERALS = {
     TokenType.STRING: "string",
+    TokenType.NATIONAL_STRING: "string",
     TokenType.NUMBER: "number",
     TokenType.IDENTIFIER: "name",
     TokenType.INTRODUCER: "introducer",
@@ -60,7 +61,12 @@ class Cursor:
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
-        self.tokens = [t for t in _lex(sql) if t.upper != ";"]
+        found = _lex(sql)
+        while found and found[-1].upper == ";":
+            found.pop()
+        if any(t.upper == ";" for t in found):
+            raise ContractError(f"more than one statement: {sql!r}")
+        self.tokens = found
         self.at = 0
 
     @property
@@ -92,6 +98,11 @@ class Cursor:
         if not self.skip(*words):
             raise ContractError(f"expected {' '.join(words)} before {self.next.text!r} in {self.sql!r}")
 
+    def expect_end(self) -> None:
+        """Raises ContractError if anything is left."""
+        if self.next is not END:
+            raise ContractError(f"nothing is expected before {self.next.text!r} in {self.sql!r}")
+
     def identifier(self) -> str:
         """A name, quoted or not."""
         token = self.take()
@@ -119,6 +130,8 @@ class Cursor:
     def names(self) -> tuple[str, ...]:
         """Index columns: `(a, b(10) DESC)` → a, b."""
         inner = self.parenthesised()
+        if not inner:
+            raise ContractError(f"an index without columns in {self.sql!r}")
         starts = [i for i, _ in enumerate(inner) if i == 0 or inner[i - 1].upper == ","]
         return tuple(inner[i].text for i in starts)
 

@@ -101,7 +101,7 @@ def _members(text: str, mysql: MysqlType, rules: CastRules) -> str:
     names = f"array({', '.join(literal(e) for e in mysql.elements or ())})"
     if mysql.word == "enum":
         number = f"try_cast({text} AS INT)"
-        return f"IF({number} = 0, '', try_element_at({names}, {number}))"
+        return f"IF({number} = 0, '', IF({number} > 0, try_element_at({names}, {number}), NULL))"  # -1 would count from the end
     bits = f"CAST(try_cast({text} AS DECIMAL(20,0)) AS DECIMAL(20,0))"
     wrapped = f"CAST(IF({bits} >= 9223372036854775808, {bits} - 18446744073709551616, {bits}) AS BIGINT)"
     chosen = f"filter({names}, (name, i) -> (shiftright({wrapped}, i) & 1) = 1)"

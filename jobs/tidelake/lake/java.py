@@ -51,7 +51,10 @@ def _system_java() -> str | None:
 def _version(java: str | None) -> int:
     if java is None or not Path(java).exists():
         return 0
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:  # no program
+        return 0
     match = re.search(r'version "(\d+)', said)
     return int(match[1]) if match else 0
 

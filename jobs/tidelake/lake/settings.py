@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed
@@ -13,6 +13,8 @@ from tidelake.layout import CATALOG
 from tidelake.storage import s3_settings
 
 _FORMS = "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db or a REST catalog's URL"
+
+_LIBPQ = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name"})  # JDBC has more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +77,20 @@ def _sqlite(location: str) -> tuple[dict[str, str], dict[str, str]]:
 
 def _postgresql(uri: str) -> tuple[dict[str, str], dict[str, str]]:
     parts = urlsplit(uri.removeprefix("jdbc:"))
-    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
-    user, password = query.get("user", parts.username or ""), query.get("password", parts.password or "")
+    options = dict(parse_qsl(parts.query))
+    user = options.pop("user", unquote(parts.username or ""))
+    password = options.pop("password", unquote(parts.password or ""))
     host = parts.netloc.rpartition("@")[2]
-    spark = {"type": "jdbc", "uri": f"jdbc:postgresql://{host}{parts.path}", "jdbc.schema-version": "V1"}
+    spark = {"type": "jdbc", "uri": f"jdbc:postgresql://{host}{parts.path}{_query(options)}", "jdbc.schema-version": "V1"}
     spark |= {"jdbc.user": user} if user else {}
     spark |= {"jdbc.password": password} if password else {}
-    login = f"{user}:{password}@" if password else f"{user}@" if user else ""
-    return spark, {"type": "sql", "uri": f"postgresql+psycopg2://{login}{host}{parts.path}"}
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if password else f"{quote(user, safe='')}@" if user else ""
+    shared = _query({k: v for k, v in options.items() if k in _LIBPQ})
+    return spark, {"type": "sql", "uri": f"postgresql+psycopg2://{login}{host}{parts.path}{shared}"}
+
+
+def _query(options: dict[str, str]) -> str:
+    return f"?{urlencode(options)}" if options else ""
 
 
 def _spark_s3(s3: dict[str, str]) -> dict[str, str]:

@@ -25,20 +25,7 @@ from tidelake.wire.avro_schema import (
     UNSIGNED,
 )
 from tidelake.wire.binary_floats import put_double, put_float, put_single
-from tidelake.wire.binary_kernels import (
-    BAD,
-    compiled,
-    inlined,
-    int64,
-    merged,
-    put_bytes,
-    put_padded,
-    put_signed,
-    put_unsigned,
-    same,
-    varint,
-    word,
-)
+from tidelake.wire.binary_kernels import BAD, put_bytes, put_padded, put_signed, put_unsigned, same, varint, word
 from tidelake.wire.binary_known import Table, find
 from tidelake.wire.binary_out import (
     AFTER,
@@ -55,13 +42,13 @@ from tidelake.wire.binary_out import (
     HAS_COMMIT_TS,
     KEY,
     KIND,
+    LEARN,
     LEAVE,
     MESSAGE,
     NAME,
     OP,
     ORDINAL,
     PHYSICAL,
-    UNKNOWN_NAME,
     Out,
     Values,
     leave,
@@ -70,6 +57,7 @@ from tidelake.wire.binary_out import (
     room,
 )
 from tidelake.wire.columnar import NONE, Bytes, Ints, Longs
+from tidelake.wire.compiled import compiled, inlined, int64, merged
 
 # the numbers of a step; the first step of a plan only holds how many fields the key has
 CODE, NULL_BRANCH, TARGET, PRECISION, SCALE = range(5)
@@ -157,7 +145,7 @@ def _plan(keys: Bytes, key: int, key_size: int, values: Bytes, value: int, value
     out.used[KEY] = put_bytes(out.key, 1 + key_size, values, value, value_size)
     entry = find(plans, out.key, out.used[KEY])
     if entry == NONE:
-        return UNKNOWN_NAME
+        return LEARN
     if not plans.valid[entry]:
         return LEAVE
     memo = work.memo
@@ -274,17 +262,17 @@ def _put_fixed(buf: Bytes, pos: int, end: int, code: int, data: Bytes, text: int
     if code == BOOLEAN:
         return put_unsigned(data, text, np.uint64(buf[pos])) if buf[pos] <= 1 else BAD, pos + size
     if code == FLOAT:
-        return put_float(data, text, _big_endian(buf, pos, 4, True)), pos + size
+        return put_float(data, text, _number(buf, pos + 3, -1, 4)), pos + size
     bits = word(buf, pos)
     return put_double(data, text, bits) if code == DOUBLE else put_single(data, text, bits), pos + size
 
 
 @compiled
-def _big_endian(buf: Bytes, pos: int, size: int, backwards: bool) -> np.uint64:
-    """At most eight bytes as an unsigned number; backwards = little-endian."""
+def _number(buf: Bytes, pos: int, step: int, size: int) -> np.uint64:
+    """At most eight bytes as an unsigned number, the most significant at pos."""
     value = np.uint64(0)
     for i in range(size):
-        value = value << np.uint64(8) | np.uint64(buf[pos + (size - 1 - i if backwards else i)])
+        value = value << np.uint64(8) | np.uint64(buf[pos + step * i])
     return value
 
 
@@ -292,13 +280,13 @@ def _big_endian(buf: Bytes, pos: int, size: int, backwards: bool) -> np.uint64:
 def _put_big(buf: Bytes, pos: int, size: int, step: Ints, data: Bytes, text: int, limbs: Longs) -> int:
     """BIT and DECIMAL: big-endian."""
     if step[CODE] == BIT:
-        return put_unsigned(data, text, _big_endian(buf, pos, size, False)) if size <= 8 else BAD
+        return put_unsigned(data, text, _number(buf, pos, 1, size)) if size <= 8 else BAD
     negative = buf[pos] >= 128
     if negative:
         data[text] = 45
         text += 1
     if size <= 8:
-        value = _big_endian(buf, pos, size, False)
+        value = _number(buf, pos, 1, size)
         if negative:
             value = (np.uint64(0) - value) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * size))
         end = put_unsigned(data, text + 1, value)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelake.wire.binary_kernels import Words, compiled, digits_of, int64, put_padded, put_unsigned
+from tidelake.wire.binary_kernels import Words, digits_of, put_padded, put_unsigned
 from tidelake.wire.columnar import Bytes
+from tidelake.wire.compiled import compiled, int64
 
 TEXT_BYTES = 24  # the longest: -2.2250738585072014e-308
 

@@ -7,62 +7,16 @@ for Python's meaning of negative ones.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar, cast
-
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
 
 from tidelake.wire.columnar import Bytes
+from tidelake.wire.compiled import compiled, copy_bytes, inlined, int64
 
-F = TypeVar("F", bound=Callable[..., Any])
 Words = npt.NDArray[np.uint64]
 
 BAD = -1  # as a position: the bytes cannot be read
 LIMIT = (1 << 31) - 1  # Arrow's binary arrays end here
-
-int64 = cast(Callable[[object], int], np.int64)  # what numba's integers are to mypy
-
-
-def compiled(function: F) -> F:
-    """numba's njit without the GIL and without reference counts: kernels create no arrays, and counting took most of their time."""
-    return _cached(function)
-
-
-def inlined(function: F) -> F:
-    """As `compiled`, for small helpers: LLVM makes them a part of every caller. A call costs, as arrays are passed by value."""
-    return _cached(function, forceinline=True)
-
-
-def merged(function: F) -> F:
-    """As `compiled`, for the steps of one caller: numba merges them before it compiles, which takes half the time of `inlined`."""
-    return _cached(function, inline="always")
-
-
-def _cached(function: F, **options: Any) -> F:
-    """Kept on disk in a folder named by all sources: numba itself would load a kernel whose helpers have changed in other files."""
-    options |= {"cache": True, "nogil": True, "_nrt": False}
-    before, _numba.CACHE_DIR = _numba.CACHE_DIR, _CACHE
-    try:
-        return cast(F, njit(**options)(function))
-    finally:
-        _numba.CACHE_DIR = before
-
-
-def _cache() -> str:
-    here = Path(__file__).parent
-    sources = sorted(path for kind in ("binary", "craft", "avro") for path in here.glob(f"{kind}_*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    return str(Path(_numba.CACHE_DIR or here / "__pycache__") / f"kernels-{digest[:16]}")
-
-
-_numba: Any = config
-_CACHE = _cache()
 
 POWERS_OF_TEN = np.array([10**n for n in range(20)], np.uint64)
 _PAIRS = np.frombuffer("".join(f"{n:02}" for n in range(100)).encode(), np.uint8)
@@ -144,34 +98,19 @@ def same(buf: Bytes, a: int, b: int, size: int) -> bool:
     return i == size
 
 
-def _memcpy(typing: Any, out: Any, at: Any, buf: Any, pos: Any, size: Any) -> Any:
-    """memcpy, which no loop that numba compiles becomes."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        to, origin = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 2))
-        copy: Callable[..., None] = cgutils.raw_memcpy
-        copy(builder, builder.gep(to, [args[1]]), builder.gep(origin, [args[3]]), args[4], 1)
-        return context.get_dummy_value()
-
-    return types.void(out, types.intp, buf, types.intp, types.intp), generate
-
-
-_copy: Callable[..., None] = intrinsic(_memcpy)
-
-
 @inlined
 def put_bytes(out: Bytes, at: int, buf: Bytes, pos: int, size: int) -> int:
     """Copy; returns the position after it. The caller knows that there is room."""
     if size > 0:
         out[np.uint64(at + size - 1)] = buf[np.uint64(pos + size - 1)]  # where numba is told to check bounds, it checks these
-        _copy(out, at, buf, pos, size)
+        copy_bytes(out, at, buf, pos, size)
     return at + size
 
 
 @compiled
 def digits_of(value: np.uint64) -> int:
     """How many decimal digits the value has; 0 has one."""
-    count = 1
+    count = 1 if value < POWERS_OF_TEN[8] else 9 if value < POWERS_OF_TEN[16] else 17
     while count < 20 and value >= POWERS_OF_TEN[count]:
         count += 1
     return count

@@ -12,8 +12,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidelake.wire.binary_kernels import Words, compiled, int64
+from tidelake.wire.binary_kernels import Words
 from tidelake.wire.columnar import NONE, Bytes, Flags, Ints
+from tidelake.wire.compiled import compiled, int64
 
 T = TypeVar("T")
 

@@ -6,23 +6,25 @@ The arrays are as large as the messages could need at most; memory that is not w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.event import Shape
 from tidelake.wire.binary_floats import TEXT_BYTES
-from tidelake.wire.binary_kernels import LIMIT, compiled, inlined, int64
+from tidelake.wire.binary_kernels import LIMIT
 from tidelake.wire.columnar import Bytes, Cells, Flags, Ints, Longs, Scanned
+from tidelake.wire.compiled import compiled, inlined, int64
 
 # columns of Out.events
 MESSAGE, ORDINAL, KIND, OP, COMMIT_TS, HAS_COMMIT_TS, NAME, PHYSICAL, AFTER_SHAPE, BEFORE_SHAPE, AFTER_CELLS, BEFORE_CELLS = range(12)
 # sides, and places in Out.used: how much of each array is filled
 AFTER, BEFORE = 0, 1
 CELLS, BYTES, EVENTS, LEFT, KEY = 0, 2, 4, 5, 6
-# how a message ended
-DONE, LEAVE, UNKNOWN_NAME, UNKNOWN_SHAPE = range(4)
+# how a message ended; LEARN: the name, plan or shape that Out.key describes is not known yet
+DONE, LEAVE, LEARN, LEARN_SHAPE = range(4)
 
 _KEY_BYTES = 1 << 18  # of a description in Out.key
 _LARGEST_NUMBER = TEXT_BYTES + 80  # text bytes of a number: a decimal has at most 65 digits, zeros before them, sign and point
@@ -53,16 +55,17 @@ def values(column: pa.Array) -> Values:
     _, bounds, data = column.buffers()
     n = len(column)
     if bounds is None or n == 0:
-        return Values(_readonly(b""), np.frombuffer(bytes(4), np.int32), np.zeros(0, np.bool_))
-    return Values(
-        _readonly(data or b""),
-        np.frombuffer(bounds, np.int32)[column.offset : column.offset + n + 1],
-        column.is_valid().to_numpy(zero_copy_only=False),
-    )
+        return Values(_array(b"", np.uint8), _array(bytes(4), np.int32), _array(b"", np.bool_))
+    every = _array(bounds, np.int32)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return Values(_array(data or b"", np.uint8), every[column.offset : column.offset + n + 1], _array(valid, np.bool_))
 
 
-def _readonly(data: pa.Buffer | bytes) -> Bytes:
-    return np.frombuffer(data, np.uint8) if len(data) else np.frombuffer(b"\0", np.uint8)[:0]
+def _array(data: pa.Buffer | bytes | Flags, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Read-only whatever Arrow says: for numba that is another type, and it would compile everything again."""
+    array = np.frombuffer(data, kind) if len(data) else np.zeros(0, kind)
+    array.flags.writeable = False
+    return array
 
 
 def new_out(messages: int, events: int, cells: int, text_bytes: int) -> Out:

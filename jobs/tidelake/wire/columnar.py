@@ -98,8 +98,9 @@ class Scanned:
 
     def used_shapes(self) -> list[Shape]:
         """The shapes that events refer to."""
-        used = np.union1d(self.shape, self.before_shape)
-        return [self.shapes[i] for i in used if i != NONE]
+        used = np.zeros(len(self.shapes) + 1, np.bool_)  # the last place is NONE's
+        used[self.shape] = used[self.before_shape] = True
+        return [s for s, there in zip(self.shapes, used[:-1].tolist(), strict=True) if there]
 
     def _ids(self, index: Ints) -> pa.Array:
         ids = np.array([s.id for s in self.shapes] or [0], np.int64)

@@ -13,9 +13,6 @@ from tidelake.wire.binary_floats import put_double, put_single
 from tidelake.wire.binary_kernels import (
     BAD,
     LIMIT,
-    compiled,
-    int64,
-    merged,
     put_bytes,
     put_signed,
     put_unsigned,
@@ -40,14 +37,14 @@ from tidelake.wire.binary_out import (
     HAS_COMMIT_TS,
     KEY,
     KIND,
+    LEARN,
+    LEARN_SHAPE,
     LEAVE,
     MESSAGE,
     NAME,
     OP,
     ORDINAL,
     PHYSICAL,
-    UNKNOWN_NAME,
-    UNKNOWN_SHAPE,
     Out,
     Values,
     leave,
@@ -57,6 +54,7 @@ from tidelake.wire.binary_out import (
     room,
 )
 from tidelake.wire.columnar import NONE, Bytes, Ints, Longs
+from tidelake.wire.compiled import compiled, int64, merged
 
 # how a cell's bytes become text
 RAW, UNSIGNED, SIGNED, SINGLE, DOUBLE, ALWAYS_NULL = range(6)
@@ -100,7 +98,7 @@ def count_events(column: Values, wanted: Ints, work: Work) -> int:
 
 @compiled
 def scan_messages(column: Values, wanted: Ints, first: int, names: Table, shapes: Table, work: Work, out: Out) -> tuple[int, int]:
-    """Take messages wanted[first:] until one needs a name or shape to be learned: its place in `wanted`, and UNKNOWN_….
+    """Take messages wanted[first:] until one needs a name or shape to be learned: its place in `wanted`, and LEARN….
 
     (len(wanted), DONE) at the end.
     """
@@ -259,7 +257,7 @@ def _pair(buf: Bytes, schema: int, table: int, names: Table, work: Work, out: Ou
     out.used[KEY] = at
     entry = find(names, out.key, at)
     if entry == NONE:
-        return UNKNOWN_NAME
+        return LEARN
     if not names.valid[entry]:
         return LEAVE
     work.memo[_SCHEMA], work.memo[_TABLE], work.memo[_PAIR] = schema, table, entry
@@ -326,7 +324,7 @@ def _shape(buf: Bytes, pos: int, end: int, side: int, shapes: Table, work: Work,
         return LEAVE
     entry = find(shapes, out.key, out.used[KEY])
     if entry == NONE:
-        return UNKNOWN_SHAPE
+        return LEARN_SHAPE
     if not shapes.valid[entry]:
         return LEAVE
     work.memo[_HEADER_AT + side], work.memo[_HEADER_SIZE + side], work.memo[_SHAPE + side] = pos, after - pos, entry

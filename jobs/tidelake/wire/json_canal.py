@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.columnar import NONE, Bytes, Ints, Longs
+from tidelake.wire.compiled import compiled, inlined_step, int64
 from tidelake.wire.json_canal_head import (
     DATA,
     DELETE,
@@ -58,12 +59,9 @@ from tidelake.wire.json_kernels import (
     OPEN_BRACE,
     OPEN_BRACKET,
     byte,
-    inlined,
-    int64,
     integer,
     is_null,
     item,
-    kernel,
     raw_end,
     word,
 )
@@ -74,7 +72,7 @@ MAX_ROWS = 1 << 16  # of one message
 KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
 
 
-@kernel
+@compiled
 def scan_canal(
     values: Payload, wanted: Ints, start: int, patience: int, known: Arrays, state: State, events: Events, after: Side, before: Side
 ) -> tuple[int, int]:
@@ -93,7 +91,7 @@ def scan_canal(
     return len(wanted), DONE
 
 
-@inlined
+@inlined_step
 def _message(values: Payload, message: int, known: Arrays, state: State, events: Events, after: Side, before: Side) -> int:
     """One message, by whichever layout of its table fits."""
     marks = (after.used[0], after.used[1], before.used[0], before.used[1])
@@ -110,7 +108,7 @@ def _message(values: Payload, message: int, known: Arrays, state: State, events:
     return verdict
 
 
-@inlined
+@inlined_step
 def _members(
     text: Bytes, start: int, end: int, attempt: int, known: Arrays, state: State, events: Events, after: Side, before: Side
 ) -> int:
@@ -136,7 +134,7 @@ def _members(
     return DONE if complete and _consistent(seen, spans) else LEFT
 
 
-@inlined
+@inlined_step
 def _consistent(seen: int, spans: Longs) -> bool:
     """Whether the members make a row message, or a watermark without names: those of a known table are known to be text, others not."""
     if spans[OP] == WATERMARK:
@@ -147,7 +145,7 @@ def _consistent(seen: int, spans: Longs) -> bool:
     return bool(complete and spans[OLD_ROWS] == rows and spans[EXTENSION] != 1)
 
 
-@inlined
+@inlined_step
 def _member(
     member: int,
     text: Bytes,
@@ -177,7 +175,7 @@ def _member(
     return _rows(member, text, p, end, known, state, events, after, before)
 
 
-@inlined
+@inlined_step
 def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays, state: State) -> int:
     """The next layout to try for the message's table, into state.spans."""
     spans = state.spans
@@ -195,7 +193,7 @@ def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays,
     return DONE
 
 
-@inlined
+@inlined_step
 def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: State) -> int:
     """mysqlType (typed) or sqlType: every member a column of the layout, none twice, in any order. The position after it."""
     first, last = known.column[state.spans[LAYOUT]], known.column[state.spans[LAYOUT] + 1]
@@ -221,13 +219,13 @@ def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: Sta
     return p + 1 if p != BAD and whole and byte(text, p) == CLOSE_BRACE else BAD
 
 
-@inlined
+@inlined_step
 def _type_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
     length = item(known.type_length, column)
     return p + length if stands(text, p, known, item(known.type_word, column), length) else BAD
 
 
-@inlined
+@inlined_step
 def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: State, guess: int, first: int, last: int) -> int:
     """The column whose name stands at p, NONE if none does. Go's maps come in random order: after the guess the name's hash says where
     to look, so that wide tables do not cost the square of their width."""
@@ -247,14 +245,14 @@ def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: State, guess
     return NONE
 
 
-@inlined
+@inlined_step
 def _name_slot(text: Bytes, p: int, stop: int) -> int:
     """By the first and the last eight bytes of the name that begins at p and ends before stop."""
     short = np.uint64(8 * max(8 - (stop - p), 0))
     return slot_of((word(text, p) << short) * MIX ^ word(text, max(stop - 8, p)) << short)
 
 
-@inlined
+@inlined_step
 def _rows(
     member: int, text: Bytes, p: int, end: int, known: Arrays, state: State, events: Events, after: Side, before: Side
 ) -> tuple[int, int]:
@@ -270,7 +268,7 @@ def _rows(
     return p, verdict
 
 
-@inlined
+@inlined_step
 def _images(
     text: Bytes, p: int, end: int, member: int, known: Arrays, state: State, side: Side, shapes: Ints, event: int
 ) -> tuple[int, int, int]:
@@ -291,7 +289,7 @@ def _images(
     return BAD, rows, LEFT
 
 
-@inlined
+@inlined_step
 def _typed(count: int, layout: int, known: Arrays, state: State) -> bool:
     """Whether mysqlType, if it came before and has not all columns, has those of the image just read."""
     if state.spans[TYPED] == 0 or state.spans[TYPED] == known.column[layout + 1] - known.column[layout]:
@@ -302,7 +300,7 @@ def _typed(count: int, layout: int, known: Arrays, state: State) -> bool:
     return True
 
 
-@inlined
+@inlined_step
 def _finish(message: int, state: State, events: Events, after: Side, before: Side) -> None:
     """What the message's events share, and the side that they do not have."""
     op, first, table = state.spans[OP], events.used[0], state.spans[FOUND]

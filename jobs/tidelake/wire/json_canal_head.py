@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.columnar import NONE, Bytes
+from tidelake.wire.compiled import inlined_step, step
 from tidelake.wire.json_cells import string
 from tidelake.wire.json_images import Events, Side
 from tidelake.wire.json_kernels import (
@@ -19,11 +20,9 @@ from tidelake.wire.json_kernels import (
     OPEN_BRACKET,
     QUOTE,
     byte,
-    inlined,
     integer,
     is_null,
     raw_end,
-    step,
     unsigned,
     word,
 )
@@ -61,7 +60,7 @@ _FIVE_BYTES = np.uint64((1 << 40) - 1)
 OP, NAMES_SEEN, FOUND, LAYOUT, ROWS, OLD_ROWS, TYPED, STAMP, EXTENSION = range(6, 15)
 
 
-@inlined
+@inlined_step
 def head(member: int, text: Bytes, p: int, end: int, state: State, events: Events, after: Side) -> int:
     """The position after the value of a member that needs no layout."""
     if member in (_ID, _ES, _TS):
@@ -75,7 +74,7 @@ def head(member: int, text: Bytes, p: int, end: int, state: State, events: Event
     return _name(member, text, p, end, state)
 
 
-@inlined
+@inlined_step
 def _name(member: int, text: Bytes, p: int, end: int, state: State) -> int:
     """A member that names the table or the operation, into state.spans."""
     spans = state.spans
@@ -93,7 +92,7 @@ def _name(member: int, text: Bytes, p: int, end: int, state: State) -> int:
     return stop + 1 if stop != BAD else BAD
 
 
-@inlined
+@inlined_step
 def _ignored(text: Bytes, p: int, end: int, side: Side) -> int:
     """A string or null that means nothing here; the string is judged by writing it where the next cell will be."""
     if is_null(text, p):
@@ -101,7 +100,7 @@ def _ignored(text: Bytes, p: int, end: int, side: Side) -> int:
     return string(text, p, end, side.data, side.used[1])[0]
 
 
-@inlined
+@inlined_step
 def _extension(text: Bytes, p: int, state: State, events: Events) -> int:
     """`_tidb` with nothing but a time in it."""
     which = text_at(text, p, _EXTENSIONS, 0)
@@ -112,7 +111,7 @@ def _extension(text: Bytes, p: int, state: State, events: Events) -> int:
     return p + 1 if p != BAD and byte(text, p) == CLOSE_BRACE else BAD
 
 
-@inlined
+@inlined_step
 def _list_end(text: Bytes, p: int, end: int) -> int:
     """The position after null or an array of strings."""
     if is_null(text, p):
@@ -140,7 +139,7 @@ def look_ahead(text: Bytes, p: int, end: int, state: State) -> None:
         p = _name(guess, text, p, end, state) if (NAMED >> guess) & 1 else _skipped(text, p, end)
 
 
-@inlined
+@inlined_step
 def _skipped(text: Bytes, p: int, end: int) -> int:
     """Where the value at p ends, by its brackets and quotes alone."""
     depth = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.columnar import Bytes
+from tidelake.wire.compiled import inlined_step, int64, step
 from tidelake.wire.json_kernels import (
     BACKSLASH,
     BAD,
@@ -21,13 +22,10 @@ from tidelake.wire.json_kernels import (
     byte_count,
     copied,
     fraction,
-    inlined,
-    int64,
     integer,
     item,
     put,
     put_byte,
-    step,
     word,
 )
 
@@ -59,7 +57,7 @@ _LOWS, _TOPS = np.full(256, 0x80, np.uint8), np.full(256, 0xBF, np.uint8)
 _LOWS[[0xE0, 0xF0]], _TOPS[[0xED, 0xF4]] = [0xA0, 0x90], [0x9F, 0x8F]
 
 
-@inlined
+@inlined_step
 def cell(kind: int, text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple[int, int]:
     """The value at p, which is not null."""
     if kind == TEXT:
@@ -73,7 +71,7 @@ def cell(kind: int, text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple
     return (stop, at) if stop == BAD else (stop, put(text, p, stop - p, out, at))
 
 
-@inlined
+@inlined_step
 def _encoded(kind: int, text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple[int, int]:
     if kind in (BASE64, BASE64_TEXT):
         p, stop = _base64(text, p, end, out, at)
@@ -83,7 +81,7 @@ def _encoded(kind: int, text: Bytes, p: int, end: int, out: Bytes, at: int) -> t
     return _transcribed(kind, text, p, end, out, at)
 
 
-@inlined
+@inlined_step
 def string(text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple[int, int]:
     """A JSON string as UTF-8."""
     if byte(text, p) != QUOTE:
@@ -107,7 +105,7 @@ def _unescaped(text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple[int,
     return (p if p != BAD and byte(text, p) == QUOTE else BAD), at
 
 
-@inlined
+@inlined_step
 def _escape(text: Bytes, p: int, out: Bytes, at: int) -> tuple[int, int]:
     """One JSON escape after its backslash. Surrogate pairs, which TiCDC never writes, are left to the general reader."""
     letter = byte(text, p)
@@ -120,7 +118,7 @@ def _escape(text: Bytes, p: int, out: Bytes, at: int) -> tuple[int, int]:
     return (p + 1 if _JSON_ESCAPES[letter] else BAD), at + 1
 
 
-@inlined
+@inlined_step
 def hexadecimal(text: Bytes, p: int, count: int) -> int:
     """The number that `count` hexadecimal digits say, BAD if they are none."""
     value = 0
@@ -132,7 +130,7 @@ def hexadecimal(text: Bytes, p: int, count: int) -> int:
     return value
 
 
-@inlined
+@inlined_step
 def put_character(out: Bytes, at: int, code: int) -> int:
     """A code point as UTF-8."""
     if code < 0x80:
@@ -165,7 +163,7 @@ def is_utf8(data: Bytes, p: int, end: int) -> bool:
         p += size
 
 
-@inlined
+@inlined_step
 def _base64(text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple[int, int]:
     """Standard base64 with padding, written without escapes."""
     if byte(text, p) != QUOTE:
@@ -183,7 +181,7 @@ def _base64(text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple[int, in
     return (p + 1, at) if byte(text, p) == QUOTE else _base64_end(text, p, out, at)
 
 
-@inlined
+@inlined_step
 def _three_bytes(text: Bytes, p: int) -> np.uint32:
     low = _SEXTETS_0[item(text, p)] | _SEXTETS_1[item(text, p + 1)]
     return np.uint32(low | _SEXTETS_2[item(text, p + 2)] | _SEXTETS_3[item(text, p + 3)])
@@ -213,7 +211,7 @@ def _transcribed(kind: int, text: Bytes, p: int, end: int, out: Bytes, at: int) 
     return (p, stop) if stop != BAD else (BAD, at)
 
 
-@inlined
+@inlined_step
 def _from_latin1(out: Bytes, at: int, end: int) -> int:
     """Code points U+0000 to U+00FF to bytes, in place: Canal-JSON's binary columns."""
     p = at
@@ -228,7 +226,7 @@ def _from_latin1(out: Bytes, at: int, end: int) -> int:
     return at
 
 
-@inlined
+@inlined_step
 def _unquoted(out: Bytes, at: int, end: int) -> int:
     """Undoes Go's strconv.Quote in place: Open Protocol's binary strings (protocols.md 2.4). Octal is left to the general reader."""
     p = at
@@ -246,7 +244,7 @@ def _unquoted(out: Bytes, at: int, end: int) -> int:
     return at
 
 
-@inlined
+@inlined_step
 def _go_escape(out: Bytes, p: int, end: int, at: int) -> tuple[int, int]:
     letter = byte(out, p) if p < end else 0
     size = int64(_GO_HEX[letter])

@@ -8,21 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelake.wire.columnar import NONE, Bytes, Flags, Ints, Longs
+from tidelake.wire.compiled import inlined_step, int64, step
 from tidelake.wire.json_cells import cell
-from tidelake.wire.json_kernels import (
-    BAD,
-    CLOSE_BRACE,
-    COMMA,
-    NOTHING,
-    ONE,
-    byte,
-    inlined,
-    int64,
-    is_null,
-    item,
-    step,
-    word,
-)
+from tidelake.wire.json_kernels import BAD, CLOSE_BRACE, COMMA, NOTHING, ONE, byte, is_null, item, word
 from tidelake.wire.json_known import GUESSES, TEXTS, Arrays, State
 
 # What became of a message
@@ -68,13 +56,13 @@ class Events(NamedTuple):
     used: Longs  # events, left
 
 
-@inlined
+@inlined_step
 def slot_of(mixed: np.uint64) -> int:
     """Where the guess for a hash is kept: by the top bits, to which all others have carried."""
     return int64(mixed * MIX >> _SLOT_SHIFT)
 
 
-@inlined
+@inlined_step
 def stands(text: Bytes, p: int, known: Arrays, first: int, length: int) -> bool:
     """Whether the piece of this first word and length stands at p."""
     for k in range(length + 7 >> 3):  # noqa: SIM110  numba has no all()
@@ -83,13 +71,13 @@ def stands(text: Bytes, p: int, known: Arrays, first: int, length: int) -> bool:
     return True
 
 
-@inlined
+@inlined_step
 def named(text: Bytes, p: int, known: Arrays, column: int) -> bool:
     """Whether the column's piece stands at p."""
     return stands(text, p, known, item(known.name_word, column), item(known.name_length, column))
 
 
-@inlined
+@inlined_step
 def put_cell(side: Side, stop: int, present: bool) -> None:
     """Ends a cell at this position of the side's data."""
     cells = np.uint64(side.used[0])
@@ -99,7 +87,7 @@ def put_cell(side: Side, stop: int, present: bool) -> None:
     side.used[1] = stop
 
 
-@inlined
+@inlined_step
 def value(kind: int, text: Bytes, p: int, end: int, side: Side) -> int:
     """One value, null or not, into a cell; the position after it."""
     at = side.used[1]
@@ -112,7 +100,7 @@ def value(kind: int, text: Bytes, p: int, end: int, side: Side) -> int:
     return p
 
 
-@inlined
+@inlined_step
 def column_at(text: Bytes, p: int, known: Arrays, column: int, last: int) -> int:
     """The first column from `column` on whose piece stands at p; `last` if none does."""
     while column < last and not named(text, p, known, column):
@@ -120,7 +108,7 @@ def column_at(text: Bytes, p: int, known: Arrays, column: int, last: int) -> int
     return column
 
 
-@inlined
+@inlined_step
 def image(text: Bytes, p: int, end: int, wrapped: bool, layout: int, known: Arrays, state: State, side: Side) -> tuple[int, int]:
     """The members of the object whose brace stands before p, all of them columns of the layout and in its order: the position after
     the object, and how many there are. wrapped: a second brace closes each value (Open Protocol)."""
@@ -144,7 +132,7 @@ def image(text: Bytes, p: int, end: int, wrapped: bool, layout: int, known: Arra
         p += 1
 
 
-@inlined
+@inlined_step
 def shape_of(layout: int, count: int, known: Arrays, state: State) -> int:
     """The shape of the image just read, NONE if it is not known yet."""
     if count == known.column[layout + 1] - known.column[layout]:
@@ -169,7 +157,7 @@ def _subset_shape(layout: int, count: int, known: Arrays, state: State) -> int:
     return NONE
 
 
-@inlined
+@inlined_step
 def _is_subset(subset: int, layout: int, count: int, known: Arrays, state: State) -> bool:
     first = known.subset_column[subset]
     if known.subset_layout[subset] != layout or known.subset_column[subset + 1] - first != count:
@@ -180,7 +168,7 @@ def _is_subset(subset: int, layout: int, count: int, known: Arrays, state: State
     return True
 
 
-@inlined
+@inlined_step
 def _is_table(text: Bytes, spans: Longs, parts: int, table: int, known: Arrays) -> bool:
     """Whether the parts, starts and lengths in spans, are the table's raw texts."""
     for i in range(parts):
@@ -190,7 +178,7 @@ def _is_table(text: Bytes, spans: Longs, parts: int, table: int, known: Arrays) 
     return True
 
 
-@inlined
+@inlined_step
 def table_at(text: Bytes, parts: int, known: Arrays, state: State) -> int:
     """The table whose raw texts state.spans point at, NONE if it is not known yet."""
     mixed = NOTHING
@@ -213,7 +201,7 @@ def _searched_table(text: Bytes, parts: int, slot: int, known: Arrays, state: St
     return NONE
 
 
-@inlined
+@inlined_step
 def candidate(attempt: int, table: int, last: int, known: Arrays, state: State) -> int:
     """The layouts to try for a table: the one that fitted last (attempt 0), then all from the newest on. NONE after them."""
     if attempt == 0:

@@ -8,18 +8,13 @@ made unsigned before use: numba then leaves out Python's counting from the end. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from tidelake.wire.columnar import Bytes
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-int64 = cast(Callable[[object], int], np.int64)  # what compiled code's integers are to mypy
+from tidelake.wire.compiled import inlined_step, int64, step
 
 BAD = -1  # as a position: not understood
 
@@ -42,40 +37,19 @@ _LARGEST = np.frombuffer(b"18446744073709551615", np.uint8)
 _SMALLEST = np.frombuffer(b"9223372036854775808", np.uint8)
 
 
-_compile = cast(Any, njit)  # its stubs do not know the options that follow
-_STEP = {"nogil": True, "cache": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
-def kernel(function: F) -> F:
-    """Compiled for Python to call: cached on disk, without the GIL and without reference counts, since nothing compiled here allocates
-    and counting at every call costs more than the call. numba notices changes of the kernel's own file only: after changing a step
-    in another one, delete __pycache__/*.nbi."""
-    return cast(F, _compile(nogil=True, cache=True, _nrt=False)(function))
-
-
-def step(function: F) -> F:
-    """Compiled for kernels to call."""
-    return cast(F, _compile(**_STEP)(function))
-
-
-def inlined(function: F) -> F:
-    """A step compiled into its callers: handing over arrays costs more than what the small steps do."""
-    return cast(F, _compile(**_STEP, forceinline=True)(function))
-
-
-@inlined
+@inlined_step
 def item(array: npt.NDArray[Any], i: int) -> Any:
     """array[i] for an i that is never negative."""
     return array[np.uint64(i)]
 
 
-@inlined
+@inlined_step
 def byte(text: Bytes, p: int) -> int:
     """The byte at p, 0 after the end."""
     return int64(item(text, p)) if p < len(text) else 0
 
 
-@inlined
+@inlined_step
 def word(text: Bytes, p: int) -> np.uint64:
     """Eight bytes as a little-endian number, zeros after the end. The compiler makes one load of it."""
     value, start = NOTHING, np.uint64(p)
@@ -88,7 +62,7 @@ def word(text: Bytes, p: int) -> np.uint64:
     return value
 
 
-@inlined
+@inlined_step
 def put_word(out: Bytes, at: int, value: np.uint64) -> None:
     """Eight bytes, lowest first: one store."""
     start = np.uint64(at)
@@ -96,32 +70,32 @@ def put_word(out: Bytes, at: int, value: np.uint64) -> None:
         out[start + np.uint64(i)] = np.uint8(value >> np.uint64(8 * i) & np.uint64(0xFF))
 
 
-@inlined
+@inlined_step
 def put_byte(out: Bytes, at: int, value: int) -> None:
     """One byte."""
     out[np.uint64(at)] = np.uint8(value)
 
 
-@inlined
+@inlined_step
 def below(marks: np.uint64) -> np.uint64:
     """Ones in all bytes below the lowest byte whose top bit is marked; some byte is."""
     return ((marks & (NOTHING - marks)) >> np.uint64(7)) - ONE
 
 
-@inlined
+@inlined_step
 def byte_count(mask: np.uint64) -> int:
     """How many of the lowest bytes a mask of `below` covers."""
     return int64((mask & _ONES) * _ONES >> np.uint64(56))
 
 
-@inlined
+@inlined_step
 def special(w: np.uint64) -> np.uint64:
     """Marks the first byte that is a quote, a backslash or a control character; what is marked above it means nothing."""
     quotes, backslashes = w ^ _QUOTES, w ^ _BACKSLASHES
     return ((quotes - _ONES) & ~quotes | (backslashes - _ONES) & ~backslashes | (w - _BLANKS) & ~w) & HIGHS
 
 
-@inlined
+@inlined_step
 def copied(text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple[int, int, np.uint64]:
     """Copies characters up to the first quote, backslash or control character: where that stands, the end of the copy, and
     all bits that copied bytes had; BAD if the message ends first. Writes up to OVERSHOOT bytes more."""
@@ -140,7 +114,7 @@ def copied(text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple[int, int
     return BAD, at, bits
 
 
-@inlined
+@inlined_step
 def raw_end(text: Bytes, p: int, end: int) -> int:
     """The quote that ends the string whose content starts at p, escapes not looked at; BAD if there is none."""
     while p < end:
@@ -155,7 +129,7 @@ def raw_end(text: Bytes, p: int, end: int) -> int:
     return BAD
 
 
-@inlined
+@inlined_step
 def put(text: Bytes, p: int, size: int, out: Bytes, at: int) -> int:
     """Copies `size` bytes; the end of the copy. Writes up to OVERSHOOT bytes more."""
     for i in range(0, size, 8):
@@ -163,7 +137,7 @@ def put(text: Bytes, p: int, size: int, out: Bytes, at: int) -> int:
     return at + size
 
 
-@inlined
+@inlined_step
 def digits(text: Bytes, p: int) -> int:
     """The position after the decimal digits at p."""
     while True:
@@ -174,7 +148,7 @@ def digits(text: Bytes, p: int) -> int:
         p += 8
 
 
-@inlined
+@inlined_step
 def whole(text: Bytes, p: int) -> int:
     """The position after the integer at p, whatever its size; BAD for none and for leading zeros."""
     start = p + (byte(text, p) == MINUS)
@@ -184,7 +158,7 @@ def whole(text: Bytes, p: int) -> int:
     return stop
 
 
-@inlined
+@inlined_step
 def integer(text: Bytes, p: int) -> int:
     """The position after an integer from -2^63 to 2^64 - 1; BAD for -0, whose text is not canonical."""
     stop = whole(text, p)
@@ -204,7 +178,7 @@ def _fits(text: Bytes, p: int, stop: int) -> bool:
     return True
 
 
-@inlined
+@inlined_step
 def fraction(text: Bytes, p: int) -> int:
     """The position after a number that may have a fraction and an exponent, small enough to be a finite double."""
     stop = whole(text, p)
@@ -225,7 +199,7 @@ def _exponent(text: Bytes, p: int) -> int:
     return stop if start < stop <= start + 2 + (sign == MINUS) else BAD
 
 
-@inlined
+@inlined_step
 def eight_digits(w: np.uint64) -> np.uint64:
     """The number that eight digits say: pairs, fours, eight at once."""
     w = (w & np.uint64(0x0F0F0F0F0F0F0F0F)) * np.uint64(2561) >> np.uint64(8)
@@ -233,7 +207,7 @@ def eight_digits(w: np.uint64) -> np.uint64:
     return (w & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001) >> np.uint64(32)
 
 
-@inlined
+@inlined_step
 def unsigned(text: Bytes, p: int) -> tuple[np.uint64, int]:
     """An integer without sign of at most 19 digits, and the position after it."""
     stop, value = whole(text, p), NOTHING
@@ -248,7 +222,7 @@ def unsigned(text: Bytes, p: int) -> tuple[np.uint64, int]:
     return value, stop
 
 
-@inlined
+@inlined_step
 def is_null(text: Bytes, p: int) -> bool:
     """Whether null stands at p."""
     return byte(text, p) == LOWER_N and word(text, p) & np.uint64(0xFFFFFFFF) == _NULL

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.columnar import NONE, Bytes, Ints
+from tidelake.wire.compiled import compiled, inlined_step, int64
 from tidelake.wire.json_images import (
     DONE,
     LEFT,
@@ -21,19 +22,7 @@ from tidelake.wire.json_images import (
     shape_of,
     table_at,
 )
-from tidelake.wire.json_kernels import (
-    BAD,
-    CLOSE_BRACE,
-    COMMA,
-    OPEN_BRACE,
-    byte,
-    inlined,
-    int64,
-    integer,
-    kernel,
-    raw_end,
-    unsigned,
-)
+from tidelake.wire.json_kernels import BAD, CLOSE_BRACE, COMMA, OPEN_BRACE, byte, integer, raw_end, unsigned
 from tidelake.wire.json_known import MAX_CHAIN, Arrays, State
 from tidelake.wire.json_words import text_at, texts
 
@@ -55,7 +44,7 @@ _SIDES = texts(b'{"u":{', b'{"d":{', b',"p":{')
 _NEW, _DELETED, _PREVIOUS = range(3)
 
 
-@kernel
+@compiled
 def scan_open(
     keys: Payload,
     values: Payload,
@@ -86,7 +75,7 @@ def scan_open(
     return len(wanted), DONE
 
 
-@inlined
+@inlined_step
 def _big_endian(text: Bytes, p: int) -> np.uint64:
     value = np.uint64(0)
     for i in range(8):
@@ -94,7 +83,7 @@ def _big_endian(text: Bytes, p: int) -> np.uint64:
     return value
 
 
-@inlined
+@inlined_step
 def _part_end(text: Bytes, p: int, end: int) -> int:
     """The end of the length-prefixed part at p."""
     if end - p < 8:
@@ -103,7 +92,7 @@ def _part_end(text: Bytes, p: int, end: int) -> int:
     return p + 8 + int64(size) if size <= np.uint64(end - p - 8) else BAD
 
 
-@inlined
+@inlined_step
 def _message(
     keys: Payload, values: Payload, message: int, bare_op: int, known: Arrays, state: State, events: Events, after: Side, before: Side
 ) -> int:
@@ -129,7 +118,7 @@ def _message(
     return LEFT
 
 
-@inlined
+@inlined_step
 def _event(
     key: Bytes,
     k: int,
@@ -164,7 +153,7 @@ def _event(
     return _row(text, v, v_end, table, bare_op, known, state, events, after, before)
 
 
-@inlined
+@inlined_step
 def _key(text: Bytes, p: int, end: int, state: State, events: Events) -> bool:
     """Reads a key's JSON into state.spans and the event's commit ts; whether all of it is of the usual form."""
     seen, guess = 0, 0
@@ -188,7 +177,7 @@ def _key(text: Bytes, p: int, end: int, state: State, events: Events) -> bool:
     return byte(text, p) == CLOSE_BRACE and p + 1 == end and seen & needed == needed
 
 
-@inlined
+@inlined_step
 def _key_member(member: int, text: Bytes, p: int, end: int, state: State, events: Events) -> int:
     """The position after the value of a key's member."""
     if member == _TS:
@@ -208,7 +197,7 @@ def _key_member(member: int, text: Bytes, p: int, end: int, state: State, events
     return stop if number < np.uint64(1 << 63) else BAD
 
 
-@inlined
+@inlined_step
 def _row(
     text: Bytes, p: int, end: int, table: int, bare_op: int, known: Arrays, state: State, events: Events, after: Side, before: Side
 ) -> int:
@@ -229,12 +218,12 @@ def _row(
     return _closed(text, p, end) if verdict == DONE else verdict
 
 
-@inlined
+@inlined_step
 def _closed(text: Bytes, p: int, end: int) -> int:
     return DONE if byte(text, p) == CLOSE_BRACE and p + 1 == end else LEFT
 
 
-@inlined
+@inlined_step
 def _image(text: Bytes, p: int, end: int, table: int, known: Arrays, state: State, side: Side, shapes: Ints, event: int) -> tuple[int, int]:
     """A row image by whichever layout of the table fits: the position after it, and what became of it."""
     cells, used, layout = side.used[0], side.used[1], NONE

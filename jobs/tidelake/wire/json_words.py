@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelake.wire.columnar import NONE, Bytes, Ints
-from tidelake.wire.json_kernels import inlined, word
+from tidelake.wire.compiled import inlined_step
+from tidelake.wire.json_kernels import word
 
 
 class Texts(NamedTuple):
@@ -26,7 +27,7 @@ def texts(*every: bytes) -> Texts:
     return Texts(np.array(words, np.uint64), np.array(masks, np.uint64), np.array([len(t) for t in every], np.int32))
 
 
-@inlined
+@inlined_step
 def text_at(text: Bytes, p: int, known: Texts, guess: int) -> int:
     """The number of the text that stands at p, the guess tried first; NONE if none does."""
     low, high = word(text, p), word(text, p + 8)
@@ -38,7 +39,7 @@ def text_at(text: Bytes, p: int, known: Texts, guess: int) -> int:
     return NONE
 
 
-@inlined
+@inlined_step
 def _equal(low: np.uint64, high: np.uint64, known: Texts, i: int) -> bool:
     w, m, k = known.words, known.masks, np.uint64(i)
     return bool(low & m[k, 0] == w[k, 0] and high & m[k, 1] == w[k, 1])

@@ -1,0 +1,55 @@
+"""One DAG per feed of `schemas/`: hourly, five tasks with the names of the stages; the partition key is the hour (UTC).
+
+* **Schedule**: each full hour brings in the hour just ended; windows go in order, one run at a time.
+* **By hand**: trigger with `hour`, like `2026-01-05T10`. With `until` too, the hours from `hour` to `until` are landed and decoded
+  one by one and brought in as one cut at `until`. `redo` decodes again what was decoded from the same input.
+* **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
+  --max-active-runs 1` (both ends included; one at a time, because windows go in order).
+* **Failures**: what may pass (storage, network, a lease held by another run) is retried with growing delays; a wrong file, a gap or a
+  failed critical expectation fails at once: the data is safe, nothing is published, "Quality report" on the task says why.
+* **State** is in the lake, nothing in Airflow: what was done before is not done again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, Param, chain
+from tidelake_stage import STAGES, StageOperator, dag_id, schemas_folder
+
+from tidelake.errors import ConfigError
+from tidelake.feed import Feed, feed_names, load_feed
+
+SCHEMAS = schemas_folder(__file__)
+HOUR = {"type": ["null", "string"], "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}$"}
+PARAMS = {
+    "hour": Param(None, **HOUR, title="Hour", description="UTC, like 2026-01-05T10. Empty: the run's partition key."),
+    "until": Param(None, **HOUR, title="Until", description="Last hour of a range, which becomes one cut. Empty: only that hour."),
+    "redo": Param(False, type="boolean", title="Decode again", description="Even where the hour was decoded from the same input."),
+}
+TASKS = {
+    "owner": "tidelake",
+    "execution_timeout": timedelta(hours=3),
+    "retries": 5,
+    "retry_delay": timedelta(minutes=1),
+    "retry_exponential_backoff": 2,
+    "max_retry_delay": timedelta(minutes=20),
+}
+
+
+def feed_dag(feed: Feed) -> None:
+    """The DAG of a feed; Airflow finds every DAG that is made while it reads this file."""
+    every_hour = CronPartitionTimetable("0 * * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%dT%H")
+    limits = {"max_active_runs": 1, "dagrun_timeout": timedelta(hours=12)}
+    about = f"{__doc__}\nThis feed: `{feed.protocol}` from {', '.join(f'`{t}`' for t in feed.topics)}, times in {feed.time_zone}."
+    tags = ["tidelake", feed.protocol]
+    with DAG(dag_id(feed.name), schedule=every_hour, catchup=False, **limits, params=PARAMS, default_args=TASKS, tags=tags, doc_md=about):
+        outlets = {"compact": [AssetAlias(dag_id(feed.name))]}  # the tables, which are known when they are published
+        chain(*(StageOperator(stage=s, feed=feed.name, schemas=str(SCHEMAS), outlets=outlets.get(s)) for s in STAGES))
+
+
+for name in feed_names(SCHEMAS):
+    try:
+        feed_dag(load_feed(SCHEMAS, name, expand=False))
+    except ConfigError:
+        continue  # tidelake_broken_feeds.py shows it

@@ -1,0 +1,74 @@
+"""What Airflow's connections give to a stage, as environment variables of its child process; nothing of it is printed or stored.
+
+tidelake_s3 (or the one that TIDELAKE_AWS_CONN_ID names), of type aws: endpoint, region and credentials of the object store.
+tidelake, of any type: its extra, a JSON object, holds variables that a feed.toml names as `${NAME}` and the environment lacks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from tidelake.errors import ConfigError
+from tidelake.feed import Feed, unset_variables
+
+VARIABLES = "tidelake"
+S3 = "tidelake_s3"
+_SPARK = ("TIDELAKE_SPARK_SERVER", "TIDELAKE_SPARK_REMOTE", "TIDELAKE_SPARK_MASTER")
+
+
+def given(feed: Feed) -> dict[str, str]:
+    """The variables that connections give for a feed. Raises ConfigError for a connection that is named and absent."""
+    return _variables(feed) | _aws()
+
+
+def stage_environment(connected: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child: this process's without Airflow's own settings and secrets, what connections give, and output by line.
+
+    The stages of a host share a Spark Connect server below AIRFLOW_HOME unless the environment says where Spark is.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_", "_AIRFLOW_"))}
+    environment = inherited | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | connected
+    if not any(environment.get(name) for name in _SPARK):
+        home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
+        environment["TIDELAKE_SPARK_SERVER"] = str(home / "tidelake-spark")
+    return environment
+
+
+def _variables(feed: Feed) -> dict[str, str]:
+    wanted = unset_variables(feed, os.environ)
+    connection = _connection(VARIABLES) if wanted else None
+    extra = connection.extra_dejson if connection else {}
+    return {name: str(extra[name]) for name in wanted if name in extra}
+
+
+def _aws() -> dict[str, str]:
+    named = os.environ.get("TIDELAKE_AWS_CONN_ID")
+    if _connection(named or S3) is None:
+        if named:
+            raise ConfigError(f"there is no Airflow connection {named!r}, which TIDELAKE_AWS_CONN_ID names", remedy="add it, or unset that")
+        return {}
+    from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
+
+    hook = AwsBaseHook(aws_conn_id=named or S3, client_type="s3")
+    credentials = hook.get_credentials()
+    found = {
+        "AWS_ACCESS_KEY_ID": credentials.access_key,
+        "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
+        "AWS_SESSION_TOKEN": credentials.token,
+        "AWS_REGION": hook.region_name,
+        "AWS_ENDPOINT_URL_S3": hook.conn_config.get_service_endpoint_url("s3"),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _connection(conn_id: str) -> Any:
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        return None

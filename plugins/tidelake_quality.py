@@ -1,0 +1,90 @@
+"""The quality page in Airflow's web server: the stored report of a feed's hour, for users who may read the feed's DAG.
+
+It is read from the lake when somebody asks, in a child process that gets what a stage's gets; the web server itself holds no client
+and no credentials of the object store.
+"""
+
+import html
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk.plugins_manager import AirflowPlugin
+from tidelake_connections import given, stage_environment
+from tidelake_stage import QUALITY_PREFIX, dag_id, schemas_folder
+
+from tidelake.errors import ConfigError, StorageError
+from tidelake.feed import load_feed
+from tidelake.tso import parse_hour
+
+READ_SECONDS = 60
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_NOTE = "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{0} · Tidelake</title><h1>{0}</h1>{1}"
+
+
+class TidelakePlugin(AirflowPlugin):
+    """Every process of Airflow loads this file; only the web server asks for the app, and only then it is built."""
+
+    name = "tidelake"
+
+    @property
+    def fastapi_apps(self) -> list[dict[str, Any]]:
+        """The page, below its own prefix."""
+        return [{"app": quality_app(), "url_prefix": QUALITY_PREFIX, "name": "Tidelake quality reports"}]
+
+
+def quality_app() -> Any:
+    """GET /{feed}/{hour}: 200 the report, 404 what to do for one, 502 why the lake cannot be read; 401 and 403 are Airflow's."""
+    from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+    from fastapi import Depends, FastAPI, Request
+    from fastapi.responses import HTMLResponse
+
+    def may_read(feed: str, request: Request, user: GetUserDep) -> None:
+        requires_access_dag("GET", param_dag_id=dag_id(feed))(request, user)
+
+    def page(feed: str, hour: str) -> HTMLResponse:
+        status, content = answer(schemas_folder(__file__), feed, hour)
+        return HTMLResponse(content, status, HEADERS)
+
+    app = FastAPI(title="Tidelake quality reports", docs_url=None, redoc_url=None, openapi_url=None)
+    app.get("/{feed}/{hour}", dependencies=[Depends(may_read)])(page)
+    return app
+
+
+def answer(schemas: Path, name: str, hour: str) -> tuple[int, str]:
+    """(HTTP status, page)."""
+    try:
+        parse_hour(hour)
+        feed = load_feed(schemas, name, expand=False)
+        report = _stored(schemas, name, hour, stage_environment(given(feed)))
+    except ConfigError as e:
+        return 404, _note("No such report", str(e))
+    except StorageError as e:
+        return 502, _note("The lake cannot be read", str(e))
+    if not report:
+        text = f"Nothing is stored for hour {hour} of feed {name}; the report is written when the hour is published or blocked."
+        commands = (f"tidelake run --feed {name} --hour {hour}", f"tidelake report --feed {name} --hour {hour}   # if the hour is landed")
+        return 404, _note("No report yet", text, "Run the hour, here or by hand:", *commands)
+    return 200, report
+
+
+def _stored(schemas: Path, feed: str, hour: str, environment: dict[str, str]) -> str:
+    command = [sys.executable, "-P", "-m", "tidelake.quality.stored", str(schemas), feed, hour]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=READ_SECONDS, check=False)
+    except subprocess.TimeoutExpired as e:
+        raise StorageError(f"no answer within {READ_SECONDS} s", remedy="see whether the object store is up") from e
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise StorageError(last.removeprefix("error: "))
+    return done.stdout
+
+
+def _note(title: str, *paragraphs: str) -> str:
+    return _NOTE.format(html.escape(title), "".join(f"<p>{html.escape(text)}</p>" for text in paragraphs))

@@ -1,0 +1,160 @@
+"""The operator of the feed DAGs: one stage of one feed, for the hours of its run, as a child process of the task.
+
+The child is the command line, so a task does what `tidelake STAGE --feed F --hour H` does, and nothing of Spark, Arrow or S3 is
+imported here. Its exit code decides: 0 done, 2 and 3 fail at once (wrong use; blocked: someone must decide), all else is retried.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, ClassVar
+
+from airflow.sdk import Asset, BaseOperator, BaseOperatorLink, Context, conf
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.log import mask_secret
+from tidelake_connections import given, stage_environment
+
+from tidelake.errors import ConfigError
+from tidelake.feed import load_feed
+from tidelake.layout import CATALOG
+from tidelake.tso import format_hour, parse_hour
+
+STAGES = ("land", "decode", "order", "validate", "compact")
+BY_HOUR = ("land", "decode")  # the others bring in everything up to an hour
+QUALITY_PREFIX = "/tidelake/quality"
+KILL_SECONDS = 3.0  # less than Airflow gives a task between SIGTERM and SIGKILL
+_TAIL = 40  # lines; an error's text may have several
+
+
+def dag_id(feed: str) -> str:
+    """The DAG of a feed, and the alias of its tables' assets."""
+    return f"tidelake_{feed}"
+
+
+def schemas_folder(file: str) -> Path:
+    """Where the feeds are: TIDELAKE_SCHEMAS, else `schemas/` beside the folder (dags/, plugins/) of this file."""
+    return Path(os.environ.get("TIDELAKE_SCHEMAS") or Path(file).resolve().parents[1] / "schemas")
+
+
+def hours_of(params: Mapping[str, Any], partition_key: str | None) -> list[str]:
+    """The hours of a run: `hour`, else the partition key, up to `until` if that is given. Raises ConfigError."""
+    first = params.get("hour") or partition_key
+    if not first:
+        raise ConfigError("this run has no hour", remedy="trigger it with the parameter `hour`, like 2026-01-05T10, or as a backfill")
+    start, end = parse_hour(first), parse_hour(params.get("until") or first)
+    if end < start:
+        raise ConfigError(f"until {format_hour(end)} is before hour {format_hour(start)}", remedy="`until` is the last hour of the range")
+    return [format_hour(start + timedelta(hours=n)) for n in range((end - start) // timedelta(hours=1) + 1)]
+
+
+class QualityReportLink(BaseOperatorLink):
+    """From a task to the quality report of its hour."""
+
+    name = "Quality report"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
+        """The page's address; empty while the hour is not known."""
+        hour = getattr(operator, "hour", None)
+        base = conf.get("api", "base_url", fallback="").rstrip("/")
+        return f"{base}{QUALITY_PREFIX}/{operator.feed}/{hour}" if hour else ""
+
+
+class StageOperator(BaseOperator):
+    """One stage of one feed. schemas: the folder of feeds. The task has the stage's name."""
+
+    operator_extra_links = (QualityReportLink(),)
+    command: ClassVar[Sequence[str]] = (sys.executable, "-P", "-m", "tidelake.cli")
+
+    def __init__(self, *, stage: str, feed: str, schemas: str, **kwargs: Any) -> None:
+        super().__init__(task_id=stage, **kwargs)
+        self.stage = stage
+        self.feed = feed
+        self.schemas = schemas
+        self.hour: str | None = None
+        self._child: subprocess.Popen[str] | None = None
+
+    def execute(self, context: Context) -> None:
+        """Run the stage; compact tells Airflow which tables were published."""
+        try:
+            hours = hours_of(context["params"], context.get("partition_key"))
+            feed = load_feed(Path(self.schemas), self.feed, expand=False)
+            connected = given(feed)
+        except ConfigError as e:
+            raise AirflowFailException(str(e)) from e
+        for value in connected.values():
+            mask_secret(value)
+        environment = stage_environment(connected)
+        with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
+            status = Path(folder) / "status.json"
+            options = {"decode": ["--redo"] if context["params"].get("redo") else [], "compact": ["--status", str(status)]}
+            for hour in hours if self.stage in BY_HOUR else hours[-1:]:
+                self._run(hour, options.get(self.stage, []), environment)
+            if self.stage == "compact":
+                self._emit(context, json.loads(status.read_text(encoding="utf-8")))
+
+    def on_kill(self) -> None:
+        """End the child and what it started; a shared Spark server lives on."""
+        child = self._child
+        if child is None or child.poll() is not None:
+            return
+        os.killpg(child.pid, signal.SIGTERM)
+        try:
+            child.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+
+    def _run(self, hour: str, options: Sequence[str], environment: Mapping[str, str]) -> None:
+        """One child, its output in the task's log. Raises AirflowFailException or AirflowException by its exit code."""
+        self.hour = hour
+        command = [*self.command, self.stage, "--feed", self.feed, "--hour", hour, "--schemas", self.schemas, *options]
+        tail = deque[str](maxlen=_TAIL)
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as self._child:
+            try:
+                for line in self._child.stdout or ():
+                    tail.append(line.rstrip())
+                    self.log.info("%s", tail[-1])
+                code = self._child.wait()
+            finally:
+                self.on_kill()
+        if code:
+            message = f"{self.stage} {hour}: {_error_in(tail) or f'the child ended with status {code}'}"
+            raise AirflowFailException(message) if code in (2, 3) else AirflowException(message)
+
+    def _emit(self, context: Context, status: Mapping[str, Any]) -> None:
+        """An asset event per table of the cut, unless the feed is further than this run's hour.
+
+        A run that comes back after its cut was published emits again: better twice than never, and snapshot ids tell. TSOs and
+        snapshot ids are text, because they are larger than what JavaScript keeps exact.
+        """
+        if status["published_hour"] != self.hour:
+            return
+        cut = {"feed": self.feed, "hour": self.hour, "cut": status["cut"], "resolved_ts": str(status["published_ts"])}
+        cut["report"] = QualityReportLink().get_link(self, ti_key=context["ti"])
+        for name, table in status["tables"].items():
+            asset = Asset(uri=f"iceberg://{CATALOG}/{table['table'].replace('.', '/')}")
+            facts = {"table": name, "snapshot_id": str(table["snapshot_id"]), "rows": table["rows"]}
+            context["outlet_events"][self.outlets[0]].add(asset, extra=cut | facts)
+
+
+def _error_in(lines: Sequence[str]) -> str:
+    """The error that the command line told last."""
+    starts = [n for n, line in enumerate(lines) if line.startswith("error: ")]
+    return "\n".join(list(lines)[starts[-1] :]).removeprefix("error: ") if starts else ""

@@ -1,0 +1,112 @@
+"""Airflow's settings, in the environment before anything imports airflow; a metadata database, migrated once per session.
+
+Nothing here, and no test module, imports airflow at its top: pytest must be able to collect without it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+HOME = Path(tempfile.mkdtemp(prefix="tidelake-airflow-home-"))
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+FEEDS = ("bazaar-avro", "bazaar-canal", "bazaar-craft", "bazaar-open")
+
+os.environ |= {
+    "AIRFLOW_HOME": str(HOME),
+    "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
+    "AIRFLOW__CORE__PLUGINS_FOLDER": str(CHECKOUT / "plugins"),
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME / 'airflow.db'}",
+    "AIRFLOW__API__BASE_URL": "http://airflow.example:8080",
+}
+
+# Airflow's and its libraries' own, met while they are imported or used; ours stay errors.
+_NOISE = ("ignore:Using `httpx` with `starlette.testclient` is deprecated",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here is marked `airflow`."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.airflow)
+            for line in _NOISE:
+                item.add_marker(pytest.mark.filterwarnings(line))
+
+
+@pytest.fixture(scope="session")
+def metadata_database() -> None:
+    """Airflow's tables, and plugins/ on the path as Airflow puts it."""
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+@pytest.fixture(scope="session")
+def bag(metadata_database: None) -> Any:
+    """The DAGs of dags/."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(str(CHECKOUT / "dags"))
+
+
+@pytest.fixture(scope="session")
+def plugin(bag: Any) -> Any:
+    """The module of the operator that the DAGs were made with; Airflow loads it once more when it looks for plugins."""
+    return sys.modules["tidelake_stage"]
+
+
+@pytest.fixture
+def dag(bag: Any, plugin: Any) -> Any:
+    """The DAG of the feed bazaar-open."""
+    return bag.dags["tidelake_bazaar-open"]
+
+
+class Child:
+    """Stands for the command line: says what it was told to, writes down how it was called, ends as told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.script, self._plan, self._calls = folder / "child.py", folder / "plan.json", folder / "calls"
+        self._calls.mkdir()
+        self.script.write_text(_CHILD.format(plan=str(self._plan), calls=str(self._calls)))
+        self.plan()
+
+    def plan(self, codes: dict[str, list[int]] | None = None, says: str = "done", status: dict[str, Any] | None = None) -> None:
+        """codes: per stage, the exit codes of its calls in turn, then 0. status: what `--status` gets."""
+        self._plan.write_text(json.dumps({"codes": codes or {}, "says": says, "status": status or {"published_hour": None}}))
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """arguments and environment of every call, in order."""
+        return [json.loads(path.read_text()) for path in sorted(self._calls.iterdir())]
+
+
+_CHILD = """
+import json, os, pathlib, sys
+plan, calls = json.loads(pathlib.Path({plan!r}).read_text()), pathlib.Path({calls!r})
+stage, number = sys.argv[1], len(list(calls.iterdir()))
+before = sum(json.loads(p.read_text())["arguments"][0] == stage for p in calls.iterdir())
+(calls / f"{{number:04d}}").write_text(json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ)}}))
+print(os.path.expandvars(plan["says"]))
+if "--status" in sys.argv:
+    pathlib.Path(sys.argv[sys.argv.index("--status") + 1]).write_text(json.dumps(plan["status"]))
+codes = plan["codes"].get(stage, [])
+sys.exit(codes[before] if before < len(codes) else 0)
+"""
+
+
+@pytest.fixture
+def child(tmp_path: Path, plugin: Any, monkeypatch: pytest.MonkeyPatch) -> Child:
+    """What the tasks run instead of the command line."""
+    fake = Child(tmp_path)
+    monkeypatch.setattr(plugin.StageOperator, "command", (sys.executable, str(fake.script)))
+    return fake

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.airflow.conftest import CHECKOUT, FEEDS
+
+STAGES = ["land", "decode", "order", "validate", "compact"]
+HEAVY = ("pyspark", "great_expectations", "pyarrow", "boto3", "pandas", "duckdb", "numba")
+PARSE = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(sys.argv[1])
+heavy = [m for m in sys.argv[2:] if m in sys.modules]
+print("FOUND" + json.dumps({"dags": sorted(bag.dag_ids), "errors": bag.import_errors, "heavy": heavy}))
+"""
+
+
+def parsed(dags: Path) -> dict[str, Any]:
+    """What a fresh interpreter finds in a DAG folder."""
+    done = subprocess.run([sys.executable, "-c", PARSE, str(dags), *HEAVY], check=True, capture_output=True, text=True, timeout=240)
+    found: dict[str, Any] = json.loads(done.stdout.rpartition("FOUND")[2])
+    return found
+
+
+def test_there_is_one_dag_for_each_feed_and_nothing_else(bag: Any) -> None:
+    assert sorted(bag.dag_ids) == [f"tidelake_{feed}" for feed in FEEDS]
+    assert bag.import_errors == {}
+    assert bag.captured_warnings == {}
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_dag_has_the_five_stages_one_after_another(bag: Any, feed: str) -> None:
+    dag = bag.dags[f"tidelake_{feed}"]
+    assert [t.task_id for t in dag.topological_sort()] == STAGES
+    edges = {(t.task_id, down) for t in dag.tasks for down in t.downstream_task_ids}
+    assert edges == set(pairwise(STAGES))
+    assert all(t.stage == t.task_id and t.feed == feed for t in dag.tasks)
+
+
+def test_the_stages_are_those_of_the_package(plugin: Any) -> None:
+    from tidelake.lake.run import STAGES as OF_THE_PACKAGE
+
+    assert plugin.STAGES == OF_THE_PACKAGE
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_dag_keeps_the_rules_of_all_feed_dags(bag: Any, feed: str) -> None:
+    dag = bag.dags[f"tidelake_{feed}"]
+    assert dag.catchup is False
+    assert dag.max_active_runs == 1
+    assert dag.dagrun_timeout is not None
+    assert "tidelake" in dag.tags
+    assert len(dag.tags) == 2
+    assert dag.doc_md
+    assert "airflow backfill create" in dag.doc_md
+    for task in dag.tasks:
+        assert task.owner == "tidelake"
+        assert task.retries >= 3
+        assert task.retry_exponential_backoff
+        assert task.execution_timeout is not None
+
+
+def test_the_partition_key_is_the_hour_just_ended_in_utc(dag: Any) -> None:
+    from airflow.serialization.encoders import coerce_to_core_timetable
+    from airflow.timetables.base import TimeRestriction
+
+    timetable = coerce_to_core_timetable(dag.timetable)
+    info = timetable.next_dagrun_info_v2(last_dagrun_info=None, restriction=TimeRestriction(None, None, catchup=False))
+    assert info.run_after.minute == 0
+    assert info.partition_key == datetime.fromtimestamp(info.run_after.timestamp() - 3600, UTC).strftime("%Y-%m-%dT%H")
+
+
+def test_a_backfill_has_a_run_for_each_hour_of_its_range(dag: Any) -> None:
+    from airflow.serialization.encoders import coerce_to_core_timetable
+
+    timetable = coerce_to_core_timetable(dag.timetable)
+    first, last = datetime(2026, 1, 5, 10, tzinfo=UTC), datetime(2026, 1, 5, 12, tzinfo=UTC)
+    infos = timetable.iter_partition_dagrun_infos(earliest=first, latest=last)
+    assert [info.partition_key for info in infos] == ["2026-01-05T10", "2026-01-05T11", "2026-01-05T12"]
+
+
+def test_a_dag_comes_back_from_its_serialised_form_unchanged(bag: Any) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    for dag in bag.dags.values():
+        stored = DagSerialization.serialize_dag(dag)
+        again = DagSerialization.deserialize_dag(json.loads(json.dumps(stored)))
+        assert sorted(again.task_ids) == sorted(STAGES)
+        assert set(again.params) == {"hour", "until", "redo"}
+        assert [a.name for a in again.get_task("compact").outlets] == [dag.dag_id]
+        assert all(t["__var"]["_operator_extra_links"] == {"Quality report": "_link_QualityReportLink"} for t in stored["tasks"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"hour": "2026-01-05"}, {"hour": "2026-01-05T10:00"}, {"until": "yesterday"}, {"redo": "yes"}, {"hour": 10}],
+    ids=lambda wrong: json.dumps(wrong),
+)
+def test_wrong_parameters_are_refused_before_anything_runs(dag: Any, wrong: dict[str, Any]) -> None:
+    from airflow.sdk.definitions.param import process_params
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        process_params(dag, dag.get_task("land"), wrong, suppress_exception=False)
+
+
+def test_reading_the_dag_files_imports_nothing_heavy() -> None:
+    found = parsed(CHECKOUT / "dags")
+    assert len(found["dags"]) == len(FEEDS)
+    assert found["heavy"] == []
+
+
+def test_a_broken_feed_is_shown_as_an_import_error_and_hides_no_other_feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(CHECKOUT / "schemas", tmp_path / "schemas")
+    (tmp_path / "schemas" / "bazaar-craft" / "feed.toml").write_text("protocol = ")
+    (tmp_path / "schemas" / "bazaar-open" / "feed.toml").write_text('protocol = "semaphore"')
+    monkeypatch.setenv("TIDELAKE_SCHEMAS", str(tmp_path / "schemas"))
+    found = parsed(CHECKOUT / "dags")
+    assert found["dags"] == ["tidelake_bazaar-avro", "tidelake_bazaar-canal"]
+    [(file, error)] = found["errors"].items()
+    assert file.endswith("tidelake_broken_feeds.py")
+    assert str(tmp_path / "schemas" / "bazaar-craft" / "feed.toml") in error
+    assert "semaphore" in error

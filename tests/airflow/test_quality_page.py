@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.airflow.conftest import CHECKOUT
+from tidelake.layout import report_key
+from tidelake.quality.stored import main as stored
+from tidelake.storage import open_store
+
+HOUR = "2026-01-05T10"
+PAGE = f"/tidelake/quality/bazaar-open/{HOUR}"
+Get = Callable[..., Any]
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lake in a folder, for the demo feeds."""
+    folder = tmp_path / "lake"
+    monkeypatch.setenv("TIDELAKE_LAKE", str(folder))
+    monkeypatch.setenv("TIDELAKE_ARCHIVE", str(tmp_path / "archive"))
+    monkeypatch.setenv("TIDELAKE_CATALOG", f"jdbc:sqlite:{tmp_path / 'catalog.db'}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(metadata_database: None) -> Any:
+    """Airflow's web server with what plugins/ adds to it."""
+    from airflow.api_fastapi.app import create_app
+    from fastapi.testclient import TestClient
+
+    return TestClient(create_app(apps="core"), raise_server_exceptions=False)
+
+
+@pytest.fixture
+def get(server: Any) -> Get:
+    """Ask the server as a user with a role, None for somebody who is not logged in."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    def ask(path: str, role: str | None = "VIEWER") -> Any:
+        user = SimpleAuthManagerUser(username="reader", role=role)
+        headers = {"Authorization": f"Bearer {get_auth_manager().generate_jwt(user)}"} if role else {}
+        return server.get(path, headers=headers)
+
+    return ask
+
+
+def test_the_page_is_the_stored_report_and_may_load_nothing(get: Get, lake: Path) -> None:
+    open_store(str(lake)).write(report_key("bazaar-open", HOUR), "<h1>Ebb &amp; flow ≥ 1</h1>".encode())
+    answer = get(PAGE)
+    assert answer.status_code == 200
+    assert answer.text == "<h1>Ebb &amp; flow ≥ 1</h1>"
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline';")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", [PAGE, "/tidelake/quality/nobody/nowhen", "/tidelake/quality/openapi.json", "/tidelake/quality/docs"])
+def test_nobody_reads_anything_without_a_login(get: Get, path: str) -> None:
+    assert get(path, role=None).status_code in (401, 404)
+    assert get(PAGE, role=None).status_code == 401
+
+
+def test_a_user_without_a_role_reads_nothing(get: Get) -> None:
+    assert get(PAGE, role="").status_code in (401, 403)
+
+
+def test_a_missing_report_says_what_to_run(get: Get, lake: Path) -> None:
+    answer = get(PAGE)
+    assert answer.status_code == 404
+    assert f"tidelake run --feed bazaar-open --hour {HOUR}" in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [(f"nobody/{HOUR}", "no feed &#x27;nobody&#x27;"), ("bazaar-open/<b>now</b>", "not an hour"), ("bazaar-open/..%2F..", "")],
+)
+def test_what_cannot_be_is_not_found_and_is_not_echoed_as_html(get: Get, lake: Path, path: str, says: str) -> None:
+    answer = get(f"/tidelake/quality/{path}")
+    assert answer.status_code == 404
+    assert says in answer.text
+    assert "<b>" not in answer.text
+
+
+def test_a_lake_that_cannot_be_read_is_told_apart_from_a_missing_report(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TIDELAKE_LAKE", "TIDELAKE_ARCHIVE", "TIDELAKE_CATALOG"):
+        monkeypatch.delenv(name, raising=False)
+    answer = get(PAGE)
+    assert answer.status_code == 502
+    assert "the environment has no TIDELAKE_" in answer.text
+
+
+def test_the_reader_prints_the_page_and_ends_as_the_command_line_does(lake: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    schemas = str(CHECKOUT / "schemas")
+    assert stored([schemas, "bazaar-open", HOUR]) == 0
+    assert capfdbinary.readouterr().out == b""
+    open_store(str(lake)).write(report_key("bazaar-open", HOUR), b"<h1>page</h1>")
+    assert stored([schemas, "bazaar-open", HOUR]) == 0
+    assert capfdbinary.readouterr().out == b"<h1>page</h1>"
+    assert stored([schemas, "nobody", HOUR]) == 2
+    assert capfdbinary.readouterr().err.startswith(b"error: CONFIG: no feed 'nobody'")

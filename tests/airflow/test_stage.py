@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.airflow.conftest import CHECKOUT, Child
+from tidelake.errors import ConfigError
+from tidelake.feed import load_feed
+
+HOUR = "2026-01-05T10"
+STAGES = ["land", "decode", "order", "validate", "compact"]
+PUBLISHED = {
+    "published_hour": HOUR,
+    "published_ts": 463368563725434880,
+    "cut": 7,
+    "tables": {"bazaar.bids": {"rows": 41, "table": "bazaar_open_bazaar.bids", "snapshot_id": 2**62 + 1}},
+}
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def run(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the DAG with a fake child; state and number of tries of the run and its tasks."""
+    for task in dag.tasks:
+        monkeypatch.setattr(task, "retry_delay", timedelta(seconds=0.01))
+
+    def run_with(**conf: Any) -> dict[str, Any]:
+        complete = {"hour": None, "until": None, "redo": False} | conf  # because dag.test leaves a run's parameters in the DAG
+        done = dag.test(logical_date=None, run_conf=complete)
+        tasks = {ti.task_id: (str(ti.state), ti.try_number) for ti in done.get_task_instances()}
+        return {"state": str(done.state), "run_id": done.run_id, **tasks}
+
+    return run_with
+
+
+def events(run_id: str) -> dict[str, Any]:
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        found = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run_id)).all()
+        return {event.uri: event.extra for event in found}
+
+
+def links(run_id: str) -> dict[str, str]:
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        found = session.scalars(select(XComModel).where(XComModel.run_id == run_id, XComModel.key == "_link_QualityReportLink"))
+        return {x.task_id: x.value for x in found}
+
+
+def hours_of(child: Child) -> list[str]:
+    return [f"{c['arguments'][0]} {c['arguments'][c['arguments'].index('--hour') + 1]}" for c in child.calls]
+
+
+@pytest.mark.parametrize(
+    ("params", "key", "hours"),
+    [
+        ({"hour": HOUR}, None, [HOUR]),
+        ({"hour": None, "until": None}, HOUR, [HOUR]),
+        ({"hour": HOUR}, "2026-02-01T00", [HOUR]),
+        ({"hour": "2026-01-05T23", "until": "2026-01-06T01"}, None, ["2026-01-05T23", "2026-01-06T00", "2026-01-06T01"]),
+        ({"until": HOUR}, HOUR, [HOUR]),
+    ],
+)
+def test_the_hours_come_from_the_parameters_else_from_the_partition_key(
+    plugin: Any, params: dict[str, Any], key: str | None, hours: list[str]
+) -> None:
+    assert plugin.hours_of(params, key) == hours
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({}, "this run has no hour; trigger it with the parameter `hour`"),
+        ({"until": HOUR}, "no hour"),
+        ({"hour": HOUR, "until": "2026-01-05T09"}, "until 2026-01-05T09 is before hour 2026-01-05T10"),
+        ({"hour": "2026-13-05T10"}, "not an hour"),
+    ],
+)
+def test_a_run_without_a_sensible_hour_says_what_to_give(plugin: Any, params: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        plugin.hours_of(params, None)
+
+
+def test_an_hour_is_five_calls_of_the_command_line(run: Run, child: Child) -> None:
+    assert run(hour=HOUR)["state"] == "success"
+    assert hours_of(child) == [f"{stage} {HOUR}" for stage in STAGES]
+    same = ["--feed", "bazaar-open", "--hour", HOUR, "--schemas", str(CHECKOUT / "schemas")]
+    assert all(c["arguments"][1:7] == same for c in child.calls)
+    assert not any("--redo" in c["arguments"] for c in child.calls)
+
+
+def test_a_range_is_landed_and_decoded_by_hour_and_brought_in_at_its_end(run: Run, child: Child) -> None:
+    assert run(hour="2026-01-05T10", until="2026-01-05T11", redo=True)["state"] == "success"
+    by_hour = ["land 2026-01-05T10", "land 2026-01-05T11", "decode 2026-01-05T10", "decode 2026-01-05T11"]
+    assert hours_of(child) == [*by_hour, "order 2026-01-05T11", "validate 2026-01-05T11", "compact 2026-01-05T11"]
+    assert [c["arguments"][0] for c in child.calls if "--redo" in c["arguments"]] == ["decode", "decode"]
+
+
+@pytest.mark.parametrize("code", [1, 130, -9], ids=["failed", "interrupted", "killed"])
+def test_what_may_pass_is_retried(run: Run, child: Child, code: int) -> None:
+    child.plan({"land": [code, code]}, says="error: STORAGE: no answer")
+    found = run(hour=HOUR)
+    assert found["state"] == "success"
+    assert found["land"] == ("success", 3)
+
+
+@pytest.mark.parametrize("code", [2, 3], ids=["wrong use", "blocked"])
+def test_what_someone_must_decide_fails_at_once(run: Run, child: Child, code: int) -> None:
+    child.plan({"order": [code]}, says="error: GAP: offsets are missing")
+    found = run(hour=HOUR)
+    assert found["state"] == "failed"
+    assert found["order"] == ("failed", 1)
+    assert found["validate"][0] == "upstream_failed"
+
+
+def test_a_failed_task_ends_with_what_the_command_line_said_last(dag: Any, child: Child) -> None:
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    child.plan({"order": [3, 1]}, says="told before\nerror: GAP: offsets are missing;\nlook at the report")
+    says = "order 2026-01-05T10: GAP: offsets are missing;\nlook at the report"
+    with pytest.raises(AirflowFailException, match=f"^{says}$"):
+        dag.get_task("order")._run(HOUR, [], dict(os.environ))
+    with pytest.raises(AirflowException, match=f"^{says}$") as e:
+        dag.get_task("order")._run(HOUR, [], dict(os.environ))
+    assert not isinstance(e.value, AirflowFailException)
+
+
+def test_a_run_without_an_hour_fails_at_once_and_starts_nothing(run: Run, child: Child) -> None:
+    found = run()
+    assert found["land"] == ("failed", 1)
+    assert child.calls == []
+    assert links(found["run_id"])["land"] == ""
+
+
+def test_every_stage_links_to_the_report_of_its_hour(run: Run, child: Child) -> None:
+    page = "http://airflow.example:8080/tidelake/quality/bazaar-open"
+    found = links(run(hour="2026-01-05T10", until="2026-01-05T11")["run_id"])
+    assert found == dict.fromkeys(STAGES, f"{page}/2026-01-05T11")
+    child.plan({"land": [3]})
+    assert links(run(hour=HOUR)["run_id"])["land"] == f"{page}/{HOUR}"
+
+
+def test_publishing_is_an_event_of_every_table(run: Run, child: Child) -> None:
+    child.plan(status=PUBLISHED)
+    found = run(hour=HOUR)
+    assert events(found["run_id"]) == {
+        "iceberg://lake/bazaar_open_bazaar/bids": {
+            "feed": "bazaar-open",
+            "table": "bazaar.bids",
+            "hour": HOUR,
+            "cut": 7,
+            "resolved_ts": "463368563725434880",
+            "snapshot_id": str(2**62 + 1),
+            "rows": 41,
+            "report": f"http://airflow.example:8080/tidelake/quality/bazaar-open/{HOUR}",
+        }
+    }
+
+
+def test_an_hour_that_was_published_long_ago_is_no_event(run: Run, child: Child) -> None:
+    child.plan(status=PUBLISHED | {"published_hour": "2026-01-05T12"})
+    assert events(run(hour=HOUR)["run_id"]) == {}
+
+
+def test_connections_reach_the_child_and_are_masked_in_logs(run: Run, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk._shared.secrets_masker import redact
+
+    s3 = {"endpoint_url": "http://127.0.0.1:9", "region_name": "eu-north-1"}
+    bucket = {"conn_type": "aws", "login": "harbour-key", "password": "harbour-secret", "extra": s3}
+    variables = {
+        "conn_type": "generic",
+        "extra": {"TIDELAKE_LAKE": "s3://harbour/lake", "TIDELAKE_ARCHIVE": "s3://unused", "OTHER": "unused"},
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_TIDELAKE_S3", json.dumps(bucket))
+    monkeypatch.setenv("AIRFLOW_CONN_TIDELAKE", json.dumps(variables))
+    monkeypatch.setenv("TIDELAKE_ARCHIVE", "s3://of-the-environment")
+    monkeypatch.delenv("TIDELAKE_LAKE", raising=False)
+    assert run(hour=HOUR)["state"] == "success"
+    environment = child.calls[0]["environment"]
+    wanted = {
+        "AWS_ACCESS_KEY_ID": "harbour-key",
+        "AWS_SECRET_ACCESS_KEY": "harbour-secret",
+        "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9",
+        "AWS_REGION": "eu-north-1",
+        "TIDELAKE_LAKE": "s3://harbour/lake",
+        "TIDELAKE_ARCHIVE": "s3://of-the-environment",
+    }
+    assert {name: environment.get(name) for name in wanted} == wanted
+    assert "OTHER" not in environment
+    assert not [name for name in environment if name.startswith("AIRFLOW_")]
+    assert redact("harbour-key harbour-secret s3://harbour/lake") == "*** *** ***"
+
+
+def test_a_connection_that_is_named_must_be_there(run: Run, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDELAKE_AWS_CONN_ID", "nowhere")
+    assert run(hour=HOUR)["land"] == ("failed", 1)
+    assert child.calls == []
+
+
+def test_stages_share_a_spark_server_unless_the_environment_says_where_spark_is(bag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidelake_connections import stage_environment
+
+    for name in ("TIDELAKE_SPARK_SERVER", "TIDELAKE_SPARK_REMOTE", "TIDELAKE_SPARK_MASTER"):
+        monkeypatch.delenv(name, raising=False)
+    assert stage_environment({})["TIDELAKE_SPARK_SERVER"] == str(Path(os.environ["AIRFLOW_HOME"]) / "tidelake-spark")
+    monkeypatch.setenv("TIDELAKE_SPARK_MASTER", "spark://cluster:7077")
+    assert "TIDELAKE_SPARK_SERVER" not in stage_environment({})
+
+
+def test_a_killed_task_takes_its_child_and_what_that_started_along(plugin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "stubborn.py"
+    script.write_text(
+        "import pathlib, signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"pathlib.Path({str(tmp_path / 'other')!r}).write_text(str(other.pid))\n"
+        "print('started', flush=True); time.sleep(600)\n"
+    )
+    monkeypatch.setattr(plugin.StageOperator, "command", (sys.executable, str(script)))
+    monkeypatch.setattr(plugin, "KILL_SECONDS", 0.2)
+    task = plugin.StageOperator(stage="land", feed="bazaar-open", schemas="schemas")
+    errors: list[BaseException] = []
+
+    def execute() -> None:
+        try:
+            task._run(HOUR, [], dict(os.environ))
+        except Exception as e:  # noqa: BLE001  # looked at below
+            errors.append(e)
+
+    thread = threading.Thread(target=execute)
+    thread.start()
+    wait_for(lambda: (tmp_path / "other").exists() and bool((tmp_path / "other").read_text()))
+    task.on_kill()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert f"status {-signal.SIGKILL}" in str(errors[0])
+    wait_for(lambda: not runs(int((tmp_path / "other").read_text())))
+
+
+def test_the_child_is_the_command_line(plugin: Any) -> None:
+    command = [*plugin.StageOperator.command, "land", "--feed", "nobody", "--hour", HOUR, "--schemas", str(CHECKOUT / "schemas")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: CONFIG: no feed 'nobody'")
+
+
+def test_a_feed_names_no_variable_that_nothing_gives(bag: Any) -> None:
+    """What the demo sets is what the demo feeds name, so `make airflow` needs no connection."""
+    from tidelake_connections import given
+
+    feed = load_feed(CHECKOUT / "schemas", "bazaar-open", expand=False)
+    assert given(feed) == {}
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def runs(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"

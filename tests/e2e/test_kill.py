@@ -1,0 +1,58 @@
+"""SIGKILL in every stage, then the same command again: the same tables, nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.bazaar import FEED, REPOSITORY, Bazaar
+
+LAKE = "tidelake.lake"
+PLACES = {
+    "land, before the manifest": ("tidelake.land.hour:_record", 1),
+    "decode, after the events were written": (f"{LAKE}.decode:_record", 1),
+    "order, with some tables staged": (f"{LAKE}.order:stage_changelog", 3),
+    "validate, before the verdict": (f"{LAKE}.validate:judge_measures", 1),
+    "compact, with some tables staged": (f"{LAKE}.snapshot:_overwrite", 3),
+    "compact, before the intent": (f"{LAKE}.compact:declare", 1),
+    "publish, right after the intent": (f"{LAKE}.compact:carry_out", 1),
+    "publish, between two tables": (f"{LAKE}.catalog:LakeCatalog.advance", 4),
+    "publish, between two names": (f"{LAKE}.catalog:LakeCatalog.rename", 2),
+    "publish, before the published record": (f"{LAKE}.publish:record", 1),
+    "publish, before the certificate": (f"{LAKE}.publish:certificate", 1),
+}
+SAMPLE = ("order, with some tables staged", "publish, between two tables", "publish, before the published record")
+
+
+def places() -> list[object]:
+    """A sample always, all of them in the long run."""
+    return [pytest.param(*p, id=name, marks=[] if name in SAMPLE else pytest.mark.long) for name, p in PLACES.items()]
+
+
+@pytest.mark.usefixtures("spark_app")
+@pytest.mark.parametrize(("place", "nth"), places())
+def test_a_run_killed_anywhere_ends_in_the_same_tables_when_run_again(place: str, nth: int, shop: Bazaar) -> None:
+    hour = shop.hours[0]
+    if "rename" in place:  # the second hour renames a table
+        assert shop.run_hours(1) == 0
+        hour = shop.hours[1]
+    command = [sys.executable, "-m", "tests.e2e.killed", place, str(nth), "run", "--feed", FEED, "--hour", hour]
+    environment = os.environ | shop.variables
+    killed = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+    assert shop.run("run", "--feed", FEED, "--hour", hour) == 0
+    assert not any(shop.differences(hour).values())
+    assert shop.run("run", "--feed", FEED, "--hour", hour) == 0
+    cuts = sorted((shop.folder / "lake" / "cuts" / FEED).glob("*.json"))
+    certificates = sorted((shop.folder / "lake" / "certificates" / FEED).glob("*.json"))
+    assert len(cuts) == len(certificates) == shop.hours.index(hour) + 1
+    for path in cuts:
+        cut = json.loads(path.read_text())
+        assert json.loads((path.parents[2] / "certificates" / FEED / path.name).read_text())["run"] == cut["run"]
+    assert shop.run_hours() == 0
+    assert not any(shop.differences(shop.hours[-1]).values())

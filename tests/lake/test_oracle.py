@@ -1,0 +1,79 @@
+"""Order and compact equal the upstream database at every cut and between cuts, for histories that Hypothesis invents."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.lake.histories import feeder, publish, rows_of
+from tests.lake.upstream import HISTORIES, Upstream, delivered
+from tidelake.errors import OrderError
+from tidelake.feed import TablePolicy
+from tidelake.lake.cut import Cut
+from tidelake.lake.run import Lake
+
+SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));"
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # an example takes seconds: shrinking would take hours
+History = tuple[int, list[list[tuple[str, str, str]]], list[tuple[float, int]], list[float]]
+
+
+@pytest.mark.usefixtures("spark_app")
+@settings(max_examples=8, derandomize=True, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(history=HISTORIES)
+def test_every_cut_equals_the_upstream(history: History) -> None:
+    check(history)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("spark_app")
+@settings(max_examples=150, suppress_health_check=list(HealthCheck), phases=PHASES, print_blob=True)
+@given(history=HISTORIES)
+def test_every_cut_equals_the_upstream_for_many_histories(history: History) -> None:
+    check(history)
+
+
+def check(history: History) -> None:
+    """Deliver the history in hours that end anywhere; after each, and at the end at every commit, compare both tables."""
+    partitions, transactions, crashes, ends = history
+    upstream = Upstream(partitions=partitions)
+    for steps in transactions:
+        upstream.commit(steps)
+    sent = delivered(upstream, crashes) if upstream.log else []
+    with tempfile.TemporaryDirectory() as folder:
+        made = feeder(Path(folder), SQL, partitions, tables={"d.k": TablePolicy(buckets=2)})
+        (Path(folder) / "lake").mkdir()
+        with Lake.of(made.feed) as lake:
+            done = [0] * partitions
+            for end in [*sorted(ends), 1.0]:
+                hour = []
+                for p, messages in enumerate(sent):
+                    upto = max(done[p], int(end * len(messages)))
+                    hour += messages[done[p] : upto]
+                    done[p] = upto
+                cut = published(lake, made.add(lake, hour))
+                if cut is not None:
+                    compare(lake, upstream, cut.resolved_ts)
+                    last = cut.resolved_ts
+            if sent:
+                assert last == max(upstream.truth), "the last hour brings everything"
+                for ts in sorted(upstream.truth)[:: max(1, len(upstream.truth) // 3)]:
+                    compare(lake, upstream, ts)
+
+
+def published(lake: Lake, hour: str) -> Cut | None:
+    """The hour's cut, None where its end does not move the resolved ts."""
+    try:
+        return publish(lake, hour)
+    except OrderError as e:
+        if e.code not in ("NO_WATERMARK", "STANDS_STILL"):
+            raise
+        return None
+
+
+def compare(lake: Lake, upstream: Upstream, ts: int) -> None:
+    keyed, bare = upstream.at(ts)
+    assert rows_of(lake, "d.k", ts) == keyed, f"d.k at {ts}"
+    assert rows_of(lake, "d.m", ts) == bare, f"d.m at {ts}"

@@ -1,0 +1,283 @@
+"""A window's statements and first sights → the catalog at its end and the ledger."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelake.errors import OrderError
+from tidelake.event import Shape, ShapeColumn
+from tidelake.feed import Policy
+from tidelake.incarnations import ALWAYS, Catalog, Incarnation
+from tidelake.tso import from_ms, show
+from tidelake.values import MysqlType, lake_type
+from tidelake.window import LedgerEntry, Sighting, Statement, compile_window, find_sent, same_name, sanitised, sent_type
+
+ID = ShapeColumn(name="id", type="bigint", key=True)
+
+
+def shape(*names: str) -> Shape:
+    return Shape((ID, *(ShapeColumn(name=n, type="varchar") for n in names)))
+
+
+def said(ts: int, query: str, database: str = "shop") -> Statement:
+    return Statement(commit_ts=ts, database=database, query=query)
+
+
+def seen(first: int, last: int, sent: Shape, table: str = "orders", database: str = "shop") -> Sighting:
+    return Sighting(database=database, table=table, shape=sent, first_ts=first, last_ts=last, rows=9)
+
+
+def compiled(
+    statements: list[Statement], sightings: list[Sighting], catalog: Catalog | None = None, **policy: object
+) -> tuple[Catalog, list[str]]:
+    """The catalog, and the ledger as `ts effect`."""
+    after, ledger = compile_window(catalog or Catalog(), statements, sightings, Policy(**policy))  # type: ignore[arg-type]
+    return after, [f"{e.commit_ts} {e.effect}" for e in ledger]
+
+
+def known(query: str = "CREATE TABLE orders (id BIGINT PRIMARY KEY, a VARCHAR(5))", ts: int = ALWAYS) -> Catalog:
+    return compiled([said(ts, query)], [])[0]
+
+
+def only(catalog: Catalog) -> Incarnation:
+    (found,) = catalog.incarnations.values()
+    return found
+
+
+def names(i: Incarnation) -> list[str]:
+    return [c.name for c in i.columns]
+
+
+# statements
+
+
+def test_statements_are_carried_out_in_order_of_their_commit_ts_and_of_arrival_where_that_is_equal() -> None:
+    swap = [said(50, "RENAME TABLE a TO tmp"), said(50, "RENAME TABLE b TO a"), said(50, "RENAME TABLE tmp TO b")]
+    births = [said(9, "CREATE TABLE b (y INT)"), said(8, "CREATE TABLE a (x INT)")]
+    catalog, ledger = compiled([*swap, *births], [])
+    assert {i.name: names(i) for i in catalog.incarnations.values()} == {"shop.b": ["x"], "shop.a": ["y"]}
+    assert ledger == ["8 applied", "9 applied", "50 applied", "50 applied", "50 applied"]
+
+
+def test_the_ledger_says_what_was_done_about_every_statement() -> None:
+    statements = [
+        said(1, "CREATE TABLE orders (id INT)"),
+        said(2, "CREATE INDEX i ON orders (id)"),
+        said(3, "DROP TABLE unknown"),
+        said(4, "ALTER TABLE orders DROP PARTITION p"),
+        said(5, "TRUNCATE orders", "elsewhere"),
+    ]
+    catalog, ledger = compile_window(Catalog(), statements, [], Policy(ignore_ddl=(4,)))
+    assert [(e.commit_ts, e.database, e.query) for e in ledger] == [(s.commit_ts, s.database, s.query) for s in statements]
+    assert [e.effect for e in ledger] == ["applied", "no effect", "no effect", "ignored", "no effect"]
+    assert only(catalog).truncations == ()
+
+
+def test_the_identity_of_a_statement_is_its_commit_ts_and_text() -> None:
+    assert said(5, "DROP TABLE a").identity == said(5, "DROP TABLE a", "copy").identity == (5, "DROP TABLE a")
+    assert said(5, "DROP TABLE b").identity != said(5, "DROP TABLE a").identity
+
+
+def test_an_alter_is_applied_whole_or_not_at_all() -> None:
+    before = known()
+    broken = said(5, "ALTER TABLE orders ADD b INT, DROP PARTITION p")
+    catalog, ledger = compiled([broken], [], before, ddl="ignore")
+    assert (catalog, ledger) == (before, ["5 ignored"])
+
+
+TSO = from_ms(1767614400000, 7)
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "what"),
+    [
+        ("ALTER TABLE orders DROP PARTITION p", "UNSUPPORTED_DDL", "this version cannot follow ALTER TABLE … DROP PARTITION"),
+        ("ALTER TABLE orders DROP id", "UNSUPPORTED_DDL", "column 'id' is part of the key of shop.orders"),
+        ("ALTER TABLE orders MODIFY x INT", "UNKNOWN_COLUMN", "shop.orders has no column 'x': id, a"),
+        (
+            "CREATE TABLE orders (x INT)",
+            "TABLE_EXISTS",
+            "shop.orders is there already, as tables.sql defines it, with other columns or another key",
+        ),
+        ("DROP TABLE", "CONTRACT", "the statement ends too early: 'DROP TABLE'"),
+    ],
+)
+def test_a_statement_that_cannot_be_followed_stops_the_window_and_says_how_to_go_on(query: str, code: str, what: str) -> None:
+    with pytest.raises(OrderError) as error:
+        compiled([said(TSO, query)], [], known())
+    assert (error.value.code, error.value.exit_code) == (code, 3)
+    assert error.value.message == f"{what}: {query!r} in 'shop' at TSO {show(TSO)}"
+    assert f"`ignore_ddl = [{TSO}]` under [policy] in feed.toml" in error.value.remedy
+
+
+def test_a_statement_to_be_ignored_is_not_even_read() -> None:
+    catalog, ledger = compiled([said(7, "not ' SQL"), said(8, "ALTER TABLE orders ADD b INT")], [], known(), ignore_ddl=(7,))
+    assert (names(only(catalog)), ledger) == (["id", "a", "b"], ["7 ignored", "8 applied"])
+
+
+def test_the_policy_strict_lets_only_harmless_statements_pass() -> None:
+    assert compiled([said(5, "ALTER TABLE orders COMMENT 'x'")], [], known(), ddl="strict")[1] == ["5 no effect"]
+    with pytest.raises(OrderError, match="the feed's policy is ddl = strict") as error:
+        compiled([said(5, "ALTER TABLE orders ADD b INT")], [], known(), ddl="strict")
+    assert error.value.code == "DDL_REFUSED"
+    assert compiled([said(5, "ALTER TABLE orders ADD b INT")], [], known(), ddl="strict", ignore_ddl=(5,))[1] == ["5 ignored"]
+
+
+def test_the_policy_ignore_passes_over_what_it_cannot_follow_and_follows_the_rest() -> None:
+    statements = [said(5, "ALTER TABLE orders DROP PARTITION p"), said(6, "ALTER TABLE orders ADD b INT"), said(7, "DROP TABLE")]
+    catalog, ledger = compiled(statements, [], known(), ddl="ignore")
+    assert (names(only(catalog)), ledger) == (["id", "a", "b"], ["5 ignored", "6 applied", "7 ignored"])
+
+
+# sights
+
+
+def test_a_table_that_nothing_defines_comes_to_life_at_its_first_row() -> None:
+    catalog, ledger = compiled([], [seen(30, 90, shape("a"))])
+    i = only(catalog)
+    assert (i.id, i.from_ts, i.guessed, i.key) == ("shop.orders@29", 29, True, (1,))
+    assert [(c.name, c.type.name, c.nullable) for c in i.columns] == [("id", "bigint", False), ("a", "varchar", True)]
+    assert (catalog.at("shop", "orders", 29), catalog.at("shop", "orders", 30)) == (None, i)
+    assert ledger == ["30 seen: table shop.orders"]
+
+
+def test_a_table_without_handle_columns_has_no_key() -> None:
+    assert only(compiled([], [seen(30, 90, Shape((ShapeColumn(name="a", type="int"),)))])[0]).key == ()
+
+
+def test_what_rows_say_of_a_type_is_kept() -> None:
+    columns = (
+        ShapeColumn(name="d", type="decimal", full_type="decimal(10,4)"),
+        ShapeColumn(name="e", type="enum", elements=("a", "b,c")),
+        ShapeColumn(name="u", type="bigint unsigned"),
+        ShapeColumn(name="n"),
+    )
+    catalog, _ = compiled([], [seen(30, 90, Shape(columns))])
+    assert [lake_type(c.type) for c in only(catalog).columns] == ["decimal(10,4)", "string", "decimal(20,0)", "string"]
+    assert only(catalog).column("e").type == MysqlType("enum", elements=("a", "b,c"))
+    assert [sent_type(c) for c in columns] == [c.type for c in only(catalog).columns]
+    catalog, _ = compiled([], [seen(30, 90, Shape(columns[:1])), seen(40, 90, Shape(columns))])
+    assert [c.type for c in only(catalog).columns] == [sent_type(c) for c in columns]
+
+
+def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> None:
+    catalog, ledger = compiled([], [seen(30, 90, shape("a")), seen(60, 90, shape("a", "b", "c"))], known())
+    i = only(catalog)
+    assert [(s.after_ts, [c.name for c in s.columns]) for s in i.segments] == [(ALWAYS, ["id", "a"]), (59, ["id", "a", "b", "c"])]
+    assert [(c.since_ts, c.default) for c in i.columns[2:]] == [(59, None), (59, None)]
+    assert ledger == ["60 seen: column b of shop.orders", "60 seen: column c of shop.orders"]
+
+
+def test_what_is_known_is_not_seen_again() -> None:
+    before = known()
+    assert compiled([], [seen(30, 90, shape("a")), seen(31, 80, shape()), seen(32, 70, shape("A"))], before) == (before, [])
+
+
+def test_a_column_seen_before_its_statement_is_not_added_twice() -> None:
+    catalog, ledger = compiled([said(40, "ALTER TABLE orders ADD b TEXT")], [seen(30, 90, shape("a", "b"))], known())
+    assert names(only(catalog)) == ["id", "a", "b"]
+    assert ledger == ["30 seen: column b of shop.orders", "40 no effect"]
+
+
+def test_a_column_seen_after_its_statement_is_the_statement_s() -> None:
+    catalog, ledger = compiled([said(29, "ALTER TABLE orders ADD b TEXT FIRST")], [seen(30, 90, shape("a", "b"))], known())
+    assert (names(only(catalog)), only(catalog).column("b").type.name) == (["b", "id", "a"], "text")
+    assert ledger == ["29 applied"]
+
+
+def test_a_row_exactly_at_a_statement_is_of_the_table_before_it() -> None:
+    statements = [said(50, "DROP TABLE orders"), said(50, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")]
+    catalog, ledger = compiled(statements, [seen(50, 50, shape("a", "b"))], known())
+    old, new = catalog.incarnations.values()
+    assert (names(old), names(new)) == (["id", "a", "b"], ["id"])
+    assert ledger == ["50 seen: column b of shop.orders", "50 applied", "50 applied"]
+
+
+def test_rows_on_both_sides_of_drop_and_create_belong_to_two_tables() -> None:
+    statements = [said(50, "DROP TABLE orders"), said(60, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a VARCHAR(5))")]
+    catalog, ledger = compiled(statements, [seen(30, 90, shape("a"))], known())
+    old, new = catalog.incarnations.values()
+    assert [catalog.at("shop", "orders", ts) for ts in (50, 51, 61)] == [old, None, new]
+    assert ledger == ["50 applied", "60 applied"]
+
+
+def test_rows_after_a_drop_without_a_create_are_of_a_new_table() -> None:
+    sent = [seen(30, 90, shape("a")), seen(40, 95, shape("a", "b"))]
+    catalog, ledger = compiled([said(50, "DROP TABLE orders")], sent, known())
+    old, new = catalog.incarnations.values()
+    assert (old.dropped_ts, new.from_ts, new.guessed, names(new)) == (50, 50, True, ["id", "a", "b"])
+    assert catalog.at("shop", "orders", 90) is new
+    assert ledger[-2:] == ["51 seen: table shop.orders", "51 seen: column b of shop.orders"]
+
+
+def test_rows_under_a_name_that_was_given_away_are_of_a_new_table() -> None:
+    statements = [said(50, "RENAME TABLE orders TO old_orders"), said(50, "RENAME TABLE unknown TO orders")]
+    catalog, _ = compiled(statements, [seen(30, 90, shape("a"))], known())
+    old, new = catalog.incarnations.values()
+    assert (old.name, new.name, new.from_ts) == ("shop.old_orders", "shop.orders", 50)
+
+
+def test_columns_of_rows_after_a_new_create_are_seen_there_too() -> None:
+    statements = [said(50, "DROP TABLE orders"), said(60, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")]
+    catalog, ledger = compiled(statements, [seen(30, 90, shape("a"))], known())
+    assert [names(i) for i in catalog.incarnations.values()] == [["id", "a"], ["id", "a"]]
+    assert ledger == ["50 applied", "60 applied", "61 seen: column a of shop.orders"]
+
+
+def test_a_dropped_column_is_not_seen_again_in_rows_before_its_drop() -> None:
+    catalog, ledger = compiled([said(50, "ALTER TABLE orders DROP a")], [seen(30, 50, shape("a"))], known())
+    assert (names(only(catalog)), ledger) == (["id"], ["50 applied"])
+
+
+def test_a_renamed_table_s_rows_before_and_after_are_one_table() -> None:
+    sent = [seen(30, 50, shape("a")), seen(60, 90, shape("a"), "sales")]
+    catalog, ledger = compiled([said(50, "RENAME TABLE orders TO sales")], sent, known())
+    assert (only(catalog).name, ledger) == ("shop.sales", ["50 applied"])
+
+
+def test_a_guessed_table_takes_the_statements_that_come_later() -> None:
+    first, _ = compiled([], [seen(30, 40, shape("a"))])
+    later = [said(50, "ALTER TABLE orders MODIFY a DECIMAL(10,2), ADD b INT FIRST"), said(60, "ALTER TABLE orders ADD UNIQUE (id)")]
+    catalog, ledger = compiled(later, [], first.opened())
+    assert [(c.name, c.type.sql) for c in only(catalog).columns] == [("b", "int"), ("id", "bigint"), ("a", "decimal(10,2)")]
+    assert ledger == ["50 applied", "60 no effect"]
+
+
+# names as Avro writes them
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"), [("a", "a"), ("1Col", "_1Col"), ("A.B", "A_B"), ("col中文", "col__"), ("a-b c", "a_b_c"), ("_", "_"), ("", "")]
+)
+def test_a_name_is_sanitised_as_avro_does(name: str, safe: str) -> None:
+    assert sanitised(name) == safe
+
+
+@pytest.mark.parametrize(
+    ("sent", "name", "same"),
+    [("a", "A", True), ("A_B", "a.b", True), ("_1x", "1X", True), ("a.b", "a_b", False), ("col__", "col中文", True), ("a", "b", False)],
+)
+def test_a_sent_name_means_a_table_s_ignoring_case_or_sanitised(sent: str, name: str, same: bool) -> None:
+    assert same_name(sent, name) is same
+
+
+def test_a_sanitised_name_means_the_table_unless_one_is_called_just_so() -> None:
+    dotted = known("CREATE TABLE `or.ders` (id INT)")
+    found = find_sent(dotted, "shop", "or_ders")
+    assert found is not None
+    assert found.name == "shop.or.ders"
+    both = compiled([said(5, "CREATE TABLE or_ders (id INT)")], [], dotted)[0]
+    exact = find_sent(both, "shop", "OR_DERS")
+    assert exact is not None
+    assert exact.name == "shop.or_ders"
+    assert find_sent(both, "shop", "nothing") is None
+
+
+def test_avro_rows_do_not_make_a_second_table_of_a_sanitised_one() -> None:
+    dotted = known("CREATE TABLE `or.ders` (id BIGINT PRIMARY KEY, `a b` TEXT)")
+    assert compiled([], [seen(30, 90, shape("a_b"), "or_ders")], dotted) == (dotted, [])
+
+
+def test_an_entry_of_the_ledger_keeps_the_statement_as_sent() -> None:
+    _, ledger = compile_window(Catalog(), [said(5, "drop  TABLE x ;")], [], Policy())
+    assert ledger == [LedgerEntry(commit_ts=5, database="shop", query="drop  TABLE x ;", effect="no effect")]
