@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidelake.errors import Coordinates
 from tidelake.event import EVENT, KINDS, MESSAGE, OPS, Event, EventRows, Shape, ShapeColumn, shape_rows
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 COLUMNS = st.builds(
     ShapeColumn,
     name=TEXT,
@@ -20,9 +20,9 @@ COLUMNS = st.builds(
     key=st.booleans(),
     flag=st.none() | st.integers(0, 255),
     full_type=st.none() | TEXT,
-    elements=st.none() | st.lists(TEXT).map(tuple),
+    elements=st.none() | st.lists(TEXT, max_size=3).map(tuple),
 )
-SHAPES = st.lists(COLUMNS).map(lambda columns: Shape(tuple(columns)))
+SHAPES = st.lists(COLUMNS, max_size=4).map(lambda columns: Shape(tuple(columns)))
 
 ID = ShapeColumn(name="id", type="bigint", key=True, flag=11)
 NOTE = ShapeColumn(name="note", type="varchar")

@@ -139,7 +139,7 @@ def histories(draw: st.DrawFn) -> tuple[list[tuple[int, str]], list[tuple[int, M
     return clauses, states
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(histories(), st.data())
 def test_every_value_is_found_where_the_model_says(
     history: tuple[list[tuple[int, str]], list[tuple[int, Model]]], data: st.DataObject
