@@ -50,7 +50,7 @@ def _text(name: str, mysql: MysqlType | None) -> str:
     if mysql.is_binary:
         return f"CASE WHEN {name} IS NULL THEN NULL ELSE {{'hex': lower(hex({name}))}} END"
     if mysql.word == "vector":
-        return f"'[' || array_to_string(list_transform({name}, x -> regexp_replace(CAST(x AS VARCHAR), '\\.0$', '')), ',') || ']'"
+        return f"'[' || array_to_string(list_transform({name}, lambda x: regexp_replace(CAST(x AS VARCHAR), '\\.0$', '')), ',') || ']'"
     text = f"CAST({name} AS VARCHAR)"
     digits = mysql.fraction_digits
     if mysql.word in ("datetime", "timestamp") and digits is not None:
