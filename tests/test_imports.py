@@ -1,0 +1,78 @@
+"""What importing costs: DAG parsing takes the light part only, and the command line starts without Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HEAVY = {"pyspark", "great_expectations", "pyarrow", "boto3", "botocore", "pandas", "numpy", "numba", "duckdb", "pyiceberg", "airflow"}
+LIGHT = ("errors", "tso", "options", "layout", "feed", "values", "contract", "ddl", "incarnations", "ordering", "storage", "lease")
+LIGHT += ("avro_schemas", "embedded_s3", "quality.verdict", "quality.facts", "quality.report", "lake.settings", "lake.java")
+
+IMPORTS = """
+import json, sys
+from importlib import import_module
+heavy, found = set(json.loads(sys.argv[1])), {}
+for name in json.loads(sys.argv[2]):
+    before = set(sys.modules)
+    import_module(f"tidelake.{name}" if name else "tidelake")
+    found[name] = sorted(heavy & (sys.modules.keys() - before))
+print(json.dumps(found))
+"""
+WITHOUT = """
+import json, sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in json.loads(sys.argv[1]):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refused())
+from tidelake.cli import run
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+def imported(*names: str) -> dict[str, list[str]]:
+    """What each module of the package brings in after those before it, in a fresh interpreter."""
+    command = [sys.executable, "-c", IMPORTS, json.dumps(sorted(HEAVY)), json.dumps(names)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+def started(refused: set[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line where these packages are not installed."""
+    command = [sys.executable, "-c", WITHOUT, json.dumps(sorted(refused)), *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+
+
+def test_light_modules_import_nothing_heavy() -> None:
+    assert imported("", *LIGHT) == {name: [] for name in ("", *LIGHT)}
+
+
+def test_help_starts_without_spark() -> None:
+    done = started(HEAVY - {"pyarrow", "numpy", "duckdb"}, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "inspect" in done.stdout
+
+
+def test_inspect_starts_without_spark_pandas_and_boto3(tmp_path: Path) -> None:
+    messages = tmp_path / "messages.jsonl"
+    messages.write_text('{"key": null, "value": null}\n')
+    done = started(HEAVY - {"pyarrow", "numpy", "duckdb", "numba"}, "inspect", "--protocol", "canal-json", str(messages))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["kind"] == "rejected"
+
+
+def test_check_starts_without_spark() -> None:
+    schemas = Path(__file__).parents[1] / "schemas"
+    done = started({"pyspark", "boto3", "botocore", "pyiceberg", "airflow"}, "check", "--schemas", str(schemas))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_module_of_the_package_reads_files_or_prints_when_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", "import tidelake.cli"], check=True, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("", "")
