@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
@@ -21,12 +21,12 @@ _LIBPQ = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_time
 class LakeSettings:
     """spark: runtime configuration of the catalog `lake`. iceberg: properties of pyiceberg's catalog of that name, `type` included.
 
-    Both hold secrets: never print them.
+    Both hold secrets, so they are no part of its representation: never print them.
     """
 
     warehouse: str
-    spark: dict[str, str]
-    iceberg: dict[str, str]
+    spark: dict[str, str] = field(repr=False)
+    iceberg: dict[str, str] = field(repr=False)
 
 
 def lake_settings(feed: Feed) -> LakeSettings:
@@ -40,7 +40,9 @@ def lake_settings(feed: Feed) -> LakeSettings:
     elif uri.startswith(("http://", "https://")):
         spark, iceberg = {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri}
     else:
-        raise ConfigError(f"{feed.folder / 'feed.toml'}: lake.catalog: found a {uri.split(':')[0]!r} URI", remedy=f"allowed: {_FORMS}")
+        scheme, colon, _ = uri.partition(":")
+        found = f"a {scheme!r} URI" if colon else "no URI"
+        raise ConfigError(f"{feed.folder / 'feed.toml'}: lake.catalog: found {found}", remedy=f"allowed: {_FORMS}")
     common = {"warehouse": warehouse, "cache-enabled": "false"}  # another process, or pyiceberg here, may have changed a table
     if warehouse.startswith("s3://"):
         s3 = s3_settings()
