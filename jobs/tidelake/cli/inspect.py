@@ -21,6 +21,7 @@ from tidelake.tso import unwrap
 
 BATCH = 2_000
 _AS_THEY_ARE = ("topic", "partition", "offset", "ordinal", "kind", "op")
+_SEPARATORS = {ord(c): f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}  # many readers of lines take them for line ends
 _LAST = ("handle_only", "claim_check", "ddl", "ddl_type", "error_code", "error")
 
 
@@ -53,7 +54,8 @@ def inspect(
         for messages in _batches(stream):
             events = decode(protocol, messages, context).to_pylist()
             shapes = {e["shape"]: Shape.from_json(e["columns"]) for e in events if e["kind"] == "shape"}
-            sys.stdout.writelines(json.dumps(_line(e, shapes), ensure_ascii=False) + "\n" for e in events if e["kind"] != "shape")
+            lines = (json.dumps(_line(e, shapes), ensure_ascii=False).translate(_SEPARATORS) for e in events if e["kind"] != "shape")
+            sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def sink_options(settings: list[str]) -> SinkOptions:
