@@ -38,7 +38,7 @@ ROW = {
 
 
 def line(value: bytes | None, key: bytes | None = None, **place: Any) -> dict[str, Any]:
-    return place | {"key": key and key.hex(), "value": value and value.hex()}
+    return place | {"key": None if key is None else key.hex(), "value": None if value is None else value.hex()}
 
 
 def inspect(folder: Path, *lines: dict[str, Any] | str, protocol: str = "canal-json", options: tuple[object, ...] = ()) -> Called:
@@ -170,13 +170,7 @@ def test_more_messages_than_a_batch_are_all_printed_in_order(tmp_path: Path, mon
 def test_a_message_that_cannot_be_decoded_is_a_rejected_event_and_its_neighbours_are_not(
     tmp_path: Path, protocol: str, key: bytes | None, value: bytes | None
 ) -> None:
-    bad = {
-        "topic": "t",
-        "partition": 1,
-        "offset": 2,
-        "key": None if key is None else key.hex(),
-        "value": None if value is None else value.hex(),
-    }
+    bad = line(value, key, topic="t", partition=1, offset=2)
     found = events(inspect(tmp_path, bad, line(compact(canal()), offset=3), protocol=protocol))
     assert list(found[0]) == list(ROW)
     assert (found[0]["kind"], found[0]["topic"], found[0]["partition"], found[0]["offset"]) == ("rejected", "t", 1, 2)
@@ -266,7 +260,7 @@ def test_the_last_value_of_an_option_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", ["opne", "", "OPEN", "../open"])
 def test_an_unknown_protocol_is_told_with_all_there_are(tmp_path: Path, protocol: str) -> None:
-    done = inspect(tmp_path, line(b""), protocol=protocol)
+    done = inspect(tmp_path, protocol=protocol)
     assert (done.code, done.out) == (2, "")
     assert f"protocol {protocol!r} is not supported; supported: open, craft, avro, canal-json" in done.err
 

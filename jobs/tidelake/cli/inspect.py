@@ -16,7 +16,7 @@ from tidelake.cli.common import Debug
 from tidelake.errors import ConfigError
 from tidelake.event import MESSAGE, Shape
 from tidelake.options import SinkOptions
-from tidelake.protocols import Context, decode, protocol_names
+from tidelake.protocols import Context, decode, decoder, protocol_names
 from tidelake.tso import unwrap
 
 BATCH = 2_000
@@ -48,6 +48,7 @@ def inspect(
     """
     from tidelake.avro_schemas import schema_source
 
+    decoder(protocol)  # an unknown one is an error even where there are no messages
     options = sink_options(set_ or [])
     context = Context(options=options, avro_schema=schema_source(avro_schemas, Path.cwd()) if avro_schemas else None)
     with sys.stdin.buffer if str(file) == "-" else _opened(file) as stream:
