@@ -116,6 +116,7 @@ def test_a_feed_s_dashes_become_underscores_in_its_namespace(tmp_path: Path) -> 
 
 def test_a_feed_never_shows_where_its_secrets_may_be(tmp_path: Path) -> None:
     assert SECRET not in repr(loaded(tmp_path, PLAIN))
+    assert SECRET not in repr(loaded(tmp_path, PLAIN + f'[avro]\nschemas = "https://u:{SECRET}@registry"\n'))
 
 
 def test_names_without_a_pattern_are_no_pattern(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ class Watermark(_Section):
 class Avro(_Section):
     """Avro schemas: a JSON file {id: schema text}, a folder of <id>.avsc, or a registry URL. Relative paths start at the feed's folder."""
 
-    schemas: str
+    schemas: str = Field(repr=False)  # a registry's URL may hold a password
 
 
 class Lake(_Section):
