@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -28,6 +29,7 @@ os.environ |= {
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME / 'airflow.db'}",
     "AIRFLOW__API__BASE_URL": "http://airflow.example:8080",
+    "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),  # what Airflow makes up itself is short enough for a warning
 }
 
 # Airflow's and its libraries' own, met while they are imported or used; ours stay errors.

@@ -17,18 +17,15 @@ STAGES = ["land", "decode", "order", "validate", "compact"]
 HEAVY = ("pyspark", "great_expectations", "pyarrow", "boto3", "pandas", "duckdb", "numba")
 PARSE = """
 import json, sys
+from airflow import plugins_manager
 from airflow.dag_processing.dagbag import DagBag
-bag = DagBag(sys.argv[1])
-heavy = [m for m in sys.argv[2:] if m in sys.modules]
-print("FOUND" + json.dumps({"dags": sorted(bag.dag_ids), "errors": bag.import_errors, "heavy": heavy}))
+dags, *heavy = sys.argv[1:]
+plugins_manager.ensure_plugins_loaded()
+bag = DagBag(dags)
+found = {"dags": len(bag.dag_ids), "plugins": [p.name for p in plugins_manager._get_plugins()[0]]}
+errors = {"errors": bag.import_errors | plugins_manager.get_import_errors()}
+print("FOUND" + json.dumps(found | errors | {"heavy": [m for m in heavy if m in sys.modules]}))
 """
-
-
-def parsed(dags: Path) -> dict[str, Any]:
-    """What a fresh interpreter finds in a DAG folder."""
-    done = subprocess.run([sys.executable, "-c", PARSE, str(dags), *HEAVY], check=True, capture_output=True, text=True, timeout=240)
-    found: dict[str, Any] = json.loads(done.stdout.rpartition("FOUND")[2])
-    return found
 
 
 def test_there_is_one_dag_for_each_feed_and_nothing_else(bag: Any) -> None:
@@ -113,20 +110,31 @@ def test_wrong_parameters_are_refused_before_anything_runs(dag: Any, wrong: dict
         process_params(dag, dag.get_task("land"), wrong, suppress_exception=False)
 
 
-def test_reading_the_dag_files_imports_nothing_heavy() -> None:
-    found = parsed(CHECKOUT / "dags")
-    assert len(found["dags"]) == len(FEEDS)
-    assert found["heavy"] == []
+def test_reading_the_dag_files_and_plugins_imports_nothing_heavy() -> None:
+    command = [sys.executable, "-c", PARSE, str(CHECKOUT / "dags"), *HEAVY]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    found = json.loads(done.stdout.rpartition("FOUND")[2])
+    assert (found["heavy"], found["errors"]) == ([], {})
+    assert found["dags"] == len(FEEDS)
+    assert "tidelake" in found["plugins"]
 
 
-def test_a_broken_feed_is_shown_as_an_import_error_and_hides_no_other_feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dag_file_is_a_table_of_contents() -> None:
+    lengths = {path.name: len(path.read_text().splitlines()) for path in (CHECKOUT / "dags").glob("*.py")}
+    assert "tidelake_feeds.py" in lengths
+    assert max(lengths.values()) <= 60, lengths
+
+
+def test_a_broken_feed_is_shown_as_an_import_error_and_hides_no_other_feed(
+    bag: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(CHECKOUT / "schemas", tmp_path / "schemas")
     (tmp_path / "schemas" / "bazaar-craft" / "feed.toml").write_text("protocol = ")
     (tmp_path / "schemas" / "bazaar-open" / "feed.toml").write_text('protocol = "semaphore"')
     monkeypatch.setenv("TIDELAKE_SCHEMAS", str(tmp_path / "schemas"))
-    found = parsed(CHECKOUT / "dags")
-    assert found["dags"] == ["tidelake_bazaar-avro", "tidelake_bazaar-canal"]
-    [(file, error)] = found["errors"].items()
+    found = type(bag)(bag.dag_folder)
+    assert sorted(found.dag_ids) == ["tidelake_bazaar-avro", "tidelake_bazaar-canal"]
+    [(file, error)] = found.import_errors.items()
     assert file.endswith("tidelake_broken_feeds.py")
     assert str(tmp_path / "schemas" / "bazaar-craft" / "feed.toml") in error
     assert "semaphore" in error

@@ -78,7 +78,7 @@ def test_a_missing_report_says_what_to_run(get: Get, lake: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [(f"nobody/{HOUR}", "no feed &#x27;nobody&#x27;"), ("bazaar-open/<b>now</b>", "not an hour"), ("bazaar-open/..%2F..", "")],
+    [(f"nobody/{HOUR}", "no feed &#x27;nobody&#x27;"), ("bazaar-open/<b>now<b>", "not an hour"), ("bazaar-open/..%2F..", "")],
 )
 def test_what_cannot_be_is_not_found_and_is_not_echoed_as_html(get: Get, lake: Path, path: str, says: str) -> None:
     answer = get(f"/tidelake/quality/{path}")

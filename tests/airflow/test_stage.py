@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from copy import copy
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ def run(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the DAG with a fake child; state and number of tries of the run and its tasks."""
     for task in dag.tasks:
         monkeypatch.setattr(task, "retry_delay", timedelta(seconds=0.01))
+        monkeypatch.setattr(task, "retry_exponential_backoff", 0)  # which waits for a second at least
+    pause = time.sleep  # dag.test looks once a second whether a retry is due
+    monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, 0.02)))
 
     def run_with(**conf: Any) -> dict[str, Any]:
         complete = {"hour": None, "until": None, "redo": False} | conf  # because dag.test leaves a run's parameters in the DAG
@@ -51,6 +55,7 @@ def events(run_id: str) -> dict[str, Any]:
 
     with create_session() as session:
         found = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run_id)).all()
+        assert all([alias.name for alias in event.source_aliases] == ["tidelake_bazaar-open"] for event in found)
         return {event.uri: event.extra for event in found}
 
 
@@ -96,6 +101,13 @@ def test_the_hours_come_from_the_parameters_else_from_the_partition_key(
 def test_a_run_without_a_sensible_hour_says_what_to_give(plugin: Any, params: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         plugin.hours_of(params, None)
+
+
+def test_a_task_of_a_partitioned_run_works_on_the_hour_of_its_key(dag: Any, child: Child) -> None:
+    """A backfill's and a schedule's runs: no parameters but the defaults. dag.test can give a run no partition key."""
+    for stage in STAGES[:-1]:
+        copy(dag.get_task(stage)).execute({"params": {"hour": None, "until": None, "redo": False}, "partition_key": HOUR})
+    assert hours_of(child) == [f"{stage} {HOUR}" for stage in STAGES[:-1]]
 
 
 def test_an_hour_is_five_calls_of_the_command_line(run: Run, child: Child) -> None:
@@ -208,9 +220,12 @@ def test_connections_reach_the_child_and_are_masked_in_logs(run: Run, child: Chi
     assert redact("harbour-key harbour-secret s3://harbour/lake") == "*** *** ***"
 
 
-def test_a_connection_that_is_named_must_be_there(run: Run, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_named_must_be_there(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
     monkeypatch.setenv("TIDELAKE_AWS_CONN_ID", "nowhere")
-    assert run(hour=HOUR)["land"] == ("failed", 1)
+    with pytest.raises(AirflowFailException, match="no Airflow connection 'nowhere', which TIDELAKE_AWS_CONN_ID names"):
+        copy(dag.get_task("land")).execute({"params": {"hour": HOUR}})
     assert child.calls == []
 
 
