@@ -96,7 +96,7 @@ def test_the_line_is_that_of_the_statement_even_where_another_is_alike(tmp_path:
 
 
 def test_a_script_that_is_no_sql_is_told_with_the_file(tmp_path: Path) -> None:
-    assert " not SQL: " in refused_tables(tmp_path, "USE a; CREATE TABLE x (`a int);")
+    assert " not SQL from line 1 on: " in refused_tables(tmp_path, "USE a; CREATE TABLE x (`a int);")
 
 
 def test_a_script_that_is_no_utf_8_is_told_with_the_file(tmp_path: Path) -> None:

@@ -135,7 +135,12 @@ def test_a_feed_needs_no_tables_sql(tmp_path: Path) -> None:
         ("\nCREATE TABLE x (a INT);", 2, "'x' has no database; write USE `database`; first, or qualify the name"),
         ("CREATE TABLE a.x (a INT);\n-- note\nCREATE TABLE A.X (a INT);", 3, "A.X is defined twice"),
         ("CREATE TABLE shop.x (a QUATERNION);", None, "shop.x: column 'a': no lake type for MySQL type 'quaternion'"),
-        ("CREATE TABLE shop.x (a INT 'unclosed);", None, "not SQL: "),
+        (
+            "CREATE TABLE shop.x (a INT);\nCREATE TABLE shop.y (a CHAR DEFAULT 'x);\n;",
+            None,
+            'not SQL from line 2 on: "CREATE TABLE shop.y',
+        ),
+        ("CREATE TABLE shop.x (a INT); /* not closed", None, "not SQL from line 1 on: "),
     ],
 )
 def test_a_wrong_statement_is_told_with_file_and_line(tmp_path: Path, sql: str, line: int | None, said: str) -> None:

@@ -66,8 +66,15 @@ def test_a_quoted_name_is_never_a_keyword() -> None:
 
 @pytest.mark.parametrize("sql", ["'open", "`open", "/* open", '"open', "\ud800'"])
 def test_what_is_never_closed_is_no_sql(sql: str) -> None:
-    with pytest.raises(ContractError, match=r"^CONTRACT: not SQL: "):
+    with pytest.raises(ContractError, match=r"^CONTRACT: not SQL from line 1 on: "):
         Cursor(sql)
+
+
+def test_of_a_script_that_is_no_sql_the_line_is_told_and_no_other() -> None:
+    before, after = "CREATE TABLE `a\nb` (x INT);\n" * 20, "USE `d`;\nCREATE TABLE c (x CHAR DEFAULT 'y');\n" * 20
+    with pytest.raises(ContractError) as error:
+        statements(before + "CREATE TABLE t (a CHAR DEFAULT 'x);\n" + after)
+    assert error.value.message == 'not SQL from line 41 on: "CREATE TABLE t (a CHAR DEFAULT \'x);"'
 
 
 @pytest.mark.parametrize("sql", ["DROP TABLE a; DROP TABLE b", "a;b", ";a"])

@@ -149,13 +149,14 @@ class Cursor:
 
 
 _GUARD = "("  # the lexer swallows what follows a statement's first word if that is RENAME, ANALYZE, …; so it is not the first
+_LINES = 2000  # of a script are searched for what is wrong
 
 
 def _lex(sql: str) -> list[Token]:
     try:
-        found = sqlglot.tokenize(_GUARD + sql, read="mysql")[1:]
+        found = _tokens(sql)
     except SqlglotError as e:
-        raise ContractError(f"not SQL: {sql!r}: {e}") from e
+        raise ContractError(_unreadable(sql)) from e
     out: list[Token] = []
     for t in found:
         kind, start = _LITERALS.get(t.token_type, "word"), t.start - len(_GUARD)
@@ -165,3 +166,22 @@ def _lex(sql: str) -> list[Token]:
         for word in re.finditer(r"\S+", t.text):  # PRIMARY KEY and the like come as one token
             out.append(Token("word", word[0], start + word.start(), start + word.end() - 1))
     return out
+
+
+def _tokens(sql: str) -> list[sqlglot.Token]:
+    return sqlglot.tokenize(_GUARD + sql, read="mysql")[1:]
+
+
+def _unreadable(sql: str) -> str:
+    """What is never closed is opened in the line after the longest part that can be read; the lexer names the end only."""
+    lines = sql.split("\n")
+    readable = max(n for n in range(min(len(lines), _LINES)) if n == 0 or _reads("\n".join(lines[:n])))
+    return f"not SQL from line {readable + 1} on: {lines[readable][:200]!r}"
+
+
+def _reads(sql: str) -> bool:
+    try:
+        _tokens(sql)
+    except SqlglotError:
+        return False
+    return True
