@@ -42,7 +42,7 @@ def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
 
     os.environ.update(s3_server.environment)
     os.environ.setdefault("TIDELAKE_DRIVER_MEMORY", "1g")
-    with keep("tidelake tests"):
+    with keep("tidelake tests", brief=True):
         yield
 
 

@@ -16,6 +16,8 @@ from tidelake.cli import demo, feeds, inspect, quarantine, stages, tables
 from tidelake.cli.common import errors, wants_traceback
 from tidelake.errors import TidelakeError
 
+INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+
 app = typer.Typer(
     name="tidelake",
     help="TiCDC and Canal changes from Kafka archives into Iceberg tables: complete, in order, and provably so.",
@@ -39,6 +41,8 @@ def run(arguments: list[str]) -> int:
     debug = wants_traceback(arguments)
     try:
         done = app(arguments, prog_name="tidelake", standalone_mode=False)
+        if done == INTERRUPTED:  # typer's answer to Ctrl-C
+            raise KeyboardInterrupt
         sys.stdout.flush()
         return done if isinstance(done, int) else 0  # what a command exits with is returned here, not raised
     except TyperException as e:  # wrong use of the command line itself
@@ -47,7 +51,11 @@ def run(arguments: list[str]) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         errors.print("interrupted; running the same command again goes on from there")
-        return 130
+        return INTERRUPTED
+    except SystemExit as e:  # typer's answer to a closed pipe, and to nothing else
+        if not isinstance(e.__context__, BrokenPipeError):
+            raise
+        return 0
     except BrokenPipeError:  # `tidelake … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the interpreter's last flush fail
         return 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import signal
+import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from tidelake.demo.play import FeedResult
 
 FOLDER = Path(".tidelake/demo")
+BRIEF_ROWS = 50_000  # below, Spark's compilers take longer than what they compile
 
 
 def register(app: typer.Typer) -> None:
@@ -40,16 +43,17 @@ def demo(
     from tidelake.demo.play import FEEDS, demo_lake, demo_schemas, make_archives, play
     from tidelake.lake.run import kept_session
 
-    where = demo_schemas(schemas)
+    where, started = demo_schemas(schemas), time.monotonic()
     with demo_lake(folder, fresh=True) as variables:
         with errors.status("making the archives of four changefeeds"):
             workload = make_archives(hours, rows)
-        with kept_session("tidelake demo"):
-            results = []
+        results: list[FeedResult] = []
+        with kept_session("tidelake demo", brief=rows <= BRIEF_ROWS):
             for number, feed in enumerate(FEEDS, 1):
                 with errors.status(f"{feed} ({number} of {len(FEEDS)})") as status:
                     results.append(play(folder, where, feed, workload, partial(_show, status, feed)))
-        _summary(results, folder)
+                _told(results[-1])
+        _summary(results, folder, time.monotonic() - started)
         if serve:
             _serve(variables, where, folder)
     if any(r.equal < r.tables for r in results):
@@ -60,20 +64,34 @@ def _show(status: Status, feed: str, stage: str, what: str) -> None:
     status.update(f"{feed}  {stage}: {what}")
 
 
-def _summary(results: list[FeedResult], folder: Path) -> None:
-    grid = Table(
-        "feed", "protocol", "messages", "row events", "cuts", "tables", "rows", "equal the truth", "seconds", box=None, padding=(0, 2)
-    )
-    for column in (2, 3, 4, 5, 6, 7, 8):
-        grid.columns[column].justify = "right"
+def _told(result: FeedResult) -> None:
+    """A line a feed where no terminal shows the status."""
+    if not errors.is_terminal:
+        errors.print(f"{result.feed}: {result.cuts} cuts, {result.seconds:.0f} s", highlight=False)
+
+
+def _summary(results: list[FeedResult], folder: Path, seconds: float) -> None:
+    grid = Table("feed", "protocol", "messages", "row events", "cuts", "rows", "equal the truth", "seconds", box=None, pad_edge=False)
+    for column in grid.columns[2:]:
+        column.justify, column.no_wrap = "right", True
     for r in results:
-        numbers = (r.messages, r.events, r.cuts, r.tables, r.rows)
-        grid.add_row(r.feed, r.protocol, *(f"{n:,}" for n in numbers), f"{r.equal} of {r.tables}", f"{r.seconds:.1f}")
+        numbers = (r.messages, r.events, r.cuts, r.rows)
+        grid.add_row(r.feed, r.protocol, *(f"{n:,}" for n in numbers), f"{r.equal} of {r.tables} tables", f"{r.seconds:.1f}")
     out.print(grid)
     for r in results:
         for line in r.differences[:5]:
             out.print(f"  differs: {r.feed} {line}", highlight=False, markup=False, soft_wrap=True)
-    out.print(f"reports: {folder / 'reports'}, for example {results[0].report}", highlight=False, soft_wrap=True)
+    out.print(f"{seconds:.0f} s in all; most memory at once: {_peak_memory()}", highlight=False, soft_wrap=True)
+    out.print(f"report: {results[0].report}  (all: {folder / 'reports'})", highlight=False, soft_wrap=True)
+
+
+def _peak_memory() -> str:
+    """Of this process, and of the largest it started (Spark's JVM)."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    own, largest = (resource.getrusage(who).ru_maxrss * unit / 2**20 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return f"{own:,.0f} MiB in Python, {largest:,.0f} MiB in the JVM"
 
 
 def _serve(variables: dict[str, str], schemas: Path, folder: Path) -> None:

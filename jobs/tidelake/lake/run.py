@@ -136,11 +136,11 @@ def _reported(lake: Lake, hour: datetime) -> Iterator[None]:
 
 
 @contextmanager
-def kept_session(name: str) -> Iterator[None]:
-    """One Spark session for all lakes that are opened inside."""
+def kept_session(name: str, *, brief: bool = False) -> Iterator[None]:
+    """One Spark application for all lakes that are opened inside; brief: tuned for little data."""
     from tidelake.lake.session import keep
 
-    with keep(name):
+    with keep(name, brief=brief):
         yield
 
 

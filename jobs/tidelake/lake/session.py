@@ -33,8 +33,14 @@ PACKAGES = (
 )
 
 _kept: list[SparkSession] = []
+_JAVA = "-XX:+UseSerialGC -Duser.timezone=UTC"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+# For an application that ends before compiled code would pay: interpreted plans, and the JVM's quick compiler alone (it would halve
+# its code cache, which Spark fills). Measured on hours of 2,000 row events: 38 CPU seconds of the JVM instead of 92.
+_BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+_BRIEF = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 # Runtime settings: every session needs them, a Spark Connect client sets them on its own session.
 _RUNTIME = {
@@ -47,13 +53,14 @@ _RUNTIME = {
 }
 
 
-def static_settings() -> dict[str, str]:
-    """What a Spark application must be started with."""
+def static_settings(*, brief: bool = False) -> dict[str, str]:
+    """What a Spark application must be started with; brief: for little data."""
     ivy = ivy_folder()
+    java = f"{_BRIEF_JAVA} {_JAVA}" if brief else _JAVA
     settings = {
         "spark.master": os.environ.get("TIDELAKE_SPARK_MASTER", "local[*]"),
         "spark.driver.memory": os.environ.get("TIDELAKE_DRIVER_MEMORY", "2g"),
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Duser.timezone=UTC -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": f"{java} -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.sql.extensions": _EXTENSIONS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -65,7 +72,8 @@ def static_settings() -> dict[str, str]:
     local = settings["spark.master"].startswith("local")
     settings |= {"spark.driver.extraClassPath": ":".join(jars)} if jars and local else {"spark.jars.packages": ",".join(PACKAGES)}
     lines = os.environ.get("TIDELAKE_SPARK_CONF", "").splitlines()
-    return settings | _RUNTIME | {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip()}
+    settings |= _RUNTIME | (_BRIEF if brief else {})
+    return settings | {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip()}
 
 
 def ivy_folder() -> Path:
@@ -75,7 +83,7 @@ def ivy_folder() -> Path:
 
 def fetch_jars() -> None:
     """Let Spark fetch the packages, by starting a session that needs them."""
-    with keep("tidelake setup"):
+    with keep("tidelake setup", brief=True):
         pass
 
 
@@ -114,16 +122,18 @@ def _remote() -> Iterator[str | None]:
 
 
 @contextmanager
-def keep(name: str) -> Iterator[None]:
-    """Start an application whose sessions the lakes opened meanwhile use instead of their own; stopped at the end."""
-    _kept.append(_start(name))
+def keep(name: str, *, brief: bool = False) -> Iterator[None]:
+    """Start an application whose sessions the lakes opened meanwhile use instead of their own; stopped at the end.
+
+    brief: tuned for little data and a short life."""
+    _kept.append(_start(name, brief))
     try:
         yield
     finally:
         _kept.pop().stop()
 
 
-def _start(name: str) -> SparkSession:
+def _start(name: str, brief: bool = False) -> SparkSession:
     from pyspark.sql import SparkSession
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
@@ -131,7 +141,7 @@ def _start(name: str) -> SparkSession:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM: master, memory and jars are its affair
         return builder.getOrCreate()
     prepare_environment()
-    for key, value in static_settings().items():
+    for key, value in static_settings(brief=brief).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
