@@ -12,9 +12,10 @@ import pyarrow as pa
 import typer
 from pydantic import ValidationError
 
-from tidelake.cli.common import Debug
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Schemas
 from tidelake.errors import ConfigError
 from tidelake.event import MESSAGE, Shape
+from tidelake.feed import load_feed
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode, decoder, protocol_names
 from tidelake.tso import unwrap
@@ -32,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 def inspect(
     file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Messages; - for stdin.")],
-    protocol: Annotated[str, typer.Option("--protocol", metavar="P", help=f"One of: {', '.join(protocol_names())}.")],
+    protocol: Annotated[str | None, typer.Option("--protocol", metavar="P", help=f"One of: {', '.join(protocol_names())}.")] = None,
     avro_schemas: Annotated[
         str | None,
         typer.Option("--avro-schemas", metavar="FILE.json", help="{schema id: schema text}, a folder of <id>.avsc, or a registry URL."),
@@ -40,23 +41,45 @@ def inspect(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="key=value", help="A sink option of the changefeed; may be repeated.")
     ] = None,
+    feed: Annotated[
+        str | None, typer.Option("--feed", metavar="F", help="Take protocol, sink options and Avro schemas from this feed instead.")
+    ] = None,
+    schemas: Schemas = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
     """Decode messages and print one JSON line per event, in message order.
 
     A line of the file is {"topic"?, "partition"?, "offset"?, "key": hex or null, "value": hex or null}.
     """
-    from tidelake.avro_schemas import schema_source
-
+    protocol, context = (
+        _chosen(protocol, avro_schemas, set_ or []) if feed is None else _of_feed(schemas, feed, protocol, avro_schemas, set_)
+    )
     decoder(protocol)  # an unknown one is an error even where there are no messages
-    options = sink_options(set_ or [])
-    context = Context(options=options, avro_schema=schema_source(avro_schemas, Path.cwd()) if avro_schemas else None)
     with sys.stdin.buffer if str(file) == "-" else _opened(file) as stream:
         for messages in _batches(stream):
             events = decode(protocol, messages, context).to_pylist()
             shapes = {e["shape"]: Shape.from_json(e["columns"]) for e in events if e["kind"] == "shape"}
             lines = (json.dumps(_line(e, shapes), ensure_ascii=False).translate(_SEPARATORS) for e in events if e["kind"] != "shape")
             sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _chosen(protocol: str | None, avro_schemas: str | None, settings: list[str]) -> tuple[str, Context]:
+    from tidelake.avro_schemas import schema_source
+
+    if protocol is None:
+        raise ConfigError("no protocol", remedy=f"give --protocol, one of {', '.join(protocol_names())}, or --feed")
+    source = schema_source(avro_schemas, Path.cwd()) if avro_schemas else None
+    return protocol, Context(options=sink_options(settings), avro_schema=source)
+
+
+def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
+    from tidelake.avro_schemas import schema_source
+
+    if any(others):
+        raise ConfigError("--feed gives protocol, sink options and Avro schemas", remedy="leave --protocol, --avro-schemas and --set out")
+    feed = load_feed(schemas, name, expand=False)
+    source = schema_source(feed.avro.schemas, feed.folder) if feed.avro else None
+    return feed.protocol, Context(options=feed.options, avro_schema=source)
 
 
 def sink_options(settings: list[str]) -> SinkOptions:
