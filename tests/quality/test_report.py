@@ -205,3 +205,14 @@ def test_dark_mode_is_left_to_the_screen() -> None:
     source = render(published(), [])
     assert "@media screen and (prefers-color-scheme: dark)" in source
     assert "@media print" in source
+
+
+def test_a_phone_shows_the_page_in_its_own_width() -> None:
+    (viewport,) = [m for m in page(published()).elements("meta") if m.get("name") == "viewport"]
+    assert viewport["content"] == "width=device-width, initial-scale=1"
+
+
+def test_a_table_that_is_called_like_markup_is_shown_by_its_name_with_its_counts() -> None:
+    taken = page(published(tables={f"shop.{HOSTILE}": TableFacts(events=1300, inserts=1300, changes=1300, rows_before=0, rows_after=1300)}))
+    assert taken.elements("script") == []
+    assert f"shop.{HOSTILE} 1,300 0 1,300 0 0 0 → 1,300 +1,300" in taken.words
