@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidelake import tso
@@ -28,6 +28,8 @@ def test_the_reference_s_example_is_at_its_time() -> None:
     assert tso.at(429918007904436226) == datetime(2021, 12, 20, 13, 30, 49, 196000, tzinfo=UTC)
 
 
+@example((1 << 63) - 1)
+@example(1 << 63)
 @given(UINT64)
 def test_wrapping_into_int64_loses_no_bit(ts: int) -> None:
     wrapped = tso.wrap(ts)
