@@ -105,11 +105,6 @@ def published_table() -> str:
     return f"{SYSTEM}.published"
 
 
-def runs_table() -> str:
-    """All feeds' runs and certificates."""
-    return f"{SYSTEM}.runs"
-
-
 def changelog_namespace(namespace: str) -> str:
     """Where the changelogs of a namespace's tables are."""
     return f"{namespace}_changelog"

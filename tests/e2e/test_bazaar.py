@@ -30,5 +30,5 @@ def test_every_table_equals_the_truth_at_every_hour(feed: str, s3: FreshUri, tmp
             done = run_hour(lake, hour)
             assert done.compacted is not None
             found = compare(lake, workload, FEEDS[feed], hour)
-            assert len(found) >= 6
+            assert len(found) >= (5 if feed == "bazaar-avro" else 6)  # an Avro feed's truth leaves out the table without a key
             assert {t: d for t, d in found.items() if d} == {}

@@ -151,7 +151,7 @@ def test_a_table_dropped_and_made_again_in_one_window_is_another_table(tmp_path:
         assert rows_of(lake, "d.k") == table(("1", "5"), names=("id", "n"))
         assert rows_of(lake, "d.k", 20) == table(("1", "a"), ("2", "b"))
         assert rows_of(lake, "d.k", 15) == table(("1", "a"))
-        with pytest.raises(ConfigError, match="the name meant a table after the beginning until 21"):
+        with pytest.raises(ConfigError, match="a table had that name until 21"):
             rows_of(lake, "d.k", 21)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidelake.lake.run import Lake
 
 errors = Console(stderr=True, emoji=False)
-out = Console(emoji=False)
+out = Console(emoji=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe: no wrapping at 80
 
 Schemas = Annotated[
     Path,

@@ -139,6 +139,7 @@ class Airflow:
             "AIRFLOW__API__HOST": HOST,
             "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),  # what Airflow makes up itself is short enough for warnings
             "AIRFLOW__CORE__DAGS_FOLDER": str(checkout / "dags"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",

@@ -76,14 +76,17 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
 
 def lives(catalog: Catalog, table: str) -> str:
     """When a name meant a table, for messages."""
-    names = [n for i in catalog.incarnations.values() for n in i.names if f"{n.database}.{n.table}".lower() == table.lower()]
-    if not names:
+    own = [(i, n) for i in catalog.incarnations.values() for n in i.names if f"{n.database}.{n.table}".lower() == table.lower()]
+    if not own:
         known = sorted({i.name for i in catalog.alive()})
         return f"no table ever had that name; tables now: {', '.join(known) or 'none'}"
-    spans = (
-        f"after {show(n.after_ts) if n.after_ts > 0 else 'the beginning'} until {show(n.until_ts) if n.until_ts else 'now'}" for n in names
-    )
-    return f"the name meant a table {'; '.join(spans)}"
+    alive = {i.name for i in catalog.alive()}
+    spans = []
+    for incarnation, name in own:
+        since = f"from {show(name.after_ts)} " if name.after_ts > 0 else ""
+        then = f", is {incarnation.name} now" if incarnation.name in alive else ", was dropped then"
+        spans.append(f"{since}until {show(name.until_ts)}{then}" if name.until_ts else f"{since or 'always '}up to now")
+    return f"a table had that name {'; '.join(spans)}"
 
 
 def _cuts(lake: Lake, ts: int | None) -> tuple[int, Cut | None, Cut]:
