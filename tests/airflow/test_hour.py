@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.airflow.conftest import CHECKOUT
+from tests.airflow.quick import QUICK_SPARK
 from tests.conftest import FreshUri
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare
@@ -19,15 +20,6 @@ from tidelake.feed import load_feed
 from tidelake.lake.run import Lake
 from tidelake.storage import open_store
 from tidelake.tso import format_hour
-
-# A session that is soon gone: one task a shuffle, and no time spent on compiling what runs once.
-QUICK = """
-spark.sql.shuffle.partitions=1
-spark.sql.adaptive.enabled=false
-spark.sql.codegen.wholeStage=false
-spark.sql.codegen.factoryMode=NO_CODEGEN
-spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Duser.timezone=UTC
-"""
 
 
 @pytest.fixture
@@ -38,8 +30,8 @@ def workload(s3: FreshUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setenv("TIDELAKE_LAKE", s3("lake"))
     monkeypatch.setenv("TIDELAKE_CATALOG", f"jdbc:sqlite:{tmp_path / 'catalog.db'}")
     monkeypatch.setenv("TIDELAKE_SPARK_SERVER", str(tmp_path / "spark"))
-    monkeypatch.setenv("TIDELAKE_SPARK_CONF", QUICK)
-    monkeypatch.setenv("TIDELAKE_DRIVER_MEMORY", "1g")
+    for name, value in QUICK_SPARK.items():
+        monkeypatch.setenv(name, value)
     yield generate(open_store(archive), ["open"], hours=1, rows_per_hour=200)
     os.kill(json.loads((tmp_path / "spark" / "server.json").read_text())["pid"], signal.SIGTERM)
 

@@ -202,7 +202,9 @@ def _serve(checkout: Path, folder: Path, port: int) -> None:
 
 _WELCOME = """Airflow is ready: {url}
   log in as admin, password {password}
-  the demo's hours are 2026-01-05T10 to 2026-01-05T13: unpause a feed's DAG and trigger it with hour 2026-01-05T10
+  unpause a feed's DAG and trigger it with hour 2026-01-05T10, or bring in all of the demo's hours by the command
+    AIRFLOW_HOME=.airflow .venv/bin/airflow backfill create --dag-id tidelake_bazaar-open \\
+      --from-date 2026-01-05T10 --to-date 2026-01-05T13 --max-active-runs 1
   Ctrl-C ends Airflow and the S3 server; the lake stays"""
 
 
