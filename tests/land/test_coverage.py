@@ -3,9 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.land.archive import HOUR, at, lake, make_feed, messages, put
+from tidelake.errors import Coordinates
 from tidelake.feed import Feed
 from tidelake.land import land_hour
-from tidelake.land.coverage import Coverage, coverage
+from tidelake.land.coverage import Coverage, coverage, missing_hours
 from tidelake.land.manifest import Manifest, Partition, all_newest, generations, newest
 from tidelake.land.ranges import Ranges, holes
 
@@ -23,40 +24,36 @@ def hour(name: str, **partitions: Ranges) -> Manifest:
     )
 
 
-def covered(*manifests: Manifest, until: str) -> Coverage:
-    return coverage({m.hour: m for m in manifests}, until)
-
-
 def test_contiguous_hours_are_one_prefix() -> None:
-    found = covered(hour("2026-01-05T10", p0=((0, 9),), p1=((3, 4),)), hour("2026-01-05T11", p0=((10, 19),)), until="2026-01-05T11")
-    assert found == Coverage(first_hour="2026-01-05T10", prefixes={("t", 0): (0, 19), ("t", 1): (3, 4)}, missing_hours=())
+    found = coverage([hour("2026-01-05T10", p0=((0, 9),), p1=((3, 4),)), hour("2026-01-05T11", p0=((10, 19),))])
+    assert found == Coverage(prefixes={"t": {0: (0, 19), 1: (3, 4)}}, holes={})
 
 
-def test_the_prefix_ends_at_the_first_gap_of_any_hour() -> None:
-    found = covered(hour("2026-01-05T10", p0=((0, 4), (8, 9))), hour("2026-01-05T11", p0=((10, 19),)), until="2026-01-05T11")
-    assert found.prefixes == {("t", 0): (0, 4)}
-    assert [found.holds("t", 0, offset) for offset in (0, 4, 5, 8, 19)] == [True, True, False, False, False]
-    assert not found.holds("t", 1, 0)
+def test_the_prefix_ends_at_the_first_hole_of_any_hour() -> None:
+    found = coverage([hour("2026-01-05T10", p0=((0, 4), (8, 9))), hour("2026-01-05T11", p0=((10, 19),))])
+    assert found == Coverage(prefixes={"t": {0: (0, 4)}}, holes={Coordinates("t", 0): (5, 7)})
 
 
-def test_late_records_in_another_hour_fill_a_gap() -> None:
-    found = covered(hour("2026-01-05T10", p0=((0, 2), (36, 36))), hour("2026-01-05T11", p0=((3, 35),)), until="2026-01-05T11")
-    assert found.prefixes == {("t", 0): (0, 36)}
+def test_late_records_in_another_hour_fill_a_hole() -> None:
+    found = coverage([hour("2026-01-05T10", p0=((0, 2), (36, 36))), hour("2026-01-05T11", p0=((3, 35),))])
+    assert found == Coverage(prefixes={"t": {0: (0, 36)}}, holes={})
 
 
-def test_hours_after_the_asked_one_do_not_count() -> None:
-    hours = (hour("2026-01-05T10", p0=((0, 9),)), hour("2026-01-05T11", p0=((10, 19),)))
-    assert covered(*hours, until="2026-01-05T10").prefixes == {("t", 0): (0, 9)}
+def test_what_was_covered_before_counts() -> None:
+    known = {"t": {0: (0, 9), 2: (5, 6)}}
+    found = coverage([hour("2026-01-05T11", p0=((10, 19),), p1=((7, 7),))], known)
+    assert found == Coverage(prefixes={"t": {0: (0, 19), 1: (7, 7), 2: (5, 6)}}, holes={})
+    assert coverage([hour("2026-01-05T11", p0=((12, 19),))], known).holes == {Coordinates("t", 0): (10, 11)}
 
 
 def test_hours_that_are_not_landed_are_named_from_the_first_landed_one_to_the_asked_one() -> None:
-    hours = (hour("2026-01-05T22"), hour("2026-01-06T01"))
-    assert covered(*hours, until="2026-01-06T03").missing_hours == ("2026-01-05T23", "2026-01-06T00", "2026-01-06T02", "2026-01-06T03")
-    assert covered(until="2026-01-06T03") == Coverage(first_hour=None, prefixes={}, missing_hours=())
+    found = missing_hours(["2026-01-05T22", "2026-01-06T01"], "2026-01-06T03")
+    assert found == ("2026-01-05T23", "2026-01-06T00", "2026-01-06T02", "2026-01-06T03")
+    assert missing_hours([], "2026-01-06T03") == ()
 
 
 def test_a_partition_of_which_nothing_is_landed_has_no_prefix() -> None:
-    assert covered(hour("2026-01-05T10", p0=()), until="2026-01-05T10").prefixes == {}
+    assert coverage([hour("2026-01-05T10", p0=())]).prefixes == {}
 
 
 def three_hours(root: Path) -> Feed:
@@ -78,7 +75,7 @@ def test_the_newest_generation_of_each_hour_is_found(tmp_path: Path) -> None:
     assert list(all_newest(store, feed.name, since="2026-01-05T11", until="2026-01-05T11")) == ["2026-01-05T11"]
     assert newest(store, feed.name, "2026-01-05T12") == found["2026-01-05T12"]
     assert newest(store, feed.name, "2026-01-05T13") is None
-    assert coverage(found, "2026-01-05T12").prefixes == {("shop", 0): (0, 29)}
+    assert coverage(found.values()).prefixes == {"shop": {0: (0, 29)}}
 
 
 def test_manifests_of_other_feeds_and_other_files_are_not_taken_for_the_feeds_own(tmp_path: Path) -> None:

@@ -77,9 +77,10 @@ def test_every_message_lands_once_and_in_order(name: str, tmp_path: Path) -> Non
         for place, messages in of_hour.items():
             found.setdefault(place, []).extend(messages)
     assert found == produced(name)
-    complete = coverage(all_newest(lake(feed), name), HOURS[-1])
-    assert complete.prefixes == {place: (0, len(messages) - 1) for place, messages in produced(name).items()}
-    assert complete.missing_hours == ()
+    complete = coverage(all_newest(lake(feed), name).values())
+    flat = {(topic, number): covered for topic, numbers in complete.prefixes.items() for number, covered in numbers.items()}
+    assert flat == {place: (0, len(messages) - 1) for place, messages in produced(name).items()}
+    assert not complete.holes
     before = contents(lake(feed))
     assert not any(land_hour(feed, parse_hour(hour)).new for hour in HOURS)
     assert contents(lake(feed)) == before

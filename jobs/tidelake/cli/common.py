@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tidelake.feed import Feed, load_feed
+from tidelake.feed import load_feed
 
 if TYPE_CHECKING:
     from tidelake.lake.run import Lake
@@ -50,11 +50,6 @@ def opened(schemas: Path, feed: str, quiet: bool = False) -> Iterator[Lake]:
 
     with Lake.of(load_feed(schemas, feed), _silent if quiet else _tell) as lake:
         yield lake
-
-
-def feed_of(schemas: Path, name: str) -> Feed:
-    """The feed, its variables expanded."""
-    return load_feed(schemas, name)
 
 
 @contextmanager

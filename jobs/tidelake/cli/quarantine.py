@@ -117,6 +117,8 @@ def _rejected(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Reject
     from tidelake.land.manifest import generations
     from tidelake.layout import events_table
 
+    if hour is not None:
+        parse_hour(hour)  # a malformed one has no messages, which would read as good news
     events = lake.catalog.find(events_table(lake.feed.name))
     hours = [hour] if hour else list(generations(lake.store, lake.feed.name))
     return rejected(events, hours, raw=raw) if events is not None else []

@@ -14,9 +14,9 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
 from tidelake.lake.decode import DecodeRecord, read_record
 from tidelake.lake.events import control_batches
-from tidelake.land.coverage import missing_hours
+from tidelake.land.coverage import coverage, missing_hours
 from tidelake.land.manifest import Manifest, all_newest
-from tidelake.land.ranges import Range, union
+from tidelake.land.ranges import Range
 from tidelake.ordering import resolved_ts
 from tidelake.storage import Store, open_store
 from tidelake.tso import parse_hour, show
@@ -45,13 +45,13 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     hours = [h for h in manifests if cut is None or h > cut.hour]
     _check_hours(feed, cut, list(manifests), hour)
     records = {h: _decoded(feed, store, h, manifests[h]) for h in manifests}
-    prefixes, gaps = _prefixes(cut, manifests)
-    watermarks = _watermarks(events, cut, records, prefixes)
-    resolved, at_ms = _resolved(feed, watermarks, gaps, hour)
+    covered = coverage(manifests.values(), cut.prefixes if cut else None)
+    watermarks = _watermarks(events, cut, records, covered.prefixes)
+    resolved, at_ms = _resolved(feed, watermarks, covered.holes, hour)
     return Progress(
         resolved_ts=resolved,
         watermarks=watermarks,
-        prefixes=prefixes,
+        prefixes=covered.prefixes,
         checkpoint_at_ms=at_ms,
         hours=hours,
         scan=sorted({*(cut.open_hours if cut else ()), *hours}),
@@ -87,27 +87,6 @@ def _decoded(feed: Feed, store: Store, hour: str, manifest: Manifest) -> DecodeR
         remedy = f"run `tidelake decode --feed {feed.name} --hour {hour}`"
         raise OrderError(f"hour {hour} of feed {feed.name} is {what}", code="NOT_DECODED", remedy=remedy)
     return record
-
-
-def _prefixes(cut: Cut | None, manifests: Mapping[str, Manifest]) -> tuple[dict[str, dict[int, Range]], dict[Coordinates, Range]]:
-    """The gap-free prefix of every partition, and the first hole behind it where there is one."""
-    ranges: dict[tuple[str, int], list[tuple[Range, ...]]] = {}
-    for topic, partitions in (cut.prefixes if cut else {}).items():
-        for number, known in partitions.items():
-            ranges[topic, number] = [(known,)]
-    for manifest in manifests.values():
-        for topic, found in manifest.partitions.items():
-            for number, partition in found.items():
-                ranges.setdefault((topic, number), []).append(partition.ranges)
-    out: dict[str, dict[int, Range]] = {}
-    gaps: dict[Coordinates, Range] = {}
-    for (topic, number), several in sorted(ranges.items()):
-        merged = union(several)
-        if merged:
-            out.setdefault(topic, {})[number] = merged[0]
-        if len(merged) > 1:
-            gaps[Coordinates(topic, number)] = (merged[0][1] + 1, merged[1][0] - 1)
-    return out, gaps
 
 
 def _watermarks(

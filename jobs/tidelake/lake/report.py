@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 from tidelake.errors import TidelakeError
 from tidelake.incarnations import Catalog
@@ -23,7 +23,6 @@ from tidelake.tso import parse_hour, physical_ms
 
 HISTORY = 48  # cuts in the plots
 _EXAMPLES = 5
-Stage = Literal["landed", "decoded", "ordered", "validated", "published", "blocked", "failed"]
 
 
 def write_report(lake: Lake, hour: str, error: TidelakeError | None = None) -> str:

@@ -18,7 +18,7 @@ from tidelake.layout import CATALOG
 from tidelake.ordering import CLASS
 from tidelake.projection import Place, Projection, project
 from tidelake.values import MysqlType, lake_type
-from tidelake.window import Window, same_name
+from tidelake.window import same_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -143,12 +143,6 @@ def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataF
         "offset AS _offset",
         "ordinal AS _ordinal",
     )
-
-
-def window_filter(window: Window, hours: Sequence[str]) -> str:
-    """SQL for the row events of a window in these hours."""
-    listed = ", ".join(literal(h) for h in hours)
-    return f"kind = 'row' AND hour IN ({listed}) AND commit_ts > {window.applied_ts} AND commit_ts <= {window.resolved_ts}"
 
 
 def _struct(projections: Sequence[Projection], side: str) -> str:

@@ -5,44 +5,45 @@ Pure: from the manifests alone. A resolved ts counts only if the offset of its m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from tidelake.errors import Coordinates
 from tidelake.land.manifest import Manifest
 from tidelake.land.ranges import Range, union
 from tidelake.tso import format_hour, parse_hour
 
-TopicPartition = tuple[str, int]
+Prefixes = dict[str, dict[int, Range]]  # topic → partition → first and last offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """first_hour: the first landed one, None if there is none. prefixes: first and last offset of the gap-free beginning.
+    """prefixes: the gap-free beginning of every partition. holes: the first offsets behind it that are not landed, where more is."""
 
-    missing_hours: between first_hour and the asked one, not landed.
-    """
-
-    first_hour: str | None
-    prefixes: Mapping[TopicPartition, Range]
-    missing_hours: tuple[str, ...]
-
-    def holds(self, topic: str, partition: int, offset: int) -> bool:
-        """Whether an offset lies on its partition's gap-free prefix."""
-        first, last = self.prefixes.get((topic, partition), (0, -1))
-        return first <= offset <= last
+    prefixes: Prefixes
+    holes: Mapping[Coordinates, Range]
 
 
-def coverage(newest: Mapping[str, Manifest], until: str) -> Coverage:
-    """The coverage by the newest generation of every hour up to and including `until` (as of `all_newest`)."""
-    hours = sorted(hour for hour in newest if hour <= until)
-    ranges: dict[TopicPartition, list[tuple[Range, ...]]] = {}
-    for hour in hours:
-        for topic, partitions in newest[hour].partitions.items():
+def coverage(manifests: Iterable[Manifest], known: Mapping[str, Mapping[int, Range]] | None = None) -> Coverage:
+    """What some hours' manifests cover, on top of the prefixes known before."""
+    ranges: dict[tuple[str, int], list[tuple[Range, ...]]] = {}
+    for topic, prefixes in (known or {}).items():
+        for number, prefix in prefixes.items():
+            ranges[topic, number] = [(prefix,)]
+    for manifest in manifests:
+        for topic, partitions in manifest.partitions.items():
             for number, partition in partitions.items():
                 ranges.setdefault((topic, number), []).append(partition.ranges)
-    prefixes = {where: merged[0] for where, several in sorted(ranges.items()) if (merged := union(several))}
-    return Coverage(first_hour=hours[0] if hours else None, prefixes=prefixes, missing_hours=missing_hours(hours, until))
+    out: Prefixes = {}
+    gaps: dict[Coordinates, Range] = {}
+    for (topic, number), several in sorted(ranges.items()):
+        merged = union(several)
+        if merged:
+            out.setdefault(topic, {})[number] = merged[0]
+        if len(merged) > 1:
+            gaps[Coordinates(topic, number)] = (merged[0][1] + 1, merged[1][0] - 1)
+    return Coverage(prefixes=out, holes=gaps)
 
 
 def missing_hours(landed: list[str], until: str) -> tuple[str, ...]:
