@@ -205,6 +205,12 @@ MISTAKES = [
     ("[lake]\n", "[watermark]\nsource = 1\n[lake]\n", "watermark.source: unknown key; allowed: from, uri"),
     ("[lake]\n", '[watermark]\nfrom = "x"\n[lake]\n', "watermark.from: Input should be 'messages', 'checkpoints' or 'offsets' (found 'x')"),
     (
+        'layout = "aiven-jsonl"',
+        'kind = "kafka"',
+        'source: kind = "kafka" is not in this version; archive the topics with a Kafka Connect sink',
+    ),
+    ("[lake]\n", '[watermark]\nfrom = "offsets"\n[lake]\n', 'watermark: from = "offsets" is not in this version, which needs commit ts'),
+    (
         "[lake]\n",
         '[watermark]\nfrom = "checkpoints"\n[lake]\n',
         'watermark: from = "checkpoints" needs `uri`, the recorded checkpoints',

@@ -51,7 +51,9 @@ class Source(_Section):
     template: str | None = None
 
     @model_validator(mode="after")
-    def _archive_needs_a_layout(self) -> Source:
+    def _is_an_archive_with_a_layout(self) -> Source:
+        if self.kind == "kafka":
+            raise ValueError('kind = "kafka" is not in this version; archive the topics with a Kafka Connect sink')
         if self.kind == "archive" and self.layout is None:
             raise ValueError("an archive needs `layout`")
         return self
@@ -64,7 +66,9 @@ class Watermark(_Section):
     uri: str | None = Field(default=None, repr=False)
 
     @model_validator(mode="after")
-    def _checkpoints_need_a_uri(self) -> Watermark:
+    def _is_there(self) -> Watermark:
+        if self.source == "offsets":
+            raise ValueError('from = "offsets" is not in this version, which needs commit ts; set enable-tidb-extension in the changefeed')
         if self.source == "checkpoints" and not self.uri:
             raise ValueError('from = "checkpoints" needs `uri`, the recorded checkpoints')
         return self

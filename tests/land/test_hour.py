@@ -260,12 +260,6 @@ def test_two_runs_of_one_hour_at_once_agree(tmp_path: Path) -> None:
     assert len(list(lake(feed).objects())) == 3
 
 
-def test_live_kafka_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
-    feed = make_feed(tmp_path, source={"uri": "kafka", "kind": "kafka"})
-    with pytest.raises(ConfigError, match=r"live Kafka is not in this version; archive the topics"):
-        land_hour(feed, HOUR)
-
-
 def test_a_protocol_that_needs_keys_is_refused_with_a_layout_without(tmp_path: Path) -> None:
     feed = make_feed(tmp_path, protocol="open", source={"uri": f"{tmp_path}/archive", "layout": "confluent-json"})
     with pytest.raises(ConfigError, match="protocol 'open' needs Kafka keys, and layout 'confluent-json' holds values only"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from tidelake.errors import ConfigError, Coordinates, OrderError
+from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
@@ -114,11 +114,6 @@ def _largest_up_to(events: LakeTable, hour: str, topic: str, partition: int, end
 
 
 def _resolved(feed: Feed, watermarks: Partitions, gaps: Mapping[Coordinates, Range], hour: str) -> tuple[int, int | None]:
-    if feed.watermark.source == "offsets":
-        raise ConfigError(
-            f"{feed.folder / 'feed.toml'}: watermark.from: this version cannot order messages without commit ts",
-            remedy="set enable-tidb-extension in the changefeed, or use another protocol",
-        )
     if feed.watermark.source == "checkpoints":
         if gaps and feed.policy.on_gap == "block":
             at, (first, last) = next(iter(gaps.items()))

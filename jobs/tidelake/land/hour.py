@@ -88,11 +88,6 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
 def _check(feed: Feed) -> None:
     """Raise ConfigError for what cannot be landed, before anything is read."""
     path = feed.folder / "feed.toml"
-    if feed.source.kind != "archive":
-        raise ConfigError(
-            f"{path}: source.kind: live Kafka is not in this version",
-            remedy='archive the topics to object storage with a Kafka Connect sink and set kind = "archive"',
-        )
     if feed.protocol in _NEED_KEYS and not layout_of(feed.source.layout or "").has_keys:
         raise ConfigError(
             f"{path}: protocol {feed.protocol!r} needs Kafka keys, and layout {feed.source.layout!r} holds values only",
