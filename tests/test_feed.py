@@ -209,7 +209,11 @@ MISTAKES = [
         'kind = "kafka"',
         'source: kind = "kafka" is not in this version; archive the topics with a Kafka Connect sink',
     ),
-    ("[lake]\n", '[watermark]\nfrom = "offsets"\n[lake]\n', 'watermark: from = "offsets" is not in this version, which needs commit ts'),
+    (
+        "[lake]\n",
+        '[watermark]\nfrom = "offsets"\n[lake]\n',
+        'watermark: from = "offsets" is not in this version, which needs commit ts; set enable-tidb-extension in the changefeed',
+    ),
     (
         "[lake]\n",
         '[watermark]\nfrom = "checkpoints"\n[lake]\n',
