@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli import feeds
 from tests.cli.calls import Called, call
 from tests.protocols.json_messages import canal, column, compact, open_key, open_message
 from tidelake.options import SinkOptions
@@ -127,6 +128,45 @@ def test_avro_schemas_are_a_file_of_ids_and_texts_or_a_folder(tmp_path: Path) ->
         (found,) = events(inspect(tmp_path, message, protocol="avro", options=options))
         assert (found["op"], found["commit_ts"], found["table"]) == ("insert", 8, "t")
         assert [(c["name"], c["value"]) for c in found["columns"]] == [("id", "7")]
+
+
+# of a feed
+
+
+def test_a_feed_gives_protocol_and_options_and_needs_no_variables(tmp_path: Path) -> None:
+    text = feeds.FEED.replace('"open"', '"canal-json"', 1).replace("[lake]", "[options]\nenable_tidb_extension = true\n[lake]")
+    feeds.write(tmp_path / "schemas", feed=text)
+    (tmp_path / "messages.jsonl").write_text(json.dumps(line(compact(canal(_tidb={"commitTs": 5})))))
+    done = call("inspect", "--feed", "shop", "--schemas", tmp_path / "schemas", tmp_path / "messages.jsonl")
+    assert [(e["kind"], e["commit_ts"]) for e in events(done)] == [("row", 5)]
+
+
+def test_a_feed_gives_its_avro_schemas(tmp_path: Path) -> None:
+    schemas, messages = Path(__file__).parents[2] / "schemas", tmp_path / "messages.jsonl"
+    messages.write_text(json.dumps(line(b"\0\0\0\0\0", b"\0\0\0\0\0")))
+    (found,) = events(call("inspect", "--feed", "bazaar-avro", "--schemas", schemas, messages))
+    assert (found["error_code"], str(schemas / "bazaar-avro" / "avro_schemas.json") in found["error"]) == ("UNKNOWN_SCHEMA", True)
+
+
+@pytest.mark.parametrize("more", [("--protocol", "open"), ("--set", "max_batch_size=1"), ("--avro-schemas", "x.json")])
+def test_what_a_feed_gives_is_not_given_twice(tmp_path: Path, more: tuple[str, str]) -> None:
+    feeds.write(tmp_path)
+    done = call("inspect", "--feed", "shop", "--schemas", tmp_path, *more, "x.jsonl")
+    assert (done.code, done.out) == (2, "")
+    assert "leave --protocol, --avro-schemas and --set out" in done.err
+
+
+def test_without_protocol_and_feed_both_are_named() -> None:
+    done = call("inspect", "x.jsonl")
+    assert (done.code, done.out) == (2, "")
+    assert "no protocol; give --protocol, one of open, craft, avro, canal-json, or --feed" in done.err
+
+
+def test_an_unknown_feed_is_told_with_those_there_are(tmp_path: Path) -> None:
+    feeds.write(tmp_path)
+    done = call("inspect", "--feed", "shpo", "--schemas", tmp_path, "x.jsonl")
+    assert (done.code, done.out) == (2, "")
+    assert "feeds there: shop" in done.err
 
 
 # lines
