@@ -12,7 +12,7 @@ from typing import Any
 
 from airflow.sdk.plugins_manager import AirflowPlugin
 from tidelake_connections import given, stage_environment
-from tidelake_stage import QUALITY_PREFIX, dag_id, schemas_folder
+from tidelake_stage import QUALITY_PREFIX, dag_id, error_in, schemas_folder
 
 from tidelake.errors import ConfigError, StorageError
 from tidelake.feed import load_feed
@@ -25,7 +25,12 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-_NOTE = "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{0} · Tidelake</title><h1>{0}</h1>{1}"
+_NOTE = """<!DOCTYPE html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
+<title>{0} · Tidelake</title><style>
+:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
+body {{ max-width: 44rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere }}
+pre {{ padding: .75rem 1rem; border-radius: 8px; background: #8882; white-space: pre-wrap }}
+</style><h1>{0}</h1>{1}"""
 
 
 class TidelakePlugin(AirflowPlugin):
@@ -69,8 +74,9 @@ def answer(schemas: Path, name: str, hour: str) -> tuple[int, str]:
         return 502, _note("The lake cannot be read", str(e))
     if not report:
         text = f"Nothing is stored for hour {hour} of feed {name}; the report is written when the hour is published or blocked."
-        commands = (f"tidelake run --feed {name} --hour {hour}", f"tidelake report --feed {name} --hour {hour}   # if the hour is landed")
-        return 404, _note("No report yet", text, "Run the hour, here or by hand:", *commands)
+        same = f"--feed {name} --hour {hour}"
+        commands = f"tidelake run {same}\ntidelake report {same}   # if the hour is landed"
+        return 404, _note("No report yet", text, "Run the hour, here or by hand:", commands=commands)
     return 200, report
 
 
@@ -81,10 +87,14 @@ def _stored(schemas: Path, feed: str, hour: str, environment: dict[str, str]) ->
     except subprocess.TimeoutExpired as e:
         raise StorageError(f"no answer within {READ_SECONDS} s", remedy="see whether the object store is up") from e
     if done.returncode:
-        last = done.stderr.strip().rpartition("\n")[2]
-        raise StorageError(last.removeprefix("error: "))
+        lines = done.stderr.strip().splitlines()
+        code, _, message = error_in(lines).partition(": ")
+        if message:
+            raise StorageError(message, code=code)
+        raise StorageError(f"the reader ended with status {done.returncode}: {lines[-1] if lines else 'it said nothing'}")
     return done.stdout
 
 
-def _note(title: str, *paragraphs: str) -> str:
-    return _NOTE.format(html.escape(title), "".join(f"<p>{html.escape(text)}</p>" for text in paragraphs))
+def _note(title: str, *paragraphs: str, commands: str = "") -> str:
+    body = "".join(f"<p>{html.escape(text)}</p>" for text in paragraphs)
+    return _NOTE.format(html.escape(title), body + (f"<pre>{html.escape(commands)}</pre>" if commands else ""))

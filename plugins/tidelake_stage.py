@@ -135,7 +135,7 @@ class StageOperator(BaseOperator):
             finally:
                 self.on_kill()
         if code:
-            message = f"{self.stage} {hour}: {_error_in(tail) or f'the child ended with status {code}'}"
+            message = f"{self.stage} {hour}: {error_in(tail) or f'the child ended with status {code}'}"
             raise AirflowFailException(message) if code in (2, 3) else AirflowException(message)
 
     def _emit(self, context: Context, status: Mapping[str, Any]) -> None:
@@ -154,7 +154,7 @@ class StageOperator(BaseOperator):
             context["outlet_events"][self.outlets[0]].add(asset, extra=cut | facts)
 
 
-def _error_in(lines: Sequence[str]) -> str:
+def error_in(lines: Sequence[str]) -> str:
     """The error that the command line told last."""
     starts = [n for n, line in enumerate(lines) if line.startswith("error: ")]
     return "\n".join(list(lines)[starts[-1] :]).removeprefix("error: ") if starts else ""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,16 @@ def test_a_lake_that_cannot_be_read_is_told_apart_from_a_missing_report(get: Get
         monkeypatch.delenv(name, raising=False)
     answer = get(PAGE)
     assert answer.status_code == 502
+    assert "<p>CONFIG: " in answer.text
     assert "the environment has no TIDELAKE_" in answer.text
+
+
+def test_a_reader_that_breaks_says_so_in_a_line(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = subprocess.CompletedProcess([], 1, "", "Traceback (most recent call last):\n  File …\nImportError: no <tide>\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: broken)
+    answer = get(PAGE)
+    assert answer.status_code == 502
+    assert "<p>STORAGE: the reader ended with status 1: ImportError: no &lt;tide&gt;</p>" in answer.text
 
 
 def test_the_reader_prints_the_page_and_ends_as_the_command_line_does(lake: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
