@@ -6,7 +6,7 @@
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
   --max-active-runs 1` (both ends included; one at a time, because windows go in order).
 * **Failures**: what may pass (storage, network, a lease held by another run) is retried with growing delays; a wrong file, a gap or a
-  failed critical expectation fails at once: the data is safe, nothing is published, "Quality report" on the task says why.
+  failed critical expectation fails at once: the data is safe, nothing is published, "Quality report" in the task's details says why.
 * **State** is in the lake, nothing in Airflow: what was done before is not done again.
 """
 

@@ -134,6 +134,8 @@ class StageOperator(BaseOperator):
                 code = self._child.wait()
             finally:
                 self.on_kill()
+        if code == 3:
+            self.log.error("what blocks the hour: %s", QualityReportLink().get_link(self, ti_key=None))
         if code:
             message = f"{self.stage} {hour}: {error_in(tail) or f'the child ended with status {code}'}"
             raise AirflowFailException(message) if code in (2, 3) else AirflowException(message)

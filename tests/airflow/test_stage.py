@@ -154,6 +154,17 @@ def test_a_failed_task_ends_with_what_the_command_line_said_last(dag: Any, child
     assert not isinstance(e.value, AirflowFailException)
 
 
+def test_the_log_of_a_blocked_task_has_the_address_of_the_report(dag: Any, child: Child, capfd: pytest.CaptureFixture[str]) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    child.plan({"order": [3, 2]}, says="error: GAP: offsets are missing")
+    task = copy(dag.get_task("order"))
+    for told in (True, False):  # what is wrong use has no report
+        with pytest.raises(AirflowFailException):
+            task._run(HOUR, [], dict(os.environ))
+        assert (f"http://airflow.example:8080/tidelake/quality/bazaar-open/{HOUR}" in capfd.readouterr().out) == told
+
+
 def test_a_run_without_an_hour_fails_at_once_and_starts_nothing(run: Run, child: Child) -> None:
     found = run()
     assert found["land"] == ("failed", 1)
