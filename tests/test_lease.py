@@ -257,6 +257,17 @@ def test_a_run_that_fails_after_it_was_taken_over_tells_its_own_error(folder: St
     assert now(folder).fence == 2
 
 
+def test_a_store_that_does_not_answer_at_the_end_is_no_failure_of_the_run(folder: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> bool:
+        raise StorageError("no answer")
+
+    with hold(folder, "shop", "order"):
+        monkeypatch.setattr(type(folder), "put_if_match", gone)
+    with pytest.raises(OrderError, match="a gap"), hold(folder, "mall", "order"):
+        raise OrderError("a gap")
+    assert now(folder).expires_ms > 0
+
+
 def test_no_thread_is_left_behind(folder: Store) -> None:
     with hold(folder, "shop", "order"):
         assert any(t.name == "lease-shop" for t in threading.enumerate())

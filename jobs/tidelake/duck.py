@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+
+_SEPARATORS = {c.encode(): f"\\u{ord(c):04x}".encode() for c in "\x85\u2028\u2029"}
 
 
 def write_jsonl(rows: pa.RecordBatchReader, select: Sequence[str], path: Path | str, order: str = "") -> int:
@@ -18,6 +21,7 @@ def write_jsonl(rows: pa.RecordBatchReader, select: Sequence[str], path: Path | 
         connection.register("rows", rows)
         target = str(path).replace("'", "''")
         done = connection.execute(f"COPY (SELECT {', '.join(select)} FROM rows{order}) TO '{target}' (FORMAT json)").fetchone()  # noqa: S608
+    _escape_separators(Path(path))
     return int(done[0]) if done else 0
 
 
@@ -27,6 +31,22 @@ def to_text(rows: pa.RecordBatchReader, select: Sequence[str], limit: int, order
         connection.register("rows", rows)
         found: list[tuple[str | None, ...]] = connection.execute(f"SELECT {', '.join(select)} FROM rows{order} LIMIT {limit}").fetchall()  # noqa: S608
     return found
+
+
+def _escape_separators(path: Path) -> None:
+    """Escape the characters that many readers of lines take for line ends; DuckDB writes them as they are. Most files have none."""
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if all(content.find(raw) < 0 for raw in _SEPARATORS):
+            return
+    beside = path.with_name(f"{path.name}.escaped")
+    with path.open("rb") as stream, beside.open("wb") as out:
+        for line in stream:
+            for raw, escaped in _SEPARATORS.items():
+                line = line.replace(raw, escaped)
+            out.write(line)
+    beside.replace(path)
 
 
 def identifier(name: str) -> str:

@@ -41,7 +41,8 @@ def hold(
 ) -> Iterator[int]:
     """Hold the feed's lease; yields the fence number. Waits for another holder to give it back or to expire.
 
-    Raises LeaseError if it is not free in time, or at the end if it was lost meanwhile.
+    Raises LeaseError if it is not free in time, or at the end if it was lost meanwhile. A store that cannot be reached at the end
+    is no failure: the work is done, and the lease expires.
     """
     mine = _take(store, feed, work, wait_seconds, tell)
     stop, lost = threading.Event(), threading.Event()
@@ -52,8 +53,9 @@ def hold(
     finally:
         stop.set()
         renewer.join()
-        if not lost.is_set() and not _replace(store, feed, mine, mine.model_copy(update={"expires_ms": 0})):
-            lost.set()
+        with suppress(StorageError):
+            if not lost.is_set() and not _replace(store, feed, mine, mine.model_copy(update={"expires_ms": 0})):
+                lost.set()
     if lost.is_set():
         raise LeaseError(f"the lease of feed {feed} was taken over while this run held it", remedy="see who runs it: tidelake status")
 

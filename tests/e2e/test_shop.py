@@ -31,13 +31,13 @@ SAMPLE = ("open", "avro")
 
 
 def feed_folder(folder: Path, name: str, truth: dict[str, Any]) -> Path:
-    """schemas/shop with the feed of one archive; zero dates of last_login stay as text."""
+    """schemas/shop with the feed of one archive; its zero dates stay as text."""
     home = shared("workloads/shop")
     made = folder / "schemas" / "shop"
     made.mkdir(parents=True)
     protocol = name.removesuffix("-cc")
     text = f'protocol = "{protocol}"\n{FEEDS[name]}\nuri = "{home}/archives/{name}"\n[lake]\nuri = "{folder}/lake"\n'
-    text += '[columns."shopdb.customers".last_login]\nzero_date = "string"\n'
+    text += '[columns."shopdb.customers".last_login]\nzero_date = "string"\n[columns."shopdb.coupons".expires]\nzero_date = "string"\n'
     if name == "avro":
         text += f'[watermark]\nfrom = "checkpoints"\nuri = "{home}/checkpoints.json"\n[avro]\nschemas = "{home}/avro_schemas.json"\n'
         statements = truth["hours"][-1]["ddl"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -46,7 +45,8 @@ def test_without_a_catalog_a_local_lake_has_an_sqlite_file_beside_it(tmp_path: P
     found = lake_settings(feed(tmp_path, str(tmp_path / "lake") + "/"))
     assert found.warehouse == str(tmp_path / "lake" / "warehouse")
     assert found.iceberg["uri"] == f"sqlite:///{tmp_path}/lake/catalog.db?timeout=30"
-    assert (tmp_path / "lake").is_dir()
+    assert found.sqlite == tmp_path / "lake" / "catalog.db"
+    assert not (tmp_path / "lake").exists()
 
 
 def test_without_a_catalog_a_lake_on_s3_has_an_sqlite_file_of_its_own_in_the_working_folder(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_both_readers_see_one_sqlite_file_and_wait_for_each_other(tmp_path: Path
     assert (spark(found, "type"), spark(found, "uri")) == ("jdbc", f"jdbc:sqlite:{path}?busy_timeout=30000")
     assert spark(found, "jdbc.schema-version") == "V1"
     assert {k: found.iceberg[k] for k in ("type", "uri")} == {"type": "sql", "uri": f"sqlite:///{path}?timeout=30"}
-    sqlite3.connect(path).close()
+    assert found.sqlite == path
 
 
 @pytest.mark.parametrize(

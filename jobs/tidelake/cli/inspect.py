@@ -78,6 +78,8 @@ def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
     if any(others):
         raise ConfigError("--feed gives protocol, sink options and Avro schemas", remedy="leave --protocol, --avro-schemas and --set out")
     feed = load_feed(schemas, name, expand=False)
+    if feed.avro and "${" in feed.avro.schemas:
+        feed = load_feed(schemas, name)
     source = schema_source(feed.avro.schemas, feed.folder) if feed.avro else None
     return feed.protocol, Context(options=feed.options, avro_schema=source)
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Any, TypeVar, cast
 
@@ -184,12 +185,21 @@ class LakeTable:
 
 
 class LakeCatalog:
-    """A catalog's control plane. Every change is one atomic commit; two at once are retried, a changed base is refused."""
+    """A catalog's control plane. Every change is one atomic commit; two at once are retried, a changed base is refused.
+
+    Nothing is opened, or made where the catalog is a new SQLite file, before it is first asked.
+    """
 
     def __init__(self, settings: LakeSettings) -> None:
         self.settings = settings
         self._lock = Lock()
-        self.catalog: IcebergCatalog = load_catalog(CATALOG, **settings.iceberg)
+
+    @cached_property
+    def catalog(self) -> IcebergCatalog:
+        """pyiceberg's."""
+        if self.settings.sqlite is not None:
+            self.settings.sqlite.parent.mkdir(parents=True, exist_ok=True)
+        return load_catalog(CATALOG, **self.settings.iceberg)
 
     def claim_namespace(self, namespace: str, feed: str) -> None:
         """Create the namespace for a feed. Raises ConfigError if it belongs to another."""

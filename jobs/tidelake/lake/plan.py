@@ -58,10 +58,9 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
         not same or record is None or manifest is None or (record.generation, record.decoder) != (manifest.generation, decoder_id(feed))
     )
     resolved, blocked = None, None
-    events = lake.catalog.find(events_table(feed.name))
-    if not decodes and not published and events is not None:
+    if not decodes and not published:
         try:
-            resolved = progress(feed, lake.store, events, cut, hour).resolved_ts
+            resolved = progress(feed, lake.store, lake.catalog.load(events_table(feed.name)), cut, hour).resolved_ts
         except OrderError as e:
             blocked = str(e)
     return Plan(

@@ -21,20 +21,22 @@ _LIBPQ = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_time
 class LakeSettings:
     """spark: runtime configuration of the catalog `lake`. iceberg: properties of pyiceberg's catalog of that name, `type` included.
 
-    Both hold secrets, so they are no part of its representation: never print them.
+    sqlite: the catalog's file where it is one. The other two hold secrets, so they are no part of its representation: never print them.
     """
 
     warehouse: str
     spark: dict[str, str] = field(repr=False)
     iceberg: dict[str, str] = field(repr=False)
+    sqlite: Path | None = None
 
 
 def lake_settings(feed: Feed) -> LakeSettings:
     """The settings of a feed's lake. Raises ConfigError for a catalog of another form."""
     warehouse = _warehouse(feed)
     uri = feed.lake.catalog or _default_catalog(feed)
-    if uri.startswith("jdbc:sqlite:"):
-        spark, iceberg = _sqlite(uri.removeprefix("jdbc:sqlite:"))
+    sqlite = Path(uri.removeprefix("jdbc:sqlite:").partition("?")[0]).resolve() if uri.startswith("jdbc:sqlite:") else None
+    if sqlite is not None:
+        spark, iceberg = _sqlite(sqlite)
     elif uri.startswith("jdbc:postgresql://"):
         spark, iceberg = _postgresql(uri)
     elif uri.startswith(("http://", "https://")):
@@ -53,6 +55,7 @@ def lake_settings(feed: Feed) -> LakeSettings:
         warehouse=warehouse,
         spark={prefix: "org.apache.iceberg.spark.SparkCatalog"} | {f"{prefix}.{k}": v for k, v in (common | spark).items()},
         iceberg={"warehouse": warehouse} | iceberg,
+        sqlite=sqlite,
     )
 
 
@@ -70,9 +73,7 @@ def _default_catalog(feed: Feed) -> str:
     return f"jdbc:sqlite:.tidelake/catalog-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.db"
 
 
-def _sqlite(location: str) -> tuple[dict[str, str], dict[str, str]]:
-    path = Path(location.partition("?")[0]).resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _sqlite(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     spark = {"type": "jdbc", "uri": f"jdbc:sqlite:{path}?busy_timeout=30000", "jdbc.schema-version": "V1"}
     return spark, {"type": "sql", "uri": f"sqlite:///{path}?timeout=30"}
 
