@@ -84,7 +84,11 @@ def everything(folder: Path, rows: int) -> None:
 def airflow(folder: Path) -> Iterator[Airflow]:
     """Airflow with its DAG unpaused, where everybody is an administrator."""
     port = next(port for port in PORTS if is_free(port))
-    settings = QUICK_SPARK | {"TIDELAKE_SPARK_SERVER": str(folder / "spark"), "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True"}
+    settings = QUICK_SPARK | {
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # nobody edits a DAG meanwhile
+        "TIDELAKE_SPARK_SERVER": str(folder / "spark"),
+    }
     started = time.monotonic()
     with Airflow(folder / "airflow", CHECKOUT, port, settings) as running:
         until(running, lambda: DAG in {d["dag_id"] for d in api(running, "GET", "/dags")["dags"]}, DAG_SECONDS, "the DAG")
