@@ -99,11 +99,12 @@ def order(lake: Lake, hour: datetime) -> OrderReport:
 
 
 def validate(lake: Lake, hour: datetime) -> Verdict | None:
-    """Judge what order staged. Raises QualityError if it must not be published."""
+    """Judge what order staged. Raises QualityError if it must not be published. Holds the lease: nobody may stage anew meanwhile."""
     from tidelake.lake.validate import validate_window
 
-    with _reported(lake, hour):
-        verdict = validate_window(lambda: lake.spark, lake.catalog, lake.feed, format_hour(hour), lambda what: lake.tell("validate", what))
+    name = format_hour(hour)
+    with _reported(lake, hour), lake.hold(f"validate {name}"):
+        verdict = validate_window(lambda: lake.spark, lake.catalog, lake.feed, name, lambda what: lake.tell("validate", what))
         if verdict is not None:
             verdict.refuse()
         return verdict

@@ -58,8 +58,8 @@ def static_settings(*, brief: bool = False) -> dict[str, str]:
     ivy = ivy_folder()
     java = f"{_BRIEF_JAVA} {_JAVA}" if brief else _JAVA
     settings = {
-        "spark.master": os.environ.get("TIDELAKE_SPARK_MASTER", "local[*]"),
-        "spark.driver.memory": os.environ.get("TIDELAKE_DRIVER_MEMORY", "2g"),
+        "spark.master": os.environ.get("TIDELAKE_SPARK_MASTER") or "local[*]",
+        "spark.driver.memory": os.environ.get("TIDELAKE_DRIVER_MEMORY") or "2g",
         "spark.driver.extraJavaOptions": f"{java} -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.sql.extensions": _EXTENSIONS,
         "spark.ui.enabled": "false",

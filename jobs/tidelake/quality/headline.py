@@ -47,7 +47,7 @@ def headline(current: HourFacts, history: Sequence[HourFacts]) -> Headline:
 def _published(f: HourFacts) -> Headline:
     warnings = sum(not c.success for c in f.checks)
     notes = [*_notes(f), *([f"{plural(warnings, 'warning')} below."] if warnings else [])]
-    many = len(f.tables)
+    many = sum(t.rows_after is not None for t in f.tables.values()) or len(f.tables)  # a dropped one does not stand
     tables = f"all {many:,} tables stand" if many > 1 else "its table stands" if many else "it stands"
     where = f" at {moment(f.resolved_ts)}" if f.resolved_ts is not None else ""
     late = f", {lag(f.lag_seconds)}" if f.lag_seconds is not None else ""

@@ -1,0 +1,43 @@
+"""One hour of the bazaar on a local folder, without DDL and repeats, so that the plain pipeline can follow."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidelake.demo.generate import Workload, generate
+from tidelake.storage import open_store
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+KEYS = {"sellers": ["id"], "listings": ["id"], "bids": ["listing_id", "bid_no"], "parcels": ["tracking"], "boxes": ["id"]}
+FEED = "bazaar-open"
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """folder: archive/, schemas/, and a lake per pipeline. events: row events of the hour."""
+
+    folder: Path
+    workload: Workload
+
+    @property
+    def events(self) -> int:
+        """Row events, as produced."""
+        return self.workload.deliveries["open"].row_events
+
+    def variables(self, lake: str) -> dict[str, str]:
+        """What the feed names, for a lake of this name."""
+        return {
+            "TIDELAKE_ARCHIVE": str(self.folder / "archive"),
+            "TIDELAKE_LAKE": str(self.folder / lake),
+            "TIDELAKE_CATALOG": f"jdbc:sqlite:{self.folder / lake}.db",
+        }
+
+
+def make(folder: Path, rows: int) -> Hour:
+    """Generate the archive of one hour with about so many row events."""
+    shutil.rmtree(folder, ignore_errors=True)
+    workload = generate(open_store(str(folder / "archive")), ["open"], hours=1, rows_per_hour=rows, ddl=(), crashes=())
+    shutil.copytree(REPOSITORY / "schemas", folder / "schemas")
+    return Hour(folder, workload)
