@@ -31,18 +31,22 @@ class Outcome:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Whatever imports or calls Great Expectations stands in here: it warns about its own use of old names, logs and redirects warnings."""
-    own, queries = logging.getLogger("great_expectations"), logging.getLogger("DataFrameQueryContextLogger")
-    before = own.propagate, queries.disabled
+    own = logging.getLogger("great_expectations")
+    queries = [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]  # Spark's: the outcome holds the error
+    before = own.propagate, [q.disabled for q in queries]
     nowhere = logging.NullHandler()
     own.addHandler(nowhere)
     own.propagate = False
-    queries.disabled = True  # Spark's: it prints the error that the outcome holds
+    for q in queries:
+        q.disabled = True
     try:
         with warnings.catch_warnings():  # restores the hook that an import of Great Expectations replaces, too
             warnings.simplefilter("ignore")
             yield
     finally:
-        own.propagate, queries.disabled = before
+        own.propagate = before[0]
+        for q, was in zip(queries, before[1], strict=True):
+            q.disabled = was
         own.removeHandler(nowhere)
 
 
@@ -61,6 +65,8 @@ def validate(
         source = context.data_sources.add_spark("window", persist=False) if engine == "spark" else context.data_sources.add_pandas("window")
         rows = source.add_dataframe_asset("rows").add_batch_definition_whole_dataframe("all")
         batch = rows.get_batch(batch_parameters={"dataframe": frame})
+        if engine == "spark":  # else its SQL runs in whichever session is the process's first, which does not know its views
+            batch.data.execution_engine.spark = frame.sparkSession
         outcomes = _validate(batch, expectations, result_format)
         spoiled = [n for n, outcome in enumerate(outcomes) if outcome.error is not None]
         for n in spoiled if len(expectations) > 1 else ():
