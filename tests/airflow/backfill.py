@@ -25,7 +25,7 @@ from tidelake.demo.generate import Workload
 from tidelake.demo.play import FEEDS, compare, demo_lake, make_archives
 from tidelake.errors import TidelakeError
 from tidelake.feed import load_feed
-from tidelake.lake.run import Lake
+from tidelake.lake.opened import Lake
 from tidelake.lake.status import Status, feed_status
 from tidelake.tso import format_hour
 

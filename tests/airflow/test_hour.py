@@ -17,7 +17,7 @@ from tests.conftest import FreshUri
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare
 from tidelake.feed import load_feed
-from tidelake.lake.run import Lake
+from tidelake.lake.opened import Lake
 from tidelake.storage import open_store
 from tidelake.tso import format_hour
 

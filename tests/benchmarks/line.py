@@ -13,7 +13,8 @@ from tests.benchmarks.measure import Used, measured
 from tests.benchmarks.workload import FEED
 from tidelake.feed import load_feed
 from tidelake.lake import run
-from tidelake.lake.run import Lake, kept_session, run_hour
+from tidelake.lake.opened import Lake
+from tidelake.lake.run import kept_session, run_hour
 from tidelake.tso import parse_hour
 
 STAGES: dict[str, Callable[[Lake, datetime], Any]] = {stage: getattr(run, stage) for stage in run.STAGES}

@@ -15,7 +15,7 @@ from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import FEEDS, compare
 from tidelake.demo.verify import differences
 from tidelake.feed import load_feed
-from tidelake.lake.run import Lake
+from tidelake.lake.opened import Lake
 from tidelake.storage import open_store
 from tidelake.tso import format_hour
 

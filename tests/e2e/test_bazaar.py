@@ -11,7 +11,8 @@ from tests.e2e import bazaar
 from tidelake.demo.generate import generate
 from tidelake.demo.play import FEEDS, compare
 from tidelake.feed import load_feed
-from tidelake.lake.run import Lake, run_hour
+from tidelake.lake.opened import Lake
+from tidelake.lake.run import run_hour
 from tidelake.storage import open_store
 
 

@@ -15,7 +15,8 @@ from tidelake.demo.verify import differences
 from tidelake.duck import write_jsonl
 from tidelake.feed import load_feed
 from tidelake.lake.asof import table_asof, tables_at
-from tidelake.lake.run import Lake, run_hour
+from tidelake.lake.opened import Lake
+from tidelake.lake.run import run_hour
 from tidelake.render import expressions, local
 from tidelake.tso import parse_moment
 

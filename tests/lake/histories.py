@@ -22,7 +22,8 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
 from tidelake.lake.decode import DecodeRecord, Watermarks
 from tidelake.lake.events import ensure_events
-from tidelake.lake.run import Lake, compact, order, validate
+from tidelake.lake.opened import Lake
+from tidelake.lake.run import compact, order, validate
 from tidelake.land.manifest import Manifest, Partition
 from tidelake.layout import decoded_key, manifest_key
 from tidelake.render import expressions, local

@@ -13,7 +13,7 @@ from tests.lake.upstream import HISTORIES, Upstream, delivered
 from tidelake.errors import OrderError
 from tidelake.feed import TablePolicy
 from tidelake.lake.cut import Cut
-from tidelake.lake.run import Lake
+from tidelake.lake.opened import Lake
 
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));"
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # an example takes seconds: shrinking would take hours

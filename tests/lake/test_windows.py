@@ -13,7 +13,7 @@ import pytest
 from tests.lake.histories import Feeder, ddl, feeder, publish, resolved, row, rows_of, shape
 from tidelake.errors import ConfigError, OrderError, StorageError
 from tidelake.feed import TablePolicy
-from tidelake.lake.run import Lake
+from tidelake.lake.opened import Lake
 
 KV = shape("id bigint", "v varchar")
 TEXT = shape("v varchar", key=())

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tidelake.feed import load_feed
 
 if TYPE_CHECKING:
-    from tidelake.lake.run import Lake
+    from tidelake.lake.opened import Lake
 
 errors = Console(stderr=True, emoji=False)
 out = Console(emoji=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe: no wrapping at 80
@@ -46,7 +46,7 @@ def print_json(value: Any) -> None:
 @contextmanager
 def opened(schemas: Path, feed: str, quiet: bool = False) -> Iterator[Lake]:
     """A feed's lake; what it does is told on stderr."""
-    from tidelake.lake.run import Lake
+    from tidelake.lake.opened import Lake
 
     with Lake.of(load_feed(schemas, feed), _silent if quiet else _tell) as lake:
         yield lake

@@ -16,7 +16,7 @@ from tidelake.tso import parse_hour
 
 if TYPE_CHECKING:
     from tidelake.lake.decisions import Rejected
-    from tidelake.lake.run import Lake
+    from tidelake.lake.opened import Lake
 
 _PLACE = re.compile(r"(?P<topic>.+)\[(?P<partition>\d+)\]@(?P<offset>\d+)")
 Place = Annotated[str, typer.Argument(metavar="TOPIC[PARTITION]@OFFSET", help="The message, as `list` prints it.")]

@@ -12,7 +12,8 @@ from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Sc
 from tidelake.tso import format_hour, parse_hour, show
 
 if TYPE_CHECKING:
-    from tidelake.lake.run import HourRun, Lake
+    from tidelake.lake.opened import Lake
+    from tidelake.lake.run import HourRun
 
 Redo = Annotated[bool, typer.Option("--redo", help="Decode again even where the hour was decoded from the same input.")]
 

@@ -24,7 +24,7 @@ from tidelake.tso import last_of, parse_moment, show
 
 if TYPE_CHECKING:
     from tidelake.lake.asof import AsOf
-    from tidelake.lake.run import Lake
+    from tidelake.lake.opened import Lake
 
 SHOWN = 50
 _ORDER = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_BEFORE' THEN 1 WHEN 'UPDATE_AFTER' THEN 2 ELSE 3 END"

@@ -20,7 +20,8 @@ from tidelake.embedded_s3 import EmbeddedS3
 from tidelake.errors import ConfigError
 from tidelake.feed import feed_names, load_feed
 from tidelake.lake.asof import table_asof
-from tidelake.lake.run import Lake, run_hour
+from tidelake.lake.opened import Lake
+from tidelake.lake.run import run_hour
 from tidelake.layout import report_key
 from tidelake.render import expressions, local
 from tidelake.storage import open_store

@@ -21,7 +21,7 @@ from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import cut_for, newest_cut
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
-from tidelake.lake.run import Lake
+from tidelake.lake.opened import Lake
 from tidelake.render import Rendered
 from tidelake.tso import show
 

@@ -13,7 +13,7 @@ from tidelake.lake.asof import lives, placed_now
 from tidelake.lake.catalog import After, LakeColumn
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
-from tidelake.lake.run import Lake
+from tidelake.lake.opened import Lake
 from tidelake.render import Rendered
 from tidelake.values import MysqlType
 

@@ -107,7 +107,7 @@ def keep(folder: Path, idle_seconds: float) -> int:
 def _launch(port: int, token: str) -> subprocess.Popen[bytes]:
     import pyspark
 
-    from tidelake.lake.session import prepare_environment, static_settings
+    from tidelake.lake.application import prepare_environment, static_settings
 
     prepare_environment()
     settings = static_settings() | {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": str(port)}

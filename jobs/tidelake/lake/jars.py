@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from tidelake.lake.session import cached_jars, fetch_jars, ivy_folder
+from tidelake.lake.application import cached_jars, ivy_folder
+from tidelake.lake.session import fetch_jars
 
 
 def main() -> int:

@@ -8,8 +8,8 @@ from tidelake.archives import layout_of, list_hour, topics_of
 from tidelake.errors import OrderError
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decode import decoder_id, read_record
+from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
-from tidelake.lake.run import Lake
 from tidelake.land.manifest import newest
 from tidelake.layout import events_table, landed_folder, manifests, report_key
 from tidelake.storage import open_store

@@ -13,7 +13,7 @@ from tidelake.lake.cut import Staged
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decisions import Rejected, accepted_keys, decision_key, rejected
 from tidelake.lake.decode import read_record
-from tidelake.lake.run import Lake
+from tidelake.lake.opened import Lake
 from tidelake.land.manifest import Manifest, newest
 from tidelake.layout import certificates, events_table, quality_key, report_key, run_key
 from tidelake.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts

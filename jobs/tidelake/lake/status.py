@@ -8,8 +8,8 @@ from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decisions import accepted_keys
+from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
-from tidelake.lake.run import Lake
 from tidelake.land.manifest import generations
 from tidelake.layout import decoded, events_table
 

@@ -1,0 +1,63 @@
+"""A feed's lake, opened: what every stage and every question about it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidelake.feed import Feed
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.settings import LakeSettings, lake_settings
+from tidelake.lease import hold
+from tidelake.storage import Store, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Tell = Callable[[str, str], None]  # stage, what
+
+
+def _silent(stage: str, what: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(slots=True)
+class Lake:
+    """A feed's lake, opened: its store and catalog at once, Spark when a stage needs it. `with Lake.of(feed) as lake: …`"""
+
+    feed: Feed
+    store: Store
+    settings: LakeSettings
+    catalog: LakeCatalog
+    tell: Tell = _silent
+    _spark: SparkSession | None = field(default=None, repr=False)
+    _session: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    @classmethod
+    @contextmanager
+    def of(cls, feed: Feed, tell: Tell = _silent) -> Iterator[Lake]:
+        """Open the feed's lake; stops the Spark session it started."""
+        settings = lake_settings(feed)
+        lake = cls(feed=feed, store=open_store(feed.lake.uri), settings=settings, catalog=LakeCatalog(settings), tell=tell)
+        try:
+            yield lake
+        finally:
+            lake._session.close()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, started at first use."""
+        if self._spark is None:
+            from tidelake.lake.session import spark_session
+
+            self.tell("spark", "starting")
+            self._spark = self._session.enter_context(spark_session(self.settings, f"tidelake {self.feed.name}"))
+        return self._spark
+
+    @contextmanager
+    def hold(self, work: str) -> Iterator[int]:
+        """Hold the feed's lease; the fence number."""
+        with hold(self.store, self.feed.name, work, tell=lambda what: self.tell("lease", what)) as fence:
+            yield fence
