@@ -7,6 +7,9 @@ UV     := uv==0.13.9
 FITS   := import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))
 PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FITS)' 2>/dev/null && echo $$p && break; done)
 
+# Two processes: more would each start a Spark of their own.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long lint types bench airflow clean
 
@@ -29,10 +32,10 @@ demo: $(READY) ## embedded S3, four feeds in four protocols, three hours: archiv
 	$(BIN)/tidelake demo
 
 test: $(READY) ## all tests but the long ones
-	$(BIN)/python -m pytest -m "not long"
+	$(PYTEST) -m "not long"
 
 test-long: $(READY) ## every kill test and every workload too
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 lint: $(READY) ## ruff, and the import contracts
 	$(BIN)/ruff check .

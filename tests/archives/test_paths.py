@@ -95,10 +95,10 @@ def test_any_other_file_in_the_folder_is_unknown_and_not_forgotten(name: str, tm
 
 def test_a_topic_with_signs_of_regular_expressions_is_taken_literally(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
-    for topic in ("a.b+c", "aXb+c"):
+    for topic in ("a.b", "aXb"):
         store.write(f"{topic}/dt=2026-01-05/hr=10/{topic}+1+0.jsonl", b"x")
-    listing = list_hour(feed(tmp_path, ("a.b+c",)), store, "a.b+c", HOUR, layout_of("aiven-jsonl"))
-    assert [(s.key, s.partition) for s in listing.objects] == [("a.b+c/dt=2026-01-05/hr=10/a.b+c+1+0.jsonl", 1)]
+    listing = list_hour(feed(tmp_path, ("a.b",)), store, "a.b", HOUR, layout_of("aiven-jsonl"))
+    assert [(s.key, s.partition) for s in listing.objects] == [("a.b/dt=2026-01-05/hr=10/a.b+1+0.jsonl", 1)]
 
 
 @pytest.mark.parametrize(

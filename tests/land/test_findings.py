@@ -100,7 +100,6 @@ def test_an_expected_partition_without_a_message_blocks_a_feed_whose_messages_ca
     ("settings", "severity"),
     [
         ({"policy": {"on_gap": "warn"}}, "warning"),
-        ({"watermark": {"from": "offsets"}}, "info"),
         ({"watermark": {"from": "checkpoints", "uri": "x"}}, "info"),
     ],
 )
