@@ -26,6 +26,7 @@ $(READY): requirements.lock pyproject.toml
 		$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m tidelake.lake.jars
+	$(BIN)/python -m tidelake.demo.warm
 	touch $@
 
 demo: $(READY) ## embedded S3, four feeds in four protocols, three hours: archive to checked tables

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -40,6 +39,7 @@ def demo(
 
     Starts from scratch each time.
     """
+    from tidelake.demo.memory import peaks
     from tidelake.demo.play import FEEDS, demo_lake, demo_schemas, make_archives, play
     from tidelake.lake.run import kept_session
 
@@ -53,7 +53,8 @@ def demo(
                 with errors.status(f"{feed} ({number} of {len(FEEDS)})") as status:
                     results.append(play(folder, where, feed, workload, partial(_show, status, feed)))
                 _told(results[-1])
-        _summary(results, folder, time.monotonic() - started)
+            used = peaks()
+        _summary(results, folder, time.monotonic() - started, used)
         if serve:
             _serve(variables, where, folder)
     if any(r.equal < r.tables for r in results):
@@ -70,7 +71,7 @@ def _told(result: FeedResult) -> None:
         errors.print(f"{result.feed}: {result.cuts} cuts, {result.seconds:.0f} s", highlight=False)
 
 
-def _summary(results: list[FeedResult], folder: Path, seconds: float) -> None:
+def _summary(results: list[FeedResult], folder: Path, seconds: float, used: dict[str, int]) -> None:
     grid = Table("feed", "protocol", "messages", "row events", "cuts", "rows", "equal the truth", "seconds", box=None, pad_edge=False)
     for column in grid.columns[2:]:
         column.justify, column.no_wrap = "right", True
@@ -81,17 +82,12 @@ def _summary(results: list[FeedResult], folder: Path, seconds: float) -> None:
     for r in results:
         for line in r.differences[:5]:
             out.print(f"  differs: {r.feed} {line}", highlight=False, markup=False, soft_wrap=True)
-    out.print(f"{seconds:.0f} s in all; most memory at once: {_peak_memory()}", highlight=False, soft_wrap=True)
+    out.print(f"{seconds:.0f} s in all; most memory of a process: {_said(used)}", highlight=False, soft_wrap=True)
     out.print(f"report: {results[0].report}  (all: {folder / 'reports'})", highlight=False, soft_wrap=True)
 
 
-def _peak_memory() -> str:
-    """Of this process, and of the largest it started (Spark's JVM)."""
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    own, largest = (resource.getrusage(who).ru_maxrss * unit / 2**20 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return f"{own:,.0f} MiB in Python, {largest:,.0f} MiB in the JVM"
+def _said(used: dict[str, int]) -> str:
+    return ", ".join(f"{name} {used[name] / 2**20:,.0f} MiB" for name in ("python", "java", "weed") if name in used) or "not known here"
 
 
 def _serve(variables: dict[str, str], schemas: Path, folder: Path) -> None:
