@@ -27,7 +27,7 @@ def test_a_bad_message_blocks_until_it_is_re_driven_or_accepted(shop: Bazaar, ca
     edit_jsonl(source, spoil)
     assert shop.run_hours(1) == 3
     said = capsys.readouterr().err
-    assert f"error: UNDECIDED {place[0]}: 1 messages of feed {FEED} could not be decoded, the first: TRUNCATED" in said
+    assert f"error: UNDECIDED {place[0]}: 1 message of feed {FEED} could not be decoded, the first: TRUNCATED" in said
     assert f"look with `tidelake quarantine list --feed {FEED}`" in said
 
     assert shop.run("quarantine", "list", "--feed", FEED, "--json") == 0
@@ -38,7 +38,7 @@ def test_a_bad_message_blocks_until_it_is_re_driven_or_accepted(shop: Bazaar, ca
     assert shown["value_base64"] is not None
     assert len(base64.b64decode(shown["value_base64"])) > 100
     assert shop.run("quarantine", "replay", "--feed", FEED) == 3
-    assert "re-drove 1 messages: 0 decoded, 1 left" in capsys.readouterr().out
+    assert "re-drove 1 message: 0 decoded, 1 left" in capsys.readouterr().out
     page = (shop.folder / "lake" / "reports" / FEED / f"{shop.hours[0]}.html").read_text()
     assert place[0] in page
 

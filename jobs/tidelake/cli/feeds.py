@@ -15,6 +15,7 @@ from rich.table import Table
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
 from tidelake.errors import ConfigError, ContractError, TidelakeError
 from tidelake.feed import feed_names, load_feed, unset_variables
+from tidelake.quality.texts import plural
 from tidelake.tso import show
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def status(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = F
     out.print(f"  published   {published}{'  INCOMPLETE' if found['incomplete'] else ''}", highlight=False)
     out.print(f"  resolved    {show(found['resolved_ts']) if found['resolved_ts'] else '–'}", highlight=False)
     out.print(f"  hours       {_hours(found['hours'])}", highlight=False)
-    out.print(f"  quarantine  {found['quarantine']:,} messages undecided", highlight=False)
+    out.print(f"  quarantine  {plural(found['quarantine'], 'message')} undecided", highlight=False)
     if found["waits_for"]:
         out.print(f"  waits for   {found['waits_for']}", highlight=False, markup=False, soft_wrap=True)
     if found["tables"]:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
 from tidelake.errors import DECODE_CODES, ConfigError
+from tidelake.quality.texts import plural
 from tidelake.tso import parse_hour
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCH
     if as_json:
         print_json({"tried": len(before), "recovered": len(recovered), "left": len(before) - len(recovered), "published_hours": late})
     else:
-        out.print(f"re-drove {len(before)} messages: {len(recovered)} decoded, {len(before) - len(recovered)} left", highlight=False)
+        left = len(before) - len(recovered)
+        out.print(f"re-drove {plural(len(before), 'message')}: {len(recovered)} decoded, {left} left", highlight=False)
         if late:
             out.print(f"  hours {', '.join(late)} are published already: their cut stays incomplete", highlight=False)
     if len(recovered) < len(before):

@@ -33,6 +33,7 @@ from tidelake.lake.tables import bucket_column, key_columns
 from tidelake.layout import CATALOG, run_key
 from tidelake.ordering import check_progress
 from tidelake.projection import lived
+from tidelake.quality.texts import plural
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 from tidelake.window import LedgerEntry, Statement, Window, compile_window
@@ -162,7 +163,7 @@ def _decided(feed: Feed, store: Store, events: LakeTable, done: Progress) -> tup
     if open_ones and feed.policy.on_reject == "block":
         first = open_ones[0]
         raise OrderError(
-            f"{len(open_ones)} messages of feed {feed.name} could not be decoded, the first: {first.code}: {first.error}",
+            f"{plural(len(open_ones), 'message')} of feed {feed.name} could not be decoded, the first: {first.code}: {first.error}",
             code="UNDECIDED",
             at=first.at,
             remedy=f"look with `tidelake quarantine list --feed {feed.name}`; then re-drive (`quarantine replay`) "
