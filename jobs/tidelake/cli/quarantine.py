@@ -75,18 +75,18 @@ def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCH
         before = [r for r in _rejected(lake, hour) if not _accepted(lake, r)]
         for one in sorted({r.hour for r in before}):
             decode(lake, parse_hour(one), redo=True)
-        left = {str(r.at) for r in _rejected(lake, hour)}
+        refused = {str(r.at) for r in _rejected(lake, hour)}
         published = _published_hour(lake)
-    recovered = [r for r in before if str(r.at) not in left]
+    recovered = [r for r in before if str(r.at) not in refused]
+    left = len(before) - len(recovered)
     late = sorted({r.hour for r in recovered if published and r.hour <= published})
     if as_json:
-        print_json({"tried": len(before), "recovered": len(recovered), "left": len(before) - len(recovered), "published_hours": late})
+        print_json({"tried": len(before), "recovered": len(recovered), "left": left, "published_hours": late})
     else:
-        left = len(before) - len(recovered)
         out.print(f"re-drove {plural(len(before), 'message')}: {len(recovered)} decoded, {left} left", highlight=False)
         if late:
             out.print(f"  hours {', '.join(late)} are published already: their cut stays incomplete", highlight=False)
-    if len(recovered) < len(before):
+    if left:
         raise typer.Exit(3)
 
 
