@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Tell = Callable[[str, str], None]  # stage, what
+BRIEF_BYTES = 16 << 20  # of messages; below, Spark's compilers take longer than what they compile
 
 
 def _silent(stage: str, what: str) -> None:
@@ -25,13 +26,17 @@ def _silent(stage: str, what: str) -> None:
 
 @dataclass(slots=True)
 class Lake:
-    """A feed's lake, opened: its store and catalog at once, Spark when a stage needs it. `with Lake.of(feed) as lake: …`"""
+    """A feed's lake, opened: its store and catalog at once, Spark when a stage needs it. `with Lake.of(feed) as lake: …`
+
+    landed_bytes: of the hours landed here before Spark was needed; an application for little data is tuned for that.
+    """
 
     feed: Feed
     store: Store
     settings: LakeSettings
     catalog: LakeCatalog
     tell: Tell = _silent
+    landed_bytes: int = 0
     _spark: SparkSession | None = field(default=None, repr=False)
     _session: ExitStack = field(default_factory=ExitStack, repr=False)
 
@@ -53,7 +58,8 @@ class Lake:
             from tidelake.lake.session import spark_session
 
             self.tell("spark", "starting")
-            self._spark = self._session.enter_context(spark_session(self.settings, f"tidelake {self.feed.name}"))
+            brief = 0 < self.landed_bytes <= BRIEF_BYTES
+            self._spark = self._session.enter_context(spark_session(self.settings, f"tidelake {self.feed.name}", brief=brief))
         return self._spark
 
     @contextmanager

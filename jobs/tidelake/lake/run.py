@@ -26,7 +26,9 @@ STAGES = ("land", "decode", "order", "validate", "compact")
 def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None = None) -> LandReport:
     """Archive objects of the hour → canonical Parquet and a manifest."""
     with _reported(lake, hour):
-        return land_hour(lake.feed, hour, progress)
+        report = land_hour(lake.feed, hour, progress)
+    lake.landed_bytes += report.bytes
+    return report
 
 
 def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:

@@ -20,10 +20,12 @@ _kept: list[SparkSession] = []
 
 
 @contextmanager
-def spark_session(lake: LakeSettings, name: str) -> Iterator[SparkSession]:
-    """A session that sees the lake as catalog `lake`; stopped at the end unless its application was there before."""
+def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iterator[SparkSession]:
+    """A session that sees the lake as catalog `lake`; stopped at the end unless its application was there before.
+
+    brief: if an application is started for it, one tuned for little data."""
     with _remote() as remote:
-        spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name)  # a session knows one lake
+        spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name, brief)  # a session knows one lake
         for key, value in (RUNTIME | lake.spark).items():
             spark.conf.set(key, value)
         from tidelake.lake.source import LandedSource
