@@ -8,14 +8,24 @@ import pytest
 
 from tidelake.demo.memory import peaks
 
+HUNGRY = """
+import sys
+x = bytearray(int(sys.argv[1]))
+x[::4096] = b"x" * len(x[::4096])
+del x
+print("full", flush=True)
+sys.stdin.read()
+"""
+
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux says what a process used")
 def test_the_largest_process_of_each_program_counts_with_what_it_had_at_most() -> None:
     before = peaks()["python"]
-    hungry = "import sys; x = bytearray(900 << 20); x[::4096] = b'x' * len(x[::4096]); del x; print('full', flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", hungry], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    wanted = before + (100 << 20)
+    command = [sys.executable, "-c", HUNGRY, str(wanted)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"full\n"
-        assert peaks()["python"] > max(before, 900 << 20)
+        assert peaks()["python"] > wanted
         child.communicate(b"")
-    assert peaks()["python"] < 900 << 20
+    assert before <= peaks()["python"] < wanted
