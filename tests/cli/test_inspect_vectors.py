@@ -133,7 +133,7 @@ def check_types(event: dict[str, Any], wanted: dict[str, Any], protocol: str) ->
         by_name = {c["name"]: c for c in wanted.get(side) or ()}
         for c in event[side] or ():
             known = by_name.get(c["name"], {})
-            if protocol == "canal-json" and "mysql_type" in known:
+            if protocol in ("canal-json", "canal") and "mysql_type" in known:
                 assert c["type"] == word(known["mysql_type"])
             elif protocol in ("open", "craft") and "flag" in known:
                 assert c["type"] == of_codes().get(code(known), c["type"])

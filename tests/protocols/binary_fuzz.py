@@ -1,4 +1,4 @@
-"""Broken Craft and Avro messages by the thousand: whatever the bytes, events or a DecodeError, and the same by both paths.
+"""Broken Craft, Avro and Canal messages by the thousand: whatever the bytes, events or a DecodeError, and the same by both paths.
 
 Also run by itself, in a process whose compiled code checks its bounds.
 """
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.protocols import avro_messages as avro
+from tests.protocols import canal_messages as canal
 from tests.protocols import craft_messages as craft
 from tests.protocols import vectors
 from tests.protocols.both_paths import Message, both, left
@@ -82,6 +83,23 @@ AVRO: list[Message] = [
     (b"", b'\1{"query":"q","type":3,"schema":"s","table":"t","commitTs":1}'),
 ]
 
+_ROW = [
+    canal.ID,
+    canal.NAME,
+    canal.Column("price", "decimal(10,2)", "12.50", sql_type=3),
+    canal.Column("blob", "blob", "ÿ\0", sql_type=2004),
+    canal.Column("none", "bigint unsigned", None, sql_type=-5),
+    canal.Column("empty", "varchar", "", sql_type=12),
+]
+CANAL: list[list[bytes]] = [
+    [canal.insert(*_ROW), canal.update(_ROW, _ROW), canal.delete(*_ROW), canal.insert(*_ROW)],
+    [canal.insert(canal.ID, table="u"), canal.entry(b"", b"", canal.BEGIN), canal.update(_ROW[1:3], _ROW), canal.insert(*_ROW)],
+    [canal.entry(canal.header(), canal.change(canal.UPDATE, *[canal.row_data(_ROW, _ROW[:3])] * 3)), canal.delete(canal.ID)],
+    [canal.insert(canal.ID)],
+    [canal.ddl("create table t (id int)", canal.CREATE), canal.insert(canal.ID)],
+    [canal.entry(b"", b"", canal.END)],
+]
+
 
 def damaged(data: bytes, other: bytes, chance: random.Random) -> bytes:
     """The bytes with one to three places cut, flipped, replaced, spliced or blown up."""
@@ -143,6 +161,40 @@ def broken_avro(chance: random.Random, good: Sequence[Message]) -> Message:
     return key, damaged(value or b"", other[1] or b"", chance)
 
 
+def canal_inside_out(chance: random.Random) -> Message:
+    """A Canal message with one damaged part, whose lengths still add up."""
+    row, other = list(_ROW), canal.column_fields(_ROW[0])
+    fields = [field for c in row for field in canal.column_fields(c)]
+    columns = [b"".join(canal.column_fields(c)) for c in row]
+    i, level = chance.randrange(len(row)), chance.randrange(5)
+    if level == 0:
+        columns[i] = damaged(columns[i], fields[chance.randrange(len(fields))], chance)
+    elif level == 1:
+        some = canal.column_fields(row[i])
+        chance.shuffle(some)
+        columns[i] = b"".join(some + chance.choices(other, k=chance.randrange(2)))
+    data = b"".join(canal.text(chance.choice((2, 2, 2, 2, 2, 1)), c) for c in columns)
+    if level == 2:
+        data = damaged(data, columns[i], chance)
+    store = canal.change(chance.choice((1, 1, 1, 2, 2, 3)), *[data] * chance.randrange(1, 3))
+    if level == 3:
+        store = damaged(store, data, chance)
+    head = canal.header() if level != 4 else damaged(canal.header(), store, chance)
+    return None, canal.packet(canal.insert(*_ROW), canal.entry(head, store), canal.insert(*_ROW))
+
+
+def broken_canal(chance: random.Random, good: Sequence[Message]) -> Message:
+    if chance.random() < 0.6:
+        return canal_inside_out(chance)
+    one, other = chance.choices(good, k=2)
+    return None, damaged(one[1] or b"", other[1] or b"", chance)
+
+
+def canal_corpus() -> list[Message]:
+    """Good messages to break: our own and, where they are, the shared vectors."""
+    return [(None, canal.packet(*entries)) for entries in CANAL] + [vectors.record(v) for v in vectors.load("canal")]
+
+
 def craft_corpus() -> list[Message]:
     """Good messages to break: our own and, where they are, the shared vectors."""
     return [(None, craft.message(*events)) for events in CRAFT] + [vectors.record(v) for v in vectors.load("craft")]
@@ -164,6 +216,21 @@ def run_avro(seed: int, batches: int, size: int) -> int:
     """The same of Avro."""
     chance, context = random.Random(seed), avro.context(SCHEMAS)
     return sum(check("avro", [*AVRO[:1], *(broken_avro(chance, AVRO) for _ in range(size))], context) for _ in range(batches))
+
+
+def run_canal(seed: int, batches: int, size: int) -> int:
+    """The same of Canal."""
+    chance, good, context = random.Random(seed), canal_corpus(), Context()
+    return sum(check("canal", [*good[:1], *(broken_canal(chance, good) for _ in range(size))], context) for _ in range(batches))
+
+
+def flipped(message: Message) -> Iterator[Message]:
+    """The value with every bit flipped, one at a time."""
+    key, value = message
+    for i in range(8 * len(value or b"")):
+        changed = bytearray(value or b"")
+        changed[i // 8] ^= 1 << i % 8
+        yield key, bytes(changed)
 
 
 def cut(message: Message) -> Iterator[Message]:
@@ -193,6 +260,7 @@ def avro_flood() -> tuple[list[Message], Context]:
 if __name__ == "__main__":  # a broken message ends its batch, where bounds are those of the array
     run_craft(int(sys.argv[1]), int(sys.argv[2]), 1)
     run_avro(int(sys.argv[1]), int(sys.argv[2]), 1)
+    run_canal(int(sys.argv[1]), int(sys.argv[2]), 1)
     for whole in craft_corpus()[: len(CRAFT)]:
         check("craft", [*cut(whole), whole], Context())
     for trap in craft_traps():
@@ -200,3 +268,6 @@ if __name__ == "__main__":  # a broken message ends its batch, where bounds are 
     for whole in AVRO:
         check("avro", [*cut(whole), whole], avro.context(SCHEMAS))
     check("avro", *avro_flood())
+    for whole in canal_corpus()[: len(CANAL)]:
+        for broken in (*cut(whole), *flipped(whole), whole):
+            check("canal", [broken], Context())

@@ -1,4 +1,4 @@
-"""Craft and Avro under fire: broken bytes, generated messages with an oracle, and compiled code that checks its bounds."""
+"""Craft, Avro and Canal under fire: broken bytes, generated messages with an oracle, and compiled code that checks its bounds."""
 
 from __future__ import annotations
 
@@ -46,6 +46,30 @@ def test_broken_craft_messages_give_events_or_a_decode_error_and_both_paths_agre
 
 def test_broken_avro_messages_give_events_or_a_decode_error_and_both_paths_agree() -> None:
     assert binary_fuzz.run_avro(seed(), 12, 500) > 400
+
+
+def test_broken_canal_messages_give_events_or_a_decode_error_and_both_paths_agree() -> None:
+    assert binary_fuzz.run_canal(seed(), 16, 500) > 400
+
+
+@pytest.mark.parametrize("whole", binary_fuzz.canal_corpus()[: len(binary_fuzz.CANAL)])
+def test_a_canal_message_cut_at_any_byte_is_refused_and_the_whole_one_is_not(whole: Message) -> None:
+    *cut, last = both("canal", [*binary_fuzz.cut(whole), whole], Context())
+    assert {e.kind for events in cut for e in events} == {"rejected"}
+    assert "rejected" not in {e.kind for e in last}
+
+
+@pytest.mark.parametrize("whole", binary_fuzz.canal_corpus()[: len(binary_fuzz.CANAL)])
+def test_a_canal_message_with_any_bit_flipped_does_no_harm(whole: Message) -> None:
+    both("canal", [whole, *binary_fuzz.flipped(whole)], Context())
+
+
+def test_canal_vectors_cut_at_any_byte_are_refused_and_flipped_bits_do_no_harm() -> None:
+    shared("vectors")
+    for vector in vectors.load("canal"):
+        whole, context = vectors.record(vector), vectors.context(vector)
+        assert {e.kind for events in both("canal", list(binary_fuzz.cut(whole)), context) for e in events} == {"rejected"}
+        both("canal", list(binary_fuzz.flipped(whole))[:: 1 + len(whole[1] or b"") // 400], context)
 
 
 def test_broken_avro_vectors_do_no_harm() -> None:

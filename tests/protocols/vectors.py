@@ -17,7 +17,7 @@ from tidelake.event import Event, Shape
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context
 
-PROTOCOLS = ("open", "craft", "avro", "canal-json")
+PROTOCOLS = ("open", "craft", "avro", "canal-json", "canal")
 FILES = ("ticdc_encoders.json", "ticdc.json")
 
 

@@ -24,7 +24,7 @@ from tidelake.wire.columnar import Ints, Scanned
 
 MAX_MESSAGE_BYTES = 64 << 20
 
-_MODULES = {"open": "open", "craft": "craft", "avro": "avro", "canal-json": "canal_json"}
+_MODULES = {"open": "open", "craft": "craft", "avro": "avro", "canal-json": "canal_json", "canal": "canal"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

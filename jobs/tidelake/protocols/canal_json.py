@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidelake.errors import ContractError, DecodeError
+from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.values import MysqlType
 from tidelake.wire import json_batches, json_cells
+from tidelake.wire.canal_types import column_type
 from tidelake.wire.claim_check import opened
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 WATERMARK = "TIDB_WATERMARK"
 MAX_TS = (1 << 64) - 1
-MAX_TYPE = 64  # characters of a type outside its parentheses
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -173,7 +171,7 @@ def _image(row: dict[str, Any], at: str, types: dict[str, Any], keys: frozenset[
         where = f"column {name[:80]!r} of {at}"
         if name not in types:
             raise DecodeError(f"{where} has no type in mysqlType", code="BAD_STRUCTURE")
-        word, full, binary = _type(string(types, name, "mysqlType"))
+        word, full, binary = column_type(string(types, name, "mysqlType"))
         described.append(ShapeColumn(name, word, name in keys, full_type=full))
         cells.append(_cell(value, binary, where))
     return Shape(tuple(described)), cells
@@ -188,19 +186,6 @@ def _cell(value: Any, binary: bool, where: str) -> bytes | None:
         return value.encode("latin-1" if binary else "utf-8")
     except UnicodeEncodeError as e:
         raise DecodeError(f"{where} holds U+{ord(value[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
-
-
-@lru_cache(maxsize=4096)
-def _type(text: str) -> tuple[str, str | None, bool]:
-    """The word of a type, its full text where that says more, and whether its values are bytes. Raises DecodeError."""
-    head, parenthesis, tail = text.partition("(")[0], "(" in text, text.rpartition(")")[2]
-    if len(head) > MAX_TYPE or (parenthesis and len(tail) > MAX_TYPE):
-        raise DecodeError(f"mysqlType {text[:40]!r}... of {len(text)} characters is no MySQL type", code="UNKNOWN_TYPE")
-    try:
-        parsed = MysqlType.parse(text)
-    except ContractError as e:
-        raise DecodeError(f"mysqlType {text[:80]!r} is no MySQL type", code="UNKNOWN_TYPE") from e
-    return parsed.name, text if parenthesis else None, parsed.is_binary
 
 
 def _learned(known: Known, value: bytes, context: Context) -> Known:
@@ -222,5 +207,5 @@ def _learned(known: Known, value: bytes, context: Context) -> Known:
 
 
 def _column(piece: str, type_piece: bytes, described: ShapeColumn) -> Column:
-    *_, binary = _type(json.loads(type_piece))
+    *_, binary = column_type(json.loads(type_piece))
     return Column(piece.encode(), type_piece, json_cells.LATIN1 if binary else json_cells.TEXT, described)

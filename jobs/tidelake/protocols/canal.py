@@ -1,0 +1,288 @@
+"""Canal protobuf of TiCDC and of Alibaba Canal (protocols.md 9.4). Everything is in the Kafka value; the key means nothing.
+
+Packet    := 2 version(=1)  3 type(=7, MESSAGES)  4 compression(=0 or 1, NONE)  5 body: Messages
+Messages  := 1 batch id  2 Entry*
+Entry     := 1 Header  2 entry type  3 store value: of ROWDATA a RowChange
+Header    := 8 schema name  9 table name  …
+RowChange := 2 event type  10 is DDL  11 SQL  12 RowData*  14 schema name of the DDL
+RowData   := 1 Column*, before  2 Column*, after
+Column    := 3 name  4 is key  6 is NULL  8 value  10 MySQL type  …
+
+Fields may come in any order, unknown ones and those not named here are skipped. Values are text as in Canal-JSON; binary columns carry
+each byte as the code point U+0000 to U+00FF. There is no commit ts and no resolved ts. Entries for the begin and end of transactions,
+heartbeats and GTIDs hold no events; neither do the statements that Canal's server sends beside the rows they changed.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import DecodeError
+from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.protocols import Context
+from tidelake.wire import canal_scan as steps
+from tidelake.wire.binary_known import Known
+from tidelake.wire.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
+from tidelake.wire.canal_scan import HEARTBEAT_LIKE, MAX_COLUMNS, MAX_ROWS, MESSAGES, QUERY, ROWDATA, UNCOMPRESSED, VERSION, XA_COMMIT
+from tidelake.wire.canal_types import column_type
+from tidelake.wire.columnar import Ints, Scanned
+from tidelake.wire.protobuf import BYTES, NUMBER, Field, fields
+from tidelake.wire.varint import Region
+
+COMPRESSIONS = {2: "ZLIB", 3: "GZIP", 4: "LZF"}
+OPS = {1: "insert", 2: "update", 3: "delete"}
+DDL_WORDS = {4: "CREATE", 5: "ALTER", 6: "ERASE", 7: "QUERY", 8: "TRUNCATE", 9: "RENAME", 10: "CINDEX", 11: "DINDEX"}
+XA_ROLLBACK = 14
+MAX_NAME_BYTES = 1024  # MySQL's identifiers have at most 64 characters
+
+_PACKET = {
+    2: Field("the version", NUMBER),
+    3: Field("the packet type", NUMBER),
+    4: Field("the compression", NUMBER),
+    5: Field("the body", BYTES),
+}
+_MESSAGES = {2: Field("an entry", BYTES, repeated=True)}
+_ENTRY = {1: Field("the header", BYTES), 2: Field("the entry type", NUMBER), 3: Field("the store value", BYTES)}
+_HEADER = {8: Field("the schema name", BYTES), 9: Field("the table name", BYTES)}
+_CHANGE = {
+    2: Field("the event type", NUMBER),
+    10: Field("the DDL mark", NUMBER),
+    11: Field("the statement", BYTES),
+    12: Field("a row", BYTES, repeated=True),
+    14: Field("the schema name", BYTES),
+}
+_ROW = {1: Field("a column before", BYTES, repeated=True), 2: Field("a column after", BYTES, repeated=True)}
+_COLUMN = {
+    3: Field("the name", BYTES),
+    4: Field("the key mark", NUMBER),
+    6: Field("the NULL mark", NUMBER),
+    8: Field("the value", BYTES),
+    10: Field("the MySQL type", BYTES),
+}
+_MEMORY = "canal"
+_MAX_LESSONS = 16  # of one message: each one costs another look at it
+
+_Name = tuple[str | None, str | None]
+_Column = tuple[bytes, bytes, bool]  # name, MySQL type, part of the key
+_Shapes = dict[tuple[_Column, ...], Shape]
+
+
+def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
+    """The events of one message. Raises DecodeError."""
+    if value is None:
+        raise DecodeError("the Kafka value is null, expected a Canal packet", code="NULL_VALUE")
+    packet = fields(Region(value, 0, len(value), "the message"), _PACKET)
+    version, kind, compression = packet.get("the version", VERSION), packet.get("the packet type"), packet.get("the compression", 0)
+    if version != VERSION:
+        raise DecodeError(f"Canal packet version {version}, expected {VERSION}", code="UNKNOWN_VERSION")
+    if kind is not None and kind != MESSAGES:
+        raise DecodeError(f"Canal packet type {kind}, expected {MESSAGES} (MESSAGES)", code="UNKNOWN_TYPE")
+    if compression > UNCOMPRESSED:
+        word = COMPRESSIONS.get(compression, "unknown")
+        raise DecodeError(f"the packet has compression {compression} ({word}), which no Canal server writes", code="BAD_COMPRESSION")
+    if kind is None or "the body" not in packet:
+        raise DecodeError(f"a packet of {len(value)} bytes without {'type' if kind is None else 'body'}", code="TRUNCATED")
+    entries = fields(packet["the body"], _MESSAGES).get("an entry")
+    if not entries:
+        raise DecodeError("a packet without entries", code="BAD_STRUCTURE")
+    events, shapes = list[Event](), _Shapes()
+    for i, entry in enumerate(entries):
+        entry.what = f"entry {i}"
+        events += _entry(entry, shapes, MAX_ROWS - len(events))
+    return events
+
+
+def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
+    """The rows of a batch, compiled; messages with DDL or anything unusual are left."""
+    column = values(messages.column("value"))
+    total = int(np.diff(column.bounds)[wanted].sum(dtype=np.int64))
+    present = wanted[column.valid[wanted]]
+    work, memory = steps.new_work(), _memory(context)
+    out = new_out(len(messages), total // steps.LEAST_ROW, total // steps.LEAST_COLUMN, total)
+    first = lessons = 0
+    while first < len(present):
+        at, status = steps.scan_messages(column, present, first, memory.names.table, memory.shapes.table, work, out)
+        first, lessons = at, lessons + 1 if at == first else 1
+        if first < len(present) and (lessons > _MAX_LESSONS or not memory.learn(status, out)):
+            leave(out, present[first])
+            first, lessons = first + 1, 0
+    return scanned(out, memory.names.values, memory.shapes.values, np.setdiff1d(wanted, present))
+
+
+def _entry(entry: Region, shapes: _Shapes, room: int) -> list[Event]:
+    what, found = entry.what, fields(entry, _ENTRY)
+    kind = found.get("the entry type", 0)
+    if kind in HEARTBEAT_LIKE:
+        return []
+    if kind != ROWDATA:
+        raise DecodeError(f"{what} has type {kind}, expected {ROWDATA} (ROWDATA) or one of {HEARTBEAT_LIKE}", code="UNKNOWN_TYPE")
+    header, change = fields(_there(found, "the header", what), _HEADER), fields(_there(found, "the store value", what), _CHANGE)
+    event, rows = change.get("the event type", 0), change.get("a row", [])
+    if change.get("the DDL mark", 0):
+        return [_ddl(event, header, change, what)]
+    if event in OPS:
+        return _rows(event, header, rows, shapes, room, what)
+    if event in (QUERY, XA_COMMIT) and not rows:
+        return []
+    rolled_back = ", XAROLLBACK: rows that came before were taken back" if event == XA_ROLLBACK else ""
+    raise DecodeError(f"{what} has event type {event} with {len(rows)} rows and no DDL mark{rolled_back}", code="UNKNOWN_TYPE")
+
+
+def _there(found: dict[str, Any], name: str, what: str) -> Region:
+    if name not in found:
+        raise DecodeError(f"{what} lacks {name}", code="BAD_STRUCTURE")
+    part: Region = found[name]
+    part.what = f"{name} of {what}"
+    return part
+
+
+def _ddl(event: int, header: dict[str, Any], change: dict[str, Any], what: str) -> Event:
+    statement = _text(change.get("the statement"), "the statement")
+    if event not in DDL_WORDS or not statement or "a row" in change:
+        rows = len(change.get("a row", []))
+        raise DecodeError(
+            f"{what} is marked as DDL with event type {event}, {len(statement)} characters of SQL and {rows} rows", code="BAD_STRUCTURE"
+        )
+    database = _name(header, "the schema name") or _name(change, "the schema name")
+    return Event(kind="ddl", database=database, table=_name(header, "the table name"), ddl=statement, ddl_type=DDL_WORDS[event])
+
+
+def _rows(event: int, header: dict[str, Any], rows: list[Region], shapes: _Shapes, room: int, what: str) -> list[Event]:
+    database, table = _name(header, "the schema name"), _name(header, "the table name")
+    if database is None or table is None:
+        raise DecodeError(f"{what} has rows of database {database!r} and table {table!r}, expected both names", code="BAD_STRUCTURE")
+    if not rows:
+        raise DecodeError(f"{what} is an {OPS[event]} without rows: a statement of a binlog that is not row-based?", code="BAD_STRUCTURE")
+    if len(rows) > room:
+        raise DecodeError(f"more than {MAX_ROWS} rows in one message", code="TOO_LARGE")
+    events, op = [], OPS[event]
+    for i, row in enumerate(rows):
+        row.what = f"row {i} of {what}"
+        found = fields(row, _ROW)
+        before, after = found.get("a column before", []), found.get("a column after", [])
+        if not (before if op == "delete" else after) or (before if op == "insert" else after if op == "delete" else None):
+            raise DecodeError(f"{op} with {len(before)} columns before and {len(after)} after in {row.what}", code="BAD_STRUCTURE")
+        before_shape, old = (None, None) if op == "insert" else _image(before, row.what, shapes)
+        shape, new = (None, None) if op == "delete" else _image(after, row.what, shapes)
+        events.append(
+            Event(kind="row", op=op, database=database, table=table, shape=shape, before_shape=before_shape, after=new, before=old)
+        )
+    return events
+
+
+def _image(columns: list[Region], what: str, shapes: _Shapes) -> tuple[Shape, list[bytes | None]]:
+    if len(columns) > MAX_COLUMNS:
+        raise DecodeError(f"{len(columns)} columns in {what}, the cap is {MAX_COLUMNS}", code="TOO_LARGE")
+    described, raw = list[_Column](), list[bytes | None]()
+    for column in columns:
+        found = fields(column, _COLUMN)
+        value = _bytes(found.get("the value"))
+        if found.get("the NULL mark", 0):
+            if value:
+                raise DecodeError(f"a column of {what} is NULL and has a value of {len(value)} bytes", code="BAD_STRUCTURE")
+            raw.append(None)
+        else:
+            raw.append(value)
+        described.append((_bytes(found.get("the name")), _bytes(found.get("the MySQL type")), found.get("the key mark", 0) != 0))
+    key = tuple(described)
+    shape = shapes.get(key) or shapes.setdefault(key, _shape(key))
+    return shape, [
+        _latin1(cell, c.name) if cell and column_type(type_text.decode())[2] else cell
+        for cell, c, (_, type_text, _) in zip(raw, shape.columns, key, strict=True)
+    ]
+
+
+def _shape(described: tuple[_Column, ...]) -> Shape:
+    """Raises DecodeError for names, types and doublings that no table has."""
+    columns = dict[str, ShapeColumn]()
+    for name_bytes, type_bytes, is_key in described:
+        if not name_bytes or not type_bytes:
+            raise DecodeError(f"a column of name {name_bytes[:80]!r} and type {type_bytes[:80]!r}, expected both", code="BAD_STRUCTURE")
+        name = _decoded(name_bytes, "a column name", MAX_NAME_BYTES)
+        word, full, _ = column_type(_decoded(type_bytes, "a MySQL type"))
+        if name in columns:
+            raise DecodeError(f"two columns of the name {name!r}", code="BAD_STRUCTURE")
+        columns[name] = ShapeColumn(name, word, is_key, full_type=full)
+    return Shape(tuple(columns.values()))
+
+
+def _latin1(cell: bytes, name: str) -> bytes:
+    text = _decoded(cell, f"the value of column {name!r}")
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError as e:
+        raise DecodeError(f"column {name!r} holds U+{ord(text[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
+
+
+def _name(found: dict[str, Any], which: str) -> str | None:
+    return _decoded(_bytes(found.get(which)), which, MAX_NAME_BYTES) or None
+
+
+def _text(part: Region | None, what: str) -> str:
+    return _decoded(_bytes(part), what)
+
+
+def _bytes(part: Region | None) -> bytes:
+    return b"" if part is None else part.data[part.at : part.end]
+
+
+def _decoded(data: bytes, what: str, most: int | None = None) -> str:
+    if most is not None and len(data) > most:
+        raise DecodeError(f"{what} has {len(data)} bytes, at most {most} are expected", code="BAD_LENGTH")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as e:
+        raise DecodeError(f"{what} is not UTF-8 at its byte {e.start}", code="BAD_UTF8") from e
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """Shapes and names met so far, by the descriptions that the kernels write."""
+
+    shapes: Known[Shape]
+    names: Known[_Name]
+
+    def learn(self, status: int, out: Out) -> bool:
+        """Add what a kernel could not find; False if there is no room."""
+        key = out.key[: out.used[KEY]].tobytes()
+        return self._learn_shape(key) if status == LEARN_SHAPE else self._learn_name(key)
+
+    def _learn_name(self, key: bytes) -> bool:
+        schema, table = _described(key)
+        try:
+            name = _decoded(schema, "the schema name", MAX_NAME_BYTES), _decoded(table, "the table name", MAX_NAME_BYTES)
+            return self.names.learn(key, name)
+        except DecodeError:
+            return self.names.learn(key, (None, None), valid=False)
+
+    def _learn_shape(self, key: bytes) -> bool:
+        parts = _described(key)
+        columns = tuple((name, word, mark == b"\1") for name, word, mark in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
+        try:
+            shape = _shape(columns)
+        except DecodeError:
+            return self.shapes.learn(key, Shape(()), valid=False)
+        binary = [column_type(word.decode())[2] for _, word, _ in columns]
+        return self.shapes.learn(key, shape, [[steps.LATIN1 if b else steps.RAW] for b in binary])
+
+
+def _described(key: bytes) -> list[bytes]:
+    """The parts of a kernel's description: each its length and its bytes."""
+    parts, at = [], 0
+    while at < len(key):
+        (size,) = struct.unpack_from("<q", key, at)
+        parts.append(key[at + 8 : at + 8 + size])
+        at += 8 + size
+    return parts
+
+
+def _memory(context: Context) -> _Memory:
+    memory = context.memory.get(_MEMORY)
+    if not isinstance(memory, _Memory) or memory.shapes.crowded or memory.names.crowded:
+        memory = context.memory[_MEMORY] = _Memory(Known(), Known())
+    return memory
