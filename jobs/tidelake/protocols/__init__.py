@@ -25,6 +25,7 @@ from tidelake.wire.columnar import Ints, Scanned
 MAX_MESSAGE_BYTES = 64 << 20
 
 _MODULES = {"open": "open", "craft": "craft", "avro": "avro", "canal-json": "canal_json"}
+_MODULES |= {"debezium": "debezium", "maxwell": "maxwell", "csv": "csv_rows"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
