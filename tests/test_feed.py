@@ -10,6 +10,7 @@ import pytest
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed, feed_names, load_feed, unset_variables
 from tidelake.options import SinkOptions
+from tidelake.protocols import protocol_names
 
 SECRET = "s3cr3t-of-the-environment"
 HEAD = 'protocol = "open"\ntopics = ["shop.open"]\npartitions = 3\n'
@@ -60,7 +61,8 @@ def test_ticdc_s_defaults_are_the_options_defaults() -> None:
     assert (o.max_batch_size, o.max_message_bytes, o.open_output_old_value) == (16, 10 * 1024 * 1024, True)
     assert (o.avro_decimal_handling_mode, o.avro_bigint_unsigned_handling_mode) == ("precise", "long")
     assert (o.large_message_handle_option, o.large_message_handle_compression) == ("none", "none")
-    assert sum(value is True for value in o.model_dump().values()) == 1
+    assert (o.delimiter, o.quote, o.null, o.terminator, o.binary_encoding_method) == (",", '"', "\\N", "\r\n", "base64")
+    assert [name for name, value in o.model_dump().items() if value is True] == ["open_output_old_value", "debezium_output_old_value"]
 
 
 def test_every_section_is_read(tmp_path: Path) -> None:
@@ -158,6 +160,7 @@ def test_an_unset_variable_in_a_topic_is_no_mistake_of_the_file(tmp_path: Path, 
 
 
 ALL_KEYS = "protocol, topics, partitions, time_zone, options, source, watermark, avro, lake, policy, columns, tables"
+PROTOCOLS = "protocol: Input should be 'open', " + ", ".join(map(repr, protocol_names()[1:-1])) + f" or {protocol_names()[-1]!r}"
 PARTITIONS = 'partitions: the number of partitions of every topic, or a table "topic" = number'
 TOPICS = 'topics: different names of topics, or one pattern written "/…/"'
 ZONE = "time_zone: a name like Asia/Shanghai, or an offset like +08:00"
@@ -180,8 +183,8 @@ MISTAKES = [
     ('["shop.open"]', '["/"]', f"{TOPICS} (found ['/'])"),
     ('["shop.open"]', '["a b"]', f"{TOPICS} (found ['a b'])"),
     ('["shop.open"]', '["/[/"]', "topics: not a regular expression: unterminated character set at position 0 (found ['/[/'])"),
-    ('"open"', '"simple"', "protocol: Input should be 'open', 'craft', 'avro', 'canal-json' or 'canal' (found 'simple')"),
-    ('"open"', "5", "protocol: Input should be 'open', 'craft', 'avro', 'canal-json' or 'canal' (found 5)"),
+    ('"open"', '"opne"', f"{PROTOCOLS} (found 'opne')"),
+    ('"open"', "5", f"{PROTOCOLS} (found 5)"),
     ('"open"', '"avro"', "the file: protocol avro needs [avro] schemas"),
     ("[source]\n", 'name = "x"\n[source]\n', f"name: unknown key; allowed: {ALL_KEYS}"),
     ("[source]\n", "sauce = 1\n[source]\n", f"sauce: unknown key; allowed: {ALL_KEYS}"),

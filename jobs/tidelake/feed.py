@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
 
-Protocol = Literal["open", "craft", "avro", "canal-json", "canal"]  # one per module of protocols/
+Protocol = Literal["open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv"]  # one per module of protocols/
 Layout = Literal[
     "aiven-jsonl", "aiven-csv", "aiven-avro", "aiven-parquet", "confluent-json"
 ]  # one per module of archives/, which asserts that both lists are equal

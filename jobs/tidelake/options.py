@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Compression = Literal["none", "snappy", "lz4"]
 
@@ -29,3 +29,14 @@ class SinkOptions(BaseModel):
     avro_bigint_unsigned_handling_mode: Literal["long", "string"] = "long"
     avro_enable_watermark: bool = False
     enable_row_checksum: bool = False
+    debezium_disable_schema: bool = False
+    debezium_output_old_value: bool = True
+    delimiter: str = Field(default=",", min_length=1)  # from here on: of the storage sink's CSV
+    quote: str = Field(default='"', max_length=1)
+    null: str = "\\N"
+    terminator: str = "\r\n"
+    include_commit_ts: bool = False
+    binary_encoding_method: Literal["base64", "hex"] = "base64"
+    output_old_value: bool = False
+    output_handle_key: bool = False
+    output_field_header: bool = False

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.calls import call
-from tests.protocols import vectors
+from tests.protocols import untyped, vectors
 from tests.shared import SHARED, shared
 from tidelake.errors import DECODE_CODES
 
@@ -54,7 +54,8 @@ def printed(protocol: str, options: tuple[str, ...], known: str) -> dict[str, li
         file, of_ids = Path(folder) / "messages.jsonl", Path(folder) / "schemas.json"
         file.write_text("".join(json.dumps({"topic": "t", "partition": 3, "offset": i} | m) + "\n" for i, (_, m) in enumerate(messages)))
         of_ids.write_text(known)
-        done = call("inspect", "--protocol", protocol, *options, *(["--avro-schemas", of_ids] if known else []), file)
+        tables = ["--table-schemas", Path(folder)] if untyped.write(protocol, Path(folder)) else []
+        done = call("inspect", "--protocol", protocol, *options, *(["--avro-schemas", of_ids] if known else []), *tables, file)
     assert (done.code, done.err) == (0, "")
     events = [json.loads(line) for line in done.out.splitlines()]
     assert [e["offset"] for e in events] == sorted(e["offset"] for e in events)

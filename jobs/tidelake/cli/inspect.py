@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from tidelake.event import MESSAGE, Shape
 from tidelake.feed import load_feed
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode, decoder, protocol_names
+from tidelake.table_schemas import table_schemas as read_schemas
 from tidelake.tso import unwrap
 
 BATCH = 2_000
@@ -44,6 +46,12 @@ def inspect(
     feed: Annotated[
         str | None, typer.Option("--feed", metavar="F", help="Take protocol, sink options and Avro schemas from this feed instead.")
     ] = None,
+    table_schemas: Annotated[
+        Path | None,
+        typer.Option(
+            "--table-schemas", metavar="PATH", help="A schema_*.json of TiCDC's storage sink, or a folder of them: columns of csv, …"
+        ),
+    ] = None,
     schemas: Schemas = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
@@ -54,6 +62,8 @@ def inspect(
     protocol, context = (
         _chosen(protocol, avro_schemas, set_ or []) if feed is None else _of_feed(schemas, feed, protocol, avro_schemas, set_)
     )
+    if table_schemas is not None:
+        context = replace(context, columns=read_schemas(table_schemas))
     decoder(protocol)  # an unknown one is an error even where there are no messages
     with sys.stdin.buffer if str(file) == "-" else _opened(file) as stream:
         for messages in _batches(stream):
@@ -81,7 +91,7 @@ def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
     if feed.avro and "${" in feed.avro.schemas:
         feed = load_feed(schemas, name)
     source = schema_source(feed.avro.schemas, feed.folder) if feed.avro else None
-    return feed.protocol, Context(options=feed.options, avro_schema=source)
+    return feed.protocol, Context(options=feed.options, avro_schema=source, time_zone=feed.time_zone)
 
 
 def sink_options(settings: list[str]) -> SinkOptions:

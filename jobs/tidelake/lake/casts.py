@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from tidelake.feed import ZeroDate
 from tidelake.values import MysqlType, lake_type
 
+NAMES_SENT = frozenset({"avro", "csv", "debezium"})  # protocols that send ENUM and SET as names
 _ZERO = r"^\\d{4}-(00-\\d{2}|\\d{2}-00)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastRules:
-    """What a cast must know besides the types. names_sent: ENUM and SET come as names (Avro), not numbers."""
+    """What a cast must know besides the types. names_sent: ENUM and SET come as names (of the protocols in NAMES_SENT), not numbers."""
 
     time_zone: str
     zero_date: ZeroDate

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation, Name
-from tidelake.lake.casts import CastRules, cast, literal, nulled, quote, unfit
+from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, nulled, quote, unfit
 from tidelake.lake.tables import lake_column, zero_date
 from tidelake.layout import CATALOG
 from tidelake.ordering import CLASS
@@ -48,7 +48,7 @@ class TableRows:
     def rules(self, column: Column) -> CastRules:
         """How a column's text becomes a value."""
         policy = zero_date(self.feed, self.incarnation, column)
-        return CastRules(time_zone=self.feed.time_zone, zero_date=policy, names_sent=self.feed.protocol == "avro")
+        return CastRules(time_zone=self.feed.time_zone, zero_date=policy, names_sent=self.feed.protocol in NAMES_SENT)
 
 
 def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tuple[Name, ...]:

@@ -26,7 +26,7 @@ from tidelake.tso import format_hour, parse_hour
 
 LOOK_BACK = 24  # hours before the landed one that its offsets are compared with
 THREADS = 2  # partitions at a time: one is read while another is uploaded
-_NEED_KEYS = ("open", "avro")
+_NEED_KEYS = ("open", "avro", "maxwell")
 
 Progress = Callable[[int, int], None]
 

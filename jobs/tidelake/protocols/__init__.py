@@ -18,13 +18,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import ConfigError, Coordinates, DecodeError
-from tidelake.event import EVENT, Event, EventRows, shape_rows
+from tidelake.event import EVENT, Event, EventRows, ShapeColumn, shape_rows
 from tidelake.options import SinkOptions
 from tidelake.wire.columnar import Ints, Scanned
 
 MAX_MESSAGE_BYTES = 64 << 20
 
-_MODULES = {"open": "open", "craft": "craft", "avro": "avro", "canal-json": "canal_json", "canal": "canal"}
+_MODULES = {
+    "open": "open",
+    "craft": "craft",
+    "avro": "avro",
+    "canal-json": "canal_json",
+    "canal": "canal",
+    "debezium": "debezium",
+    "maxwell": "maxwell",
+    "csv": "csv_rows",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +42,20 @@ class Context:
 
     avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA). max_bytes: cap of
     a message, before and after decompression. memory: what decoders keep between batches (known shapes, compiled schemas).
+    columns: (database, table) → its columns in order, for protocols whose messages do not say them; None where the table is unknown.
+    time_zone: how TIMESTAMP columns are printed, where a message says the instant (feed.toml's `time_zone`).
     """
 
     options: SinkOptions = field(default_factory=SinkOptions)
     avro_schema: Callable[[int | str], str] | None = None
     max_bytes: int = MAX_MESSAGE_BYTES
     memory: dict[str, object] = field(default_factory=dict)
+    columns: Callable[[str, str], tuple[ShapeColumn, ...] | None] | None = None
+    time_zone: str = "UTC"
+
+    def columns_of(self, database: str, table: str) -> tuple[ShapeColumn, ...] | None:
+        """The table's columns, where they are known from elsewhere than the message."""
+        return self.columns(database, table) if self.columns else None
 
 
 class _Decoder(Interface):

@@ -71,6 +71,29 @@ class Scanned:
     handle_only: Flags | None = None
     claim_check: pa.Array | None = None  # string, n long
 
+    @classmethod
+    def nothing(cls, left: Ints) -> Scanned:
+        """No events: every message is left to the general reader."""
+        none, wide, flags = np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        return cls(
+            message=none,
+            ordinal=none,
+            kind=np.zeros(0, np.uint8),
+            op=np.zeros(0, np.int8),
+            commit_ts=wide,
+            has_commit_ts=flags,
+            name=none,
+            names=(),
+            physical_table_id=wide,
+            has_physical_table_id=flags,
+            shape=none,
+            before_shape=none,
+            shapes=(),
+            after=Cells.none(0),
+            before=Cells.none(0),
+            left=left,
+        )
+
     def batch(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """The EVENT batch, coordinates taken from the messages."""
         n = len(self.message)

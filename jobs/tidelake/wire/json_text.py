@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from tidelake.errors import DecodeError
@@ -27,12 +28,38 @@ def _refuse(literal: str) -> NoReturn:
     raise ValueError(f"{literal} is not JSON")
 
 
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_STRICT = json.JSONDecoder(parse_float=Number, parse_int=_integer, parse_constant=_refuse)
+
+
 def load(payload: bytes, what: str) -> dict[str, Any]:
     """The object that the payload holds; of duplicate members the last wins. Raises DecodeError (BAD_UTF8, BAD_JSON)."""
+    with _read_as(payload, what) as text:
+        value = json.loads(text, parse_float=Number, parse_int=_integer, parse_constant=_refuse)
+        _refuse_half_pairs(payload, value)
+    return _object(value, what)
+
+
+def load_all(payload: bytes, what: str, most: int) -> list[dict[str, Any]]:
+    """The objects that stand back to back in the payload, at least one. Raises DecodeError (BAD_UTF8, BAD_JSON, TOO_LARGE)."""
+    values: list[Any] = []
+    with _read_as(payload, what) as text:
+        at = _past_blanks(text, 0)
+        while at < len(text) or not values:
+            value, at = _STRICT.raw_decode(text, at)
+            values.append(value)
+            if len(values) > most:
+                raise DecodeError(f"{what} holds more than {most} objects", code="TOO_LARGE")
+            at = _past_blanks(text, at)
+        _refuse_half_pairs(payload, values)
+    return [_object(value, what) for value in values]
+
+
+@contextmanager
+def _read_as(payload: bytes, what: str) -> Iterator[str]:
+    """The payload's text, and whatever reading it as JSON raises as a DecodeError."""
     try:
-        value = json.loads(payload.decode(), parse_float=Number, parse_int=_integer, parse_constant=_refuse)
-        if _SURROGATE.search(payload):
-            json.dumps(value, ensure_ascii=False).encode()
+        yield payload.decode()
     except UnicodeDecodeError as e:
         raise DecodeError(f"{what} is not UTF-8: byte 0x{payload[e.start]:02x} at {e.start} of {len(payload)}", code="BAD_UTF8") from e
     except UnicodeEncodeError as e:
@@ -41,6 +68,19 @@ def load(payload: bytes, what: str) -> dict[str, Any]:
         raise DecodeError(f"{what} is nested too deep", code="BAD_JSON") from e
     except ValueError as e:  # JSONDecodeError, or an integer of thousands of digits
         raise DecodeError(f"{what} of {len(payload)} bytes is not JSON: {e}", code="BAD_JSON") from e
+
+
+def _refuse_half_pairs(payload: bytes, value: object) -> None:
+    if _SURROGATE.search(payload):
+        json.dumps(value, ensure_ascii=False).encode()
+
+
+def _past_blanks(text: str, at: int) -> int:
+    match = _BLANKS.match(text, at)
+    return match.end() if match else at
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DecodeError(f"{what} is a JSON {kind(value)}, expected an object", code="BAD_JSON")
     return value

@@ -1,0 +1,219 @@
+r"""CSV of TiCDC's storage sink (reference/protocols.md 9.5): one line a row, no statements, no watermark.
+
+line   := "I" | "U" | "D", table, database, [commit ts], [is-update], [handle key], column…       each line ends in the terminator
+header := ticdc-meta$operation, ticdc-meta$table, …, column name…                                 on top of a file, if configured
+
+With a quote, text stands in quotes, inner quotes doubled; numbers and the null word are bare. Without one, \r \n \\ and each character
+of a delimiter in the text follow a backslash, and text that spells the null word cannot be told from NULL.
+An update with its old value is a D line and an I line, both with is-update true. Where the handle key is sent too, they stay two events.
+
+Lines name no columns and no types: those are in the sink's schema files (Context.columns) or the names in a header. Without either,
+columns are c1, c2, … and cells the text as sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidelake.errors import DecodeError
+from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.options import SinkOptions
+from tidelake.wire.columnar import Ints, Scanned
+from tidelake.wire.plain_cells import from_text, is_binary
+
+if TYPE_CHECKING:
+    from tidelake.protocols import Context
+
+OPS = {"I": "insert", "U": "update", "D": "delete"}
+HEADER = "ticdc-meta$"
+MAX_LINES, MAX_FIELDS = 1 << 16, 1 << 20  # of one message
+MAX_COLUMNS = 4096 + 6  # of one line: TiDB's limit, and what stands before them
+MAX_TS = (1 << 64) - 1
+_DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line's fields before the columns, and its columns; None = NULL."""
+
+    op: str
+    database: str
+    table: str
+    commit_ts: int | None
+    is_update: bool
+    values: list[str | None]
+
+
+def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
+    """The events of the lines of one message. Raises DecodeError."""
+    if value is None:
+        raise DecodeError("the value is null, expected lines", code="NULL_VALUE")
+    if (size := len(key or b"") + len(value)) > context.max_bytes:
+        raise DecodeError(f"{size} bytes, the cap is {context.max_bytes}", code="TOO_LARGE")
+    try:
+        text = value.decode()
+    except UnicodeDecodeError as e:
+        raise DecodeError(f"not UTF-8: byte 0x{value[e.start]:02x} at {e.start} of {len(value)}", code="BAD_UTF8") from e
+    names: list[str] | None = None
+    events: list[Event] = []
+    deleted: Event | None = None  # by the D line of an update whose I line comes next
+    for i, fields in enumerate(_lines(text, context.options)):
+        at = f"line {i + 1}"
+        if (fields[0] or "").startswith(HEADER):
+            names = [name or "" for name in fields if not (name or "").startswith(HEADER)]
+            continue
+        line = _line(fields, context.options, at)
+        event = _event(line, names, context, at)
+        if deleted is not None and _is_rest_of(event, line, deleted):
+            events[-1] = replace(event, op="update", before_shape=deleted.before_shape, before=deleted.before)
+            deleted = None
+            continue
+        events.append(event)
+        deleted = event if line.op == "D" and line.is_update and not context.options.output_handle_key else None
+    return events
+
+
+def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
+    """Nothing yet: every message is left to `read`."""
+    return Scanned.nothing(wanted)
+
+
+def _lines(text: str, options: SinkOptions) -> Iterator[list[str | None]]:
+    """The fields of each line, unquoted. Raises DecodeError (TRUNCATED where the last line has no terminator)."""
+    field = _field(options.delimiter, options.quote, options.terminator or "\r\n")
+    at, fields, line, count = 0, list[str | None](), 0, 0
+    while at < len(text):
+        match = field.match(text, at)
+        if match is None:
+            raise _unreadable(text, at, line, options)
+        fields.append(_unquoted(match, options, line))
+        count += 1
+        if match["delimiter"] is None:
+            yield fields
+            fields, line = [], line + 1
+        if line > MAX_LINES or count > MAX_FIELDS or len(fields) > MAX_COLUMNS:
+            caps = f"{MAX_LINES} lines, {MAX_FIELDS} fields, or {MAX_COLUMNS} fields of a line"
+            raise DecodeError(f"more than {caps}", code="TOO_LARGE")
+        at = match.end()
+    if fields or not line:
+        raise DecodeError(f"the message ends inside line {line + 1}, after {len(fields)} fields", code="TRUNCATED")
+
+
+@lru_cache(maxsize=64)
+def _field(delimiter: str, quote: str, terminator: str) -> re.Pattern[str]:
+    """One field and what ends it."""
+    ends = f"{re.escape(delimiter)}|{re.escape(terminator)}"
+    end = f"(?:(?P<delimiter>{re.escape(delimiter)})|{re.escape(terminator)})"
+    if not quote:
+        plain = rf"[^\\{re.escape(delimiter[0])}{re.escape(terminator[0])}]*+"
+        return re.compile(rf"(?P<bare>{plain}(?:(?:\\.|(?!{ends})[^\\]){plain})*+){end}", re.DOTALL)
+    q = re.escape(quote)
+    return re.compile(rf"(?:{q}(?P<quoted>(?:[^{q}]++|{q}{q})*+){q}|(?P<bare>(?!{q}).*?)){end}", re.DOTALL)
+
+
+def _unreadable(text: str, at: int, line: int, options: SinkOptions) -> DecodeError:
+    """Why no field begins at `at`: it is cut short, or something follows its closing quote."""
+    body = text[at:]
+    if options.quote and body.startswith(options.quote):
+        inner = body[1:].replace(options.quote * 2, "")
+        after = inner.partition(options.quote)[2]
+        ends = (options.delimiter, options.terminator or "\r\n")
+        if options.quote in inner and not any(e.startswith(after) for e in ends):
+            return DecodeError(f"line {line + 1}: {after[:20]!r} follows a closing quote at character {at}", code="BAD_STRUCTURE")
+    return DecodeError(f"line {line + 1}: the message ends in a field, {len(body)} characters after {at}", code="TRUNCATED")
+
+
+def _unquoted(match: re.Match[str], options: SinkOptions, line: int) -> str | None:
+    bare = match["bare"]
+    if options.quote:
+        return match["quoted"].replace(options.quote * 2, options.quote) if bare is None else None if bare == options.null else str(bare)
+    return None if bare == options.null else _unescaped(bare, options.delimiter, line)
+
+
+def _unescaped(text: str, delimiter: str, line: int) -> str:
+    if "\\" not in text:
+        return text
+
+    def plain(escape: re.Match[str]) -> str:
+        letter = escape[1]
+        if letter in delimiter + "\\" and letter:
+            return letter
+        if letter in "rn" and letter:
+            return "\r" if letter == "r" else "\n"
+        raise DecodeError(f"line {line + 1}: {escape[0]!r} is no escape", code="BAD_VALUE")
+
+    return _ESCAPE.sub(plain, text)
+
+
+def _line(fields: list[str | None], options: SinkOptions, at: str) -> _Line:
+    count = 3 + options.include_commit_ts + options.output_old_value + options.output_handle_key
+    if len(fields) <= count:
+        raise DecodeError(f"{at} has {len(fields)} fields, expected {count} before the columns", code="BAD_STRUCTURE")
+    meta = ["" if f is None else f for f in fields[:count]]
+    op, table, database, *more = meta
+    if op not in OPS:
+        raise DecodeError(f"{at}: operation {op[:40]!r}, expected I, U or D", code="UNKNOWN_TYPE")
+    if not table or not database:
+        raise DecodeError(f"{at} of database {database[:80]!r} and table {table[:80]!r}, expected both names", code="BAD_STRUCTURE")
+    commit_ts = _commit_ts(more.pop(0), at) if options.include_commit_ts else None
+    is_update = more.pop(0) if options.output_old_value else "false"
+    if is_update not in ("true", "false"):
+        raise DecodeError(f"{at}: is-update is {is_update[:40]!r}, expected true or false", code="BAD_VALUE")
+    return _Line(op, database, table, commit_ts, is_update == "true", fields[count:])
+
+
+def _commit_ts(text: str, at: str) -> int:
+    if not _DIGITS.fullmatch(text) or int(text) > MAX_TS:
+        raise DecodeError(f"{at}: commit ts {text[:40]!r}, expected 0 to {MAX_TS}", code="BAD_VALUE")
+    return int(text)
+
+
+def _event(line: _Line, names: list[str] | None, context: Context, at: str) -> Event:
+    columns = _columns(line, names, context, at)
+    cells = [_cell(v, c, context.options, at) for v, c in zip(line.values, columns, strict=True)]
+    event = Event(kind="row", op=OPS[line.op], commit_ts=line.commit_ts, database=line.database, table=line.table)
+    shape = Shape(columns)
+    return replace(event, before_shape=shape, before=cells) if line.op == "D" else replace(event, shape=shape, after=cells)
+
+
+def _columns(line: _Line, names: list[str] | None, context: Context, at: str) -> tuple[ShapeColumn, ...]:
+    known = context.columns_of(line.database, line.table)
+    if names is not None:
+        by_name = {c.name: c for c in known or ()}
+        columns = tuple(by_name.get(name) or ShapeColumn(name) for name in names)
+    elif known is not None:
+        columns = known
+    else:
+        columns = _nameless(len(line.values))
+    keys = tuple(c for c in columns if c.key)
+    if line.op == "D" and context.options.delete_only_output_handle_key_columns and len(line.values) == len(keys):
+        return keys
+    if len(columns) != len(line.values):
+        where = f"{line.database}.{line.table}"[:160]
+        raise DecodeError(f"{at} has {len(line.values)} columns, {where} has {len(columns)}", code="BAD_STRUCTURE")
+    return columns
+
+
+@lru_cache(maxsize=64)
+def _nameless(count: int) -> tuple[ShapeColumn, ...]:
+    return tuple(ShapeColumn(f"c{i}") for i in range(1, count + 1))
+
+
+def _cell(value: str | None, column: ShapeColumn, options: SinkOptions, at: str) -> bytes | None:
+    if value is None:
+        return None
+    if is_binary(column):
+        return from_text(value, options.binary_encoding_method, f"{at}, column {column.name[:80]!r}")
+    return value.encode()
+
+
+def _is_rest_of(event: Event, line: _Line, deleted: Event) -> bool:
+    same = (event.database, event.table, event.commit_ts) == (deleted.database, deleted.table, deleted.commit_ts)
+    return line.op == "I" and line.is_update and same
