@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed, feed_names, load_feed, unset_variables
+from tidelake.feed import INSPECT_ONLY, Feed, feed_names, load_feed, unset_variables
 from tidelake.options import SinkOptions
 
 SECRET = "s3cr3t-of-the-environment"
@@ -162,6 +162,7 @@ PARTITIONS = 'partitions: the number of partitions of every topic, or a table "t
 TOPICS = 'topics: different names of topics, or one pattern written "/…/"'
 ZONE = "time_zone: a name like Asia/Shanghai, or an offset like +08:00"
 NAMESPACE = "lake.namespace: letters, digits, _ and -, {feed} and {database} are allowed"
+PROTOCOLS = "protocol: Input should be 'open', 'craft', 'avro', 'canal-json', 'simple-json' or 'simple-avro'"
 MISTAKES = [
     # (what is replaced, by what, what is said)
     ("partitions = 3", "partitions = true", f"{PARTITIONS} (found True)"),
@@ -180,8 +181,12 @@ MISTAKES = [
     ('["shop.open"]', '["/"]', f"{TOPICS} (found ['/'])"),
     ('["shop.open"]', '["a b"]', f"{TOPICS} (found ['a b'])"),
     ('["shop.open"]', '["/[/"]', "topics: not a regular expression: unterminated character set at position 0 (found ['/[/'])"),
-    ('"open"', '"canal"', "protocol: Input should be 'open', 'craft', 'avro' or 'canal-json' (found 'canal')"),
-    ('"open"', "5", "protocol: Input should be 'open', 'craft', 'avro' or 'canal-json' (found 5)"),
+    (
+        '"open"',
+        '"canal"',
+        f"{PROTOCOLS} (found 'canal')",
+    ),
+    ('"open"', "5", f"{PROTOCOLS} (found 5)"),
     ('"open"', '"avro"', "the file: protocol avro needs [avro] schemas"),
     ("[source]\n", 'name = "x"\n[source]\n', f"name: unknown key; allowed: {ALL_KEYS}"),
     ("[source]\n", "sauce = 1\n[source]\n", f"sauce: unknown key; allowed: {ALL_KEYS}"),
@@ -341,3 +346,9 @@ COLUMNS = '[policy]\nzero_date = "reject"\n[columns."shop.Orders".Paid_At]\nzero
 )
 def test_a_column_s_policy_stays_with_it_under_any_of_its_names(tmp_path: Path, tables: list[str], columns: list[str], wanted: str) -> None:
     assert loaded(tmp_path, PLAIN + COLUMNS).zero_date_of(tables, columns) == wanted
+
+
+@pytest.mark.parametrize("protocol", sorted(INSPECT_ONLY))
+def test_a_protocol_without_stages_is_refused(tmp_path: Path, protocol: str) -> None:
+    said = f"protocol: decodes in `tidelake inspect`; feeds of it are not in this version (found '{protocol}')"
+    assert refused(tmp_path, PLAIN.replace('"open"', f'"{protocol}"', 1)) == said

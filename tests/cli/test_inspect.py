@@ -14,6 +14,7 @@ from tests.cli import feeds
 from tests.cli.calls import Called, call
 from tests.protocols.json_messages import canal, column, compact, open_key, open_message
 from tidelake.options import SinkOptions
+from tidelake.protocols import protocol_names
 
 TS = 454930016746434001
 ROW = {
@@ -159,7 +160,7 @@ def test_what_a_feed_gives_is_not_given_twice(tmp_path: Path, more: tuple[str, s
 def test_without_protocol_and_feed_both_are_named() -> None:
     done = call("inspect", "x.jsonl")
     assert (done.code, done.out) == (2, "")
-    assert "no protocol; give --protocol, one of open, craft, avro, canal-json, or --feed" in done.err
+    assert "no protocol; give --protocol, one of open, craft, avro, canal-json, simple-json, simple-avro, or --feed" in done.err
 
 
 def test_an_unknown_feed_is_told_with_those_there_are(tmp_path: Path) -> None:
@@ -205,7 +206,7 @@ def test_more_messages_than_a_batch_are_all_printed_in_order(tmp_path: Path, mon
     assert [(e["offset"], e["columns"][0]["value"]) for e in found] == [(n, str(n)) for n in range(10)]
 
 
-@pytest.mark.parametrize("protocol", ["open", "craft", "avro", "canal-json"])
+@pytest.mark.parametrize("protocol", protocol_names())
 @pytest.mark.parametrize(("key", "value"), [(None, None), (b"", b""), (b"\xff" * 9, b"\xff" * 9), (None, b"{")])
 def test_a_message_that_cannot_be_decoded_is_a_rejected_event_and_its_neighbours_are_not(
     tmp_path: Path, protocol: str, key: bytes | None, value: bytes | None
@@ -302,7 +303,7 @@ def test_the_last_value_of_an_option_counts(tmp_path: Path) -> None:
 def test_an_unknown_protocol_is_told_with_all_there_are(tmp_path: Path, protocol: str) -> None:
     done = inspect(tmp_path, protocol=protocol)
     assert (done.code, done.out) == (2, "")
-    assert f"protocol {protocol!r} is not supported; supported: open, craft, avro, canal-json" in done.err
+    assert f"protocol {protocol!r} is not supported; supported: open, craft, avro, canal-json, simple-json, simple-avro" in done.err
 
 
 @pytest.mark.parametrize("content", [None, "[]", "{", '{"1": 5}'])

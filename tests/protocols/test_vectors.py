@@ -14,7 +14,7 @@ from tidelake.event import MESSAGE, Shape
 from tidelake.protocols import decode, decoder
 
 ALL = [pytest.param(v, id=f"{p}:{v['name']}") for p in vectors.PROTOCOLS for v in vectors.load(p)]
-COUNTS = {"open": 235, "craft": 202, "avro": 125, "canal-json": 175}
+COUNTS = {"open": 235, "craft": 202, "avro": 125, "canal-json": 175, "simple-json": 50, "simple-avro": 28}
 
 
 @pytest.mark.parametrize("protocol", vectors.PROTOCOLS)

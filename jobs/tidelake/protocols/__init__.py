@@ -24,7 +24,14 @@ from tidelake.wire.columnar import Ints, Scanned
 
 MAX_MESSAGE_BYTES = 64 << 20
 
-_MODULES = {"open": "open", "craft": "craft", "avro": "avro", "canal-json": "canal_json"}
+_MODULES = {
+    "open": "open",
+    "craft": "craft",
+    "avro": "avro",
+    "canal-json": "canal_json",
+    "simple-json": "simple_json",
+    "simple-avro": "simple_avro",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

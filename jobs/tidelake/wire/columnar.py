@@ -71,6 +71,29 @@ class Scanned:
     handle_only: Flags | None = None
     claim_check: pa.Array | None = None  # string, n long
 
+    @classmethod
+    def nothing(cls, left: Ints) -> Scanned:
+        """No events: all is left."""
+        ints, longs, flags, cells = np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.bool_), Cells.none(0)
+        return cls(
+            message=ints,
+            ordinal=ints,
+            kind=np.zeros(0, np.uint8),
+            op=np.zeros(0, np.int8),
+            commit_ts=longs,
+            has_commit_ts=flags,
+            name=ints,
+            names=[],
+            physical_table_id=longs,
+            has_physical_table_id=flags,
+            shape=ints,
+            before_shape=ints,
+            shapes=[],
+            after=cells,
+            before=cells,
+            left=left,
+        )
+
     def batch(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         """The EVENT batch, coordinates taken from the messages."""
         n = len(self.message)
