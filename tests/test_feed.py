@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed, feed_names, load_feed, unset_variables
+from tidelake.feed import INSPECT_ONLY, Feed, feed_names, load_feed, unset_variables
 from tidelake.options import SinkOptions
 from tidelake.protocols import protocol_names
 
@@ -165,6 +165,7 @@ PARTITIONS = 'partitions: the number of partitions of every topic, or a table "t
 TOPICS = 'topics: different names of topics, or one pattern written "/…/"'
 ZONE = "time_zone: a name like Asia/Shanghai, or an offset like +08:00"
 NAMESPACE = "lake.namespace: letters, digits, _ and -, {feed} and {database} are allowed"
+PROTOCOLS = "protocol: Input should be 'open', 'craft', 'avro', 'canal-json', 'simple-json' or 'simple-avro'"
 MISTAKES = [
     # (what is replaced, by what, what is said)
     ("partitions = 3", "partitions = true", f"{PARTITIONS} (found True)"),
@@ -344,3 +345,9 @@ COLUMNS = '[policy]\nzero_date = "reject"\n[columns."shop.Orders".Paid_At]\nzero
 )
 def test_a_column_s_policy_stays_with_it_under_any_of_its_names(tmp_path: Path, tables: list[str], columns: list[str], wanted: str) -> None:
     assert loaded(tmp_path, PLAIN + COLUMNS).zero_date_of(tables, columns) == wanted
+
+
+@pytest.mark.parametrize("protocol", sorted(INSPECT_ONLY))
+def test_a_protocol_without_stages_is_refused(tmp_path: Path, protocol: str) -> None:
+    said = f"protocol: decodes in `tidelake inspect`; feeds of it are not in this version (found '{protocol}')"
+    assert refused(tmp_path, PLAIN.replace('"open"', f'"{protocol}"', 1)) == said

@@ -15,6 +15,7 @@ from tidelake.protocols import decode, decoder
 
 ALL = [pytest.param(v, id=f"{p}:{v['name']}") for p in vectors.PROTOCOLS for v in vectors.load(p)]
 COUNTS = {"open": 235, "craft": 202, "avro": 125, "canal-json": 175, "canal": 27, "debezium": 23, "maxwell": 21, "csv": 32}
+COUNTS |= {"simple-json": 50, "simple-avro": 28}
 
 
 @pytest.mark.parametrize("protocol", vectors.PROTOCOLS)

@@ -33,6 +33,8 @@ _MODULES = {
     "debezium": "debezium",
     "maxwell": "maxwell",
     "csv": "csv_rows",
+    "simple-json": "simple_json",
+    "simple-avro": "simple_avro",
 }
 
 

@@ -1,0 +1,194 @@
+"""Simple in JSON (reference/protocols.md 9.1): one object a message, the Kafka key empty or null.
+
+    {"version": 1, "database", "table", "tableID", "type": INSERT | UPDATE | DELETE, "commitTs", "buildTs", "schemaVersion",
+     "claimCheckLocation"?, "handleKeyOnly"?, "checksum"?: {"version", "corrupted", "current", "previous"}, "data"?: row, "old"?: row}
+    {"version": 1, "type": WATERMARK, "commitTs", "buildTs"}
+    {"version": 1, "type": BOOTSTRAP, "commitTs": 0, "buildTs", "tableSchema"}
+    {"version": 1, "type": CREATE | RENAME | …, "sql", "commitTs", "buildTs", "tableSchema"?, "preTableSchema"?}
+
+row         {column: text | null | {"location": zone, "value": text}}; the object is a TIMESTAMP, binary columns are base64
+tableSchema {"schema", "table", "tableID", "version", "columns": [{"name", "dataType": {"mysqlType", "length"?, "decimal"?, "elements"?,
+            "unsigned"?, …}, …}], "indexes": [{"unique", "primary", "nullable", "columns", …}]}
+
+A row's columns and types are those of the schema that it names; without it they have names only, and base64 stays as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidelake.errors import DecodeError
+from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.values import MysqlType
+from tidelake.wire.claim_check import opened
+from tidelake.wire.columnar import Ints, Scanned
+from tidelake.wire.compression import decompress
+from tidelake.wire.json_text import Number, integer, kind, load, required, string
+from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, MAX_TS, VERSION, Index, TableSchema, column, database_of, image, schemas
+
+if TYPE_CHECKING:
+    from tidelake.protocols import Context
+
+OPS = {"INSERT": ("insert", ("data",)), "UPDATE": ("update", ("data", "old")), "DELETE": ("delete", ("old",))}
+_WHAT = "the value"
+_U32 = (1 << 32) - 1
+
+
+def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
+    """The event of one message; schemas that it brings are remembered. Raises DecodeError."""
+    message = load(_text(key, value, context), _WHAT)
+    if integer(message, "version", _WHAT, 0, MAX_ID) != VERSION:
+        raise DecodeError(f"version {message['version']}, expected {VERSION}", code="UNKNOWN_VERSION")
+    word, commit_ts = string(message, "type", _WHAT), integer(message, "commitTs", _WHAT, 0, MAX_TS)
+    if word in OPS:
+        return [_row(message, word, commit_ts, context)]
+    if word == "WATERMARK":
+        return [Event(kind="resolved", commit_ts=commit_ts)]
+    if word == "BOOTSTRAP":
+        schema = _remembered(message, "tableSchema", context)
+        if schema is None:
+            raise DecodeError("a BOOTSTRAP without tableSchema", code="BAD_STRUCTURE")
+        return [Event(kind="bootstrap", commit_ts=commit_ts, database=schema.database, table=schema.table)]
+    if word in DDL_TYPES:
+        return [_ddl(message, word, commit_ts, context)]
+    raise DecodeError(f"type {word[:40]!r}, expected one of {', '.join((*OPS, 'WATERMARK', 'BOOTSTRAP', *DDL_TYPES))}", code="UNKNOWN_TYPE")
+
+
+def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
+    """Everything is left to `read`."""
+    return Scanned.nothing(wanted)
+
+
+def _text(key: bytes | None, value: bytes | None, context: Context) -> bytes:
+    """The message itself, taken out of claim-check file and compression."""
+    if value is not None and len(value) > context.max_bytes:
+        raise DecodeError(f"the value has {len(value)} bytes, the cap is {context.max_bytes}", code="TOO_LARGE")
+    _, value = opened(key, value, context.options)
+    if value is None:
+        raise DecodeError("the Kafka value is null, expected a Simple message", code="NULL_VALUE")
+    return decompress(value, context.options.large_message_handle_compression, context.max_bytes, _WHAT)
+
+
+def _ddl(message: dict[str, Any], word: str, commit_ts: int, context: Context) -> Event:
+    sql = string(message, "sql", _WHAT)
+    former, schema = (_remembered(message, name, context) for name in ("preTableSchema", "tableSchema"))
+    named = schema or former
+    database, table = (named.database, named.table) if named else (database_of(sql), None)
+    return Event(kind="ddl", commit_ts=commit_ts, database=database, table=table, ddl=sql, ddl_type=word)
+
+
+def _row(message: dict[str, Any], word: str, commit_ts: int, context: Context) -> Event:
+    database, table = string(message, "database", _WHAT), string(message, "table", _WHAT)
+    if not database or not table:
+        raise DecodeError(f"a row of database {database!r} and table {table!r}, expected both names", code="BAD_STRUCTURE")
+    _check_checksum(message)
+    schema = schemas(context.memory).get(database, table, integer(message, "schemaVersion", _WHAT, 0, MAX_TS))
+    op, needed = OPS[word]
+    sides: dict[str, tuple[Shape | None, list[bytes | None] | None]] = {"data": (None, None), "old": (None, None)}
+    for side in sides:
+        values = message.get(side)
+        if (values is not None) != (side in needed):
+            raise DecodeError(f"{word} {'without' if values is None else 'with'} member {side}", code="BAD_STRUCTURE")
+        if values is not None:
+            sides[side] = image(_object(message, side, _WHAT), schema, _cell, side)
+    return Event(
+        kind="row",
+        op=op,
+        commit_ts=commit_ts,
+        database=database,
+        table=table,
+        physical_table_id=integer(message, "tableID", _WHAT, 0, MAX_ID),
+        shape=sides["data"][0],
+        after=sides["data"][1],
+        before_shape=sides["old"][0],
+        before=sides["old"][1],
+        handle_only=_flag(message, "handleKeyOnly", _WHAT),
+        claim_check=None if message.get("claimCheckLocation") is None else string(message, "claimCheckLocation", _WHAT) or None,
+    )
+
+
+def _check_checksum(message: dict[str, Any]) -> None:
+    """Its form; nothing is compared with it yet."""
+    if message.get("checksum") is None:
+        return
+    checksum = _object(message, "checksum", _WHAT)
+    for name in ("version", "current", "previous"):
+        integer(checksum, name, "checksum", 0, _U32)
+    _flag(checksum, "corrupted", "checksum")
+
+
+def _cell(value: Any, word: str | None, what: str) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, dict) and word in (None, "timestamp") and value.keys() == {"location", "value"}:
+        string(value, "location", what)
+        value = value["value"]
+    if isinstance(value, Number) or not isinstance(value, str):
+        raise DecodeError(f"{what} is a JSON {kind(value)}, expected a string{'' if word else ', a time'} or null", code="BAD_VALUE")
+    if word is None or not MysqlType(word).is_binary:
+        return value.encode()
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as e:
+        raise DecodeError(f"{what}: {len(value)} characters are not base64: {e}", code="BAD_VALUE") from e
+
+
+def _remembered(message: dict[str, Any], member: str, context: Context) -> TableSchema | None:
+    """The schema in a member, now known."""
+    if message.get(member) is None:
+        return None
+    described = _object(message, member, _WHAT)
+    schema = TableSchema.of(
+        string(described, "schema", member),
+        string(described, "table", member),
+        integer(described, "version", member, 0, MAX_TS),
+        [_column(c) for c in _objects(described, "columns", member)],
+        [_index(i) for i in _objects(described, "indexes", member)],
+    )
+    schemas(context.memory).add(schema)
+    return schema
+
+
+def _column(described: dict[str, Any]) -> ShapeColumn:
+    name, data_type = string(described, "name", "a column"), _object(described, "dataType", "a column")
+    length, decimal = (integer(data_type, n, "dataType", -1, MAX_ID) if n in data_type else None for n in ("length", "decimal"))
+    unsigned = _flag(data_type, "unsigned", "dataType") or _flag(data_type, "zerofill", "dataType")
+    elements = [] if data_type.get("elements") is None else _strings(data_type, "elements", "dataType")
+    return column(name, string(data_type, "mysqlType", "dataType"), unsigned=unsigned, length=length, decimal=decimal, elements=elements)
+
+
+def _index(described: dict[str, Any]) -> Index:
+    unique, primary, nullable = (_flag(described, name, "an index") for name in ("unique", "primary", "nullable"))
+    return Index(unique=unique, primary=primary, nullable=nullable, columns=tuple(_strings(described, "columns", "an index")))
+
+
+def _flag(members: dict[str, Any], name: str, what: str) -> bool:
+    value = members.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise DecodeError(f"{what}: member {name} is a JSON {kind(value)}, expected true or false", code="BAD_VALUE")
+    return bool(value)
+
+
+def _object(members: dict[str, Any], name: str, what: str) -> dict[str, Any]:
+    value = required(members, name, what)
+    if not isinstance(value, dict):
+        raise DecodeError(f"{what}: member {name} is a JSON {kind(value)}, expected an object", code="BAD_STRUCTURE")
+    return value
+
+
+def _objects(members: dict[str, Any], name: str, what: str) -> list[dict[str, Any]]:
+    values = required(members, name, what)
+    if not isinstance(values, list) or not all(isinstance(v, dict) for v in values):
+        raise DecodeError(f"{what}: member {name} is no array of objects", code="BAD_STRUCTURE")
+    return values
+
+
+def _strings(members: dict[str, Any], name: str, what: str) -> list[str]:
+    values = required(members, name, what)
+    if not isinstance(values, list) or not all(isinstance(v, str) and not isinstance(v, Number) for v in values):
+        raise DecodeError(f"{what}: member {name} is no array of strings", code="BAD_STRUCTURE")
+    return values
