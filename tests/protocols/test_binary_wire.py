@@ -18,7 +18,7 @@ from tests.protocols import vectors
 from tests.protocols.craft_messages import uvarint, varint
 from tidelake import tso, wire
 from tidelake.errors import DecodeError
-from tidelake.wire import avro_scan, binary_floats, binary_kernels, binary_known, craft_scan
+from tidelake.wire import avro_scan, binary_floats, binary_kernels, binary_known, canal_scan, craft_scan
 from tidelake.wire.binary_known import Known, find
 from tidelake.wire.varint import Region, reversed_uvarint
 
@@ -203,7 +203,13 @@ def test_compiled_code_is_kept_in_a_folder_named_by_all_sources() -> None:
     sources = sorted(Path(wire.__file__).parent.glob("*.py"))
     assert len(sources) > 15
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    kernels: list[Any] = [binary_kernels.uvarint, binary_known.find, craft_scan.scan_messages, avro_scan.scan_messages]
+    kernels: list[Any] = [
+        binary_kernels.uvarint,
+        binary_known.find,
+        craft_scan.scan_messages,
+        avro_scan.scan_messages,
+        canal_scan.scan_messages,
+    ]
     assert all(f"kernels-{digest[:16]}" in kernel.stats.cache_path for kernel in kernels)
 
 
