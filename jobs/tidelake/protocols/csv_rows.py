@@ -182,10 +182,18 @@ def _commit_ts(text: str, at: str) -> int:
 
 def _event(line: _Line, shape: Shape, options: SinkOptions, at: str) -> Event:
     cells = [_cell(v, c, options, at) for v, c in zip(line.values, shape.columns, strict=True)]
-    if line.op == "D":
-        names = {"database": line.database, "table": line.table}
-        return Event(kind="row", op="delete", commit_ts=line.commit_ts, before_shape=shape, before=cells, **names)
-    return Event(kind="row", op=OPS[line.op], commit_ts=line.commit_ts, database=line.database, table=line.table, shape=shape, after=cells)
+    deleted = line.op == "D"
+    return Event(
+        kind="row",
+        op=OPS[line.op],
+        commit_ts=line.commit_ts,
+        database=line.database,
+        table=line.table,
+        shape=None if deleted else shape,
+        before_shape=shape if deleted else None,
+        after=None if deleted else cells,
+        before=cells if deleted else None,
+    )
 
 
 def _columns(line: _Line, names: list[str] | None, context: Context, at: str) -> tuple[ShapeColumn, ...]:
