@@ -318,3 +318,20 @@ def test_avro_schemas_that_are_none_are_told_with_what_may_be_given(tmp_path: Pa
 def test_avro_without_schemas_rejects_every_message(tmp_path: Path) -> None:
     (found,) = events(inspect(tmp_path, line(b"\0\0\0\0\1\2", b"\0\0\0\0\1\2"), protocol="avro"))
     assert (found["kind"], found["error_code"]) == ("rejected", "UNKNOWN_SCHEMA")
+
+
+def test_the_columns_of_csv_lines_come_from_a_schema_file_or_the_feed_s_tables(tmp_path: Path) -> None:
+    csv = line(b'"I","orders","shop",18446744073709551615,"x"\r\n')
+    columns = [{"ColumnName": "id", "ColumnType": "BIGINT UNSIGNED"}, {"ColumnName": "note", "ColumnType": "VARCHAR"}]
+    file = tmp_path / "schema_1_1.json"
+    file.write_text(json.dumps({"Schema": "shop", "Table": "orders", "TableVersion": 1, "TableColumns": columns}))
+    named = [{"name": "id", "type": "bigint unsigned", "value": "18446744073709551615"}, {"name": "note", "type": "varchar", "value": "x"}]
+    (found,) = events(inspect(tmp_path, csv, protocol="csv", options=("--table-schemas", file)))
+    assert found["columns"] == named
+    feeds.write(tmp_path / "schemas", feed=feeds.FEED.replace('"open"', '"csv"', 1))
+    messages = tmp_path / "csv.jsonl"
+    messages.write_text(json.dumps(csv) if isinstance(csv, dict) else csv)
+    (found,) = events(call("inspect", "--feed", "shop", "--schemas", tmp_path / "schemas", messages))
+    assert found["columns"] == named
+    (found,) = events(inspect(tmp_path, csv, protocol="csv"))
+    assert [c["name"] for c in found["columns"]] == ["c1", "c2"]

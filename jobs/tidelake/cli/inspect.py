@@ -84,6 +84,7 @@ def _chosen(protocol: str | None, avro_schemas: str | None, settings: list[str])
 
 def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
     from tidelake.avro_schemas import schema_source
+    from tidelake.lake.known import columns_of, known_tables
 
     if any(others):
         raise ConfigError("--feed gives protocol, sink options and Avro schemas", remedy="leave --protocol, --avro-schemas and --set out")
@@ -91,7 +92,8 @@ def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
     if feed.avro and "${" in feed.avro.schemas:
         feed = load_feed(schemas, name)
     source = schema_source(feed.avro.schemas, feed.folder) if feed.avro else None
-    return feed.protocol, Context(options=feed.options, avro_schema=source, time_zone=feed.time_zone)
+    known = columns_of(known_tables(feed))
+    return feed.protocol, Context(options=feed.options, avro_schema=source, columns=known, time_zone=feed.time_zone)
 
 
 def sink_options(settings: list[str]) -> SinkOptions:

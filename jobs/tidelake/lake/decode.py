@@ -19,6 +19,7 @@ from tidelake.errors import OrderError
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.events import control_batches, control_rows, ensure_events
+from tidelake.lake.known import UNTYPED, known_tables
 from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.land.manifest import Manifest, newest
 from tidelake.layout import CATALOG, decoded_key
@@ -85,9 +86,10 @@ def read_record(store: Store, feed: str, hour: str) -> DecodeRecord | None:
 
 
 def decoder_id(feed: Feed) -> str:
-    """Changes whenever the same bytes may decode to something else: version, protocol, options."""
-    said = json.dumps([__version__, feed.protocol, feed.options.model_dump(), feed.avro and feed.avro.schemas], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    """Changes whenever the same bytes may decode to something else: version, protocol, options, what messages leave unsaid."""
+    said = [__version__, feed.protocol, feed.options.model_dump(), feed.avro and feed.avro.schemas]
+    unsaid = [feed.time_zone, known_tables(feed)] if feed.protocol in UNTYPED else []
+    return hashlib.sha256(json.dumps(said + unsaid, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, identifier: str, decoder: str) -> None:
@@ -100,6 +102,8 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
         options=feed.options,
         avro_schemas=feed.avro.schemas if feed.avro else None,
         folder=str(feed.folder.resolve()),
+        time_zone=feed.time_zone,
+        tables=known_tables(feed),
     )
     events = spark.read.format(FORMAT).option("job", job.model_dump_json()).load().withColumn("hour", F.lit(hour))
     writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.event import EVENT, MESSAGE
+from tidelake.lake.known import Known, columns_of
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode
 from tidelake.storage import open_store
@@ -36,6 +37,8 @@ class DecodeJob(BaseModel):
     options: SinkOptions
     avro_schemas: str | None = None
     folder: str = "."
+    time_zone: str = "UTC"
+    tables: Known = []
 
 
 class LandedSource(DataSource):
@@ -72,7 +75,7 @@ class LandedReader(DataSourceReader):
 
 def _context(job: DecodeJob) -> Context:
     if not job.avro_schemas:
-        return Context(options=job.options)
+        return Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone)
     from tidelake.avro_schemas import schema_source
 
     return Context(options=job.options, avro_schema=schema_source(job.avro_schemas, Path(job.folder)))

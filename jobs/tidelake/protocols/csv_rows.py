@@ -62,15 +62,20 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     except UnicodeDecodeError as e:
         raise DecodeError(f"not UTF-8: byte 0x{value[e.start]:02x} at {e.start} of {len(value)}", code="BAD_UTF8") from e
     names: list[str] | None = None
+    shapes: dict[tuple[str, str, bool, int], Shape] = {}  # by database, table, whether it is a delete, number of columns
     events: list[Event] = []
     deleted: Event | None = None  # by the D line of an update whose I line comes next
     for i, fields in enumerate(_lines(text, context.options)):
         at = f"line {i + 1}"
         if (fields[0] or "").startswith(HEADER):
             names = [name or "" for name in fields if not (name or "").startswith(HEADER)]
+            shapes.clear()
             continue
         line = _line(fields, context.options, at)
-        event = _event(line, names, context, at)
+        alike = (line.database, line.table, line.op == "D", len(line.values))
+        if alike not in shapes:
+            shapes[alike] = Shape(_columns(line, names, context, at))
+        event = _event(line, shapes[alike], context.options, at)
         if deleted is not None and _is_rest_of(event, line, deleted):
             events[-1] = replace(event, op="update", before_shape=deleted.before_shape, before=deleted.before)
             deleted = None
@@ -175,12 +180,20 @@ def _commit_ts(text: str, at: str) -> int:
     return int(text)
 
 
-def _event(line: _Line, names: list[str] | None, context: Context, at: str) -> Event:
-    columns = _columns(line, names, context, at)
-    cells = [_cell(v, c, context.options, at) for v, c in zip(line.values, columns, strict=True)]
-    event = Event(kind="row", op=OPS[line.op], commit_ts=line.commit_ts, database=line.database, table=line.table)
-    shape = Shape(columns)
-    return replace(event, before_shape=shape, before=cells) if line.op == "D" else replace(event, shape=shape, after=cells)
+def _event(line: _Line, shape: Shape, options: SinkOptions, at: str) -> Event:
+    cells = [_cell(v, c, options, at) for v, c in zip(line.values, shape.columns, strict=True)]
+    deleted = line.op == "D"
+    return Event(
+        kind="row",
+        op=OPS[line.op],
+        commit_ts=line.commit_ts,
+        database=line.database,
+        table=line.table,
+        shape=None if deleted else shape,
+        before_shape=shape if deleted else None,
+        after=None if deleted else cells,
+        before=cells if deleted else None,
+    )
 
 
 def _columns(line: _Line, names: list[str] | None, context: Context, at: str) -> tuple[ShapeColumn, ...]:

@@ -121,9 +121,10 @@ class Scanned:
 
     def used_shapes(self) -> list[Shape]:
         """The shapes that events refer to."""
-        used = np.zeros(len(self.shapes) + 1, np.bool_)  # the last place is NONE's
+        shapes = list(self.shapes)  # threads that share a context may add to it meanwhile
+        used = np.zeros(len(shapes) + 1, np.bool_)  # the last place is NONE's
         used[self.shape] = used[self.before_shape] = True
-        return [s for s, there in zip(self.shapes, used[:-1].tolist(), strict=True) if there]
+        return [s for s, there in zip(shapes, used[:-1].tolist(), strict=True) if there]
 
     def _ids(self, index: Ints) -> pa.Array:
         ids = np.array([s.id for s in self.shapes] or [0], np.int64)

@@ -1,0 +1,41 @@
+"""The columns of a feed's tables, for decoders of messages that do not say them.
+
+They are those of tables.sql, as of the feed's start: what a later statement adds is not among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelake.contract import TableContract, read_tables
+from tidelake.event import Shape, ShapeColumn
+from tidelake.feed import Feed
+from tidelake.values import MysqlType
+
+UNTYPED = frozenset({"csv", "debezium", "maxwell"})  # protocols whose messages lack types, or may
+
+Known = list[tuple[str, str, str]]  # database, table, its Shape as JSON
+
+
+def known_tables(feed: Feed) -> Known:
+    """From tables.sql; none where the messages say all. Raises ContractError."""
+    tables = read_tables(feed.folder) if feed.protocol in UNTYPED else []
+    return [(t.database, t.table, _shape(t).json) for t in tables]
+
+
+def columns_of(known: Known) -> Callable[[str, str], tuple[ShapeColumn, ...] | None] | None:
+    """As decoders ask for them; names of databases and tables in any case."""
+    shapes = {(database.lower(), table.lower()): Shape.from_json(text).columns for database, table, text in known}
+    return (lambda database, table: shapes.get((database.lower(), table.lower()))) if shapes else None
+
+
+def _shape(table: TableContract) -> Shape:
+    handle = table.definition.handle
+    keys = {name.lower() for name in handle.columns} if handle else set()
+    visible = table.definition.visible
+    return Shape(tuple(ShapeColumn(c.name, c.type.name, c.name.lower() in keys, full_type=_full(c.type)) for c in visible))
+
+
+def _full(kind: MysqlType) -> str | None:
+    """Where it says more than the word: digits that values are printed with."""
+    return kind.sql if kind.word in ("decimal", "datetime", "timestamp", "time", "bit") and kind.length is not None else None

@@ -1,0 +1,46 @@
+"""What decoders know of a feed's tables where the messages do not say it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli import feeds
+from tidelake.event import ShapeColumn
+from tidelake.feed import Feed, load_feed
+from tidelake.lake.decode import decoder_id
+from tidelake.lake.known import known_tables
+from tidelake.lake.source import DecodeJob, _context
+from tidelake.options import SinkOptions
+
+TABLE = """
+CREATE TABLE db.T (id BIGINT UNSIGNED PRIMARY KEY, d DECIMAL(10,2), at DATETIME(3), raw VARBINARY(9), e ENUM('a','b'),
+  twice INT AS (id * 2) VIRTUAL);
+"""
+
+
+def feed(schemas: Path, protocol: str, tables: str = TABLE) -> Feed:
+    feeds.write(schemas, feed=feeds.FEED.replace('"open"', f'"{protocol}"', 1), tables=tables, rules=None)
+    return load_feed(schemas, "shop", expand=False)
+
+
+def test_tables_sql_says_the_columns_of_untyped_protocols(tmp_path: Path) -> None:
+    known = known_tables(feed(tmp_path, "csv"))
+    job = DecodeJob(lake_uri="x", keys=[], protocol="csv", options=SinkOptions(), tables=known, time_zone="Asia/Tokyo")
+    context = _context(DecodeJob.model_validate_json(job.model_dump_json()))
+    assert context.time_zone == "Asia/Tokyo"
+    assert context.columns_of("DB", "t") == (
+        ShapeColumn("id", "bigint unsigned", key=True),
+        ShapeColumn("d", "decimal", full_type="decimal(10,2)"),
+        ShapeColumn("at", "datetime", full_type="datetime(3)"),
+        ShapeColumn("raw", "varbinary"),
+        ShapeColumn("e", "enum"),
+    )
+    assert context.columns_of("db", "u") is None
+
+
+@pytest.mark.parametrize(("protocol", "same"), [("maxwell", False), ("open", True)])
+def test_they_are_part_of_what_a_decoder_is_where_it_needs_them(tmp_path: Path, protocol: str, same: bool) -> None:
+    other = feed(tmp_path / "other", protocol, TABLE.replace("VARBINARY", "VARCHAR"))
+    assert (decoder_id(feed(tmp_path, protocol)) == decoder_id(other)) is same
