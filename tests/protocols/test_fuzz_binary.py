@@ -48,6 +48,17 @@ def test_broken_avro_messages_give_events_or_a_decode_error_and_both_paths_agree
     assert binary_fuzz.run_avro(seed(), 12, 500) > 400
 
 
+def test_broken_simple_messages_give_events_or_a_decode_error_and_both_paths_agree() -> None:
+    assert binary_fuzz.run_simple(seed(), 12, 500) > 400
+
+
+@pytest.mark.parametrize("whole", binary_fuzz.SIMPLE)
+def test_a_simple_message_cut_at_any_byte_is_refused_and_the_whole_one_is_not(whole: Message) -> None:
+    *cut, last = both("simple-avro", [*list(binary_fuzz.cut(whole))[: len(whole[1] or b"")], whole], Context())
+    assert {e.kind for events in cut for e in events} == {"rejected"}
+    assert "rejected" not in {e.kind for e in last}
+
+
 def test_broken_avro_vectors_do_no_harm() -> None:
     shared("vectors")
     chance = random.Random(seed())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.columnar import NONE, Bytes, Ints, Longs
-from tidelake.wire.compiled import compiled, inlined_step, int64
+from tidelake.wire.compiled import compiled, inlined_step
 from tidelake.wire.json_canal_head import (
     DATA,
     DELETE,
@@ -45,8 +45,8 @@ from tidelake.wire.json_images import (
     candidate,
     image,
     named,
-    shape_of,
     searched,
+    shape_of,
     stands,
     table_at,
 )

@@ -15,7 +15,7 @@ from tidelake.errors import DecodeError
 from tidelake.wire import json_batches
 from tidelake.wire.columnar import NONE, Bytes, Ints, Longs, Scanned
 from tidelake.wire.compiled import inlined_step, int64
-from tidelake.wire.json_images import Events, Side, candidate, named, searched
+from tidelake.wire.json_images import Events, Side, candidate, named
 from tidelake.wire.json_kernels import item
 from tidelake.wire.json_known import MAX_COLUMNS, Arrays, State
 from tidelake.wire.simple_schema import schemas
@@ -92,11 +92,11 @@ def scan(
     kernel: json_batches.Kernel, learn: json_batches.Learner, wanted: Ints, room: json_batches.Room, memory: dict[str, object], name: str
 ) -> Scanned:
     """As json_batches.scan; what was learned without the schemas that are known now is forgotten."""
-    generation = schemas(memory).generation
-    if memory.get(f"{name} generation") != generation:
-        memory.pop(name, None)
-    memory[f"{name} generation"] = generation
-    return json_batches.scan(kernel, learn, wanted, room, memory, name)
+    current, last = f"{name} {schemas(memory).generation}", f"{name} last"
+    if memory.get(last) != current:
+        memory.pop(str(memory.get(last)), None)
+        memory[last] = current
+    return json_batches.scan(kernel, learn, wanted, room, memory, current)
 
 
 def learn_schemas(messages: pa.RecordBatch, which: Ints, read: Callable[[bytes | None, bytes | None], object]) -> None:
@@ -106,4 +106,3 @@ def learn_schemas(messages: pa.RecordBatch, which: Ints, read: Callable[[bytes |
             read(message["key"], message["value"])
         except DecodeError:
             continue
-
