@@ -165,7 +165,6 @@ PARTITIONS = 'partitions: the number of partitions of every topic, or a table "t
 TOPICS = 'topics: different names of topics, or one pattern written "/…/"'
 ZONE = "time_zone: a name like Asia/Shanghai, or an offset like +08:00"
 NAMESPACE = "lake.namespace: letters, digits, _ and -, {feed} and {database} are allowed"
-PROTOCOLS = "protocol: Input should be 'open', 'craft', 'avro', 'canal-json', 'simple-json' or 'simple-avro'"
 MISTAKES = [
     # (what is replaced, by what, what is said)
     ("partitions = 3", "partitions = true", f"{PARTITIONS} (found True)"),

@@ -1,4 +1,4 @@
-"""Broken Craft, Avro and Canal messages by the thousand: whatever the bytes, events or a DecodeError, and the same by both paths.
+"""Broken Craft, Avro, Canal and Simple-Avro messages by the thousand: whatever the bytes, events or a DecodeError, the same by both paths.
 
 Also run by itself, in a process whose compiled code checks its bounds.
 """
@@ -13,8 +13,9 @@ from typing import Any
 from tests.protocols import avro_messages as avro
 from tests.protocols import canal_messages as canal
 from tests.protocols import craft_messages as craft
+from tests.protocols import simple_messages as simple
 from tests.protocols import vectors
-from tests.protocols.both_paths import Message, both, left
+from tests.protocols.both_paths import Message, both, left, read
 from tests.protocols.craft_messages import Column, Ddl, Resolved, Row, uvarint, varint
 from tidelake.protocols import Context
 
@@ -98,6 +99,34 @@ CANAL: list[list[bytes]] = [
     [canal.insert(canal.ID)],
     [canal.ddl("create table t (id int)", canal.CREATE), canal.insert(canal.ID)],
     [canal.entry(b"", b"", canal.END)],
+]
+
+
+_SIMPLE: dict[str, simple.AvroValue] = {
+    "i": (simple.LONG, -7),
+    "näme": (simple.STRING, "text"),
+    "b": (simple.LONG, -1),
+    "f": (simple.FLOAT, 2.5),
+    "d": (simple.DOUBLE, -1.5),
+    "z": (simple.BYTES, b"\xff" * 9),
+    "t": (simple.TIME, "2024-01-01"),
+    "u": (simple.UNSIGNED, 1 << 63),
+    "n": (simple.NULL, None),
+}
+_SIMPLE_TYPES = ("int", "varchar", "bit", "float", "double", "blob", "timestamp", "bigint unsigned", "enum")
+_SCHEMA = simple.table_schema(
+    [simple.column(n, t) | {"default": "1"} for n, t in zip(_SIMPLE, _SIMPLE_TYPES, strict=True)],
+    [simple.index("i", primary=True)],
+)
+SIMPLE: list[Message] = [
+    simple.avro_bootstrap(_SCHEMA),
+    simple.avro_row("UPDATE", _SIMPLE, _SIMPLE),
+    simple.avro_row("INSERT", _SIMPLE, checksum=b"\4\0\2\2"),
+    simple.avro_row("DELETE", None, {"i": (simple.LONG, 5)}),
+    simple.avro_row("INSERT", _SIMPLE, table="unknown"),
+    simple.avro_row("INSERT", _SIMPLE, handle_only=True, claim="s3://x"),
+    simple.avro_message(0, varint(1 << 58), b"\2"),
+    simple.avro_ddl("ALTER", "ALTER TABLE `t` ADD COLUMN `n` INT", _SCHEMA, _SCHEMA | {"version": 5}),
 ]
 
 
@@ -233,6 +262,20 @@ def flipped(message: Message) -> Iterator[Message]:
         yield key, bytes(changed)
 
 
+def run_simple(seed: int, batches: int, size: int) -> int:
+    """The same of Simple's Avro encoding."""
+    chance, context = random.Random(seed), Context()
+    good = SIMPLE + [vectors.record(v) for v in vectors.load("simple-avro")]
+    taken = 0
+    for _ in range(batches):
+        pairs = [chance.choices(good, k=2) for _ in range(size)]
+        messages = [*SIMPLE[:1], *((b"", damaged(one[1] or b"", other[1] or b"", chance)) for one, other in pairs)]
+        for message in messages:  # a batch's schemas are for all of its rows
+            read("simple-avro", message, context)
+        taken += check("simple-avro", messages, context)
+    return taken
+
+
 def cut(message: Message) -> Iterator[Message]:
     """The message cut at every byte of either side."""
     key, value = message
@@ -261,12 +304,15 @@ if __name__ == "__main__":  # a broken message ends its batch, where bounds are 
     run_craft(int(sys.argv[1]), int(sys.argv[2]), 1)
     run_avro(int(sys.argv[1]), int(sys.argv[2]), 1)
     run_canal(int(sys.argv[1]), int(sys.argv[2]), 1)
+    run_simple(int(sys.argv[1]), int(sys.argv[2]), 1)
     for whole in craft_corpus()[: len(CRAFT)]:
         check("craft", [*cut(whole), whole], Context())
     for trap in craft_traps():
         check("craft", [trap], Context())
     for whole in AVRO:
         check("avro", [*cut(whole), whole], avro.context(SCHEMAS))
+    for whole in SIMPLE:
+        check("simple-avro", [*cut(whole), whole], Context())
     check("avro", *avro_flood())
     shared = Context()
     for whole in canal_corpus()[: len(CANAL)]:

@@ -13,6 +13,8 @@ from dataclasses import replace
 
 from tests.protocols import untyped_messages, vectors
 from tests.protocols.json_messages import Message, canal, column, compact, decoded, open_key, open_message, open_raw, read, scanned
+from tests.protocols.simple_messages import column as simple_column
+from tests.protocols.simple_messages import index, json_message, json_row, json_schema_message, table_schema
 from tidelake.errors import DECODE_CODES
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context
@@ -69,6 +71,10 @@ _ROW = {
 }
 _TYPES = {"id": "bigint", "name": "varchar", "bin": "varbinary(9)", "f": "double", "n": "int"}
 _DATA = {"id": "1", "name": "näme \n", "bin": "\x00ÿ", "f": "-1.5", "n": None}
+_SIMPLE = _DATA | {"at": {"location": "UTC", "value": "2024-01-01"}, "bin": "AP8="}
+_SCHEMA = table_schema(
+    [simple_column(n, w) for n, w in (_TYPES | {"at": "timestamp", "name": "varchar", "bin": "blob"}).items()], [index("id", primary=True)]
+)
 OWN: dict[str, list[Message]] = {
     "open": [
         open_message(
@@ -85,6 +91,16 @@ OWN: dict[str, list[Message]] = {
         (b"", compact(dict(sorted(canal("INSERT", [_DATA, _DATA], None, _TYPES).items())))),
         (None, compact(canal("DELETE", [_DATA], None, _TYPES))),
         (None, compact(canal("TIDB_WATERMARK", mysqlType=None, sqlType=None, data=None, _tidb={"watermarkTs": 8}))),
+    ],
+    "simple-json": [
+        json_schema_message(_SCHEMA),
+        json_row("UPDATE", _SIMPLE, _SIMPLE | {"n": "5"}),
+        json_row("INSERT", _SIMPLE, checksum={"version": 2, "corrupted": False, "current": 5, "previous": 0}),
+        json_row("DELETE", None, {"id": "1"}),
+        json_row("INSERT", _SIMPLE, table="u"),
+        json_row("INSERT", {"id": "1"}, handleKeyOnly=True),
+        json_message({"version": 1, "type": "WATERMARK", "commitTs": 7, "buildTs": 5}),
+        json_schema_message(_SCHEMA, "ALTER", sql="ALTER TABLE `t` ADD COLUMN `n` INT", preTableSchema=_SCHEMA | {"version": 5}),
     ],
 }
 OWN |= untyped_messages.OWN  # not compiled yet: every message is read by the general reader
@@ -153,6 +169,9 @@ def cut(message: Message) -> Iterator[Message]:
 
 def check(protocol: str, messages: list[Message], context: Context) -> int:
     """Both ways agree on every message; how many of them the compiled scan took."""
+    if protocol == "simple-json":  # a batch's schemas are for all of its rows
+        for m in messages:
+            read(protocol, m, context)
     want = [read(protocol, m, context) for m in messages]
     assert all(isinstance(w, list) or w in DECODE_CODES for w in want)
     taken = scanned(protocol, messages, context)

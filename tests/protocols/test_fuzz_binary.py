@@ -60,6 +60,17 @@ def test_a_canal_message_cut_at_any_byte_is_refused_and_the_whole_one_is_not(who
     assert "rejected" not in {e.kind for e in last}
 
 
+def test_broken_simple_messages_give_events_or_a_decode_error_and_both_paths_agree() -> None:
+    assert binary_fuzz.run_simple(seed(), 12, 500) > 400
+
+
+@pytest.mark.parametrize("whole", binary_fuzz.SIMPLE)
+def test_a_simple_message_cut_at_any_byte_is_refused_and_the_whole_one_is_not(whole: Message) -> None:
+    *cut, last = both("simple-avro", [*list(binary_fuzz.cut(whole))[: len(whole[1] or b"")], whole], Context())
+    assert {e.kind for events in cut for e in events} == {"rejected"}
+    assert "rejected" not in {e.kind for e in last}
+
+
 @pytest.mark.parametrize("whole", binary_fuzz.canal_corpus()[: len(binary_fuzz.CANAL)])
 def test_a_canal_message_with_any_bit_flipped_does_no_harm(whole: Message) -> None:
     both("canal", [whole, *list(binary_fuzz.flipped(whole))[:: 1 + len(whole[1] or b"") // 400]], Context())

@@ -21,16 +21,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
 from tidelake.event import Event, ShapeColumn
+from tidelake.wire import json_batches, simple_images
+from tidelake.wire.avro_simple import PLAIN, WRAPPING, scan_simple
 from tidelake.wire.binary_floats import double, single
 from tidelake.wire.claim_check import opened
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
+from tidelake.wire.json_known import Column, Known, Table
+from tidelake.wire.simple_images import places
 from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, VERSION, Index, TableSchema, column, database_of, image, schemas
 from tidelake.wire.varint import Region
 
@@ -42,6 +47,8 @@ T = TypeVar("T")
 WATERMARK, BOOTSTRAP, DDL, DML = range(4)
 OPS = ("insert", "update", "delete")
 _MESSAGE = 11  # branch of the outermost union
+_OPENING, _WITH_SCHEMAS = 2 * _MESSAGE, (2 * BOOTSTRAP, 2 * DDL)  # first and second byte
+_LARGEST_NUMBER = 64  # bytes of its text, and what a copy may write after it
 _NULL, _LONG, _FLOAT, _DOUBLE, _STRING, _BYTES, _TIME, _UNSIGNED = range(8)
 _WRAPPING = frozenset({"bit", "set", "bigint unsigned"})  # a long of these is unsigned (protocols.md 11.3)
 
@@ -66,8 +73,57 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
 
 
 def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
-    """Everything is left to `read`."""
-    return Scanned.nothing(wanted)
+    """The rows and watermarks in the usual form, compiled; the rest is left to `read`. Schemas of the whole batch are learned first."""
+    _learn_schemas(messages, wanted, context)
+    if context.options.large_message_handle_compression != "none":
+        return Scanned.nothing(wanted)
+    values, at = json_batches.payload(messages.column("value")), places()
+
+    def kernel(*arrays: Any) -> tuple[int, int]:
+        return scan_simple(values, at, *arrays)
+
+    def learn(known: Known, message: int) -> Known:
+        return _learned(known, messages.column("value")[message].as_py(), context)
+
+    size = len(values.data)  # a column takes two bytes; a number's text may be longer than its bytes
+    room = json_batches.Room(events=len(wanted), cells=size // 2, size=4 * size + _LARGEST_NUMBER)
+    return simple_images.scan(kernel, learn, wanted, room, context.memory, "simple-avro tables")
+
+
+def _learn_schemas(messages: pa.RecordBatch, wanted: Ints, context: Context) -> None:
+    values = json_batches.payload(messages.column("value"))
+    if context.options.large_message_handle_option == "none" == context.options.large_message_handle_compression:
+        starts = values.offsets[:-1][wanted]
+        long = values.valid[wanted] & (values.offsets[1:][wanted] - starts > 1)
+        wanted, starts = wanted[long], starts[long]
+        wanted = wanted[(values.data[starts] == _OPENING) & np.isin(values.data[starts + 1], _WITH_SCHEMAS)]
+
+    def look(key: bytes | None, value: bytes | None) -> None:
+        if _payload(key, value, context)[1:2] in (b"\2", b"\4"):
+            read(key, value, context)
+
+    simple_images.learn_schemas(messages, wanted, look)
+
+
+def _learned(known: Known, value: bytes, context: Context) -> Known:
+    """What the compiled scan can recognise after it has seen this message: its table, and the columns that it has not met."""
+    try:
+        row = _read_row(Region(value, 4, len(value), "the message"), context)
+    except DecodeError:
+        return known  # the general reader says what is wrong
+    columns = row.schema.columns if row.schema else [ShapeColumn(name) for name in sorted(row.names)]
+    named = Table(row.raw, (row.event.database, row.event.table))
+    return known.with_layout(named, [Column(_piece(c.name), b"", WRAPPING if c.type in _WRAPPING else PLAIN, c) for c in columns])
+
+
+def _piece(name: str) -> bytes:
+    """A column's name as Avro writes it."""
+    data, size = name.encode(), b""
+    rest = 2 * len(data)
+    while rest > 0x7F:
+        size += bytes([rest & 0x7F | 0x80])
+        rest >>= 7
+    return size + bytes([rest]) + data
 
 
 def _payload(key: bytes | None, value: bytes | None, context: Context) -> bytes:
@@ -110,7 +166,7 @@ def _ddl(region: Region, context: Context) -> Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class _Row:
     """A DML payload; what names the table also as it was sent."""
 
     event: Event
@@ -120,10 +176,10 @@ class Row:
 
 
 def _dml(region: Region, context: Context) -> Event:
-    return read_row(region, context).event
+    return _read_row(region, context).event
 
 
-def read_row(region: Region, context: Context) -> Row:
+def _read_row(region: Region, context: Context) -> _Row:
     """A DML payload from after its version. Raises DecodeError."""
     database, raw_database = _raw(region, "the database", _text)
     table, raw_table = _raw(region, "the table", _text)
@@ -157,7 +213,7 @@ def read_row(region: Region, context: Context) -> Row:
         handle_only=bool(handle_only),
         claim_check=claim or None,
     )
-    return Row(event, (raw_database, raw_table, raw_version), schema, frozenset((data or {}) | (old or {})))
+    return _Row(event, (raw_database, raw_table, raw_version), schema, frozenset((data or {}) | (old or {})))
 
 
 def _cell(value: Value, word: str | None, what: str) -> bytes | None:

@@ -17,17 +17,23 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape, ShapeColumn
 from tidelake.values import MysqlType
+from tidelake.wire import json_batches, json_cells, simple_images
 from tidelake.wire.claim_check import opened
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
-from tidelake.wire.json_text import Number, integer, kind, load, required, string
+from tidelake.wire.json_known import Column, Known, Table
+from tidelake.wire.json_simple import ZONED, other_messages, scan_simple
+from tidelake.wire.json_text import Number, integer, kind, load, members, required, string
+from tidelake.wire.simple_images import places
 from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, MAX_TS, VERSION, Index, TableSchema, column, database_of, image, schemas
 
 if TYPE_CHECKING:
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
 
 OPS = {"INSERT": ("insert", ("data",)), "UPDATE": ("update", ("data", "old")), "DELETE": ("delete", ("old",))}
 _WHAT = "the value"
+_ROW = b'{"version":1,"database":'
+_GO_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 _U32 = (1 << 32) - 1
 
 
@@ -59,8 +67,61 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
 
 
 def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
-    """Everything is left to `read`."""
-    return Scanned.nothing(wanted)
+    """The rows and watermarks in the usual form, compiled; the rest is left to `read`. Schemas of the whole batch are learned first."""
+    _learn_schemas(messages, wanted, context)
+    if context.options.large_message_handle_compression != "none":
+        return Scanned.nothing(wanted)
+    values, at = json_batches.payload(messages.column("value")), places()
+
+    def kernel(*arrays: Any) -> tuple[int, int]:
+        return scan_simple(values, at, *arrays)
+
+    def learn(known: Known, message: int) -> Known:
+        return _learned(known, messages.column("value")[message].as_py(), context)
+
+    size = len(values.data)
+    room = json_batches.Room(events=len(wanted), cells=size // len('"":"",'), size=size)
+    return simple_images.scan(kernel, learn, wanted, room, context.memory, "simple-json tables")
+
+
+def _learn_schemas(messages: pa.RecordBatch, wanted: Ints, context: Context) -> None:
+    compressed = context.options.large_message_handle_compression != "none"
+    values, others = json_batches.payload(messages.column("value")), np.array(wanted, np.int32)
+    found = others if compressed else others[: other_messages(values, others.copy(), others)]
+
+    def look(key: bytes | None, value: bytes | None) -> None:
+        if not compressed or not _text(key, value, context).startswith(_ROW):
+            read(key, value, context)
+
+    simple_images.learn_schemas(messages, found, look)
+
+
+def _learned(known: Known, value: bytes, context: Context) -> Known:
+    """What the compiled scan can recognise after it has seen this message: its table, and the columns that it has not met."""
+    try:
+        row, text = read(None, value, context)[0], value.decode()
+        spans = {name: (start, end) for name, _, start, end in members(text, 0)}
+        database, table, version = (text[slice(*spans[name])].encode() for name in ("database", "table", "schemaVersion"))
+        sides = [spans[side][0] for side in ("data", "old") if side in spans]
+        pieces = {name: piece.encode() for start in sides for name, piece, _, _ in members(text, start)}
+        schema = schemas(context.memory).get(row.database or "", row.table or "", int(version))
+        columns = schema.columns if schema else [ShapeColumn(name) for name in sorted(pieces)]
+        named = Table((database[1:-1], table[1:-1], version), (row.database, row.table))
+        return known.with_layout(named, [Column(pieces.get(c.name) or _piece(c.name), b"", _kind(c.type), c) for c in columns])
+    except (DecodeError, ValueError, KeyError):
+        return known  # not a row, or of another form: the general reader says what it is
+
+
+def _piece(name: str) -> bytes:
+    """A member's name as Go writes it, colon included; one that it writes in another way is left to the general reader."""
+    text = json.dumps(name, ensure_ascii=False).translate(_GO_ESCAPES)
+    return f"{text}:".encode()
+
+
+def _kind(word: str | None) -> int:
+    if word in (None, "timestamp"):
+        return ZONED
+    return json_cells.BASE64 if MysqlType(word).is_binary else json_cells.TEXT
 
 
 def _text(key: bytes | None, value: bytes | None, context: Context) -> bytes:
@@ -166,29 +227,29 @@ def _index(described: dict[str, Any]) -> Index:
     return Index(unique=unique, primary=primary, nullable=nullable, columns=tuple(_strings(described, "columns", "an index")))
 
 
-def _flag(members: dict[str, Any], name: str, what: str) -> bool:
-    value = members.get(name)
+def _flag(holder: dict[str, Any], name: str, what: str) -> bool:
+    value = holder.get(name)
     if value is not None and not isinstance(value, bool):
         raise DecodeError(f"{what}: member {name} is a JSON {kind(value)}, expected true or false", code="BAD_VALUE")
     return bool(value)
 
 
-def _object(members: dict[str, Any], name: str, what: str) -> dict[str, Any]:
-    value = required(members, name, what)
+def _object(holder: dict[str, Any], name: str, what: str) -> dict[str, Any]:
+    value = required(holder, name, what)
     if not isinstance(value, dict):
         raise DecodeError(f"{what}: member {name} is a JSON {kind(value)}, expected an object", code="BAD_STRUCTURE")
     return value
 
 
-def _objects(members: dict[str, Any], name: str, what: str) -> list[dict[str, Any]]:
-    values = required(members, name, what)
+def _objects(holder: dict[str, Any], name: str, what: str) -> list[dict[str, Any]]:
+    values = required(holder, name, what)
     if not isinstance(values, list) or not all(isinstance(v, dict) for v in values):
         raise DecodeError(f"{what}: member {name} is no array of objects", code="BAD_STRUCTURE")
     return values
 
 
-def _strings(members: dict[str, Any], name: str, what: str) -> list[str]:
-    values = required(members, name, what)
+def _strings(holder: dict[str, Any], name: str, what: str) -> list[str]:
+    values = required(holder, name, what)
     if not isinstance(values, list) or not all(isinstance(v, str) and not isinstance(v, Number) for v in values):
         raise DecodeError(f"{what}: member {name} is no array of strings", code="BAD_STRUCTURE")
     return values

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.columnar import NONE, Bytes, Ints, Longs
-from tidelake.wire.compiled import compiled, inlined_step, int64
+from tidelake.wire.compiled import compiled, inlined_step
 from tidelake.wire.json_canal_head import (
     DATA,
     DELETE,
@@ -37,7 +37,6 @@ from tidelake.wire.json_canal_head import (
 from tidelake.wire.json_images import (
     DONE,
     LEFT,
-    MIX,
     NEW_LAYOUT,
     NEW_SUBSET,
     Events,
@@ -46,8 +45,8 @@ from tidelake.wire.json_images import (
     candidate,
     image,
     named,
+    searched,
     shape_of,
-    slot_of,
     stands,
     table_at,
 )
@@ -63,7 +62,6 @@ from tidelake.wire.json_kernels import (
     is_null,
     item,
     raw_end,
-    word,
 )
 from tidelake.wire.json_known import MAX_CHAIN, Arrays, State
 from tidelake.wire.json_words import text_at
@@ -232,24 +230,7 @@ def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: State, guess
     if named(text, p, known, guess):
         return guess
     stop = raw_end(text, p + 1, end)
-    if stop == BAD:
-        return NONE
-    slot = _name_slot(text, p, stop)
-    hint = first + item(state.name_guess, slot)
-    if hint < last and named(text, p, known, hint):
-        return int64(hint)
-    for column in range(first, last):
-        if named(text, p, known, column):
-            state.name_guess[np.uint64(slot)] = column - first
-            return column
-    return NONE
-
-
-@inlined_step
-def _name_slot(text: Bytes, p: int, stop: int) -> int:
-    """By the first and the last eight bytes of the name that begins at p and ends before stop."""
-    short = np.uint64(8 * max(8 - (stop - p), 0))
-    return slot_of((word(text, p) << short) * MIX ^ word(text, max(stop - 8, p)) << short)
+    return searched(text, p, stop, known, state, first, last) if stop != BAD else NONE
 
 
 @inlined_step

@@ -78,6 +78,21 @@ def named(text: Bytes, p: int, known: Arrays, column: int) -> bool:
 
 
 @inlined_step
+def searched(text: Bytes, p: int, stop: int, known: Arrays, state: State, first: int, last: int) -> int:
+    """The column whose name stands at p and ends before stop, NONE if none does: where its hash says, else by trying all."""
+    short = np.uint64(8 * max(8 - (stop - p), 0))
+    slot = slot_of((word(text, p) << short) * MIX ^ word(text, max(stop - 8, p)) << short)
+    hint = first + item(state.name_guess, slot)
+    if hint < last and named(text, p, known, hint):
+        return int64(hint)
+    for column in range(first, last):
+        if named(text, p, known, column):
+            state.name_guess[np.uint64(slot)] = column - first
+            return column
+    return NONE
+
+
+@inlined_step
 def put_cell(side: Side, stop: int, present: bool) -> None:
     """Ends a cell at this position of the side's data."""
     cells = np.uint64(side.used[0])

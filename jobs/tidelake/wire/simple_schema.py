@@ -7,6 +7,7 @@ so a schema may be used for rows that came before it. A row whose schema is not 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ VERSION = 1  # of the protocol
 MAX_TS = (1 << 64) - 1
 MAX_ID = (1 << 63) - 1
 
+_ADDING = threading.Lock()  # of the module: schemas travel to other processes
 _MEMORY = "simple schemas"
 _MAX_SCHEMAS = 1 << 13
 _MAX_COLUMNS = 1 << 19  # of all schemas
@@ -126,11 +128,12 @@ class Schemas:
                 place = f"{schema.database[:80]}.{schema.table[:80]}"
                 raise DecodeError(f"a second schema with other columns for version {schema.version} of {place}", code="BAD_STRUCTURE")
             return
-        self.known[name] = schema
-        self.columns += len(schema.columns)
-        self.generation += 1
-        while len(self.known) > _MAX_SCHEMAS or (self.columns > _MAX_COLUMNS and len(self.known) > 1):
-            self.columns -= len(self.known.pop(next(iter(self.known))).columns)
+        with _ADDING:
+            self.columns += len(schema.columns) if name not in self.known else 0
+            self.known[name] = schema
+            while len(self.known) > _MAX_SCHEMAS or (self.columns > _MAX_COLUMNS and len(self.known) > 1):
+                self.columns -= len(self.known.pop(next(iter(self.known))).columns)
+            self.generation += 1
 
     def get(self, database: str, table: str, version: int) -> TableSchema | None:
         """None if it is not known, or no longer."""

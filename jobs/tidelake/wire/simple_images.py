@@ -1,0 +1,108 @@
+"""Compiled: what the scans of Simple's two encodings share (protocols.md 9.1): columns in any order, written in the schema's.
+
+An image is read twice: first where the value of each column begins and ends, then the values in the order of the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.errors import DecodeError
+from tidelake.wire import json_batches
+from tidelake.wire.columnar import NONE, Bytes, Ints, Longs, Scanned
+from tidelake.wire.compiled import inlined_step, int64
+from tidelake.wire.json_images import Events, Side, candidate, named
+from tidelake.wire.json_kernels import item
+from tidelake.wire.json_known import MAX_COLUMNS, Arrays, State
+from tidelake.wire.simple_schema import schemas
+
+INSERT, UPDATE, DELETE = range(3)  # indices into event.OPS
+KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
+
+# Places in state.spans: 0-5 are database, table and schema version as starts and lengths
+STAMP = 6  # of the image being read
+
+_FOLLOWERS = 1 << 14
+
+
+class Places(NamedTuple):
+    """The image being read: where each column's value begins and ends, by column of the layout; and by any column which one came next
+    the last time."""
+
+    starts: Longs
+    stops: Longs
+    follower: Ints
+
+
+def places() -> Places:
+    """For one scan."""
+    return Places(np.zeros(MAX_COLUMNS, np.int64), np.zeros(MAX_COLUMNS, np.int64), np.full(_FOLLOWERS, NONE, np.int32))
+
+
+@inlined_step
+def guessed(text: Bytes, p: int, before: int, known: Arrays, first: int, last: int, at: Places) -> int:
+    """The column after `before` if it is the same as the last time, else NONE."""
+    guess = item(at.follower, before & (_FOLLOWERS - 1))
+    return int64(guess) if first <= guess < last and named(text, p, known, guess) else NONE
+
+
+@inlined_step
+def noted(column: int, before: int, start: int, stop: int, first: int, state: State, at: Places) -> bool:
+    """Keep where a column's value stands; False if it has one already."""
+    place = np.uint64(column - first)
+    if state.seen[place] == state.spans[STAMP]:
+        return False
+    state.seen[place] = state.spans[STAMP]
+    at.starts[place], at.stops[place] = start, stop
+    at.follower[np.uint64(before & (_FOLLOWERS - 1))] = column
+    return True
+
+
+@inlined_step
+def next_layout(attempt: int, table: int, layout: int, known: Arrays, state: State) -> int:
+    """The layout to try; without one that fitted last time, the newest is the first."""
+    if attempt == 0 and state.hints[table] == NONE:
+        return int64(known.newest[table])
+    return candidate(attempt, table, layout, known, state)
+
+
+@inlined_step
+def finish(message: int, op: int, table: int, events: Events, after: Side, before: Side) -> None:
+    """Complete the event whose times and shapes are there; table: NONE for a watermark."""
+    event = events.used[0]
+    events.message[event], events.ordinal[event] = message, 0
+    events.kind[event] = KIND_ROW if table != NONE else KIND_RESOLVED
+    events.op[event] = op if table != NONE else NONE
+    events.has_commit_ts[event] = True
+    events.name[event] = table
+    events.has_physical_table_id[event] = table != NONE
+    if op == DELETE or table == NONE:
+        events.shape[event] = NONE
+    if op == INSERT or table == NONE:
+        events.before_shape[event] = NONE
+    after.starts[event + 1], before.starts[event + 1] = after.used[0], before.used[0]
+    events.used[0] = event + 1
+
+
+def scan(
+    kernel: json_batches.Kernel, learn: json_batches.Learner, wanted: Ints, room: json_batches.Room, memory: dict[str, object], name: str
+) -> Scanned:
+    """As json_batches.scan; what was learned without the schemas that are known now is forgotten."""
+    current, last = f"{name} {schemas(memory).generation}", f"{name} last"
+    if memory.get(last) != current:
+        memory.pop(str(memory.get(last)), None)
+        memory[last] = current
+    return json_batches.scan(kernel, learn, wanted, room, memory, current)
+
+
+def learn_schemas(messages: pa.RecordBatch, which: Ints, read: Callable[[bytes | None, bytes | None], object]) -> None:
+    """Read these messages for the schemas that they bring; their events and errors come when it is their turn."""
+    for message in messages.select(["key", "value"]).take(pa.array(which)).to_pylist():
+        try:
+            read(message["key"], message["value"])
+        except DecodeError:
+            continue
