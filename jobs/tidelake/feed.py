@@ -24,9 +24,8 @@ Protocol = Literal[
 Layout = Literal[
     "aiven-jsonl", "aiven-csv", "aiven-avro", "aiven-parquet", "confluent-json"
 ]  # one per module of archives/, which asserts that both lists are equal
-# Decoded by `inspect`, but the stages lack something: an order without commit ts (canal), rows that wait for their schema (simple-*),
-# columns and time zone for the decoder (debezium, maxwell, csv).
-INSPECT_ONLY = frozenset({"canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"})
+# Decoded by `inspect`; the stages cannot order what has no commit ts (canal, maxwell), nor keep rows that wait for their schema (simple-*).
+INSPECT_ONLY = frozenset({"canal", "maxwell", "simple-json", "simple-avro"})
 ZeroDate = Literal["null", "string", "reject"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")

@@ -40,7 +40,7 @@ def test_tables_sql_says_the_columns_of_untyped_protocols(tmp_path: Path) -> Non
     assert context.columns_of("db", "u") is None
 
 
-@pytest.mark.parametrize(("protocol", "same"), [("maxwell", False), ("open", True)])
+@pytest.mark.parametrize(("protocol", "same"), [("debezium", False), ("open", True)])
 def test_they_are_part_of_what_a_decoder_is_where_it_needs_them(tmp_path: Path, protocol: str, same: bool) -> None:
     other = feed(tmp_path / "other", protocol, TABLE.replace("VARBINARY", "VARCHAR"))
     assert (decoder_id(feed(tmp_path, protocol)) == decoder_id(other)) is same
