@@ -28,7 +28,18 @@ from tidelake.protocols import Context
 from tidelake.wire import canal_scan as steps
 from tidelake.wire.binary_known import Known
 from tidelake.wire.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
-from tidelake.wire.canal_scan import HEARTBEAT_LIKE, MAX_COLUMNS, MAX_ROWS, MESSAGES, QUERY, ROWDATA, UNCOMPRESSED, VERSION, XA_COMMIT
+from tidelake.wire.canal_scan import (
+    HEARTBEAT_LIKE,
+    MAX_COLUMNS,
+    MAX_ENTRIES,
+    MAX_ROWS,
+    MESSAGES,
+    QUERY,
+    ROWDATA,
+    UNCOMPRESSED,
+    VERSION,
+    XA_COMMIT,
+)
 from tidelake.wire.canal_types import column_type
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.protobuf import BYTES, NUMBER, Field, fields
@@ -46,17 +57,17 @@ _PACKET = {
     4: Field("the compression", NUMBER),
     5: Field("the body", BYTES),
 }
-_MESSAGES = {2: Field("an entry", BYTES, repeated=True)}
+_MESSAGES = {2: Field("an entry", BYTES, MAX_ENTRIES)}
 _ENTRY = {1: Field("the header", BYTES), 2: Field("the entry type", NUMBER), 3: Field("the store value", BYTES)}
 _HEADER = {8: Field("the schema name", BYTES), 9: Field("the table name", BYTES)}
 _CHANGE = {
     2: Field("the event type", NUMBER),
     10: Field("the DDL mark", NUMBER),
     11: Field("the statement", BYTES),
-    12: Field("a row", BYTES, repeated=True),
+    12: Field("a row", BYTES, MAX_ROWS),
     14: Field("the schema name", BYTES),
 }
-_ROW = {1: Field("a column before", BYTES, repeated=True), 2: Field("a column after", BYTES, repeated=True)}
+_ROW = {1: Field("a column before", BYTES, MAX_COLUMNS), 2: Field("a column after", BYTES, MAX_COLUMNS)}
 _COLUMN = {
     3: Field("the name", BYTES),
     4: Field("the key mark", NUMBER),
@@ -176,8 +187,6 @@ def _rows(event: int, header: dict[str, Any], rows: list[Region], shapes: _Shape
 
 
 def _image(columns: list[Region], what: str, shapes: _Shapes) -> tuple[Shape, list[bytes | None]]:
-    if len(columns) > MAX_COLUMNS:
-        raise DecodeError(f"{len(columns)} columns in {what}, the cap is {MAX_COLUMNS}", code="TOO_LARGE")
     described, raw = list[_Column](), list[bytes | None]()
     for column in columns:
         found = fields(column, _COLUMN)

@@ -50,7 +50,7 @@ from tidelake.wire.protobuf_kernels import MOST, Parts, field, fields
 VERSION, MESSAGES, UNCOMPRESSED, ROWDATA = 1, 7, 1, 2
 HEARTBEAT_LIKE = (1, 3, 4, 5)  # entries: begin and end of a transaction, heartbeat, GTID
 QUERY, XA_COMMIT = 7, 13
-MAX_ROWS = 1 << 16  # of one message
+MAX_ENTRIES = MAX_ROWS = 1 << 16  # of one message
 MAX_COLUMNS = 1 << 12  # MySQL's own limit
 LEAST_COLUMN, LEAST_ROW = 8, 10  # bytes: a column has a name and a type, a row a column
 
@@ -123,13 +123,15 @@ def _message(buf: Bytes, pos: int, end: int, m: int, names: Table, shapes: Table
     if parts[_VERSION, 1] != VERSION or parts[_PACKET_TYPE, 1] != MESSAGES or not 0 <= parts[_COMPRESSION, 1] <= UNCOMPRESSED:
         return LEAVE
     pos, first, status = parts[_BODY, 0], out.used[EVENTS], LEAVE
-    end = pos + parts[_BODY, 1]
+    end, entries = pos + parts[_BODY, 1], 0
     while pos < end:
         tag, at, _, pos = field(buf, pos, end)
         if pos == BAD:
             return LEAVE
         if tag >> 3 == _ENTRIES:
-            status = _entry(buf, at, pos, m, first, names, shapes, work, out) if tag & 7 == _TEXT else LEAVE
+            entries += 1
+            usual = tag & 7 == _TEXT and entries <= MAX_ENTRIES
+            status = _entry(buf, at, pos, m, first, names, shapes, work, out) if usual else LEAVE
             if status != DONE:
                 return status
     return status

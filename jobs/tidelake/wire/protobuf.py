@@ -21,11 +21,11 @@ _WIDTHS = {FIXED64: 8, FIXED32: 4}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that is wanted. Of one that is no number the bytes are given as a region; repeated ones as a list."""
+    """A field that is wanted. What is no number is given as a region. most: of a repeated one, which is given as a list."""
 
     name: str
     wire: int
-    repeated: bool = False
+    most: int | None = None
 
 
 def fields(message: Region, wanted: Mapping[int, Field]) -> dict[str, Any]:
@@ -46,13 +46,19 @@ def fields(message: Region, wanted: Mapping[int, Field]) -> dict[str, Any]:
             raise DecodeError(f"{field.name} at byte {at} has wire type {tag & 7}, expected {field.wire}", code="BAD_STRUCTURE")
         else:
             value = message.uvarint(field.name) if field.wire == NUMBER else _part(message, field.name)
-            if field.repeated:
-                found.setdefault(field.name, []).append(value)
+            if field.most is not None:
+                _append(found.setdefault(field.name, []), value, field, message.what)
             elif field.name in found:
                 raise DecodeError(f"a second {field.name} at byte {at} of {message.what}", code="BAD_STRUCTURE")
             else:
                 found[field.name] = value
     return found
+
+
+def _append(values: list[Any], value: Any, field: Field, what: str) -> None:
+    if len(values) == field.most:
+        raise DecodeError(f"{what} has {field.name} more than {field.most} times", code="TOO_LARGE")
+    values.append(value)
 
 
 def _skip(message: Region, tag: int, at: int) -> None:
