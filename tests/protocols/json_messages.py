@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,20 +9,13 @@ from typing import Any
 import numpy as np
 
 from tests.protocols.both_paths import Message, batch
+from tests.protocols.simple_messages import compact
 from tests.protocols.vectors import from_row
 from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape
 from tidelake.protocols import Context, decode, decoder
 
 Outcome = list[Event] | str  # events, or the code of the error
-
-
-def compact(value: Any) -> bytes:
-    """JSON as Go writes it: no blanks, <, > and & escaped."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode()
 
 
 def part(payload: bytes) -> bytes:

@@ -90,8 +90,8 @@ def both(*messages: Message, context: Context | None = None) -> list[list[Event]
 
 
 def code(message: Message) -> str | None:
-    """Of the error of a message after the schema, the same by both ways."""
-    events = both(BOOTSTRAP, message)[1]
+    """Of the error of a message after its schema and a row that the scan has learned from, the same by both ways."""
+    events = both(BOOTSTRAP, avro_row("INSERT", DATA), message)[2]
     assert len(events) == 1
     assert events[0].error_code in DECODE_CODES
     return events[0].error_code

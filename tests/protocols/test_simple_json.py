@@ -15,6 +15,8 @@ from tests.protocols.simple_messages import (
     TABLE_ID,
     TS,
     VERSION,
+    avro_row,
+    bootstrap,
     column,
     compact,
     index,
@@ -26,7 +28,7 @@ from tests.protocols.simple_messages import (
 from tidelake.errors import DECODE_CODES
 from tidelake.event import Event, Shape, ShapeColumn
 from tidelake.options import SinkOptions
-from tidelake.protocols import Context, decode
+from tidelake.protocols import Context, decode, decoder
 from tidelake.wire.simple_schema import database_of, schemas
 
 COLUMNS = [
@@ -66,8 +68,8 @@ def both(*messages: Message, context: Context | None = None) -> list[list[Event]
 
 
 def code(message: Message, context: Context | None = None) -> str | None:
-    """Of the error of a message after the schema, the same by both ways."""
-    events = both(BOOTSTRAP, message, context=context)[1]
+    """Of the error of a message after its schema and a row that the scan has learned from, the same by both ways."""
+    events = both(BOOTSTRAP, json_row("INSERT", DATA), message, context=context)[2]
     assert len(events) == 1
     assert events[0].error_code in DECODE_CODES
     return events[0].error_code
@@ -266,3 +268,14 @@ def test_columns_come_in_any_order_and_tables_side_by_side() -> None:
     assert shape is not None
     assert [c.name for c in shape.columns] == wide
     assert events[4][0].after == [c[1:].encode() for c in wide]
+
+
+@pytest.mark.parametrize("protocol", ["simple-json", "simple-avro"])
+def test_a_batch_may_be_empty_and_compiles_what_all_others_use(protocol: str) -> None:
+    kernel = decoder(protocol).__dict__["scan_simple"]
+    assert decode(protocol, both_paths.batch([]), Context()).num_rows == 0
+    compiled = list(kernel.signatures)
+    context = Context()
+    decode(protocol, both_paths.batch([(b"", None), bootstrap(protocol, SCHEMA)]), context)
+    decode(protocol, both_paths.batch([json_row("INSERT", DATA), avro_row("INSERT", {"z": (1, 5)})] * 3).slice(1, 4), context)
+    assert kernel.signatures == compiled
