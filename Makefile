@@ -35,8 +35,9 @@ demo: $(READY) ## embedded S3, four feeds in four protocols, three hours: archiv
 test: $(READY) ## all tests but the long ones
 	$(PYTEST) -m "not long"
 
-test-long: $(READY) ## every kill test and every workload too
+test-long: $(READY) ## every kill test and every workload too, and a backfill on a real scheduler
 	$(PYTEST)
+	$(BIN)/python -m tests.airflow.backfill
 
 lint: $(READY) ## ruff, and the import contracts
 	$(BIN)/ruff check .
