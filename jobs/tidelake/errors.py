@@ -50,6 +50,20 @@ class DecodeError(TidelakeError):
     default_code = "BAD_VALUE"
 
 
+class WaitingError(DecodeError):
+    """A row that can be decoded only when a later message has brought its table's schema (protocols.md 9.1).
+
+    commit_ts: TSO, unsigned; the resolved ts stays below it while the row waits.
+    """
+
+    def __init__(self, message: str, *, database: str, table: str, version: int, commit_ts: int) -> None:
+        super().__init__(message, code="NO_TABLE_SCHEMA")
+        self.database = database
+        self.table = table
+        self.version = version
+        self.commit_ts = commit_ts
+
+
 class ConfigError(TidelakeError):
     """A wrong feed.toml or command line: says the file, the key, what was found and what is allowed."""
 
@@ -101,6 +115,7 @@ DECODE_CODES = {
     "UNKNOWN_VERSION": "a protocol version this decoder does not know",
     "UNKNOWN_TYPE": "an event, column or group type this decoder does not know",
     "UNKNOWN_SCHEMA": "no schema is known for the schema id",
+    "NO_TABLE_SCHEMA": "the row waits for the message that brings its table's schema (BOOTSTRAP or DDL)",
     "NULL_VALUE": "a null Kafka value where the protocol has none",
     "BAD_COMPRESSION": "the value is not compressed as the feed's options say",
     "TOO_LARGE": "larger than the cap, before or after decompression",

@@ -55,6 +55,7 @@ EVENT = pa.schema(
         pa.field("claim_check", pa.string()),
         pa.field("ddl", pa.string()),
         pa.field("ddl_type", pa.string()),  # TiDB job type as digits, or Canal's word
+        pa.field("schema_version", pa.int64()),  # rejected rows that wait for their table's schema: the version they name, wrapped to int64
         pa.field("columns", pa.string()),  # shape rows: the shape's columns as JSON
         pa.field("error_code", pa.string()),
         pa.field("error", pa.string()),
@@ -122,6 +123,7 @@ class Event:
     claim_check: str | None = None
     ddl: str | None = None
     ddl_type: str | None = None
+    schema_version: int | None = None
     error_code: str | None = None
     error: str | None = None
     raw_key: bytes | None = None
@@ -149,6 +151,7 @@ class EventRows:
                 "ordinal": ordinal,
                 "timestamp_ms": timestamp_ms,
                 "commit_ts": None if e.commit_ts is None else wrap(e.commit_ts),
+                "schema_version": None if e.schema_version is None else wrap(e.schema_version),
                 "shape": e.shape.id if e.shape else None,
                 "before_shape": e.before_shape.id if e.before_shape else None,
             }

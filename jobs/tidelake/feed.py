@@ -24,8 +24,7 @@ Protocol = Literal[
 Layout = Literal[
     "aiven-jsonl", "aiven-csv", "aiven-avro", "aiven-parquet", "confluent-json"
 ]  # one per module of archives/, which asserts that both lists are equal
-# Decoded by `inspect`; the stages cannot order what has no commit ts (canal, maxwell), nor keep rows that wait for their schema (simple-*).
-INSPECT_ONLY = frozenset({"canal", "maxwell", "simple-json", "simple-avro"})
+INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 ZeroDate = Literal["null", "string", "reject"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
@@ -104,6 +103,7 @@ class Policy(_Section):
 
     on_reject: Literal["block", "publish_incomplete"] = "block"
     on_gap: Literal["block", "warn"] = "block"
+    wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # how long a row of Simple may wait for its table's schema
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
     zero_date: ZeroDate = "null"

@@ -40,6 +40,11 @@ def decoded_key(feed: str, hour: str) -> str:
     return f"{decoded(feed)}hour={hour}.json"
 
 
+def table_schema_key(feed: str, database: str, table: str, version: int) -> str:
+    """One version of a table's schema, as a Simple feed brought it."""
+    return f"schemas/{feed}/simple/{lake_name(database)}/{lake_name(table)}/{version}.json"
+
+
 def run_key(feed: str, seq: int, stage: str) -> str:
     """What a stage handed to the next for the cut with this number."""
     return f"runs/{feed}/{seq:08d}/{stage}.json"

@@ -16,7 +16,7 @@ from tidelake.tso import physical_ms
 from tidelake.wire.mysql_codes import UNSIGNED, word
 
 _OPS = {"insert": "INSERT", "update": "UPDATE", "delete": "DELETE"}
-_DDL_WORDS = {  # by TiDB's job type (5.1, 11.1); every other statement on a table is an ALTER
+DDL_WORDS = {  # by TiDB's job type (5.1, 11.1); every other statement on a table is an ALTER
     "CREATE": (3,),
     "ERASE": (4,),
     "TRUNCATE": (11,),
@@ -60,7 +60,7 @@ class CanalJsonEncoder:
 
     def ddl(self, ddl: Ddl, build_ms: int) -> Record:
         """One statement."""
-        kind = next((w for w, codes in _DDL_WORDS.items() if ddl.code in codes), "ALTER")
+        kind = next((w for w, codes in DDL_WORDS.items() if ddl.code in codes), "ALTER")
         head = _head(ddl.database, ddl.table, "null", "true", kind, ddl.commit_ts, build_ms, easyjson_string(ddl.query))
         return None, f"{head},{_EMPTY}{self._tidb('commitTs', ddl.commit_ts)}}}".encode()
 

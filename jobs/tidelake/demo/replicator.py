@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from random import Random
 
 from tidelake.demo.delivery import Delivery, Message
+from tidelake.demo.encode_simple import SimpleEncoder
 from tidelake.demo.history import History
-from tidelake.demo.model import Commit, Ddl, Record, RowChange
+from tidelake.demo.model import Commit, Ddl, Record, RowChange, Table
 from tidelake.demo.sinks import Sink
 from tidelake.tso import from_ms, physical_ms
 
@@ -33,6 +35,7 @@ class Replicator:
         self.delivery = Delivery(marks=sink.marks)
         self.encoder = sink.encoder(seed, filter(sink.wants, history.shapes()))
         self._sink = sink
+        self._described: set[Table] = set()
         self._random = Random(f"{seed} {sink.protocol}").random
         self._end_ms = history.end_ms
         self._crashes = deque(history.start_ms + int(m * 60_000) for m in sorted(crashes))
@@ -118,7 +121,19 @@ class Replicator:
 
     def _flush(self, rows: Iterable[RowChange]) -> Iterator[Message]:
         for partition, batch in self._batches(rows):
+            yield from self._describe(batch)
             yield self._send_rows(partition, batch)
+
+    def _describe(self, batch: Iterable[RowChange]) -> Iterator[Message]:
+        """The schemas that these rows name and no message has brought yet, to the partitions that get them."""
+        if not isinstance(self.encoder, SimpleEncoder):
+            return
+        for table in dict.fromkeys(change.table for change in batch):
+            if table not in self._described:
+                self._described.add(table)
+                describe = partial(self.encoder.bootstrap, table)
+                for partition in [p for p in self._partitions if p[1] < self._sink.bootstraps]:
+                    yield self._send(partition, describe)
 
     def _send_rows(self, partition: _Partition, batch: list[RowChange]) -> Message:
         message = self._send(partition, lambda at_ms: self.encoder.rows(batch, at_ms))
@@ -179,6 +194,7 @@ class Replicator:
             if partition in dead or self._random() < 0.4:
                 dead.add(partition)
             else:
+                yield from self._describe(batch)
                 yield self._send_rows(partition, batch)
 
     def _restart(self) -> Iterator[Message]:

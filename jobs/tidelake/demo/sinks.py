@@ -5,11 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 
+from tidelake.demo.bazaar import tables
 from tidelake.demo.encode_avro import AvroEncoder
 from tidelake.demo.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.encode_craft import CraftEncoder
 from tidelake.demo.encode_open import OpenEncoder
+from tidelake.demo.encode_simple import SimpleEncoder
 from tidelake.demo.model import Encoder, RowChange, Table
 
 
@@ -18,7 +21,8 @@ class Sink:
     """How one changefeed delivers. topic: may name {database} and {table}; batch: events a message at most.
 
     ddl_partitions: how many partitions get DDL messages. marks: whether DDL and resolved ts are sent; without them (Avro) tables
-    without a key are left out and checkpoints are recorded instead.
+    without a key are left out and checkpoints are recorded instead. bootstraps: how many partitions get a table's schema, sent before
+    the first row that names it (Simple).
     """
 
     protocol: str
@@ -28,6 +32,7 @@ class Sink:
     ddl_partitions: int
     encoder: Callable[[int, Iterable[Table]], Encoder]  # of a seed and all shapes of the tables it replicates
     marks: bool = True
+    bootstraps: int = 0
 
     def wants(self, table: Table) -> bool:
         """Whether the table is replicated at all."""
@@ -45,6 +50,11 @@ class Sink:
         return [] if "{" in self.topic else [self.topic]
 
 
+def _led_to(shapes: Iterable[Table]) -> Iterable[Table]:
+    """The shapes that come after those before the first message."""
+    return islice(shapes, len(tables()), None)
+
+
 SINKS = {
     s.protocol: s
     for s in (
@@ -52,6 +62,9 @@ SINKS = {
         Sink("craft", "bazaar.craft", 3, 64, 3, lambda seed, shapes: CraftEncoder()),
         Sink("canal-json", "bazaar.canal", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed)),
         Sink("canal-json-cc", "bazaar.canal-cc", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed, content_compatible=True)),
+        Sink(
+            "simple-json", "bazaar.simple", 3, 1, 3, lambda seed, shapes: SimpleEncoder(islice(shapes, len(tables()), None)), bootstraps=1
+        ),
         Sink("avro", "cdc_{database}_{table}", 2, 1, 0, lambda seed, shapes: AvroEncoder(shapes), marks=False),
     )
 }

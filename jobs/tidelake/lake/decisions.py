@@ -13,18 +13,19 @@ from tidelake.lake.events import control_rows
 from tidelake.layout import decisions
 from tidelake.storage import Store
 
-_COLUMNS = ["hour", "topic", "partition", "offset", "timestamp_ms", "error_code", "error"]
+_COLUMNS = ["hour", "topic", "partition", "offset", "timestamp_ms", "commit_ts", "error_code", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A message that could not be decoded. raw_key, raw_value: only where asked for."""
+    """A message that could not be decoded. commit_ts: of a row that waits for its schema. raw_key, raw_value: only where asked for."""
 
     hour: str
     at: Coordinates
     timestamp_ms: int | None
     code: str
     error: str
+    commit_ts: int | None = None
     raw_key: bytes | None = None
     raw_value: bytes | None = None
 
@@ -40,6 +41,7 @@ def rejected(events: LakeTable, hours: Sequence[str], *, raw: bool = False) -> l
             timestamp_ms=r["timestamp_ms"],
             code=r["error_code"],
             error=r["error"],
+            commit_ts=r["commit_ts"],
             raw_key=r.get("raw_key"),
             raw_value=r.get("raw_value"),
         )

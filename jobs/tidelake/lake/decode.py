@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +18,22 @@ from tidelake import __version__
 from tidelake.errors import OrderError
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import control_batches, control_rows, ensure_events
 from tidelake.lake.known import UNTYPED, known_tables
 from tidelake.lake.source import FORMAT, DecodeJob
-from tidelake.land.manifest import Manifest, newest
+from tidelake.lake.waiting import CODE as WAITING
+from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
+from tidelake.land.manifest import Manifest, all_newest, newest
 from tidelake.layout import CATALOG, decoded_key
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+SCHEMAS_BY_MESSAGE = frozenset({"simple-json", "simple-avro"})  # protocols whose rows name a schema that another message brings
 
 
 class Watermarks(BaseModel):
@@ -49,34 +55,70 @@ class DecodeRecord(BaseModel):
     max_timestamp_ms: int | None
     watermarks: dict[str, dict[int, Watermarks]]  # topic → partition
     rejected: dict[str, int] = {}  # by error code
+    waiting: list[WaitingFor] = []  # table schemas that rejected rows wait for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeReport:
-    """What a decode run did. changed is False where the hour was decoded already, by the same decoder from the same generation."""
+    """What a decode run did. changed is False where the hour was decoded already, by the same decoder from the same generation.
+
+    again: earlier hours whose rows waited for a table's schema that has come.
+    """
 
     record: DecodeRecord
     changed: bool
     tables: dict[str, int] = field(default_factory=dict)
+    again: tuple[str, ...] = ()
 
 
 def decode_hour(
     session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, hour: datetime, *, redo: bool = False
 ) -> DecodeReport:
-    """Decode the newest generation of an hour. Raises OrderError (NOT_LANDED)."""
+    """Decode the newest generation of an hour; of earlier hours that are not closed, those whose waiting rows can be decoded now.
+
+    Raises OrderError (NOT_LANDED).
+    """
     store, name = open_store(feed.lake.uri), format_hour(hour)
     manifest = newest(store, feed.name, name)
     if manifest is None:
         raise OrderError(f"hour {name} of feed {feed.name} is not landed", code="NOT_LANDED", remedy=_land_first(feed, name))
     before = read_record(store, feed.name, name)
-    decoder = decoder_id(feed)
-    if before is not None and not redo and (before.generation, before.decoder) == (manifest.generation, decoder):
-        return DecodeReport(record=before, changed=False)
-    table = ensure_events(catalog, feed)
-    _overwrite(session(), feed, name, manifest, table.identifier, decoder)
-    record = _record(catalog.load(table.identifier), manifest, name, decoder)
-    store.write(decoded_key(feed.name, name), record.model_dump_json(indent=1).encode())
-    return DecodeReport(record=record, changed=True)
+    same = before is not None and (before.generation, before.decoder) == (manifest.generation, decoder_id(feed))
+    if before is not None and same and not redo and not has_come(store, feed.name, before.waiting):
+        report = DecodeReport(record=before, changed=False)
+    else:
+        report = DecodeReport(record=_decoded(session, catalog, feed, store, name, manifest), changed=True)
+    again = _decode_waiting(session, catalog, feed, store, name) if feed.protocol in SCHEMAS_BY_MESSAGE else []
+    return replace(report, again=tuple(again))
+
+
+def _decoded(
+    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, store: Store, hour: str, manifest: Manifest
+) -> DecodeRecord:
+    """Decode an hour, once more where some of its own messages bring what others of its rows wait for."""
+    table, decoder = ensure_events(catalog, feed), decoder_id(feed)
+    _overwrite(session(), feed, hour, manifest, table.identifier, decoder)
+    record = _record(catalog.load(table.identifier), manifest, hour, decoder)
+    if has_come(store, feed.name, record.waiting):
+        _overwrite(session(), feed, hour, manifest, table.identifier, decoder)
+        record = _record(catalog.load(table.identifier), manifest, hour, decoder)
+    store.write(decoded_key(feed.name, hour), record.model_dump_json(indent=1).encode())
+    return record
+
+
+def _decode_waiting(session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, store: Store, before: str) -> list[str]:
+    """The hours before this one, not closed by a cut, that were decoded again because a table's schema has come."""
+    cut = newest_cut(catalog, store, feed.name)
+    since = min([*cut.open_hours, cut.hour]) if cut else ""
+    manifests = all_newest(store, feed.name, since=since, until=before)
+    open_hours = {h for h in manifests if h < before and (cut is None or h > cut.hour or h in cut.open_hours)}
+    again = []
+    for hour in sorted(open_hours):
+        record = read_record(store, feed.name, hour)
+        if record is not None and has_come(store, feed.name, record.waiting):
+            _decoded(session, catalog, feed, store, hour, manifests[hour])
+            again.append(hour)
+    return again
 
 
 def read_record(store: Store, feed: str, hour: str) -> DecodeRecord | None:
@@ -104,6 +146,7 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
         folder=str(feed.folder.resolve()),
         time_zone=feed.time_zone,
         tables=known_tables(feed),
+        feed=feed.name,
     )
     events = spark.read.format(FORMAT).option("job", job.model_dump_json()).load().withColumn("hour", F.lit(hour))
     writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)
@@ -125,6 +168,7 @@ def _record(events: LakeTable, manifest: Manifest, hour: str, decoder: str) -> D
         max_timestamp_ms=max_ms,
         watermarks=_watermarks(control_batches(events, "resolved", [hour], ["topic", "partition", "offset", "commit_ts"], snapshot)),
         rejected=dict(rejected),
+        waiting=waiting_for(events, hour, snapshot) if rejected[WAITING] else [],
     )
 
 

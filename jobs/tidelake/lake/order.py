@@ -22,7 +22,8 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import stage_changelog
 from tidelake.lake.cut import Advance, Cut, Staged, TableCounts, TableCut
 from tidelake.lake.cuts import newest_cut
-from tidelake.lake.decisions import undecided
+from tidelake.lake.decisions import Rejected, undecided
+from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.progress import Progress, progress, stands_still
@@ -30,6 +31,7 @@ from tidelake.lake.rows import TableRows, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.stretches import steps_back, with_stretch
 from tidelake.lake.tables import bucket_column, key_columns
+from tidelake.lake.waiting import CODE as WAITING
 from tidelake.layout import CATALOG, run_key
 from tidelake.ordering import check_progress
 from tidelake.projection import lived
@@ -90,8 +92,8 @@ def order_window(
     window = Window(applied_ts=cut.resolved_ts if cut else 0, resolved_ts=done.resolved_ts)
     check_progress(window.applied_ts, window.resolved_ts)
     if window.resolved_ts == window.applied_ts:
-        raise stands_still(feed, done.watermarks, window.applied_ts)
-    accepted, incomplete = _decided(feed, store, events, done)
+        raise stands_still(feed, done, window.applied_ts)
+    accepted, incomplete = _decided(feed, store, events, done, window)
     frame = session().read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}")
     seen = look(frame, events, window, done)
     names, ledger = compile_window(_opening(feed, cut), _statements(feed, events, cut, window, done), seen.sightings, feed.policy)
@@ -157,9 +159,11 @@ def _ddl_rows(events: LakeTable, hours: Sequence[str]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["topic"], r["partition"], r["offset"], r["ordinal"]))
 
 
-def _decided(feed: Feed, store: Store, events: LakeTable, done: Progress) -> tuple[list[str], bool]:
-    """(accepted losses of the window's hours, whether the cut will be incomplete). Raises OrderError (UNDECIDED)."""
-    open_ones, accepted = undecided(store, events, feed.name, done.hours)
+def _decided(feed: Feed, store: Store, events: LakeTable, done: Progress, window: Window) -> tuple[list[str], bool]:
+    """(accepted losses of the window, whether the cut will be incomplete). Raises OrderError (UNDECIDED)."""
+    open_ones, accepted = (
+        [r for r in found if _concerns(feed, r, done, window)] for found in undecided(store, events, feed.name, done.scan)
+    )
     if open_ones and feed.policy.on_reject == "block":
         first = open_ones[0]
         raise OrderError(
@@ -170,6 +174,13 @@ def _decided(feed: Feed, store: Store, events: LakeTable, done: Progress) -> tup
             "or accept the loss (`quarantine accept`)",
         )
     return [str(r.at) for r in accepted], bool(open_ones or accepted)
+
+
+def _concerns(feed: Feed, message: Rejected, done: Progress, window: Window) -> bool:
+    """Whether a refused message is of this window: by its hour, a row that waited for its schema by its commit ts."""
+    if message.code != WAITING:
+        return message.hour in done.hours
+    return window.applied_ts < (message.commit_ts or 0) <= window.resolved_ts
 
 
 def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], None]) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
@@ -269,7 +280,10 @@ def _open_hours(done: Progress) -> list[str]:
     """Hours with rows after M, or, where deletes have no commit ts, with messages from after M's checkpoint was recorded."""
     at_ms = done.checkpoint_at_ms
     return sorted(
-        h
-        for h, r in done.records.items()
-        if (r.max_commit_ts or 0) > done.resolved_ts or (at_ms is not None and (r.max_timestamp_ms or 0) > at_ms)
+        h for h, r in done.records.items() if _last_ts(r) > done.resolved_ts or (at_ms is not None and (r.max_timestamp_ms or 0) > at_ms)
     )
+
+
+def _last_ts(record: DecodeRecord) -> int:
+    """Of the hour's rows, those included that wait for their table's schema."""
+    return max([record.max_commit_ts or 0, *(w.max_commit_ts for w in record.waiting)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,8 +12,10 @@ from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
-from tidelake.lake.decode import DecodeRecord, read_record
+from tidelake.lake.decisions import Rejected
+from tidelake.lake.decode import SCHEMAS_BY_MESSAGE, DecodeRecord, read_record
 from tidelake.lake.events import control_batches
+from tidelake.lake.waiting import held_back
 from tidelake.land.coverage import coverage, missing_hours
 from tidelake.land.manifest import Manifest, all_newest
 from tidelake.land.ranges import Range
@@ -26,7 +28,10 @@ Partitions = dict[str, dict[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What is complete by an hour. hours: those since the last cut; scan: those that may hold rows of the window."""
+    """What is complete by an hour. hours: those since the last cut; scan: those that may hold rows of the window.
+
+    held_back: the first row that waits for its table's schema, if the resolved ts stays below it.
+    """
 
     resolved_ts: int
     watermarks: Partitions
@@ -37,28 +42,48 @@ class Progress:
     records: dict[str, DecodeRecord]
     messages: int
     message_bytes: int
+    held_back: Rejected | None = None
 
 
 def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str) -> Progress:
     """M and what it rests on. Raises OrderError: HOUR_MISSING, NOT_DECODED, NO_WATERMARK, GAP; each says where and what to do."""
     manifests = all_newest(store, feed.name, since=cut.hour if cut else "", until=hour)
     hours = [h for h in manifests if cut is None or h > cut.hour]
+    scan = sorted({*(cut.open_hours if cut else ()), *hours})
     _check_hours(feed, cut, list(manifests), hour)
     records = {h: _decoded(feed, store, h, manifests[h]) for h in manifests}
     covered = coverage(manifests.values(), cut.prefixes if cut else None)
     watermarks = _watermarks(events, cut, records, covered.prefixes)
     resolved, at_ms = _resolved(feed, watermarks, covered.holes, hour)
+    held = _held_back(feed, store, events, [h for h in scan if _waiting(store, feed, records, h)], cut, hour, resolved)
     return Progress(
-        resolved_ts=resolved,
+        resolved_ts=resolved if held is None else (held.commit_ts or 0) - 1,
         watermarks=watermarks,
         prefixes=covered.prefixes,
         checkpoint_at_ms=at_ms,
         hours=hours,
-        scan=sorted({*(cut.open_hours if cut else ()), *hours}),
+        scan=scan,
         records=records,
         messages=sum(o.count for h in hours for o in manifests[h].objects),
         message_bytes=sum(o.bytes for h in hours for o in manifests[h].objects),
+        held_back=held,
     )
+
+
+def _waiting(store: Store, feed: Feed, records: Mapping[str, DecodeRecord], hour: str) -> bool:
+    """Whether rows of the hour wait for their table's schema."""
+    if feed.protocol not in SCHEMAS_BY_MESSAGE:
+        return False
+    record = records.get(hour) or read_record(store, feed.name, hour)
+    return record is not None and bool(record.waiting)
+
+
+def _held_back(
+    feed: Feed, store: Store, events: LakeTable, hours: Sequence[str], cut: Cut | None, until: str, resolved: int
+) -> Rejected | None:
+    """The waiting row that keeps the resolved ts from going as far as the watermarks allow."""
+    found = held_back(feed, store, events, hours, cut.resolved_ts if cut else 0, until) if hours else None
+    return found if found is not None and (found.commit_ts or 0) <= resolved else None
 
 
 def expected_partitions(feed: Feed, topics: Mapping[str, object]) -> list[Coordinates]:
@@ -152,8 +177,17 @@ def _checkpoints(feed: Feed) -> Iterator[tuple[int, int]]:
         ) from e
 
 
-def stands_still(feed: Feed, watermarks: Partitions, applied: int) -> OrderError:
+def stands_still(feed: Feed, done: Progress, applied: int) -> OrderError:
     """The error for an hour that did not move the resolved ts."""
+    if done.held_back is not None:
+        return OrderError(
+            f"feed {feed.name}: the resolved ts stands still at {show(applied)}, below a row that waits: {done.held_back.error}",
+            code="WAITS_FOR_SCHEMA",
+            at=done.held_back.at,
+            remedy=f"a later hour that brings its BOOTSTRAP or DDL goes on from here; after wait_hours = {feed.policy.wait_hours} "
+            "it counts as not decoded. Does the changefeed send BOOTSTRAP (send-bootstrap-interval-in-sec)?",
+        )
+    watermarks = done.watermarks
     behind = [str(Coordinates(t, p)) for t, ps in watermarks.items() for p, ts in ps.items() if ts <= applied]
     where = f" in {', '.join(behind[:5])}" if behind else ""
     return OrderError(

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from tidelake.event import EVENT, MESSAGE
 from tidelake.lake.known import Known, columns_of
+from tidelake.lake.shelf import LakeShelf
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode
 from tidelake.storage import open_store
@@ -39,6 +40,7 @@ class DecodeJob(BaseModel):
     folder: str = "."
     time_zone: str = "UTC"
     tables: Known = []
+    feed: str = ""
 
 
 class LandedSource(DataSource):
@@ -75,7 +77,8 @@ class LandedReader(DataSourceReader):
 
 def _context(job: DecodeJob) -> Context:
     if not job.avro_schemas:
-        return Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone)
+        shelf = LakeShelf(open_store(job.lake_uri), job.feed)
+        return Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone, shelf=shelf)
     from tidelake.avro_schemas import schema_source
 
     return Context(options=job.options, avro_schema=schema_source(job.avro_schemas, Path(job.folder)))

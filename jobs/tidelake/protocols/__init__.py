@@ -8,7 +8,7 @@ Every protocol is a module of one shape:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Protocol as Interface
 from typing import cast
@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.errors import ConfigError, Coordinates, DecodeError
+from tidelake.errors import ConfigError, Coordinates, DecodeError, WaitingError
 from tidelake.event import EVENT, Event, EventRows, ShapeColumn, shape_rows
 from tidelake.options import SinkOptions
 from tidelake.wire.columnar import Ints, Scanned
+from tidelake.wire.simple_schema import Shelf
 
 MAX_MESSAGE_BYTES = 64 << 20
 
@@ -45,7 +46,8 @@ class Context:
     avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA). max_bytes: cap of
     a message, before and after decompression. memory: what decoders keep between batches (known shapes, compiled schemas).
     columns: (database, table) → its columns in order, for protocols whose messages do not say them; None where the table is unknown.
-    time_zone: how TIMESTAMP columns are printed, where a message says the instant (feed.toml's `time_zone`).
+    time_zone: how TIMESTAMP columns are printed, where a message says the instant (feed.toml's `time_zone`). shelf: where Simple's table
+    schemas are kept; without one, rows whose schema is not known have names only.
     """
 
     options: SinkOptions = field(default_factory=SinkOptions)
@@ -54,6 +56,7 @@ class Context:
     memory: dict[str, object] = field(default_factory=dict)
     columns: Callable[[str, str], tuple[ShapeColumn, ...] | None] | None = None
     time_zone: str = "UTC"
+    shelf: Shelf | None = None
 
     def columns_of(self, database: str, table: str) -> tuple[ShapeColumn, ...] | None:
         """The table's columns, where they are known from elsewhere than the message."""
@@ -116,7 +119,10 @@ def _read(
 
 def rejected(error: DecodeError, key: bytes | None, value: bytes | None) -> Event:
     """The event that stands for a message that could not be decoded."""
-    return Event(kind="rejected", error_code=error.code, error=error.message, raw_key=key, raw_value=value)
+    event = Event(kind="rejected", error_code=error.code, error=error.message, raw_key=key, raw_value=value)
+    if not isinstance(error, WaitingError):
+        return event
+    return replace(event, commit_ts=error.commit_ts, database=error.database, table=error.table, schema_version=error.version)
 
 
 def _sizes(messages: pa.RecordBatch) -> Ints:

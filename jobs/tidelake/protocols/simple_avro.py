@@ -36,7 +36,7 @@ from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_known import Column, Known, Table
 from tidelake.wire.simple_images import places
-from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, VERSION, Index, TableSchema, column, database_of, image, schemas
+from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, VERSION, Index, TableSchema, column, database_of, image, schema_of_row, schemas
 from tidelake.wire.varint import Region
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _bootstrap(region: Region, context: Context) -> Event:
     region.varint("buildTs")
     schema = _schema(region)
     region.finish()
-    schemas(context.memory).add(schema)
+    schemas(context.memory).add(schema, context.shelf)
     return Event(kind="bootstrap", database=schema.database, table=schema.table)
 
 
@@ -159,7 +159,7 @@ def _ddl(region: Region, context: Context) -> Event:
     schema, former = _maybe(region, _schema, "tableSchema"), _maybe(region, _schema, "preTableSchema")
     region.finish()
     for known in filter(None, (former, schema)):
-        schemas(context.memory).add(known)
+        schemas(context.memory).add(known, context.shelf)
     named = schema or former
     database, table = (named.database, named.table) if named else (database_of(sql), None)
     return Event(kind="ddl", commit_ts=ts, database=database, table=table, ddl=sql, ddl_type=DDL_TYPES[number])
@@ -196,7 +196,7 @@ def _read_row(region: Region, context: Context) -> _Row:
     if (data is None) != (OPS[op] == "delete") or (old is None) != (OPS[op] == "insert"):
         sides = [name for name, side in (("data", data), ("old", old)) if side is not None]
         raise DecodeError(f"{OPS[op]} with {' and '.join(sides) or 'no row'}", code="BAD_STRUCTURE")
-    schema = schemas(context.memory).get(database, table, version)
+    schema = schema_of_row(context.memory, context.shelf, database, table, version, ts)
     shape, after = (None, None) if data is None else image(data, schema, _cell, "data")
     before_shape, before = (None, None) if old is None else image(old, schema, _cell, "old")
     event = Event(

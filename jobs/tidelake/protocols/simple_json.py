@@ -34,7 +34,19 @@ from tidelake.wire.json_known import Column, Known, Table
 from tidelake.wire.json_simple import ZONED, other_messages, scan_simple
 from tidelake.wire.json_text import Number, integer, kind, load, members, required, string
 from tidelake.wire.simple_images import places
-from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, MAX_TS, VERSION, Index, TableSchema, column, database_of, image, schemas
+from tidelake.wire.simple_schema import (
+    DDL_TYPES,
+    MAX_ID,
+    MAX_TS,
+    VERSION,
+    Index,
+    TableSchema,
+    column,
+    database_of,
+    image,
+    schema_of_row,
+    schemas,
+)
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -99,7 +111,7 @@ def _learn_schemas(messages: pa.RecordBatch, wanted: Ints, context: Context) -> 
 def _learned(known: Known, value: bytes, context: Context) -> Known:
     """What the compiled scan can recognise after it has seen this message: its table, and the columns that it has not met."""
     try:
-        row, text = read(None, value, context)[0], value.decode()
+        row, text = read(None, value, context)[0], value.decode()  # raises where the schema has not come
         spans = {name: (start, end) for name, _, start, end in members(text, 0)}
         database, table, version = (text[slice(*spans[name])].encode() for name in ("database", "table", "schemaVersion"))
         sides = [spans[side][0] for side in ("data", "old") if side in spans]
@@ -147,7 +159,8 @@ def _row(message: dict[str, Any], word: str, commit_ts: int, context: Context) -
     if not database or not table:
         raise DecodeError(f"a row of database {database!r} and table {table!r}, expected both names", code="BAD_STRUCTURE")
     _check_checksum(message)
-    schema = schemas(context.memory).get(database, table, integer(message, "schemaVersion", _WHAT, 0, MAX_TS))
+    version = integer(message, "schemaVersion", _WHAT, 0, MAX_TS)
+    schema = schema_of_row(context.memory, context.shelf, database, table, version, commit_ts)
     op, needed = OPS[word]
     sides: dict[str, tuple[Shape | None, list[bytes | None] | None]] = {"data": (None, None), "old": (None, None)}
     for side in sides:
@@ -210,7 +223,7 @@ def _remembered(message: dict[str, Any], member: str, context: Context) -> Table
         [_column(c) for c in _objects(described, "columns", member)],
         [_index(i) for i in _objects(described, "indexes", member)],
     )
-    schemas(context.memory).add(schema)
+    schemas(context.memory).add(schema, context.shelf)
     return schema
 
 

@@ -1,19 +1,21 @@
 """The table schemas of Simple (protocols.md 9.1): what a row's schema version names, and a row image by it.
 
 A row says database, table and schema version; BOOTSTRAP and DDL messages say what columns that version has. A version never changes,
-so a schema may be used for rows that came before it. A row whose schema is not known has its columns by name, without types.
+so a schema may be used for rows that came before it. A row whose schema is not known has its columns by name, without types; where
+schemas are kept from batch to batch and hour to hour (a shelf), it waits for its schema instead.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from tidelake.errors import ContractError, DecodeError
+from tidelake.errors import ContractError, DecodeError, WaitingError
 from tidelake.event import Shape, ShapeColumn
 from tidelake.values import MysqlType
 
@@ -78,6 +80,28 @@ class TableSchema:
         """In what values are read by; TiCDC may compute `nullable` of one and the same index differently."""
         return [(c.name, c.type) for c in self.columns] == [(c.name, c.type) for c in other.columns]
 
+    @property
+    def json(self) -> str:
+        """For keeping."""
+        said = {"database": self.database, "table": self.table, "version": self.version, "columns": json.loads(self.whole.json)}
+        return json.dumps(said, ensure_ascii=False, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> TableSchema:
+        """The inverse of `json`."""
+        said = json.loads(text)
+        return cls(said["database"], said["table"], said["version"], Shape.from_json(json.dumps(said["columns"])).columns)
+
+
+class Shelf(Protocol):
+    """Where the schemas of a feed are kept for other workers and later hours."""
+
+    def find(self, database: str, table: str, version: int) -> TableSchema | None:
+        """None if no message has brought it so far."""
+
+    def keep(self, schema: TableSchema) -> None:
+        """Keep it; the first of a version stays."""
+
 
 def _handle(indexes: Sequence[Index]) -> frozenset[str]:
     """The primary key; else the unique index without NULLs that has the fewest columns, the first of those (protocols.md 1.2)."""
@@ -120,14 +144,28 @@ class Schemas:
     columns: int = 0
     generation: int = 0
 
-    def add(self, schema: TableSchema) -> None:
+    def add(self, schema: TableSchema, shelf: Shelf | None = None) -> None:
         """Remember it; the first of a version stays. Raises DecodeError if it says other columns than that."""
+        first = self.get(schema.database, schema.table, schema.version, shelf)
+        if first is None and shelf is not None:
+            shelf.keep(schema)
+        if first is None:
+            self._remember(schema)
+        elif not schema.says_the_same(first):
+            place = f"{schema.database[:80]}.{schema.table[:80]}"
+            raise DecodeError(f"a second schema with other columns for version {schema.version} of {place}", code="BAD_STRUCTURE")
+
+    def get(self, database: str, table: str, version: int, shelf: Shelf | None = None) -> TableSchema | None:
+        """None if neither memory nor shelf has it."""
+        found = self.known.get((database, table, version))
+        if found is None and shelf is not None:
+            found = shelf.find(database, table, version)
+            if found is not None:
+                self._remember(found)
+        return found
+
+    def _remember(self, schema: TableSchema) -> None:
         name = (schema.database, schema.table, schema.version)
-        if name in self.known:
-            if not schema.says_the_same(self.known[name]):
-                place = f"{schema.database[:80]}.{schema.table[:80]}"
-                raise DecodeError(f"a second schema with other columns for version {schema.version} of {place}", code="BAD_STRUCTURE")
-            return
         with _ADDING:
             self.columns += len(schema.columns) if name not in self.known else 0
             self.known[name] = schema
@@ -135,9 +173,19 @@ class Schemas:
                 self.columns -= len(self.known.pop(next(iter(self.known))).columns)
             self.generation += 1
 
-    def get(self, database: str, table: str, version: int) -> TableSchema | None:
-        """None if it is not known, or no longer."""
-        return self.known.get((database, table, version))
+
+def schema_of_row(
+    memory: dict[str, object], shelf: Shelf | None, database: str, table: str, version: int, commit_ts: int
+) -> TableSchema | None:
+    """The schema that a row names; None where it is not known and nothing is kept.
+
+    Raises WaitingError where schemas are kept and this one has not come yet.
+    """
+    found = schemas(memory).get(database, table, version, shelf)
+    if found is None and shelf is not None:
+        text = f"schema version {version} of {database[:80]}.{table[:80]} has not come yet"
+        raise WaitingError(text, database=database, table=table, version=version, commit_ts=commit_ts)
+    return found
 
 
 def schemas(memory: dict[str, object]) -> Schemas:
