@@ -228,7 +228,7 @@ MISTAKES = [
     (
         "[lake]\n",
         "[policy]\nzero_dates = 5\n[lake]\n",
-        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, ddl, ignore_ddl, zero_date",
+        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, wait_hours, ddl, ignore_ddl, zero_date",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
     (

@@ -28,7 +28,14 @@ from tidelake.storage import open_store
 
 Read = tuple[int | None, int | None, bytes | None, bytes | None]  # offset, ms, key, value
 NAME = re.compile(r"(?P<topic>[^+]+)\+(?P<partition>\d+)\+(?P<number>\d+)\.(?P<extension>[a-z.]+)")
-EXTENSIONS = {"open": "jsonl.gz", "craft": "parquet", "canal-json": "json.gz", "canal-json-cc": "csv.gz", "avro": "avro"}
+EXTENSIONS = {
+    "open": "jsonl.gz",
+    "simple-json": "jsonl.gz",
+    "craft": "parquet",
+    "canal-json": "json.gz",
+    "canal-json-cc": "csv.gz",
+    "avro": "avro",
+}
 
 
 def read_jsonl(raw: bytes) -> Iterator[Read]:
@@ -66,7 +73,14 @@ def read_avro(raw: bytes) -> Iterator[Read]:
         yield record["offset"], record["timestamp"], record["key"], record["value"]
 
 
-READERS = {"open": read_jsonl, "craft": read_parquet, "canal-json": read_json, "canal-json-cc": read_csv, "avro": read_avro}
+READERS = {
+    "open": read_jsonl,
+    "simple-json": read_jsonl,
+    "craft": read_parquet,
+    "canal-json": read_json,
+    "canal-json-cc": read_csv,
+    "avro": read_avro,
+}
 
 
 def unpacked(text: str | None) -> bytes | None:

@@ -15,11 +15,13 @@ from tidelake.demo.encode_avro import AvroEncoder, record
 from tidelake.demo.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.encode_craft import CraftEncoder
 from tidelake.demo.encode_open import OpenEncoder
+from tidelake.demo.encode_simple import SimpleEncoder
 from tidelake.demo.model import Column, Ddl, Encoder, Record, RowChange, Table
 
-COUNTS = {"open": 157, "craft": 154, "canal-json": 134, "avro": 113}
+COUNTS = {"open": 157, "craft": 154, "canal-json": 134, "avro": 113, "simple-json": 37}
 ANY_TS = re.compile(rb'"ts":\d+,')
 ID = Column("id", "int(11)", 3, 0x0B)
+ANY_NUMBER = re.compile(rb'"(?:buildTs|tableID|schemaVersion)":\d+')
 WORKED = Table("s", "t", (ID,))
 
 
@@ -108,6 +110,14 @@ def test_avro_records_are_byte_equal_to_ticdc_s_under_its_schemas(vector: dict[s
     assert avro(vector, "key", event["key"]).hex() == vector["key_hex"]
     if vector["value_hex"] is not None:
         assert avro(vector, "value", event["columns"], extension(event, vector["value_schema"])).hex() == vector["value_hex"]
+
+
+@pytest.mark.parametrize("vector", [pytest.param(v, id=v["name"]) for v in vectors.load("simple-json") if "op" in v["expected"]])
+def test_simple_rows_are_ticdc_s_but_for_build_time_table_id_and_schema_version(vector: dict[str, Any]) -> None:
+    want = bytes.fromhex(vector["value_hex"])
+    checksum = re.compile(rb',"checksum":\{[^}]*\}')
+    _, value = encoded(SimpleEncoder(), vector)
+    assert ANY_NUMBER.sub(b"", value or b"") == ANY_NUMBER.sub(b"", checksum.sub(b"", want))
 
 
 def encoded(encoder: Encoder, vector: dict[str, Any], *, full_types: bool = False) -> Record:
