@@ -49,7 +49,8 @@ def test_people_get_the_guess_its_evidence_and_what_to_do_next(tmp_path: Path) -
     ]  # fmt: skip
     assert lines[lines.index("evidence") + 1 :] == [
         "  value is a JSON object with `isDdl`, `mysqlType`, `pkNames`: Canal-JSON (5 messages, first t[1]@0)",
-        "  `_tidb.commitTs` is there: the TiDB extension is on (5 messages, first t[1]@0)",
+        "  `_tidb.commitTs` is there: the TiDB extension is on (4 messages, first t[1]@0)",
+        "  `_tidb.watermarkTs` is there: the TiDB extension is on (t[1]@4)",
         "feed.toml",
         '  protocol = "canal-json"',
         "",
@@ -147,6 +148,17 @@ def test_the_command_and_the_toml_that_are_told_are_right(tmp_path: Path, protoc
     assert SinkOptions(**lines.get("options", {})) == sink_options(settings)
     assert lines["protocol"] == protocol
     assert lines.keys() <= Feed.model_fields.keys()
+
+
+def test_control_characters_in_settings_survive_the_shell(tmp_path: Path) -> None:
+    file = write(tmp_path, [(None, b'"I"\t"t\'"\t"db"\t454930016746434001\t1\n')])
+    command = document(call("sniff", "--json", file))["command"]
+    assert command.startswith(
+        "tidelake inspect --protocol csv --set $'delimiter=\\x09' --set $'terminator=\\x0a' --set include_commit_ts=true"
+    )
+    shell = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], check=True, capture_output=True, text=True)
+    events = call(*shell.stdout.split("\0")[1:-1])
+    assert [(e["table"], e["kind"]) for e in map(json.loads, events.out.splitlines())] == [("t'", "row")]
 
 
 def test_messages_of_an_archive_object_are_written_for_inspect(tmp_path: Path) -> None:

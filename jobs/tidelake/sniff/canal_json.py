@@ -38,7 +38,7 @@ def _extension(members: Mapping[str, Any], evidence: dict[str, str], options: di
         options["enable_tidb_extension"] = False
         return
     name = "watermarkTs" if "watermarkTs" in extension else "commitTs"
-    evidence["extension"] = f"`_tidb.{name}` is there: the TiDB extension is on"
+    evidence[name] = f"`_tidb.{name}` is there: the TiDB extension is on"
     options["enable_tidb_extension"] = True
     for member, option in _LARGE.items():
         if extension.get(member):
