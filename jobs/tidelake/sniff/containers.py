@@ -1,0 +1,203 @@
+"""What a file is and the messages in it: lines of `tidelake inspect`, an archive object, lines of bare values, or one bare value.
+
+inspect lines   {"topic"?, "partition"?, "offset"?, "key": hex | null, "value": hex | null}
+archive object  of a layout of tidelake.archives, told by its content, not by its name; topic, partition and offset are the name's
+bare lines      several JSON objects, one a line: files of the storage sink; each line is the value of a message without key
+bare value      anything else: the value of one message without key
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from binascii import Error as BinasciiError
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from tidelake.archives import SourceObject, layout_of
+from tidelake.archives.base64text import is_base64
+from tidelake.archives.codecs import decompressed
+from tidelake.errors import TidelakeError
+from tidelake.event import MESSAGE
+
+INSPECT, BARE_LINES, BARE = "inspect lines", "lines of bare values", "one bare value"
+MAX_BYTES = 64 << 20  # of keys and values that are read at most; also the cap of a message
+_HEAD = 1 << 20
+_LINE = 2 * MAX_BYTES + (1 << 16)  # a message in hex or base64
+_BATCH = 500
+_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+?)(?P<joint>[+-])(?P<partition>\d{1,9})(?P=joint)(?P<offset>\d{1,20})(?![\dA-Za-z+-])")
+_FIELDS = re.compile(rb"[A-Za-z0-9+/=]*,[A-Za-z0-9+/=]*,\d{1,19},-?\d{0,18}(,.*)?")
+_SAMPLE = 5
+_LARGEST = 1 << 62  # offset, so that records can be counted from it
+_READING = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, MemoryError)
+
+
+@dataclass(slots=True)
+class Found:
+    """A file's messages. container: what the file is; layout: of tidelake.archives, if it is one of its objects. compressed:
+    the file as a whole, by a codec of archives.
+
+    While batches are taken: cut says why not all messages were read, problem what is wrong with the rest of the file.
+    """
+
+    container: str
+    path: Path
+    limit: int
+    layout: str | None = None
+    compressed: bool = False
+    cut: str = ""
+    problem: str = ""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """MESSAGE batches, up to `limit` messages and MAX_BYTES of payload, or to where the file is damaged. Raises nothing."""
+        messages = size = 0
+        try:
+            for batch in self._read():
+                taken = batch.slice(0, self.limit - messages)
+                messages, size = messages + len(taken), size + taken.nbytes
+                if len(taken):
+                    yield taken
+                if len(taken) < len(batch) or size > MAX_BYTES:
+                    self.cut = f"only the first {messages} messages were looked at"
+                    return
+        except TidelakeError as e:
+            self.problem = e.message
+        except _READING as e:  # what readers of file formats say to bytes that are none of theirs
+            self.problem = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else 'unreadable'}"
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        if self.layout is not None:
+            yield from layout_of(self.layout).read(self.path, _source(self.path))
+            return
+        with decompressed(self.path, _source(self.path)) if self.container != BARE else self.path.open("rb") as stream:
+            if self.container == BARE:
+                yield _batch([_place(0) | {"value": stream.read(MAX_BYTES + 1)}])
+            else:
+                yield from _lines(stream, self.container)
+
+
+def recognised(path: Path, limit: int) -> Found:
+    """What the file is, by its first bytes. Raises OSError where it cannot be opened."""
+    with path.open("rb") as file:
+        start = file.read(_HEAD)
+    for mark, layout in ((b"PAR1", "aiven-parquet"), (b"Obj\x01", "aiven-avro")):
+        if start.startswith(mark):
+            return Found(layout, path, limit, layout)
+    head = _decompressed_head(path)
+    container = _of_lines(head)
+    if container is None:
+        return Found(BARE, path, limit)
+    return Found(container, path, limit, None if container in (INSPECT, BARE_LINES) else container, compressed=head != start)
+
+
+def _decompressed_head(path: Path) -> bytes:
+    """The first bytes without the file's own codec; none where that is broken."""
+    try:
+        with decompressed(path, _source(path)) as stream:
+            return stream.read(_HEAD)
+    except (TidelakeError, *_READING):
+        return b""
+
+
+def _of_lines(head: bytes) -> str | None:
+    """What the lines of a text are; None where they are nothing that is known."""
+    whole = head if len(head) < _HEAD else head.rpartition(b"\n")[0]
+    lines = [line.strip() for line in whole.split(b"\n", 2 * _SAMPLE)[: 2 * _SAMPLE] if line.strip()][:_SAMPLE]
+    if not lines:
+        return None
+    if all(line.startswith(b'"') and line.endswith(b'"') and len(line) > 2 and is_base64(line[1:-1]) for line in lines):
+        return "confluent-json"
+    if all(_FIELDS.fullmatch(line) and all(map(is_base64, line.split(b",")[:2])) for line in lines):
+        return "aiven-csv"
+    records = [_record(line) for line in lines]
+    if not all(isinstance(record, dict) for record in records):
+        return None
+    if all(_is_ours(record) for record in records):
+        return INSPECT
+    if all({"offset", "value"} <= record.keys() and _texts(record, is_base64) for record in records):
+        return "aiven-jsonl"
+    return BARE_LINES if len(records) > 1 else None
+
+
+def _record(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_ours(record: dict[str, Any]) -> bool:
+    return {"key", "value"} & record.keys() != set() and record.keys() <= _MEMBERS and _texts(record, _is_hex)
+
+
+_MEMBERS = frozenset({"topic", "partition", "offset", "ts_ms", "key", "value"})
+
+
+def _texts(record: dict[str, Any], fits: Any) -> bool:
+    """Whether key and value, where they are there, are null or texts that fit."""
+    sides = (record.get(name) for name in ("key", "value"))
+    return all(side is None or (isinstance(side, str) and side.isascii() and fits(side.encode())) for side in sides)
+
+
+def _is_hex(text: bytes) -> bool:
+    try:
+        bytes.fromhex(text.decode())
+    except ValueError:
+        return False
+    return True
+
+
+def _source(path: Path) -> SourceObject:
+    """The file as an object of an archive. The name promises no codec here, nor an offset that it may not have."""
+    found = _NAME.search(path.name)
+    if found is None or int(found["offset"]) > _LARGEST:
+        return SourceObject("", 0, "the file", 0, 0, "")
+    return SourceObject(found["topic"], int(found["partition"]), "the file", int(found["offset"]), 0, "")
+
+
+def _lines(stream: IO[bytes], container: str) -> Iterator[pa.RecordBatch]:
+    """Batches of lines; a line that is none of the container's raises ValueError with its number."""
+    rows, number, rest, size = list[dict[str, Any]](), 0, b"", 0
+    while data := stream.read(_HEAD):
+        *lines, rest = (rest + data).split(b"\n")
+        if len(rest) > _LINE:
+            raise ValueError(f"line {number + len(lines) + 1} is longer than {_LINE} bytes")
+        for line in lines:
+            rows += _row(line, number, container)
+            number, size = number + 1, size + len(line)
+            if len(rows) == _BATCH or size > _HEAD:
+                yield _batch(rows)
+                rows, size = [], 0
+    rows += _row(rest, number, container)
+    if rows:
+        yield _batch(rows)
+
+
+def _row(line: bytes, number: int, container: str) -> list[dict[str, Any]]:
+    """One message, or none for a blank line."""
+    line = line.strip()
+    if not line:
+        return []
+    if container == BARE_LINES:
+        return [_place(number) | {"value": line}]
+    record = _record(line)
+    try:
+        sides = {side: None if record.get(side) is None else bytes.fromhex(record[side]) for side in ("key", "value")}
+        topic, partition, offset = record.get("topic") or "", record.get("partition") or 0, record.get("offset")
+        place = {"topic": topic, "partition": partition, "offset": number if offset is None else offset}
+        _batch([place])  # coordinates that are none are an error of this line
+    except (AttributeError, TypeError, ValueError, OverflowError, BinasciiError) as e:
+        raise ValueError(f"line {number + 1} is no line of `tidelake inspect`: {e}") from e
+    return [place | sides]
+
+
+def _place(number: int) -> dict[str, Any]:
+    return {"topic": "", "partition": 0, "offset": number}
+
+
+def _batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE)

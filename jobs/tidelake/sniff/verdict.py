@@ -1,0 +1,232 @@
+"""What messages are, all things seen: every message's sightings are counted, the candidates decode all of them, the best is said.
+
+A protocol that is seen without doubt anywhere is a candidate; where there is none, those that are seen with doubt are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.errors import Coordinates
+from tidelake.options import Compression, SinkOptions
+from tidelake.protocols import Context, decode, protocol_names
+from tidelake.sniff.avro import told_by_schemas
+from tidelake.sniff.families import sightings
+from tidelake.sniff.sighting import OptionValue, SchemaId, Sighting
+from tidelake.sniff.stranger import described
+
+CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
+MOST_MISFITS = 20  # that are told one by one
+_LIKELY_SHARE = 0.9
+_MOST_IDS = 1000
+_KNOWN_FORM = frozenset({"HANDLE_ONLY", "CLAIM_CHECK"})  # such messages are understood, though what they stand for is elsewhere
+_UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
+_LARGE, _CLAIM_CHECK = "large_message_handle_option", "claim-check"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A sentence, as the first message shows it; messages: how many show the like."""
+
+    text: str
+    messages: int
+    first: Coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A message that the guess does not explain."""
+
+    at: Coordinates
+    says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """A protocol that the messages may be of.
+
+    confidence: certain (all messages decode), likely, possible. decoded, waiting, seen: how many of the messages decode, would with
+    their Avro schemas, look like the protocol without doubt. options: sink options that differ from TiCDC's defaults. misfits: the
+    first MOST_MISFITS of misfit_count messages that do not decode.
+    """
+
+    protocol: str
+    confidence: str
+    framing: str
+    compression: Compression
+    options: Mapping[str, OptionValue]
+    evidence: tuple[Evidence, ...]
+    decoded: int
+    waiting: int
+    seen: int
+    schema_ids: tuple[SchemaId, ...]
+    misfits: tuple[Misfit, ...]
+    misfit_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Guesses, best first; none where nothing fits. strangers: the first messages that look like no protocol."""
+
+    messages: int
+    guesses: tuple[Guess, ...]
+    strangers: tuple[Misfit, ...]
+    stranger_count: int
+
+    @property
+    def decided(self) -> bool:
+        """Whether the best guess is certain or likely."""
+        return bool(self.guesses) and self.guesses[0].confidence in (CERTAIN, LIKELY)
+
+
+def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None) -> Verdict:
+    """Guess the protocol of MESSAGE batches. All of them are kept in memory: the caller limits them.
+
+    context: Avro schemas, columns and time zone that are known; its sink options are not used, they are what is guessed. Raises
+    StorageError where a schema registry cannot be asked, and nothing for any bytes.
+    """
+    messages = list(batches)
+    known = context or Context()
+    seen = _Seen()
+    for batch in messages:
+        seen.look(batch)
+    candidates = [tally for tally in seen.tallies.values() if tally.strong] or list(seen.tallies.values())
+    guesses = sorted((_guess(tally, messages, seen, known) for tally in candidates), key=_rank)
+    return Verdict(
+        messages=len(seen.places),
+        guesses=tuple(_unrivalled(guesses)),
+        strangers=tuple(Misfit(seen.places[i], says) for i, says in list(seen.strangers.items())[:MOST_MISFITS]),
+        stranger_count=len(seen.strangers),
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """All sightings of one protocol."""
+
+    protocol: str
+    strong: int = 0
+    sentences: dict[str, tuple[str, Coordinates]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    framings: Counter[str] = field(default_factory=Counter)
+    values: dict[str, Counter[OptionValue]] = field(default_factory=dict)
+    together: Counter[tuple[tuple[str, OptionValue], ...]] = field(default_factory=Counter)
+    ids: dict[SchemaId, None] = field(default_factory=dict)
+
+    def add(self, sighting: Sighting, at: Coordinates) -> None:
+        self.strong += not sighting.weak
+        self.framings[sighting.framing] += 1
+        for kind, sentence in sighting.evidence.items():
+            self.sentences.setdefault(kind, (sentence, at))
+            self.counts[kind] += 1
+        for name, value in sighting.options.items():
+            self.values.setdefault(name, Counter())[value] += 1
+        self.together[tuple(sighting.together.items())] += 1
+        if len(self.ids) < _MOST_IDS:
+            self.ids |= dict.fromkeys(sighting.schema_ids)
+
+    def options(self) -> dict[str, OptionValue]:
+        """What most messages show of those that show it. Without claim-check their files could not be read, whatever else is there."""
+        chosen = {name: values.most_common(1)[0][0] for name, values in self.values.items()}
+        if _CLAIM_CHECK in self.values.get(_LARGE, ()):
+            chosen[_LARGE] = _CLAIM_CHECK
+        return chosen | dict(self.together.most_common(1)[0][0])
+
+    def evidence(self) -> Iterator[Evidence]:
+        for kind, (sentence, at) in self.sentences.items():
+            yield Evidence(sentence, self.counts[kind], at)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What has been seen of the messages, by their number."""
+
+    places: list[Coordinates] = field(default_factory=list)
+    looks: list[tuple[str, str] | None] = field(default_factory=list)  # protocol and first sentence of the best sighting
+    tallies: dict[str, _Tally] = field(default_factory=dict)
+    strangers: dict[int, str] = field(default_factory=dict)
+
+    def look(self, batch: pa.RecordBatch) -> None:
+        columns = (batch.column(name) for name in ("topic", "partition", "offset", "key", "value"))
+        for topic, partition, offset, key, value in zip(*columns, strict=True):
+            at = Coordinates(topic.as_py(), partition.as_py(), offset.as_py())
+            view, found = sightings(key.as_py(), value.as_py())
+            for sighting in found:
+                self.tallies.setdefault(sighting.protocol, _Tally(sighting.protocol)).add(sighting, at)
+            if not found:
+                self.strangers[len(self.places)] = described(view)
+            self.looks.append((found[0].protocol, next(iter(found[0].evidence.values()))) if found else None)
+            self.places.append(at)
+
+    def misfit(self, number: int, protocol: str, error: str) -> Misfit:
+        """What a message is that does not decode."""
+        look = self.looks[number]
+        says = self.strangers[number] if look is None else error if look[0] == protocol else f"looks like {look[0]}: {look[1]}"
+        return Misfit(self.places[number], says)
+
+
+def _guess(tally: _Tally, messages: list[pa.RecordBatch], seen: _Seen, known: Context) -> Guess:
+    options, evidence = tally.options(), list(tally.evidence())
+    ids = tuple(tally.ids)
+    if known.avro_schema is not None and ids:
+        told, said = told_by_schemas(ids, known.avro_schema)
+        options |= said
+        evidence += [Evidence(sentence, len(seen.places), seen.places[0]) for sentence in told.values()]
+    context = replace(known, options=SinkOptions.model_validate(options), memory={})
+    errors = _errors(tally.protocol, messages, context)
+    waiting = sum(code == _UNKNOWN_SCHEMA for code, _ in errors.values())
+    wrong = {i: f"{code}: {text}" for i, (code, text) in errors.items() if code != _UNKNOWN_SCHEMA}
+    defaults = SinkOptions()
+    return Guess(
+        protocol=tally.protocol,
+        confidence=_confidence(len(seen.places), len(wrong), waiting, tally.strong),
+        framing=tally.framings.most_common(1)[0][0],
+        compression=context.options.large_message_handle_compression,
+        options={name: value for name, value in options.items() if value != getattr(defaults, name)},
+        evidence=tuple(evidence),
+        decoded=len(seen.places) - len(errors),
+        waiting=waiting,
+        seen=tally.strong,
+        schema_ids=ids,
+        misfits=tuple(seen.misfit(i, tally.protocol, wrong[i]) for i in sorted(wrong)[:MOST_MISFITS]),
+        misfit_count=len(wrong),
+    )
+
+
+def _confidence(messages: int, wrong: int, waiting: int, strong: int) -> str:
+    right = messages - wrong
+    if not wrong and not waiting:
+        return CERTAIN if strong else LIKELY
+    return LIKELY if strong and right >= _LIKELY_SHARE * messages else POSSIBLE
+
+
+def _errors(protocol: str, messages: list[pa.RecordBatch], context: Context) -> dict[int, tuple[str, str]]:
+    """Code and text of every message that does not decode, by its number."""
+    errors, first = dict[int, tuple[str, str]](), 0
+    for batch in messages:
+        numbers = pa.array(np.arange(first, first + len(batch), dtype=np.int64))
+        numbered = batch.set_column(batch.schema.get_field_index("offset"), batch.schema.field("offset"), numbers)
+        events = decode(protocol, numbered, context)
+        rows = pa.Table.from_batches([events]).select(["kind", "offset", "error_code", "error"])
+        for row in rows.filter(pc.equal(rows.column("kind"), "rejected")).to_pylist():
+            if row["error_code"] not in _KNOWN_FORM:
+                errors[row["offset"]] = row["error_code"], row["error"]
+        first += len(batch)
+    return errors
+
+
+def _rank(guess: Guess) -> tuple[int, int, int]:
+    return guess.misfit_count, -guess.seen, protocol_names().index(guess.protocol)
+
+
+def _unrivalled(guesses: list[Guess]) -> Iterator[Guess]:
+    """Where two protocols explain every message equally well, neither is certain."""
+    tied = [g for g in guesses if not g.misfit_count and g.seen == guesses[0].seen]
+    for guess in guesses:
+        yield replace(guess, confidence=LIKELY) if len(tied) > 1 and guess.confidence == CERTAIN else guess
