@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tidelake.wire.binary_kernels import Words
 from tidelake.wire.checksum_zones import Zones
 from tidelake.wire.columnar import NONE, Bytes, Flags, Ints, Longs
 from tidelake.wire.compiled import compiled, inlined_step, int64, step
 from tidelake.wire.float_texts import float_bits
-from tidelake.wire.json_kernels import word
+from tidelake.wire.json_kernels import item, word
 
 # How a cell adds to the sum. MENDED: text of a protocol that replaces invalid UTF-8; NAME, NAMES: members of ENUM and SET as texts
 UNKNOWN, NUMBER, TEXT, MENDED, FLOAT, DOUBLE, TIMESTAMP, VECTOR, NAME, NAMES = range(10)
@@ -32,14 +32,15 @@ _NOT_SIGN = np.uint64((1 << 63) - 1)
 _MINUS, _PLUS, _ZERO, _COMMA, _POINT = 45, 43, 48, 44, 46
 _LARGEST = np.uint64((1 << 64) - 1)
 _TEN = np.uint64(10)
+_DIGITS = 20  # of the largest
 _SECONDS = 19  # characters of a time without fraction
 _MARKS = np.frombuffer(b"0000-00-00 00:00:00", np.uint8)
 _REPLACEMENT = np.frombuffer("\ufffd".encode(), np.uint8)
 SCRATCH_BYTES = 32
 
 
-def _tables() -> Words:
-    """Eight tables of 256: what a byte adds that has 0 to 7 bytes after it."""
+def _tables() -> npt.NDArray[np.uint32]:
+    """Eight tables of 256 behind one another: what a byte adds that has 0 to 7 bytes after it."""
     tables = np.zeros((8, 256), np.uint32)
     for byte in range(256):
         rest = byte
@@ -48,7 +49,7 @@ def _tables() -> Words:
         tables[0, byte] = rest
     for i in range(1, 8):
         tables[i] = tables[i - 1] >> 8 ^ tables[0, tables[i - 1] & 0xFF]
-    return tables.astype(np.uint64)
+    return tables.ravel()
 
 
 _TABLES = _tables()
@@ -143,21 +144,41 @@ def _cell(
 
 
 @inlined_step
+def _byte_sum(after: int, value: np.uint64) -> np.uint64:
+    """What the lowest byte adds that has so many bytes after it."""
+    return np.uint64(_TABLES[np.uint64(after << 8) | value & _BYTE])
+
+
+@inlined_step
 def _eight(crc: np.uint64, value: np.uint64) -> np.uint64:
     """Eight bytes more."""
     value ^= crc
-    crc = _TABLES[7, value & _BYTE] ^ _TABLES[6, value >> np.uint64(8) & _BYTE] ^ _TABLES[5, value >> np.uint64(16) & _BYTE]
-    crc ^= _TABLES[4, value >> np.uint64(24) & _BYTE] ^ _TABLES[3, value >> np.uint64(32) & _BYTE]
-    crc ^= _TABLES[2, value >> np.uint64(40) & _BYTE] ^ _TABLES[1, value >> np.uint64(48) & _BYTE]
-    return np.uint64(crc ^ _TABLES[0, value >> np.uint64(56)])
+    low = (
+        _byte_sum(7, value)
+        ^ _byte_sum(6, value >> np.uint64(8))
+        ^ _byte_sum(5, value >> np.uint64(16))
+        ^ _byte_sum(4, value >> np.uint64(24))
+    )
+    value >>= np.uint64(32)
+    return (
+        low
+        ^ _byte_sum(3, value)
+        ^ _byte_sum(2, value >> np.uint64(8))
+        ^ _byte_sum(1, value >> np.uint64(16))
+        ^ _byte_sum(0, value >> np.uint64(24))
+    )
 
 
 @inlined_step
 def _four(crc: np.uint64, value: np.uint64) -> np.uint64:
     """Four bytes more."""
     value ^= crc
-    crc = _TABLES[3, value & _BYTE] ^ _TABLES[2, value >> np.uint64(8) & _BYTE]
-    return np.uint64(crc ^ _TABLES[1, value >> np.uint64(16) & _BYTE] ^ _TABLES[0, value >> np.uint64(24)])
+    return (
+        _byte_sum(3, value)
+        ^ _byte_sum(2, value >> np.uint64(8))
+        ^ _byte_sum(1, value >> np.uint64(16))
+        ^ _byte_sum(0, value >> np.uint64(24))
+    )
 
 
 @inlined_step
@@ -170,7 +191,7 @@ def _text(crc: np.uint64, data: Bytes, p: int, end: int) -> np.uint64:
         crc = _four(crc, word(data, p) & _U32)
         p += 4
     while p < end:
-        crc = crc >> np.uint64(8) ^ _TABLES[0, (crc ^ np.uint64(data[p])) & _BYTE]
+        crc = crc >> np.uint64(8) ^ _byte_sum(0, crc ^ np.uint64(item(data, p)))
         p += 1
     return crc
 
@@ -187,15 +208,16 @@ def _number(data: Bytes, p: int, end: int) -> tuple[np.uint64, bool]:
     """Decimal digits, perhaps after a minus sign, as 64 bits of two's complement."""
     negative = p < end and data[p] == _MINUS
     p += negative
-    if not 0 < end - p <= 20:
+    if not 0 < end - p <= _DIGITS:
         return np.uint64(0), False
-    value = np.uint64(0)
+    value, wrong, before = np.uint64(0), np.uint64(0), np.uint64(0)
     for i in range(p, end):
-        digit = np.uint64(data[i]) - np.uint64(_ZERO)
-        if digit > np.uint64(9) or value > (_LARGEST - digit) // _TEN:
-            return np.uint64(0), False
-        value = value * _TEN + digit
-    return (np.uint64(0) - value if negative else value), True
+        digit = np.uint64(item(data, i)) - np.uint64(_ZERO)
+        wrong |= np.uint64(digit > np.uint64(9))
+        before, value = value, value * _TEN + digit
+    if end - p == _DIGITS and (before > _LARGEST // _TEN or value < before):
+        return np.uint64(0), False
+    return (np.uint64(0) - value if negative else value), wrong == np.uint64(0)
 
 
 @step

@@ -11,6 +11,7 @@ import numpy as np
 from tidelake.wire.binary_kernels import Words
 from tidelake.wire.columnar import Bytes
 from tidelake.wire.compiled import inlined_step, int64, step
+from tidelake.wire.json_kernels import item
 
 _LOWEST, _HIGHEST = -342, 308  # powers of ten beyond which a float64 is zero or infinite
 _DIGITS = 19  # of any that fit 64 bits
@@ -23,7 +24,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def _powers() -> Words:
-    """5^q by its 128 topmost bits, high and low word: cut off from 0 on, rounded up below."""
+    """5^q by its 128 topmost bits, high word and low word in turn: cut off from 0 on, rounded up below."""
     table = np.empty((_HIGHEST - _LOWEST + 1, 2), np.uint64)
     for q in range(_LOWEST, _HIGHEST + 1):
         if q >= 0:
@@ -34,7 +35,7 @@ def _powers() -> Words:
         shift = number.bit_length() - 128
         number = number >> shift if shift > 0 else number << -shift
         table[q - _LOWEST] = number >> 64, number & (1 << 64) - 1
-    return table
+    return table.ravel()
 
 
 _POWERS = _powers()
@@ -56,7 +57,7 @@ def _decimal(text: Bytes, p: int, end: int) -> tuple[np.uint64, int, int]:
     """Digits without a point, the power of ten they are multiplied with, and the position after them, `-1` if they are no number."""
     digits, count, exponent, seen, after_point = np.uint64(0), 0, 0, False, False
     while p < end:
-        c = int64(text[p])
+        c = int64(item(text, p))
         if c == _POINT and not after_point:
             after_point = True
         elif _ZERO <= c <= _NINE:
@@ -124,9 +125,9 @@ def _rounded(digits: np.uint64, q: int) -> np.uint64:
 def _product(digits: np.uint64, q: int) -> tuple[np.uint64, np.uint64]:
     """The upper 128 bits of digits × 5^q, as far as they decide."""
     power = q - _LOWEST
-    high, low = _times(digits, _POWERS[power, 0])
+    high, low = _times(digits, item(_POWERS, 2 * power))
     if high & _MASK == _MASK:
-        carried, _ = _times(digits, _POWERS[power, 1])
+        carried, _ = _times(digits, item(_POWERS, 2 * power + 1))
         low += carried
         high += np.uint64(carried > low)
     return high, low
