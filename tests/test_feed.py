@@ -53,6 +53,7 @@ def test_a_feed_with_the_least_that_must_be_said_has_the_documented_defaults(tmp
     assert (feed.lake.catalog, feed.lake.namespace) == (f"jdbc:postgresql://u:{SECRET}@db/lake", "{database}")
     policy = feed.policy
     assert (policy.on_reject, policy.on_gap, policy.ddl, policy.ignore_ddl, policy.zero_date) == ("block", "block", "evolve", (), "null")
+    assert policy.checksum == "warn"
     assert (feed.avro, feed.columns, feed.tables) == (None, {}, {})
 
 
@@ -223,12 +224,13 @@ MISTAKES = [
         'watermark: from = "checkpoints" needs `uri`, the recorded checkpoints',
     ),
     ("[lake]\n", '[policy]\non_gap = "halt"\n[lake]\n', "policy.on_gap: Input should be 'block' or 'warn' (found 'halt')"),
+    ("[lake]\n", '[policy]\nchecksum = "block"\n[lake]\n', "policy.checksum: Input should be 'warn' or 'quarantine' (found 'block')"),
     ("[lake]\n", "[policy]\nignore_ddl = 5\n[lake]\n", "policy.ignore_ddl: should be a list (found 5)"),
     ("[lake]\n", "[policy]\nignore_ddl = [true]\n[lake]\n", "policy.ignore_ddl.0: Input should be a valid integer (found True)"),
     (
         "[lake]\n",
         "[policy]\nzero_dates = 5\n[lake]\n",
-        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, wait_hours, ddl, ignore_ddl, zero_date",
+        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, wait_hours, ddl, ignore_ddl, zero_date, checksum",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
     (

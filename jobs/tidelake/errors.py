@@ -121,4 +121,5 @@ DECODE_CODES = {
     "TOO_LARGE": "larger than the cap, before or after decompression",
     "HANDLE_ONLY": "the message carries the handle key only, the row itself is not in the archive",
     "CLAIM_CHECK": "the row stands in a claim-check file, not in the message",
+    "CHECKSUM": "the row is not the one that its checksum was made of",
 }

@@ -33,6 +33,7 @@ MESSAGE = pa.schema(
 
 KINDS = ("row", "ddl", "resolved", "bootstrap", "rejected", "shape")
 OPS = ("insert", "update", "delete", "upsert")
+CHECKSUMS = ("verified", "mismatch", "unverifiable")
 
 EVENT = pa.schema(
     [
@@ -61,6 +62,7 @@ EVENT = pa.schema(
         pa.field("error", pa.string()),
         pa.field("raw_key", pa.binary()),
         pa.field("raw_value", pa.binary()),
+        pa.field("checksum", pa.string()),  # one of CHECKSUMS; null where the message carries none
     ]
 )
 
@@ -128,6 +130,7 @@ class Event:
     error: str | None = None
     raw_key: bytes | None = None
     raw_value: bytes | None = None
+    checksum: str | None = None
 
 
 @dataclass(slots=True)
@@ -163,7 +166,7 @@ class EventRows:
 
 
 _PLAIN = (
-    "kind op database table physical_table_id after before handle_only claim_check ddl ddl_type error_code error raw_key raw_value"
+    "kind op database table physical_table_id after before handle_only claim_check ddl ddl_type error_code error raw_key raw_value checksum"
 ).split()
 
 

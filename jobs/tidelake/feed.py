@@ -107,6 +107,7 @@ class Policy(_Section):
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
     zero_date: ZeroDate = "null"
+    checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
 
 
 class ColumnPolicy(_Section):

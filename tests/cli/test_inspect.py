@@ -7,11 +7,13 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from tests.cli import feeds
 from tests.cli.calls import Called, call
+from tests.protocols import simple_messages as simple
 from tests.protocols.json_messages import canal, column, compact, open_key, open_message
 from tidelake.options import SinkOptions
 from tidelake.protocols import protocol_names
@@ -74,6 +76,15 @@ def test_an_update_has_both_images_binary_as_hex_and_its_commit_ts(tmp_path: Pat
         {"name": "note", "type": "varchar", "value": None},
     ]
     assert [c["value"] for c in found["old_columns"]] == ["18446744073709551615", {"hex": ""}, "ö"]
+
+
+def test_a_row_with_a_checksum_says_last_whether_it_adds_up_and_others_say_nothing_of_it(tmp_path: Path) -> None:
+    schema = simple.table_schema([simple.column("id")], [simple.index("id", primary=True)])
+    sums = [{"checksum": {"version": 2, "corrupted": False, "current": n, "previous": 0}} for n in (crc32((7).to_bytes(8, "little")), 5)]
+    messages = [simple.json_schema_message(schema), *(simple.json_row(data={"id": "7"}, **more) for more in (*sums, {}))]
+    found = events(inspect(tmp_path, *(line(value) for _, value in messages), protocol="simple-json"))
+    assert [e.get("checksum", "none") for e in found] == ["none", "verified", "mismatch", "none"]
+    assert [list(e) for e in found] == [list(ROW), [*ROW, "checksum"], [*ROW, "checksum"], list(ROW)]
 
 
 def test_a_delete_has_old_columns_only(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.cli import feeds
 from tidelake.event import ShapeColumn
 from tidelake.feed import Feed, load_feed
-from tidelake.lake.decode import decoder_id
+from tidelake.lake.decode import decode_job, decoder_id
 from tidelake.lake.known import known_tables
 from tidelake.lake.source import DecodeJob, _context
 from tidelake.options import SinkOptions
@@ -44,3 +44,41 @@ def test_tables_sql_says_the_columns_of_untyped_protocols(tmp_path: Path) -> Non
 def test_they_are_part_of_what_a_decoder_is_where_it_needs_them(tmp_path: Path, protocol: str, same: bool) -> None:
     other = feed(tmp_path / "other", protocol, TABLE.replace("VARBINARY", "VARCHAR"))
     assert (decoder_id(feed(tmp_path, protocol)) == decoder_id(other)) is same
+
+
+CHECKED = """protocol = "avro"
+topics = ["t"]
+partitions = 1
+[options]
+enable_row_checksum = true
+[source]
+uri = "a"
+layout = "aiven-jsonl"
+[watermark]
+from = "checkpoints"
+uri = "c"
+[avro]
+schemas = "x"
+[lake]
+uri = "l"
+"""
+
+
+def test_avro_with_checksums_knows_its_tables_and_its_zone(tmp_path: Path) -> None:
+    feeds.write(tmp_path, feed=CHECKED, tables=TABLE, rules=None)
+    (tmp_path / "shop" / "x").write_text('{"1": "{}"}')
+    checked = load_feed(tmp_path, "shop")
+    job = decode_job(checked, [])
+    context = _context(DecodeJob.model_validate_json(job.model_dump_json()))
+    assert len(context.columns_of("db", "t") or ()) == 5  # the virtual one is never sent, and not summed
+    assert (context.time_zone, context.refuse_mismatches) == ("UTC", False)
+    feeds.write(tmp_path / "plain", feed=CHECKED.replace("true", "false"), tables=TABLE, rules=None)
+    assert known_tables(load_feed(tmp_path / "plain", "shop")) == []
+
+
+def test_the_policy_for_checksums_is_part_of_what_a_decoder_is(tmp_path: Path) -> None:
+    feeds.write(tmp_path, feed=CHECKED, tables=TABLE, rules=None)
+    feeds.write(tmp_path / "strict", feed=CHECKED + '[policy]\nchecksum = "quarantine"\n', tables=TABLE, rules=None)
+    warn, strict = load_feed(tmp_path, "shop"), load_feed(tmp_path / "strict", "shop")
+    assert decoder_id(warn) != decoder_id(strict)
+    assert [decode_job(f, []).refuse_mismatches for f in (warn, strict)] == [False, True]

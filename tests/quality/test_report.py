@@ -110,6 +110,24 @@ def test_conversions_that_lost_something_are_listed_by_column() -> None:
     assert "shop.orders.level 1,200 values that did not fit the type" in words
 
 
+def test_checksums_are_counted_by_table_and_a_mismatch_is_said_in_the_verdict() -> None:
+    tables = {"shop.a": TableFacts(events=9, checksums={"verified": 7, "mismatch": 2}), "shop.b": TableFacts(events=1)}
+    words = page(published(tables=tables)).words
+    assert "Verified Mismatch Unverifiable shop.a 7 2 0" in words
+    assert "2 row events came damaged: TiCDC's checksum is another than the row's." in words
+    whole = page(published(tables={"shop.a": TableFacts(events=9, checksums={"verified": 7})})).words
+    assert "shop.a 7 0 0" in whole
+    assert "damaged" not in whole
+    assert "Row checksums" not in page(published()).words
+
+
+def test_float_columns_of_craft_are_named_as_untrusted() -> None:
+    words = page(published(tables={"shop.a": TableFacts(events=9, untrusted=["f", "g"])})).words
+    assert "FLOAT columns by Craft" in words
+    assert "shop.a : f , g" in words
+    assert "Craft" not in page(published()).words
+
+
 def test_unsettled_deletes_are_said_in_the_verdict() -> None:
     assert (
         "2 deletes without commit ts may belong before or after" in page(published(tables={"a.b": TableFacts(events=2, unsettled=2)})).words

@@ -158,7 +158,8 @@ def _line(e: dict[str, Any], shapes: dict[int, Shape]) -> dict[str, Any]:
     plain = {name: e[name] for name in _AS_THEY_ARE} | {"commit_ts": None if ts is None else unwrap(ts)}
     plain |= {name: e[name] for name in ("database", "table", "physical_table_id")}
     plain |= {"columns": _columns(shapes.get(e["shape"]), e["after"]), "old_columns": _columns(shapes.get(e["before_shape"]), e["before"])}
-    return plain | {name: e[name] for name in _LAST}
+    plain |= {name: e[name] for name in _LAST}
+    return plain if e["checksum"] is None else plain | {"checksum": e["checksum"]}
 
 
 def _columns(shape: Shape | None, cells: list[bytes | None] | None) -> list[dict[str, Any]] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tidelake.event import CHECKSUMS
 from tidelake.lake.casts import quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
@@ -32,7 +33,8 @@ def stage_changelog(
     begin_branch(catalog, target, branch, base)
     before, after = Observation(), Observation()
     marks = [F.coalesce(F.sum(F.col(m).cast("int")), F.lit(0)).alias(m) for m in ("unsettled", "undated") if m in rows.columns]
-    observed = rows.observe(before, F.count(F.lit(1)).alias("events"), *marks)
+    sums = [F.count(F.when(F.col("checksum") == word, 1)).alias(word) for word in CHECKSUMS]
+    observed = rows.observe(before, F.count(F.lit(1)).alias("events"), *marks, *sums)
     events = deduplicated(typed(observed, table), table).observe(after, *_measures(table))
     names = {p.column.id: physical(target.columns(), p.column.id)[0].name for p in table.projections}
     frame = _all_columns(changes(events, table, names), target)
@@ -113,4 +115,12 @@ def _counts(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -> 
     plain = {k: after.get(k, 0) for k in ("inserts", "updates", "deletes", "upserts", "key_changes", "bare_updates")}
     plain |= {"events": events, "duplicates": events - after.get("distinct", 0)}
     plain |= {m: before.get(m, 0) for m in ("unsettled", "undated")}
-    return TableCounts.model_validate(plain | found)
+    checksums = {word: n for word in CHECKSUMS if (n := before.get(word, 0))}
+    return TableCounts.model_validate(plain | found | {"checksums": checksums, "untrusted": _untrusted(table)})
+
+
+def _untrusted(table: TableRows) -> list[str]:
+    """Columns whose values Craft's encoder damaged on their way."""
+    if table.feed.protocol != "craft":
+        return []
+    return [p.column.name for p in table.projections if any(place.type.word == "float" for place in p.places)]

@@ -20,7 +20,7 @@ from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import control_batches, control_rows, ensure_events
-from tidelake.lake.known import UNTYPED, known_tables
+from tidelake.lake.known import known_tables, needs_tables
 from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
@@ -130,16 +130,26 @@ def read_record(store: Store, feed: str, hour: str) -> DecodeRecord | None:
 def decoder_id(feed: Feed) -> str:
     """Changes whenever the same bytes may decode to something else: version, protocol, options, what messages leave unsaid."""
     said = [__version__, feed.protocol, feed.options.model_dump(), feed.avro and feed.avro.schemas]
-    unsaid = [feed.time_zone, known_tables(feed)] if feed.protocol in UNTYPED else []
-    return hashlib.sha256(json.dumps(said + unsaid, sort_keys=True).encode()).hexdigest()[:16]
+    unsaid = [feed.time_zone, known_tables(feed)] if needs_tables(feed) else []
+    refused = [feed.policy.checksum] if feed.policy.checksum != "warn" else []
+    return hashlib.sha256(json.dumps(said + unsaid + refused, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, identifier: str, decoder: str) -> None:
     from pyspark.sql import functions as F
 
-    job = DecodeJob(
+    job = decode_job(feed, [o.key for o in manifest.objects])
+    events = spark.read.format(FORMAT).option("job", job.model_dump_json()).load().withColumn("hour", F.lit(hour))
+    writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)
+    writer = writer.option("snapshot-property.tidelake.generation", str(manifest.generation))
+    writer.option("snapshot-property.tidelake.decoder", decoder).overwrite(F.col("hour") == F.lit(hour))
+
+
+def decode_job(feed: Feed, keys: list[str]) -> DecodeJob:
+    """What workers need to decode these objects. Raises ContractError."""
+    return DecodeJob(
         lake_uri=feed.lake.uri,
-        keys=[o.key for o in manifest.objects],
+        keys=keys,
         protocol=feed.protocol,
         options=feed.options,
         avro_schemas=feed.avro.schemas if feed.avro else None,
@@ -147,11 +157,8 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
         time_zone=feed.time_zone,
         tables=known_tables(feed),
         feed=feed.name,
+        refuse_mismatches=feed.policy.checksum == "quarantine",
     )
-    events = spark.read.format(FORMAT).option("job", job.model_dump_json()).load().withColumn("hour", F.lit(hour))
-    writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)
-    writer = writer.option("snapshot-property.tidelake.generation", str(manifest.generation))
-    writer.option("snapshot-property.tidelake.decoder", decoder).overwrite(F.col("hour") == F.lit(hour))
 
 
 def _record(events: LakeTable, manifest: Manifest, hour: str, decoder: str) -> DecodeRecord:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidelake.event import EVENT
 from tidelake.feed import Feed
-from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
+from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable, iceberg_type
 from tidelake.layout import SYSTEM, events_table
 
 _TYPES = {
@@ -32,7 +32,7 @@ def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
     identifier = events_table(feed.name)
     found = catalog.find(identifier)
     if found is not None:
-        return found
+        return _grown(catalog, found)
     catalog.claim_namespace(SYSTEM, SYSTEM_OWNER)
     columns = [LakeColumn(name="hour", type="string"), *(LakeColumn(name=f.name, type=_TYPES[f.type]) for f in EVENT)]
     properties = {
@@ -41,6 +41,22 @@ def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
         "write.spark.fanout.enabled": "true",  # a task writes one hour and at most six kinds: few writers open
     }
     return catalog.create(identifier, columns, partition=(("hour", "identity"), ("kind", "identity")), properties=properties)
+
+
+def _grown(catalog: LakeCatalog, events: LakeTable) -> LakeTable:
+    """With the columns that an earlier version did not write. An empty commit, so that the newest snapshot has them too."""
+    have = {c.name for c in events.columns()}
+    missing = [f for f in EVENT if f.name not in have]
+    if not missing:
+        return events
+
+    def add(update: Any) -> None:
+        for f in missing:
+            update.add_column(f.name, iceberg_type(_TYPES[f.type]))
+
+    grown = catalog.evolve(events.identifier, add)
+    catalog.append(events.identifier, grown.table.schema().as_arrow().empty_table())
+    return catalog.load(events.identifier)
 
 
 def control_rows(

@@ -17,9 +17,14 @@ UNTYPED = frozenset({"csv", "debezium", "maxwell"})  # protocols whose messages 
 Known = list[tuple[str, str, str]]  # database, table, its Shape as JSON
 
 
+def needs_tables(feed: Feed) -> bool:
+    """Whether decoding asks for columns: of messages without types, and of Avro's checksums, which may cover columns that were not sent."""
+    return feed.protocol in UNTYPED or (feed.protocol == "avro" and feed.options.enable_row_checksum)
+
+
 def known_tables(feed: Feed) -> Known:
     """From tables.sql; none where the messages say all. Raises ContractError."""
-    tables = read_tables(feed.folder) if feed.protocol in UNTYPED else []
+    tables = read_tables(feed.folder) if needs_tables(feed) else []
     return [(t.database, t.table, _shape(t).json) for t in tables]
 
 

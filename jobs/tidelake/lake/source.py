@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ class DecodeJob(BaseModel):
     time_zone: str = "UTC"
     tables: Known = []
     feed: str = ""
+    refuse_mismatches: bool = False
 
 
 class LandedSource(DataSource):
@@ -76,12 +78,12 @@ class LandedReader(DataSourceReader):
 
 
 def _context(job: DecodeJob) -> Context:
+    plain = Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone, refuse_mismatches=job.refuse_mismatches)
     if not job.avro_schemas:
-        shelf = LakeShelf(open_store(job.lake_uri), job.feed)
-        return Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone, shelf=shelf)
+        return replace(plain, shelf=LakeShelf(open_store(job.lake_uri), job.feed))
     from tidelake.avro_schemas import schema_source
 
-    return Context(options=job.options, avro_schema=schema_source(job.avro_schemas, Path(job.folder)))
+    return replace(plain, avro_schema=schema_source(job.avro_schemas, Path(job.folder)))
 
 
 def _messages(job: DecodeJob, key: str) -> Iterator[pa.RecordBatch]:

@@ -146,7 +146,18 @@ def _measures(i: Incarnation, c: TableCounts, written: Written, staged: Staged) 
         _zero(i, "text is UTF-8", n, "valid UTF-8", f"{n} texts were repaired with U+FFFD", column=name, severity="warning")
         for name, n in c.repaired.items()
     ]
-    return rules
+    return rules + ([_checksums(i, c.checksums)] if c.checksums else [])
+
+
+def _checksums(i: Incarnation, found: Mapping[str, int]) -> Measure:
+    """Of the rows that carry one."""
+    differ, unclear = found.get("mismatch", 0), found.get("unverifiable", 0)
+    said = (
+        f"{found.get('verified', 0)} do"
+        + (f", {differ} do not" if differ else "")
+        + (f", of {unclear} it cannot be said" if unclear else "")
+    )
+    return _zero(i, "rows add up to their checksums", differ, "every row does", said, severity="warning")
 
 
 def _zero(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import ConfigError, Coordinates, DecodeError, WaitingError
-from tidelake.event import EVENT, Event, EventRows, ShapeColumn, shape_rows
+from tidelake.event import CHECKSUMS, EVENT, Event, EventRows, ShapeColumn, shape_rows
 from tidelake.options import SinkOptions
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.simple_schema import Shelf
@@ -46,7 +46,8 @@ class Context:
     avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA). max_bytes: cap of
     a message, before and after decompression. memory: what decoders keep between batches (known shapes, compiled schemas).
     columns: (database, table) → its columns in order, for protocols whose messages do not say them; None where the table is unknown.
-    time_zone: how TIMESTAMP columns are printed, where a message says the instant (feed.toml's `time_zone`). shelf: where Simple's table
+    time_zone: how TIMESTAMP columns are printed (feed.toml's `time_zone`), where a message says the instant; what Avro's were printed in.
+    refuse_mismatches: a row that does not add up to its checksum is an error (CHECKSUM), not only marked. shelf: where Simple's table
     schemas are kept; without one, rows whose schema is not known have names only.
     """
 
@@ -57,6 +58,7 @@ class Context:
     columns: Callable[[str, str], tuple[ShapeColumn, ...] | None] | None = None
     time_zone: str = "UTC"
     shelf: Shelf | None = None
+    refuse_mismatches: bool = False
 
     def columns_of(self, database: str, table: str) -> tuple[ShapeColumn, ...] | None:
         """The table's columns, where they are known from elsewhere than the message."""
@@ -89,14 +91,25 @@ def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.Reco
     module = decoder(protocol)
     large = _sizes(messages) > context.max_bytes
     scanned = module.scan(messages, np.flatnonzero(~large).astype(np.int32), context)
-    left = np.union1d(scanned.left, np.flatnonzero(large)).astype(np.int32)
+    refused = _mismatches(scanned) if context.refuse_mismatches else np.zeros(0, np.int32)
+    left = np.union1d(np.union1d(scanned.left, refused), np.flatnonzero(large)).astype(np.int32)
     rows, message_of_row = _read(module, messages, left, large, context)
-    events = scanned.batch(messages)
+    events, message = scanned.batch(messages), scanned.message
+    if len(refused):
+        kept = ~np.isin(message, refused)
+        events, message = events.filter(pa.array(kept)), message[kept]
     if rows.rows:
-        order = np.argsort(np.concatenate([scanned.message, message_of_row]), kind="stable")
+        order = np.argsort(np.concatenate([message, message_of_row]), kind="stable")
         events = pc.take(pa.concat_batches([events, rows.batch()]), pa.array(order))
     shapes = {s.id: s for s in scanned.used_shapes()} | rows.shapes
     return pa.concat_batches([events, shape_rows(shapes.values())])
+
+
+def _mismatches(scanned: Scanned) -> Ints:
+    """The messages with rows that do not add up to their checksums: the general reader says what it expected and found."""
+    if scanned.checksum is None:
+        return np.zeros(0, np.int32)
+    return np.unique(scanned.message[scanned.checksum == CHECKSUMS.index("mismatch")])
 
 
 def _read(

@@ -24,7 +24,7 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape
 from tidelake.protocols import Context
-from tidelake.wire import avro_scan, avro_schema
+from tidelake.wire import avro_scan, avro_schema, checksums
 from tidelake.wire.avro_schema import Field, Record
 from tidelake.wire.binary_floats import double, single
 from tidelake.wire.binary_known import Known
@@ -35,6 +35,7 @@ from tidelake.wire.varint import Region
 DDL, WATERMARK = 1, 2  # first bytes, beside those of the registries
 _OPS = {b"c": "insert", b"u": "update"}
 _MEMORY = "avro"
+_RULES = checksums.Rules(names_sent=True, mended=False)
 _MAX_RECORDS = 4096
 
 _SchemaId = int | str  # Confluent's number, Glue's UUID
@@ -52,7 +53,7 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     memory = _memory(context)
     key_record, key_cells, _ = _record(key, "the key", memory, context) if key else (None, [], {})
     record, cells, extension = _record(value, "the value", memory, context) if value is not None else (None, [], {})
-    plan = _plan(key_record, record)
+    plan = _plan(key_record, record, context)
     event = Event(kind="row", op="upsert", database=plan.name[0], table=plan.name[1])
     if record is None:
         return [replace(event, op="delete", before_shape=plan.shape, before=key_cells)]
@@ -60,6 +61,7 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     if op is not None and op not in _OPS:
         raise DecodeError(f"_tidb_op is {op!r}, expected c or u", code="UNKNOWN_TYPE")
     event = replace(event, op=_OPS[op] if op is not None else "upsert", shape=plan.shape, after=cells)
+    event = replace(event, checksum=_verdict(extension, plan, cells, context))
     return [replace(event, commit_ts=int(ts) % (1 << 64)) if ts is not None else event]
 
 
@@ -68,7 +70,7 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     keys, column = values(messages.column("key")), values(messages.column("value"))
     total = sum(int(np.diff(c.bounds)[wanted].sum(dtype=np.int64)) for c in (keys, column))
     out = new_out(len(messages), len(wanted), total, 4 * total)  # a field costs a byte, a number's text may be longer than its bytes
-    work, memory = avro_scan.new_work(), _memory(context)
+    work, memory = avro_scan.new_work(len(wanted)), _memory(context)
     first = 0
     while first < len(wanted):
         first, _ = avro_scan.scan_messages(keys, column, wanted, first, memory.plans.table, work, out)
@@ -76,26 +78,41 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
             leave(out, wanted[first])
             first += 1
     plans = memory.plans.values
-    return scanned(out, [p.name for p in plans], [p.shape for p in plans], np.zeros(0, np.int32))
+    found = scanned(out, [p.name for p in plans], [p.shape for p in plans], np.zeros(0, np.int32))
+    whole = np.array([p.whole for p in plans], np.bool_)
+    return checksums.with_verdicts(replace(found, whole=whole), work.sent, [context.time_zone], _RULES, context.memory)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What follows from the schemas of key and value: the event's names, the shape of its only side, and the kernel's steps."""
+    """What follows from the schemas of key and value: the event's names, the shape of its only side, and the kernel's steps. whole: the
+    table has no more columns, as far as that is known: names are not compared, those of Avro may be others (protocols.md 4.2)."""
 
     name: tuple[str | None, str | None]
     shape: Shape
     steps: list[list[int]]
+    whole: bool
 
 
-def _plan(key: Record | None, value: Record | None) -> _Plan:
+def _plan(key: Record | None, value: Record | None, context: Context) -> _Plan:
     """At least one of them is there. Of a delete the shape is the key's."""
     named, shaped = cast(Record, key or value), cast(Record, value or key)
     handle = {f.name for f in key.fields} if key else set()
     shape = Shape(tuple(replace(c, key=c.name in handle) for c in shaped.columns))
     key_fields, value_fields = (r.fields if r else () for r in (key, value))
     steps = [_step(f) for f in (*key_fields, *value_fields)]
-    return _Plan((named.database, named.table), shape, [[len(key_fields)] + [0] * (avro_scan.STEP_WIDTH - 1), *steps])
+    columns = context.columns_of(named.database or "", named.table) or ()
+    whole = len(shape.columns) >= len(columns)
+    return _Plan((named.database, named.table), shape, [[len(key_fields)] + [0] * (avro_scan.STEP_WIDTH - 1), *steps], whole)
+
+
+def _verdict(extension: dict[int, bytes], plan: _Plan, cells: _Cells, context: Context) -> str | None:
+    """Whether the row adds up to its checksum, None where it has none."""
+    text, corrupted = extension.get(avro_schema.CHECKSUM, b""), extension.get(avro_schema.CORRUPTED) == b"1"
+    if not text and not corrupted:
+        return None
+    image = checksums.Image(shape=plan.shape, cells=cells, number=checksums.sum_of_text(text), whole=plan.whole)
+    return checksums.verdict([image], corrupted=corrupted, zone=context.time_zone, rules=_RULES, refuse=context.refuse_mismatches)
 
 
 def _step(f: Field) -> list[int]:
@@ -234,10 +251,10 @@ class _Memory:
                 self.record(_schema_id(Region(header, 0, len(header), "a header")), context) if header else None
                 for header in (key[1 : 1 + size], key[1 + size :])
             ]
-            plan = _plan(*records)
+            plan = _plan(records[0], records[1], context)
             return self.plans.learn(key, plan, plan.steps)
         except DecodeError:
-            return self.plans.learn(key, _Plan((None, None), Shape(()), []), valid=False)
+            return self.plans.learn(key, _Plan((None, None), Shape(()), [], True), valid=False)
 
 
 def _memory(context: Context) -> _Memory:

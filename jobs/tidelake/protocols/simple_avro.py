@@ -31,11 +31,13 @@ from tidelake.event import Event, ShapeColumn
 from tidelake.wire import json_batches, simple_images
 from tidelake.wire.avro_simple import PLAIN, WRAPPING, scan_simple
 from tidelake.wire.binary_floats import double, single
+from tidelake.wire.checksum_kernels import NOT_A_SUM
+from tidelake.wire.checksums import Rules, with_verdicts
 from tidelake.wire.claim_check import opened
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_known import Column, Known, Table
-from tidelake.wire.simple_images import places
+from tidelake.wire.simple_images import places, zone_names
 from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, VERSION, Index, TableSchema, column, database_of, image, schema_of_row, schemas
 from tidelake.wire.varint import Region
 
@@ -50,9 +52,11 @@ _MESSAGE = 11  # branch of the outermost union
 _OPENING, _WITH_SCHEMAS = 2 * _MESSAGE, (2 * BOOTSTRAP, 2 * DDL)  # first and second byte
 _LARGEST_NUMBER = 64  # bytes of its text, and what a copy may write after it
 _NULL, _LONG, _FLOAT, _DOUBLE, _STRING, _BYTES, _TIME, _UNSIGNED = range(8)
+_U32 = (1 << 32) - 1
+_RULES = Rules(names_sent=False, mended=False)
 _WRAPPING = frozenset({"bit", "set", "bigint unsigned"})  # a long of these is unsigned (protocols.md 11.3)
 
-Value = tuple[int, int | bytes]  # branch, and the number or the bytes of a float or text
+Value = tuple[int, int | bytes, bytes]  # branch, the number or the bytes of a float or text, and the zone of a time
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -77,7 +81,7 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     _learn_schemas(messages, wanted, context)
     if context.options.large_message_handle_compression != "none":
         return Scanned.nothing(wanted)
-    values, at = json_batches.payload(messages.column("value")), places()
+    values, at = json_batches.payload(messages.column("value")), places(len(wanted))
 
     def kernel(*arrays: Any) -> tuple[int, int]:
         return scan_simple(values, at, *arrays)
@@ -87,7 +91,8 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
 
     size = len(values.data)  # a column takes two bytes; a number's text may be longer than its bytes
     room = json_batches.Room(events=len(wanted), cells=size // 2, size=4 * size + _LARGEST_NUMBER)
-    return simple_images.scan(kernel, learn, wanted, room, context.memory, "simple-avro tables")
+    found = simple_images.scan(kernel, learn, wanted, room, context.memory, "simple-avro tables")
+    return with_verdicts(found, at.sent, zone_names(values.data, at), _RULES, context.memory)
 
 
 def _learn_schemas(messages: pa.RecordBatch, wanted: Ints, context: Context) -> None:
@@ -191,7 +196,7 @@ def _read_row(region: Region, context: Context) -> _Row:
     ts, _ = _ts(region, "commitTs"), region.varint("buildTs")
     version, raw_version = _raw(region, "schemaVersion", _ts)
     claim, handle_only = _maybe(region, _text, "claimCheckLocation"), _maybe(region, _flag, "handleKeyOnly")
-    _maybe(region, _checksum, "checksum")
+    checksum = _maybe(region, _checksum, "checksum")
     data, old = _maybe(region, _map, "data"), _maybe(region, _map, "old")
     if (data is None) != (OPS[op] == "delete") or (old is None) != (OPS[op] == "insert"):
         sides = [name for name, side in (("data", data), ("old", old)) if side is not None]
@@ -199,6 +204,12 @@ def _read_row(region: Region, context: Context) -> _Row:
     schema = schema_of_row(context.memory, context.shelf, database, table, version, ts)
     shape, after = (None, None) if data is None else image(data, schema, _cell, "data")
     before_shape, before = (None, None) if old is None else image(old, schema, _cell, "old")
+    verdict = None
+    if checksum is not None:
+        corrupted, current, previous = checksum
+        images = [(shape, after, current), (before_shape, before, previous)]
+        zones = {zone.decode(errors="replace") for side in (data, old) for branch, _, zone in (side or {}).values() if branch == _TIME}
+        verdict = simple_images.verdict(images, schema, zones, corrupted=corrupted, rules=_RULES, refuse=context.refuse_mismatches)
     event = Event(
         kind="row",
         op=OPS[op],
@@ -212,12 +223,13 @@ def _read_row(region: Region, context: Context) -> _Row:
         before=before,
         handle_only=bool(handle_only),
         claim_check=claim or None,
+        checksum=verdict,
     )
     return _Row(event, (raw_database, raw_table, raw_version), schema, frozenset((data or {}) | (old or {})))
 
 
 def _cell(value: Value, word: str | None, what: str) -> bytes | None:
-    branch, found = value
+    branch, found, _ = value
     if isinstance(found, int):
         return None if branch == _NULL else b"%d" % (found % (1 << 64) if branch == _UNSIGNED or word in _WRAPPING else found)
     if branch == _FLOAT:
@@ -239,16 +251,16 @@ def _value(region: Region, name: str) -> Value:
     branch = region.varint(f"the branch of {name[:80]!r}")
     match branch:
         case 0:
-            return branch, 0
+            return branch, 0, b""
         case 1 | 7:
-            return branch, region.varint("a number")
+            return branch, region.varint("a number"), b""
         case 2 | 3:
-            return branch, region.fixed(4 * (branch - 1), "a number")
+            return branch, region.fixed(4 * (branch - 1), "a number"), b""
         case 4 | 5:
-            return branch, _bytes(region, "a value")
+            return branch, _bytes(region, "a value"), b""
         case 6:
-            _bytes(region, "a time zone")
-            return branch, _bytes(region, "a value")
+            zone = _bytes(region, "a time zone")
+            return branch, _bytes(region, "a value"), zone
     raise DecodeError(f"column {name[:80]!r} has branch {branch} of a union of 8", code="UNKNOWN_TYPE")
 
 
@@ -279,12 +291,13 @@ def _index(region: Region) -> Index:
     return Index(unique=unique, primary=primary, nullable=nullable, columns=tuple(_texts(region, "an index's columns")))
 
 
-def _checksum(region: Region, what: str) -> None:
-    """Nothing is compared with it yet."""
+def _checksum(region: Region, what: str) -> tuple[bool, int, int]:
+    """Whether TiCDC found the row corrupted, and the sums of `data` and `old`."""
     region.varint(f"{what}: version")
-    _flag(region, f"{what}: corrupted")
-    region.varint(f"{what}: current")
-    region.varint(f"{what}: previous")
+    corrupted = _flag(region, f"{what}: corrupted")
+    sums = [region.varint(f"{what}: {name}") for name in ("current", "previous")]
+    current, previous = (n if 0 <= n <= _U32 else NOT_A_SUM for n in sums)
+    return corrupted, current, previous
 
 
 def _items(region: Region, what: str) -> Iterator[None]:

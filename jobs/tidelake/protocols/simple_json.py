@@ -27,13 +27,14 @@ from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape, ShapeColumn
 from tidelake.values import MysqlType
 from tidelake.wire import json_batches, json_cells, simple_images
+from tidelake.wire.checksums import Rules, with_verdicts
 from tidelake.wire.claim_check import opened
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_known import Column, Known, Table
 from tidelake.wire.json_simple import ZONED, other_messages, scan_simple
 from tidelake.wire.json_text import Number, integer, kind, load, members, required, string
-from tidelake.wire.simple_images import places
+from tidelake.wire.simple_images import places, zone_names
 from tidelake.wire.simple_schema import (
     DDL_TYPES,
     MAX_ID,
@@ -54,8 +55,10 @@ if TYPE_CHECKING:
 OPS = {"INSERT": ("insert", ("data",)), "UPDATE": ("update", ("data", "old")), "DELETE": ("delete", ("old",))}
 _WHAT = "the value"
 _ROW = b'{"version":1,"database":'
+_Sides = dict[str, tuple[Shape | None, list[bytes | None] | None]]
 _GO_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 _U32 = (1 << 32) - 1
+_RULES = Rules(names_sent=False, mended=True)
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -83,7 +86,7 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     _learn_schemas(messages, wanted, context)
     if context.options.large_message_handle_compression != "none":
         return Scanned.nothing(wanted)
-    values, at = json_batches.payload(messages.column("value")), places()
+    values, at = json_batches.payload(messages.column("value")), places(len(wanted))
 
     def kernel(*arrays: Any) -> tuple[int, int]:
         return scan_simple(values, at, *arrays)
@@ -93,7 +96,8 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
 
     size = len(values.data)
     room = json_batches.Room(events=len(wanted), cells=size // len('"":"",'), size=size)
-    return simple_images.scan(kernel, learn, wanted, room, context.memory, "simple-json tables")
+    found = simple_images.scan(kernel, learn, wanted, room, context.memory, "simple-json tables")
+    return with_verdicts(found, at.sent, zone_names(values.data, at), _RULES, context.memory)
 
 
 def _learn_schemas(messages: pa.RecordBatch, wanted: Ints, context: Context) -> None:
@@ -158,11 +162,10 @@ def _row(message: dict[str, Any], word: str, commit_ts: int, context: Context) -
     database, table = string(message, "database", _WHAT), string(message, "table", _WHAT)
     if not database or not table:
         raise DecodeError(f"a row of database {database!r} and table {table!r}, expected both names", code="BAD_STRUCTURE")
-    _check_checksum(message)
     version = integer(message, "schemaVersion", _WHAT, 0, MAX_TS)
     schema = schema_of_row(context.memory, context.shelf, database, table, version, commit_ts)
     op, needed = OPS[word]
-    sides: dict[str, tuple[Shape | None, list[bytes | None] | None]] = {"data": (None, None), "old": (None, None)}
+    sides: _Sides = {"data": (None, None), "old": (None, None)}
     for side in sides:
         values = message.get(side)
         if (values is not None) != (side in needed):
@@ -182,17 +185,20 @@ def _row(message: dict[str, Any], word: str, commit_ts: int, context: Context) -
         before=sides["old"][1],
         handle_only=_flag(message, "handleKeyOnly", _WHAT),
         claim_check=None if message.get("claimCheckLocation") is None else string(message, "claimCheckLocation", _WHAT) or None,
+        checksum=_verdict(message, sides, schema, context),
     )
 
 
-def _check_checksum(message: dict[str, Any]) -> None:
-    """Its form; nothing is compared with it yet."""
+def _verdict(message: dict[str, Any], sides: _Sides, schema: TableSchema | None, context: Context) -> str | None:
+    """Whether the row adds up to its checksum, None where it has none."""
     if message.get("checksum") is None:
-        return
-    checksum = _object(message, "checksum", _WHAT)
-    for name in ("version", "current", "previous"):
-        integer(checksum, name, "checksum", 0, _U32)
-    _flag(checksum, "corrupted", "checksum")
+        return None
+    sent = _object(message, "checksum", _WHAT)
+    _, current, previous = (integer(sent, name, "checksum", 0, _U32) for name in ("version", "current", "previous"))
+    found = [v["location"] for side in sides for v in (message.get(side) or {}).values() if isinstance(v, dict)]
+    images = [(*sides["data"], current), (*sides["old"], previous)]
+    rules, corrupted = _RULES, _flag(sent, "corrupted", "checksum")
+    return simple_images.verdict(images, schema, found, corrupted=corrupted, rules=rules, refuse=context.refuse_mismatches)
 
 
 def _cell(value: Any, word: str | None, what: str) -> bytes | None:

@@ -26,6 +26,8 @@ class TableFacts(BaseModel):
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced
     unfit: dict[str, int] = {}  # column → cells that did not fit their type
     unsettled: int = 0
+    checksums: dict[str, int] = {}  # verified, mismatch, unverifiable → row events
+    untrusted: list[str] = []  # FLOAT columns that came by Craft
 
 
 class DdlFacts(BaseModel):

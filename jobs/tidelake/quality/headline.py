@@ -66,6 +66,9 @@ def _notes(f: HourFacts) -> Iterator[str]:
     unsettled = sum(t.unsettled for t in f.tables.values())
     if unsettled:
         yield f"{plural(unsettled, 'delete')} without commit ts may belong before or after this cut."
+    differ = sum(t.checksums.get("mismatch", 0) for t in f.tables.values())
+    if differ:
+        yield f"{plural(differ, 'row event')} came damaged: TiCDC's checksum is another than the row's."
 
 
 def _stopped(f: HourFacts, history: Sequence[HourFacts]) -> Headline:

@@ -52,6 +52,8 @@ def render(current: HourFacts, history: Sequence[HourFacts]) -> str:
         failed=failed,
         passed=_passed(current),
         losses=list(_losses(current)),
+        checked={name: t.checksums for name, t in sorted(current.tables.items()) if t.checksums},
+        untrusted={name: t.untrusted for name, t in sorted(current.tables.items()) if t.untrusted},
         waiting=sum(r.messages - r.accepted for r in current.rejected),
         quarantined=quarantined(current),
         quarantine_commands=quarantine_commands(current.feed, current.hour),

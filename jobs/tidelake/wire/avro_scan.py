@@ -13,8 +13,10 @@ import numpy as np
 from tidelake.wire.avro_schema import (
     BIT,
     BOOLEAN,
+    CHECKSUM,
     COLUMN,
     COMMIT,
+    CORRUPTED,
     DECIMAL,
     DOUBLE,
     FLOAT,
@@ -56,6 +58,8 @@ from tidelake.wire.binary_out import (
     restore,
     room,
 )
+from tidelake.wire.checksum_kernels import CORRUPTED as MARKED_CORRUPTED
+from tidelake.wire.checksum_kernels import CURRENT, MARK, NOT_SENT, SENT, sum_of_text
 from tidelake.wire.columnar import NONE, Bytes, Ints, Longs
 from tidelake.wire.compiled import compiled, inlined, int64, merged
 
@@ -67,7 +71,7 @@ CONFLUENT, GLUE, UNCOMPRESSED = 0, 3, 0  # first byte, first byte, second byte
 CONFLUENT_BYTES, GLUE_BYTES = 5, 18  # of a header
 
 _INSERT, _UPDATE, _DELETE, _UPSERT = 0, 1, 2, 3  # in event.OPS
-_C, _U = ord("c"), ord("u")
+_C, _U, _TRUE = ord("c"), ord("u"), ord("1")
 _GROUP = 10**9  # decimals are divided into groups of nine digits
 _GROUPS = 9  # of the largest number
 _LIMBS = MAX_DECIMAL_BYTES // 4
@@ -76,16 +80,18 @@ _KEY_AT, _KEY_SIZE, _VALUE_AT, _VALUE_SIZE, _PLAN = range(5)
 
 
 class Work(NamedTuple):
-    """Scratch of one batch. limbs: a large decimal, by 32 bits and by groups of nine digits."""
+    """Scratch of one batch. limbs: a large decimal, by 32 bits and by groups of nine digits; sent: checksums by event."""
 
     memo: Longs
     mark: Longs
     limbs: Longs
+    sent: Longs
 
 
-def new_work() -> Work:
+def new_work(events: int) -> Work:
     """Scratch that knows no last message."""
-    return Work(np.full(5, NONE, np.int64), np.zeros(7, np.int64), np.zeros(_LIMBS + _GROUPS, np.int64))
+    sent = np.zeros((events + 1, 4), np.int64)
+    return Work(np.full(5, NONE, np.int64), np.zeros(7, np.int64), np.zeros(_LIMBS + _GROUPS, np.int64), sent)
 
 
 @compiled
@@ -165,11 +171,13 @@ def _row(
     event[MESSAGE], event[ORDINAL], event[KIND], event[NAME], event[PHYSICAL] = m, 0, 0, entry, NONE
     event[OP], event[COMMIT_TS], event[HAS_COMMIT_TS] = _UPSERT if there else _DELETE, 0, 0
     event[AFTER_SHAPE], event[BEFORE_SHAPE] = entry if there else NONE, NONE if there else entry
-    if not _record(keys, key, key_end, plans.steps, first, middle, BEFORE, event, work.limbs, out):
+    sent = work.sent[out.used[EVENTS]]
+    if not _record(keys, key, key_end, plans.steps, first, middle, BEFORE, event, sent, work.limbs, out):
         return LEAVE
+    sent[MARK] = NOT_SENT
     if there:
         restore(out, work.mark)
-        if not _record(values, value, value_end, plans.steps, middle, last, AFTER, event, work.limbs, out):
+        if not _record(values, value, value_end, plans.steps, middle, last, AFTER, event, sent, work.limbs, out):
             return LEAVE
     event[AFTER_CELLS], event[BEFORE_CELLS] = out.used[CELLS + AFTER], out.used[CELLS + BEFORE]
     out.used[EVENTS] += 1
@@ -177,7 +185,9 @@ def _row(
 
 
 @compiled
-def _record(buf: Bytes, pos: int, end: int, steps: Ints, first: int, last: int, side: int, event: Longs, limbs: Longs, out: Out) -> bool:
+def _record(
+    buf: Bytes, pos: int, end: int, steps: Ints, first: int, last: int, side: int, event: Longs, sent: Longs, limbs: Longs, out: Out
+) -> bool:
     """A record's fields, which fill pos to end."""
     cell, text = out.used[CELLS + side], out.used[BYTES + side]
     data, offsets, present, limit = out.data[side], out.offsets[side], out.present[side], room(out)
@@ -195,7 +205,7 @@ def _record(buf: Bytes, pos: int, end: int, steps: Ints, first: int, last: int, 
             present[np.uint64(cell)] = not null
             cell += 1
             offsets[np.uint64(cell)] = text
-        elif _extension(buf, start, end, step[TARGET], data, before, text, event):
+        elif _extension(buf, start, end, step[TARGET], data, before, text, event, sent):
             text = before
         else:
             return False
@@ -213,7 +223,7 @@ def _is_null(buf: Bytes, pos: int, end: int, null_branch: int) -> tuple[bool, in
 
 
 @compiled
-def _extension(buf: Bytes, pos: int, end: int, target: int, data: Bytes, before: int, text: int, event: Longs) -> bool:
+def _extension(buf: Bytes, pos: int, end: int, target: int, data: Bytes, before: int, text: int, event: Longs, sent: Longs) -> bool:
     """A field that is no column; its text stands at data[before:text]."""
     if target == COMMIT:
         ts, _ = varint(buf, pos, end)
@@ -222,6 +232,10 @@ def _extension(buf: Bytes, pos: int, end: int, target: int, data: Bytes, before:
         if text - before != 1 or (data[before] != _C and data[before] != _U):
             return False
         event[OP] = _INSERT if data[before] == _C else _UPDATE
+    elif target == CHECKSUM and text > before:  # empty where the row has none
+        sent[MARK], sent[CURRENT] = max(sent[MARK], SENT), sum_of_text(data, before, text)
+    elif target == CORRUPTED and data[before] == _TRUE:
+        sent[MARK] = MARKED_CORRUPTED
     return True
 
 

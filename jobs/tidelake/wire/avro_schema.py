@@ -14,11 +14,12 @@ from typing import Any
 
 from tidelake.errors import DecodeError
 from tidelake.event import ShapeColumn
+from tidelake.wire.columnar import NONE
 
 # how a value is read and what becomes its text; those up to DECIMAL start with a length
 RAW, BIT, DECIMAL, INT, LONG, UNSIGNED, FLOAT, DOUBLE, SINGLE, BOOLEAN = range(10)
 # what becomes of it
-COLUMN, SKIPPED, OPERATION, COMMIT = range(4)
+COLUMN, SKIPPED, OPERATION, COMMIT, CHECKSUM, CORRUPTED = range(6)
 
 MAX_PRECISION = 65
 MAX_DECIMAL_BYTES = 32  # 65 digits take 27
@@ -32,6 +33,7 @@ _EXTENSION = {
     "_tidb_corrupted": (SKIPPED, None),
     "_tidb_checksum_version": (SKIPPED, None),
 }
+_CHECKED = {"_tidb_row_level_checksum": (CHECKSUM, RAW), "_tidb_corrupted": (CORRUPTED, BOOLEAN)}  # of this type; of another, skipped
 _WORDS = {"tidbvectorfloat32": "vector"}
 
 
@@ -95,6 +97,8 @@ def _field(field: object) -> Field:
     kind: Mapping[str, Any] = {"type": branches} if isinstance(branches, str) else branches if isinstance(branches, dict) else {}
     step = _step(name, kind)
     target, needed = _EXTENSION.get(name, (COLUMN, None))
+    if _CHECKED.get(name, (NONE, NONE))[1] == step and null_branch is None:
+        target = _CHECKED[name][0]
     if needed is not None and (step != needed or null_branch is not None):
         raise _refused(f"field {name!r} has another type than TiDB's extension")
     precision, scale = _decimal(name, kind) if step == DECIMAL else (0, 0)

@@ -10,12 +10,13 @@ import numpy as np
 
 from tidelake.wire.binary_floats import TEXT_BYTES, put_double, put_float
 from tidelake.wire.binary_kernels import LIMIT, put_bytes, put_signed, put_unsigned, varint
+from tidelake.wire.checksum_kernels import CURRENT, MARK, NOT_A_SUM, PREVIOUS, SENT
 from tidelake.wire.columnar import NONE, Bytes, Ints
 from tidelake.wire.compiled import compiled, inlined_step, int64
 from tidelake.wire.json_images import DONE, LEFT, NEW_LAYOUT, NEW_SUBSET, Events, Payload, Side, put_cell, searched, shape_of, table_at
 from tidelake.wire.json_kernels import BAD, OVERSHOOT, byte, item, put, word
 from tidelake.wire.json_known import MAX_CHAIN, Arrays, State
-from tidelake.wire.simple_images import DELETE, INSERT, STAMP, Places, finish, guessed, next_layout, noted
+from tidelake.wire.simple_images import DELETE, INSERT, STAMP, Places, begin, finish, guessed, next_layout, noted, zoned
 
 PLAIN, WRAPPING = range(2)  # kinds of columns: a long is signed, a long is unsigned
 
@@ -24,6 +25,7 @@ _DML, _WATERMARK = 0x02060616, 0x02000016
 _ABSENT, _PRESENT = 0, 2  # branches of an optional member
 _NULL, _LONG, _FLOAT, _DOUBLE, _STRING, _BYTES, _TIME, _UNSIGNED = range(0, 16, 2)  # branches of a value
 _SHORT = 64  # bytes that are copied by words
+_U32 = (1 << 32) - 1
 
 
 @compiled
@@ -62,9 +64,10 @@ def _message(values: Payload, message: int, at: Places, known: Arrays, state: St
     if opening == np.uint64(_WATERMARK):
         if _times(text, p + 4, end, events) != end:
             return LEFT
-        finish(message, NONE, NONE, events, after, before)
+        finish(message, NONE, NONE, at, events, after, before)
         return DONE
-    p, op = _head(text, p + 4, end, state, events)
+    begin(at)
+    p, op = _head(text, p + 4, end, at, state, events)
     if p == BAD:
         return LEFT
     table = table_at(text, 3, known, state)
@@ -76,7 +79,7 @@ def _message(values: Payload, message: int, at: Places, known: Arrays, state: St
         verdict = _sides(text, p, end, op, layout, at, known, state, events, after, before) if layout != NONE else NEW_LAYOUT
         if verdict == DONE:
             state.hints[table] = layout
-            finish(message, op, table, events, after, before)
+            finish(message, op, table, at, events, after, before)
             return DONE
         after.used[0], after.used[1], before.used[0], before.used[1] = marks
         if verdict != NEW_LAYOUT or layout == NONE:
@@ -101,7 +104,7 @@ def _string_end(text: Bytes, p: int, end: int) -> int:
 
 
 @inlined_step
-def _head(text: Bytes, p: int, end: int, state: State, events: Events) -> tuple[int, int]:
+def _head(text: Bytes, p: int, end: int, at: Places, state: State, events: Events) -> tuple[int, int]:
     """From database to checksum: the position after it, and the operation."""
     for place in range(0, 4, 2):
         stop = _string_end(text, p, end)
@@ -120,19 +123,27 @@ def _head(text: Bytes, p: int, end: int, state: State, events: Events) -> tuple[
         return BAD, NONE
     state.spans[4], state.spans[5] = p, stop - p
     p = stop + 2
-    return (p + 1 if byte(text, p) == _ABSENT else _checksum(text, p, end)), op
+    return (p + 1 if byte(text, p) == _ABSENT else _checksum(text, p, end, at)), op
 
 
 @inlined_step
-def _checksum(text: Bytes, p: int, end: int) -> int:
+def _checksum(text: Bytes, p: int, end: int, at: Places) -> int:
     if byte(text, p) != _PRESENT:
         return BAD
     _, p = varint(text, p + 1, end)
     if p == BAD or p >= end or byte(text, p) > 1:
         return BAD
-    _, p = varint(text, p + 1, end)
-    _, p = varint(text, p, end)
+    at.row[MARK] = SENT + int64(byte(text, p))
+    current, p = varint(text, p + 1, end)
+    previous, p = varint(text, p, end)
+    at.row[CURRENT], at.row[PREVIOUS] = sum_of(current), sum_of(previous)
     return p
+
+
+@inlined_step
+def sum_of(number: int) -> int:
+    """A checksum as Avro's long says it."""
+    return number if 0 <= number <= _U32 else NOT_A_SUM
 
 
 @inlined_step
@@ -227,11 +238,20 @@ def _written(text: Bytes, layout: int, at: Places, known: Arrays, state: State, 
         if to + max(stop - start, TEXT_BYTES) + OVERSHOOT > min(int64(len(side.data)), LIMIT):
             return BAD
         branch = byte(text, start)
+        if branch == _TIME and not _zoned(text, start + 1, stop, at):
+            return BAD
         to = _value(text, start + 1, stop, branch, item(known.kind, first + i), side.data, to)
         put_cell(side, to, branch != _NULL)
         state.columns[np.uint64(count)] = i
         count += 1
     return count
+
+
+@inlined_step
+def _zoned(text: Bytes, p: int, stop: int, at: Places) -> bool:
+    """Note the time zone that stands at p."""
+    size, p = varint(text, p, stop)
+    return zoned(text, p, size, at)
 
 
 @inlined_step

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.event import EVENT, KINDS, OPS, Shape
+from tidelake.event import CHECKSUMS, EVENT, KINDS, OPS, Shape
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -70,6 +70,8 @@ class Scanned:
     left: Ints
     handle_only: Flags | None = None
     claim_check: pa.Array | None = None  # string, n long
+    checksum: npt.NDArray[np.int8] | None = None  # index into CHECKSUMS, or NONE
+    whole: Flags | None = None  # by shape: whether it has all columns of its table, where that is known
 
     @classmethod
     def nothing(cls, left: Ints) -> Scanned:
@@ -117,6 +119,8 @@ class Scanned:
         }
         if self.claim_check is not None:
             columns["claim_check"] = self.claim_check
+        if self.checksum is not None:
+            columns["checksum"] = _words(CHECKSUMS, self.checksum)
         return pa.RecordBatch.from_arrays([columns[name] for name in EVENT.names], schema=EVENT)
 
     def used_shapes(self) -> list[Shape]:

@@ -122,4 +122,5 @@ def _scanned(events: Events, after: Side, before: Side, known: Known) -> Scanned
         after=_cells(after, n),
         before=_cells(before, n),
         left=events.left[:left],
+        whole=np.isin(np.arange(len(known.shapes)), known.arrays.shape),
     )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidelake.wire.checksum_kernels import CURRENT, MARK, PREVIOUS, SENT
 from tidelake.wire.columnar import NONE, Bytes, Ints
-from tidelake.wire.compiled import compiled, inlined_step
+from tidelake.wire.compiled import compiled, inlined_step, int64
 from tidelake.wire.json_cells import TEXT, cell, string
 from tidelake.wire.json_images import DONE, LEFT, NEW_LAYOUT, NEW_SUBSET, Events, Payload, Side, put_cell, searched, shape_of, table_at
 from tidelake.wire.json_kernels import (
@@ -28,7 +29,7 @@ from tidelake.wire.json_kernels import (
 )
 from tidelake.wire.json_known import MAX_CHAIN, Arrays, State
 from tidelake.wire.json_words import Texts, text_at, texts
-from tidelake.wire.simple_images import DELETE, INSERT, STAMP, Places, finish, guessed, next_layout, noted
+from tidelake.wire.simple_images import DELETE, INSERT, STAMP, Places, begin, finish, guessed, next_layout, noted, zoned
 
 ZONED = 16  # kind of a column beside those of json_cells: text, or an object of a time zone and a text
 
@@ -101,9 +102,10 @@ def _message(values: Payload, message: int, at: Places, known: Arrays, state: St
         p = _times(text, _past(text, _past(text, p, _MARK_TYPE), _MARK), events)
         if p == BAD or byte(text, p) != CLOSE_BRACE or p + 1 != end:
             return LEFT
-        finish(message, NONE, NONE, events, after, before)
+        finish(message, NONE, NONE, at, events, after, before)
         return DONE
-    p, op = _head(text, p, end, state, events)
+    begin(at)
+    p, op = _head(text, p, end, at, state, events)
     if p == BAD:
         return LEFT
     table = table_at(text, 3, known, state)
@@ -115,7 +117,7 @@ def _message(values: Payload, message: int, at: Places, known: Arrays, state: St
         verdict = _sides(text, p, end, op, layout, at, known, state, events, after, before) if layout != NONE else NEW_LAYOUT
         if verdict == DONE:
             state.hints[table] = layout
-            finish(message, op, table, events, after, before)
+            finish(message, op, table, at, events, after, before)
             return DONE
         after.used[0], after.used[1], before.used[0], before.used[1] = marks
         if verdict != NEW_LAYOUT or layout == NONE:
@@ -150,7 +152,7 @@ def _name(text: Bytes, p: int, end: int, opening: Texts, place: int, state: Stat
 
 
 @inlined_step
-def _head(text: Bytes, p: int, end: int, state: State, events: Events) -> tuple[int, int]:
+def _head(text: Bytes, p: int, end: int, at: Places, state: State, events: Events) -> tuple[int, int]:
     """From database to the member before the images: the position after it, and the operation."""
     p = _name(text, _name(text, p, end, _DATABASE, 0, state), end, _TABLE, 2, state)
     if p == BAD or state.spans[1] == 0 or state.spans[3] == 0:
@@ -170,27 +172,30 @@ def _head(text: Bytes, p: int, end: int, state: State, events: Events) -> tuple[
     _, stop = unsigned(text, p)
     state.spans[4], state.spans[5] = p, stop - p
     if stop != BAD and _past(text, stop, _CHECKSUM) != BAD:
-        stop = _checksum(text, _past(text, stop, _CHECKSUM))
+        stop = _checksum(text, _past(text, stop, _CHECKSUM), at)
     return stop, op
 
 
 @inlined_step
-def _checksum(text: Bytes, p: int) -> int:
-    p = _past(text, _u32(text, p, _CHECKSUM_VERSION), _CORRUPTED)
+def _checksum(text: Bytes, p: int, at: Places) -> int:
+    _, p = _u32(text, p, _CHECKSUM_VERSION)
+    p = _past(text, p, _CORRUPTED)
     which = text_at(text, p, _BOOLEANS, 0) if p != BAD else NONE
     if which == NONE:
         return BAD
-    p = _u32(text, _u32(text, p + _BOOLEANS.lengths[which], _CURRENT), _PREVIOUS)
+    at.row[MARK] = SENT + which
+    at.row[CURRENT], p = _u32(text, p + _BOOLEANS.lengths[which], _CURRENT)
+    at.row[PREVIOUS], p = _u32(text, p, _PREVIOUS)
     return p + 1 if p != BAD and byte(text, p) == CLOSE_BRACE else BAD
 
 
 @inlined_step
-def _u32(text: Bytes, p: int, opening: Texts) -> int:
+def _u32(text: Bytes, p: int, opening: Texts) -> tuple[int, int]:
     p = _past(text, p, opening)
     if p == BAD:
-        return BAD
+        return 0, BAD
     number, p = unsigned(text, p)
-    return p if number <= _U32 else BAD
+    return int64(number & _U32), p if number <= _U32 else BAD
 
 
 @inlined_step
@@ -273,11 +278,22 @@ def _written(text: Bytes, end: int, layout: int, at: Places, known: Arrays, stat
     for i in range(known.column[layout + 1] - first):
         if item(state.seen, i) != state.spans[STAMP]:
             continue
-        if _value(item(known.kind, first + i), text, item(at.starts, i), end, side) != item(at.stops, i):
+        start = item(at.starts, i)
+        if item(known.kind, first + i) == ZONED and byte(text, start) == OPEN_BRACE and not _zoned(text, start, end, at):
+            return BAD
+        if _value(item(known.kind, first + i), text, start, end, side) != item(at.stops, i):
             return BAD
         state.columns[np.uint64(count)] = i
         count += 1
     return count
+
+
+@inlined_step
+def _zoned(text: Bytes, p: int, end: int, at: Places) -> bool:
+    """Note the time zone of the time at p."""
+    start = p + _LOCATION.lengths[0] + 1
+    stop = raw_end(text, start, end)
+    return stop != BAD and zoned(text, start, stop - start, at)
 
 
 @inlined_step
@@ -287,14 +303,14 @@ def _value(kind: int, text: Bytes, p: int, end: int, side: Side) -> int:
     if is_null(text, p):
         put_cell(side, to, False)
         return p + 4
-    zoned = kind == ZONED and byte(text, p) == OPEN_BRACE
-    if zoned:
+    wrapped = kind == ZONED and byte(text, p) == OPEN_BRACE
+    if wrapped:
         p, _ = string(text, p + _LOCATION.lengths[0], end, side.data, to)
         p = _past(text, p, _VALUE)
         if p == BAD:
             return BAD
     p, stop = cell(TEXT if kind == ZONED else kind, text, p, end, side.data, to)
-    if p == BAD or (zoned and byte(text, p) != CLOSE_BRACE):
+    if p == BAD or (wrapped and byte(text, p) != CLOSE_BRACE):
         return BAD
     put_cell(side, stop, True)
-    return p + zoned
+    return p + wrapped

@@ -5,20 +5,23 @@ An image is read twice: first where the value of each column begins and ends, th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.wire import json_batches
+from tidelake.event import Shape
+from tidelake.wire import checksums, json_batches
+from tidelake.wire.binary_kernels import same
+from tidelake.wire.checksum_kernels import MARK, NOT_SENT, ZONE
 from tidelake.wire.columnar import NONE, Bytes, Ints, Longs, Scanned
-from tidelake.wire.compiled import inlined_step, int64
+from tidelake.wire.compiled import inlined_step, int64, step
 from tidelake.wire.json_images import Events, Side, candidate, named
 from tidelake.wire.json_kernels import item
 from tidelake.wire.json_known import MAX_COLUMNS, Arrays, State
-from tidelake.wire.simple_schema import schemas
+from tidelake.wire.simple_schema import TableSchema, schemas
 
 INSERT, UPDATE, DELETE = range(3)  # indices into event.OPS
 KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
@@ -27,20 +30,70 @@ KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
 STAMP = 6  # of the image being read
 
 _FOLLOWERS = 1 << 14
+_MAX_ZONES = 8  # of one scan
+_BACKSLASH = 0x5C
 
 
 class Places(NamedTuple):
     """The image being read: where each column's value begins and ends, by column of the layout; and by any column which one came next
-    the last time."""
+    the last time. Checksums as checksum_kernels has them: of the row being read, of all events; zones: starts and lengths of the names of
+    time zones met, how many they are last."""
 
     starts: Longs
     stops: Longs
     follower: Ints
+    row: Longs
+    sent: Longs
+    zones: Longs
 
 
-def places() -> Places:
-    """For one scan."""
-    return Places(np.zeros(MAX_COLUMNS, np.int64), np.zeros(MAX_COLUMNS, np.int64), np.full(_FOLLOWERS, NONE, np.int32))
+def places(events: int) -> Places:
+    """For one scan of at most so many events."""
+    starts, stops, follower = np.zeros(MAX_COLUMNS, np.int64), np.zeros(MAX_COLUMNS, np.int64), np.full(_FOLLOWERS, NONE, np.int32)
+    return Places(
+        starts, stops, follower, np.zeros(4, np.int64), np.zeros((events + 1, 4), np.int64), np.zeros(2 * _MAX_ZONES + 1, np.int64)
+    )
+
+
+def zone_names(text: Bytes, at: Places) -> list[str]:
+    """The time zones that were met."""
+    spans = at.zones[: 2 * at.zones[-1]].reshape(-1, 2).tolist()
+    return [text[start : start + size].tobytes().decode(errors="replace") for start, size in spans]
+
+
+@inlined_step
+def begin(at: Places) -> None:
+    """Forget the row before."""
+    at.row[MARK], at.row[ZONE] = NOT_SENT, NONE
+
+
+@inlined_step
+def zoned(text: Bytes, start: int, size: int, at: Places) -> bool:
+    """Note the time zone of a value, if that matters; False if it is another one than the row's others have, or one too many."""
+    if at.row[MARK] == NOT_SENT:
+        return True
+    zone = at.row[ZONE] if at.row[ZONE] != NONE else 0
+    if zone < at.zones[2 * _MAX_ZONES] and at.zones[2 * zone + 1] == size and same(text, at.zones[2 * zone], start, size):
+        at.row[ZONE] = zone
+        return True
+    return at.row[ZONE] == NONE and _another_zone(text, start, size, at)
+
+
+@step
+def _another_zone(text: Bytes, start: int, size: int, at: Places) -> bool:
+    count = at.zones[2 * _MAX_ZONES]
+    for zone in range(count):
+        if at.zones[2 * zone + 1] == size and same(text, at.zones[2 * zone], start, size):
+            at.row[ZONE] = zone
+            return True
+    if count == _MAX_ZONES or start + size > len(text):
+        return False
+    for i in range(start, start + size):
+        if text[i] == _BACKSLASH:
+            return False
+    at.zones[2 * count], at.zones[2 * count + 1], at.zones[2 * _MAX_ZONES] = start, size, count + 1
+    at.row[ZONE] = count
+    return True
 
 
 @inlined_step
@@ -71,7 +124,7 @@ def next_layout(attempt: int, table: int, layout: int, known: Arrays, state: Sta
 
 
 @inlined_step
-def finish(message: int, op: int, table: int, events: Events, after: Side, before: Side) -> None:
+def finish(message: int, op: int, table: int, at: Places, events: Events, after: Side, before: Side) -> None:
     """Complete the event whose times and shapes are there; table: NONE for a watermark."""
     event = events.used[0]
     events.message[event], events.ordinal[event] = message, 0
@@ -84,6 +137,9 @@ def finish(message: int, op: int, table: int, events: Events, after: Side, befor
         events.shape[event] = NONE
     if op == INSERT or table == NONE:
         events.before_shape[event] = NONE
+    if table != NONE and at.row[MARK] != NOT_SENT:
+        for i in range(4):
+            at.sent[event, i] = at.row[i]
     after.starts[event + 1], before.starts[event + 1] = after.used[0], before.used[0]
     events.used[0] = event + 1
 
@@ -97,6 +153,25 @@ def scan(
         memory.pop(str(memory.get(last)), None)
         memory[last] = current
     return json_batches.scan(kernel, learn, wanted, room, memory, current)
+
+
+def verdict(
+    images: Iterable[tuple[Shape | None, Sequence[bytes | None] | None, int]],
+    schema: TableSchema | None,
+    zones: Iterable[str],
+    *,
+    corrupted: bool,
+    rules: checksums.Rules,
+    refuse: bool,
+) -> str:
+    """checksums.verdict of a row by its images, each with its checksum. zones: of its times."""
+    columns, several = len(schema.columns) if schema else 0, set(zones)
+    found = [
+        checksums.Image(shape=shape, cells=cells, number=number, whole=len(cells) == columns)
+        for shape, cells, number in images
+        if shape is not None and cells is not None
+    ]
+    return checksums.verdict(found, corrupted=corrupted, zone=several.pop() if len(several) == 1 else None, rules=rules, refuse=refuse)
 
 
 def learn_schemas(messages: pa.RecordBatch, which: Ints, read: Callable[[bytes | None, bytes | None], object]) -> None:
