@@ -111,6 +111,13 @@ buckets = 16
     assert feed.namespace_of("shop") == "shop_shop"
 
 
+def test_the_place_of_claim_check_files_is_for_protocols_that_name_them(tmp_path: Path) -> None:
+    place = '[source]\nclaim_check = "s3://claims/${STAGE}"\n'
+    assert loaded(tmp_path, PLAIN.replace("[source]\n", place)).source.claim_check == "s3://claims/prod"
+    said = refused(tmp_path, PLAIN.replace("[source]\n", place).replace('"open"', '"craft"', 1))
+    assert "source.claim_check: craft messages name no files; canal-json, open, simple-avro, simple-json do" in said
+
+
 def test_a_feed_s_dashes_become_underscores_in_its_namespace(tmp_path: Path) -> None:
     written(tmp_path, PLAIN + 'namespace = "{feed}_{database}"\n', "bazaar-open")
     assert load_feed(tmp_path, "bazaar-open", ENVIRONMENT).namespace_of("shop") == "bazaar_open_shop"

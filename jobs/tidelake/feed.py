@@ -26,6 +26,7 @@ Layout = Literal[
 ]  # one per module of archives/, which asserts that both lists are equal
 # Decoded by `inspect`; the stages cannot order what has no commit ts (canal, maxwell), nor keep rows that wait for their schema (simple-*).
 INSPECT_ONLY = frozenset({"canal", "maxwell", "simple-json", "simple-avro"})
+CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
 ZeroDate = Literal["null", "string", "reject"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
@@ -47,12 +48,13 @@ class _Section(BaseModel):
 
 
 class Source(_Section):
-    """Where the messages are: an archive of Kafka objects, or live topics."""
+    """Where the messages are: an archive of Kafka objects, or live topics. claim_check: where the changefeed's claim-check files are."""
 
     kind: Literal["archive", "kafka"] = "archive"
     uri: str = Field(repr=False)
     layout: Layout | None = None
     template: str | None = None
+    claim_check: str | None = Field(default=None, repr=False)
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout(self) -> Source:
@@ -183,6 +185,8 @@ class Feed(_Section):
             raise ValueError("protocol avro needs [avro] schemas")
         if self.protocol == "avro" and self.watermark.source == "messages" and not self.options.avro_enable_watermark:
             raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
+        if self.source.claim_check is not None and self.protocol not in CLAIM_CHECK:
+            raise ValueError(f"source.claim_check: {self.protocol} messages name no files; {', '.join(sorted(CLAIM_CHECK))} do")
         return self
 
     @property

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelake.errors import StorageError
@@ -230,12 +231,13 @@ class _LocalStore(Store):
     def head(self, key: str) -> ObjectInfo | None:
         try:
             with self._errors(key):
-                stat = (self.root / key).stat()
+                found = (self.root / key).stat()
         except StorageError as e:
             if e.code == "NOT_FOUND":
                 return None
             raise
-        return ObjectInfo(key, stat.st_size, f"{stat.st_mtime_ns:x}-{stat.st_size:x}-{stat.st_ino:x}")
+        etag = f"{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ino:x}"
+        return ObjectInfo(key, found.st_size, etag) if S_ISREG(found.st_mode) else None  # a folder is no object
 
     def delete(self, key: str) -> None:
         with self._errors(key):

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
 from tidelake.lake.known import Known, columns_of
 from tidelake.options import SinkOptions
@@ -36,6 +37,7 @@ class DecodeJob(BaseModel):
     protocol: str
     options: SinkOptions
     avro_schemas: str | None = None
+    claim_check: str | None = None
     folder: str = "."
     time_zone: str = "UTC"
     tables: Known = []
@@ -75,7 +77,8 @@ class LandedReader(DataSourceReader):
 
 def _context(job: DecodeJob) -> Context:
     if not job.avro_schemas:
-        return Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone)
+        files = claim_files(job.claim_check) if job.claim_check else None
+        return Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone, claim_file=files)
     from tidelake.avro_schemas import schema_source
 
     return Context(options=job.options, avro_schema=schema_source(job.avro_schemas, Path(job.folder)))
@@ -106,19 +109,22 @@ def _incomplete_rejected(events: pa.RecordBatch, messages: pa.RecordBatch) -> pa
     bad = pc.unique(events.filter(incomplete).column("offset"))
     kept = events.filter(pc.invert(pc.and_(pc.is_valid(events.column("offset")), pc.is_in(events.column("offset"), bad))))
     rows = messages.filter(pc.is_in(messages.column("offset"), bad))
-    claims = set(events.filter(pc.is_valid(events.column("claim_check"))).column("offset").to_pylist())
-    rejected = [_incomplete(m, m["offset"] in claims) for m in rows.to_pylist()]
+    claims = events.filter(pc.is_valid(events.column("claim_check")))
+    files = dict(zip(claims.column("offset").to_pylist(), claims.column("claim_check").to_pylist(), strict=True))
+    rejected = [_incomplete(m, files.get(m["offset"])) for m in rows.to_pylist()]
     return pa.concat_batches([kept, pa.RecordBatch.from_pylist(rejected, schema=EVENT)])
 
 
-def _incomplete(message: dict[str, object], claim_check: bool) -> dict[str, object]:
-    why = "stands in a claim-check file" if claim_check else "is not in the message, only its handle key (large-message-handle-option)"
+def _incomplete(message: dict[str, object], file: str | None) -> dict[str, object]:
+    why = "is not in the message, only its handle key (large-message-handle-option)"
+    if file is not None:
+        why = f"stands in the claim-check file {file}; say where such files are: [source] claim_check in feed.toml"
     return {
         **{name: message[name] for name in ("topic", "partition", "offset", "timestamp_ms")},
         "ordinal": 0,
         "kind": "rejected",
         "handle_only": False,
-        "error_code": "CLAIM_CHECK" if claim_check else "HANDLE_ONLY",
+        "error_code": "CLAIM_CHECK" if file is not None else "HANDLE_ONLY",
         "error": f"the row {why}",
         "raw_key": message["key"],
         "raw_value": message["value"],

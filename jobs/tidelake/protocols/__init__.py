@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from tidelake.errors import ConfigError, Coordinates, DecodeError
 from tidelake.event import EVENT, Event, EventRows, ShapeColumn, shape_rows
 from tidelake.options import SinkOptions
+from tidelake.protocols.claims import completed
 from tidelake.wire.columnar import Ints, Scanned
 
 MAX_MESSAGE_BYTES = 64 << 20
@@ -46,6 +47,8 @@ class Context:
     a message, before and after decompression. memory: what decoders keep between batches (known shapes, compiled schemas).
     columns: (database, table) → its columns in order, for protocols whose messages do not say them; None where the table is unknown.
     time_zone: how TIMESTAMP columns are printed, where a message says the instant (feed.toml's `time_zone`).
+    claim_file: location, most bytes → content of a claim-check file, raises DecodeError (CLAIM_CHECK, TOO_LARGE); without it the rows
+    of such messages are given as they are, with their handle and `claim_check`.
     """
 
     options: SinkOptions = field(default_factory=SinkOptions)
@@ -54,6 +57,7 @@ class Context:
     memory: dict[str, object] = field(default_factory=dict)
     columns: Callable[[str, str], tuple[ShapeColumn, ...] | None] | None = None
     time_zone: str = "UTC"
+    claim_file: Callable[[str, int], bytes] | None = None
 
     def columns_of(self, database: str, table: str) -> tuple[ShapeColumn, ...] | None:
         """The table's columns, where they are known from elsewhere than the message."""
@@ -107,7 +111,8 @@ def _read(
         try:
             if large[i]:
                 raise DecodeError(f"the message is larger than {context.max_bytes} bytes", code="TOO_LARGE")
-            rows.add(at, message["timestamp_ms"], module.read(message["key"], message["value"], context))
+            events = module.read(message["key"], message["value"], context)
+            rows.add(at, message["timestamp_ms"], completed(events, message["key"], module.read, context))
         except DecodeError as e:
             rows.add(at, message["timestamp_ms"], [rejected(e, message["key"], message["value"])])
         owners += [i] * (len(rows.rows) - before)

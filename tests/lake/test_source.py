@@ -1,0 +1,57 @@
+"""What workers make of a landed object: rows that are not in the archive are rejected, those in files are fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import InputPartition
+
+from tests.cli import feeds
+from tests.protocols.both_paths import batch
+from tests.protocols.test_claims import LOCATION, STUB, envelope, row
+from tidelake.feed import load_feed
+from tidelake.lake.decode import decoder_id
+from tidelake.lake.source import DecodeJob, LandedReader
+from tidelake.options import SinkOptions
+
+
+def events(folder: Path, **job: Any) -> list[dict[str, Any]]:
+    """Of an object with a row, a row in a file, and a row of which only the handle was sent."""
+    (folder / "lake").mkdir()
+    messages = batch([row(7), STUB, row(8, None, ohk=True)])
+    pq.write_table(pa.Table.from_batches([messages]), folder / "lake" / "1.parquet")
+    options = SinkOptions(large_message_handle_option="claim-check")
+    reader = LandedReader(
+        DecodeJob(lake_uri=str(folder / "lake"), keys=["1.parquet"], protocol="open", options=options, **job)
+    )
+    rows = [e for b in reader.read(InputPartition("1.parquet")) for e in b.to_pylist() if e["kind"] != "shape"]
+    return sorted(rows, key=lambda e: int(e["offset"]))
+
+
+def test_rows_that_are_not_in_the_message_are_rejected_with_the_key_to_set(tmp_path: Path) -> None:
+    whole, claim, handle = events(tmp_path)
+    assert (whole["kind"], whole["after"]) == ("row", [b"7", b"long"])
+    assert (claim["kind"], claim["error_code"], claim["raw_key"], claim["ordinal"]) == ("rejected", "CLAIM_CHECK", STUB[0], 0)
+    assert claim["error"] == (
+        f"the row stands in the claim-check file {LOCATION}; say where such files are: [source] claim_check in feed.toml"
+    )
+    assert (handle["kind"], handle["error_code"]) == ("rejected", "HANDLE_ONLY")
+
+
+def test_a_row_in_a_file_is_fetched_and_has_the_message_s_coordinates(tmp_path: Path) -> None:
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "d2f1.json").write_bytes(envelope(row()))
+    _, claim, handle = events(tmp_path, claim_check=str(tmp_path / "claims"))
+    assert (claim["kind"], claim["after"], claim["claim_check"]) == ("row", [b"1", b"long"], None)
+    assert [claim[name] for name in ("topic", "partition", "offset", "ordinal", "timestamp_ms")] == ["t", 0, 1, 0, 1]
+    assert (handle["kind"], handle["error_code"]) == ("rejected", "HANDLE_ONLY")
+
+
+def test_hours_are_decoded_again_once_the_files_place_is_said(tmp_path: Path) -> None:
+    feeds.write(tmp_path / "a")
+    feeds.write(tmp_path / "b", feed=feeds.FEED.replace("[source]", '[source]\nclaim_check = "/claims"'))
+    before, after = (decoder_id(load_feed(tmp_path / name, "shop", expand=False)) for name in "ab")
+    assert before != after
