@@ -81,7 +81,7 @@ class Watermark(_Section):
 
 
 class Avro(_Section):
-    """Avro schemas: a JSON file {id: schema text}, a folder of <id>.avsc, or a registry URL. Relative paths start at the feed's folder."""
+    """Avro schemas: a JSON file {id: schema text} or a folder of <id>.avsc, relative ones from the feed's folder; a registry URL; glue://<region>."""
 
     schemas: str = Field(repr=False)  # a registry's URL may hold a password
 

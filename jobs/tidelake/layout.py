@@ -40,6 +40,11 @@ def decoded_key(feed: str, hour: str) -> str:
     return f"{decoded(feed)}hour={hour}.json"
 
 
+def avro_key(feed: str, schema_id: str) -> str:
+    """What a schema id of a feed means, once and for all."""
+    return f"schemas/{feed}/avro/{schema_id}.avsc"
+
+
 def run_key(feed: str, seq: int, stage: str) -> str:
     """What a stage handed to the next for the cut with this number."""
     return f"runs/{feed}/{seq:08d}/{stage}.json"

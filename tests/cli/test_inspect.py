@@ -334,7 +334,7 @@ def test_avro_schemas_that_are_none_are_told_with_what_may_be_given(tmp_path: Pa
         (tmp_path / "schemas.json").write_text(content)
     done = inspect(tmp_path, protocol="avro", options=("--avro-schemas", tmp_path / "schemas.json"))
     assert (done.code, done.out) == (2, "")
-    assert "give a JSON file {id: schema text}, a folder of <id>.avsc, or an http(s):// registry" in done.err
+    assert "give a JSON file {id: schema text}, a folder of <id>.avsc, an http(s):// registry, or glue://<region>" in done.err
 
 
 def test_avro_without_schemas_rejects_every_message(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.protocols.both_paths import batch
 from tests.protocols.test_claims import LOCATION, STUB, envelope, row
 from tidelake.feed import load_feed
 from tidelake.lake.decode import decoder_id
-from tidelake.lake.source import DecodeJob, LandedReader
+from tidelake.lake.source import DecodeJob, LandedReader, _context
 from tidelake.options import SinkOptions
 
 
@@ -25,7 +25,7 @@ def events(folder: Path, **job: Any) -> list[dict[str, Any]]:
     pq.write_table(pa.Table.from_batches([messages]), folder / "lake" / "1.parquet")
     options = SinkOptions(large_message_handle_option="claim-check")
     reader = LandedReader(
-        DecodeJob(lake_uri=str(folder / "lake"), keys=["1.parquet"], protocol="open", options=options, **job)
+        DecodeJob(lake_uri=str(folder / "lake"), feed="shop", keys=["1.parquet"], protocol="open", options=options, **job)
     )
     rows = [e for b in reader.read(InputPartition("1.parquet")) for e in b.to_pylist() if e["kind"] != "shape"]
     return sorted(rows, key=lambda e: int(e["offset"]))
@@ -48,6 +48,23 @@ def test_a_row_in_a_file_is_fetched_and_has_the_message_s_coordinates(tmp_path: 
     assert (claim["kind"], claim["after"], claim["claim_check"]) == ("row", [b"1", b"long"], None)
     assert [claim[name] for name in ("topic", "partition", "offset", "ordinal", "timestamp_ms")] == ["t", 0, 1, 0, 1]
     assert (handle["kind"], handle["error_code"]) == ("rejected", "HANDLE_ONLY")
+
+
+def test_workers_keep_the_avro_schemas_that_they_meet_and_keeping_changes_no_decoder(tmp_path: Path) -> None:
+    text = feeds.FEED.replace('"open"', '"avro"', 1).replace(
+        "[lake]", '[options]\navro_enable_watermark = true\n[avro]\nschemas = "a.json"\n[lake]'
+    )
+    feeds.write(tmp_path, feed=text)
+    feed = load_feed(tmp_path, "shop", expand=False)
+    (feed.folder / "a.json").write_text('{"1": "{}"}')
+    before, lake = decoder_id(feed), str(tmp_path / "lake")
+    job = DecodeJob(
+        lake_uri=lake, feed="shop", keys=[], protocol="avro", options=feed.options, avro_schemas="a.json", folder=str(feed.folder)
+    )
+    schema = _context(job).avro_schema
+    assert schema is not None
+    assert (schema(1), (tmp_path / "lake" / "schemas" / "shop" / "avro" / "1.avsc").read_text()) == ("{}", "{}")
+    assert decoder_id(feed) == before
 
 
 def test_hours_are_decoded_again_once_the_files_place_is_said(tmp_path: Path) -> None:

@@ -39,7 +39,11 @@ def inspect(
     protocol: Annotated[str | None, typer.Option("--protocol", metavar="P", help=f"One of: {', '.join(protocol_names())}.")] = None,
     avro_schemas: Annotated[
         str | None,
-        typer.Option("--avro-schemas", metavar="FILE.json", help="{schema id: schema text}, a folder of <id>.avsc, or a registry URL."),
+        typer.Option(
+            "--avro-schemas",
+            metavar="FILE.json",
+            help="{schema id: schema text}, a folder of <id>.avsc, a registry URL, or glue://<region>.",
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="key=value", help="A sink option of the changefeed; may be repeated.")

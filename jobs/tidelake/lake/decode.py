@@ -98,6 +98,7 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
 
     job = DecodeJob(
         lake_uri=feed.lake.uri,
+        feed=feed.name,
         keys=[o.key for o in manifest.objects],
         protocol=feed.protocol,
         options=feed.options,

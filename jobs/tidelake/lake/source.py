@@ -17,8 +17,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from tidelake.avro_schemas import schema_source
 from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
+from tidelake.frozen_schemas import frozen_schemas
 from tidelake.lake.known import Known, columns_of
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode
@@ -30,9 +32,10 @@ BATCH_MESSAGES = 10_000
 
 
 class DecodeJob(BaseModel):
-    """What a worker needs: the objects (keys below the lake's URI) and how to decode them."""
+    """What a worker needs: the feed's objects (keys below the lake's URI) and how to decode them."""
 
     lake_uri: str
+    feed: str
     keys: list[str]
     protocol: str
     options: SinkOptions
@@ -79,9 +82,8 @@ def _context(job: DecodeJob) -> Context:
     if not job.avro_schemas:
         files = claim_files(job.claim_check) if job.claim_check else None
         return Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone, claim_file=files)
-    from tidelake.avro_schemas import schema_source
-
-    return Context(options=job.options, avro_schema=schema_source(job.avro_schemas, Path(job.folder)))
+    source = frozen_schemas(schema_source(job.avro_schemas, Path(job.folder)), job.lake_uri, job.feed)
+    return Context(options=job.options, avro_schema=source)
 
 
 def _messages(job: DecodeJob, key: str) -> Iterator[pa.RecordBatch]:
