@@ -53,6 +53,7 @@ def test_a_feed_with_the_least_that_must_be_said_has_the_documented_defaults(tmp
     assert (feed.lake.catalog, feed.lake.namespace) == (f"jdbc:postgresql://u:{SECRET}@db/lake", "{database}")
     policy = feed.policy
     assert (policy.on_reject, policy.on_gap, policy.ddl, policy.ignore_ddl, policy.zero_date) == ("block", "block", "evolve", (), "null")
+    assert policy.handle_only == "quarantine"
     assert (feed.avro, feed.columns, feed.tables) == (None, {}, {})
 
 
@@ -91,6 +92,7 @@ on_gap = "warn"
 ddl = "strict"
 ignore_ddl = [415508856908021766, 7]
 zero_date = "reject"
+handle_only = "accept"
 [columns."shop.orders".paid_at]
 zero_date = "string"
 [tables."shop.orders"]
@@ -106,6 +108,7 @@ buckets = 16
     assert feed.avro.schemas == "schemas.json"
     assert feed.policy.ignore_ddl == (415508856908021766, 7)
     assert (feed.policy.on_reject, feed.policy.on_gap, feed.policy.ddl) == ("publish_incomplete", "warn", "strict")
+    assert feed.policy.handle_only == "accept"
     assert feed.columns["shop.orders"]["paid_at"].zero_date == "string"
     assert feed.tables["shop.orders"].buckets == 16
     assert feed.namespace_of("shop") == "shop_shop"
@@ -235,7 +238,7 @@ MISTAKES = [
     (
         "[lake]\n",
         "[policy]\nzero_dates = 5\n[lake]\n",
-        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, ddl, ignore_ddl, zero_date",
+        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, ddl, ignore_ddl, zero_date, handle_only",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
     (

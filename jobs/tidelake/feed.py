@@ -28,6 +28,7 @@ Layout = Literal[
 INSPECT_ONLY = frozenset({"canal", "maxwell", "simple-json", "simple-avro"})
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
 ZeroDate = Literal["null", "string", "reject"]
+HandleOnly = Literal["quarantine", "accept"]  # rows of which only the handle was sent
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -109,6 +110,7 @@ class Policy(_Section):
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
     zero_date: ZeroDate = "null"
+    handle_only: HandleOnly = "quarantine"
 
 
 class ColumnPolicy(_Section):

@@ -50,6 +50,12 @@ def test_a_row_in_a_file_is_fetched_and_has_the_message_s_coordinates(tmp_path: 
     assert (handle["kind"], handle["error_code"]) == ("rejected", "HANDLE_ONLY")
 
 
+def test_a_feed_may_accept_rows_of_which_only_the_handle_was_sent(tmp_path: Path) -> None:
+    _, claim, handle = events(tmp_path, handle_only="accept")
+    assert (claim["kind"], claim["error_code"]) == ("rejected", "CLAIM_CHECK")
+    assert (handle["kind"], handle["handle_only"], handle["after"]) == ("row", True, [b"8"])
+
+
 def test_workers_keep_the_avro_schemas_that_they_meet_and_keeping_changes_no_decoder(tmp_path: Path) -> None:
     text = feeds.FEED.replace('"open"', '"avro"', 1).replace(
         "[lake]", '[options]\navro_enable_watermark = true\n[avro]\nschemas = "a.json"\n[lake]'
@@ -67,8 +73,8 @@ def test_workers_keep_the_avro_schemas_that_they_meet_and_keeping_changes_no_dec
     assert decoder_id(feed) == before
 
 
-def test_hours_are_decoded_again_once_the_files_place_is_said(tmp_path: Path) -> None:
+def test_hours_are_decoded_again_once_the_files_place_or_the_policy_is_said(tmp_path: Path) -> None:
     feeds.write(tmp_path / "a")
     feeds.write(tmp_path / "b", feed=feeds.FEED.replace("[source]", '[source]\nclaim_check = "/claims"'))
-    before, after = (decoder_id(load_feed(tmp_path / name, "shop", expand=False)) for name in "ab")
-    assert before != after
+    feeds.write(tmp_path / "c", feed=feeds.FEED + '\n[policy]\nhandle_only = "accept"\n')
+    assert len({decoder_id(load_feed(tmp_path / name, "shop", expand=False)) for name in "abc"}) == 3

@@ -89,8 +89,9 @@ def decoder_id(feed: Feed) -> str:
     """Changes whenever the same bytes may decode to something else: version, protocol, options, what messages leave unsaid."""
     said = [__version__, feed.protocol, feed.options.model_dump(), feed.avro and feed.avro.schemas]
     unsaid = [feed.time_zone, known_tables(feed)] if feed.protocol in UNTYPED else []
-    files = [feed.source.claim_check] if feed.source.claim_check else []
-    return hashlib.sha256(json.dumps(said + unsaid + files, sort_keys=True).encode()).hexdigest()[:16]
+    whole = [feed.source.claim_check] if feed.source.claim_check else []
+    whole += [feed.policy.handle_only] if feed.policy.handle_only != "quarantine" else []
+    return hashlib.sha256(json.dumps(said + unsaid + whole, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, identifier: str, decoder: str) -> None:
@@ -104,6 +105,7 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
         options=feed.options,
         avro_schemas=feed.avro.schemas if feed.avro else None,
         claim_check=feed.source.claim_check,
+        handle_only=feed.policy.handle_only,
         folder=str(feed.folder.resolve()),
         time_zone=feed.time_zone,
         tables=known_tables(feed),

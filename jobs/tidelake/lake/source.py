@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from tidelake.avro_schemas import schema_source
 from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
+from tidelake.feed import HandleOnly
 from tidelake.frozen_schemas import frozen_schemas
 from tidelake.lake.known import Known, columns_of
 from tidelake.options import SinkOptions
@@ -41,6 +42,7 @@ class DecodeJob(BaseModel):
     options: SinkOptions
     avro_schemas: str | None = None
     claim_check: str | None = None
+    handle_only: HandleOnly = "quarantine"
     folder: str = "."
     time_zone: str = "UTC"
     tables: Known = []
@@ -75,7 +77,8 @@ class LandedReader(DataSourceReader):
         context = _context(self.job)
         seen: set[int] = set()
         for messages in _messages(self.job, partition.value):
-            yield _only_new_shapes(_incomplete_rejected(decode(self.job.protocol, messages, context), messages), seen)
+            events = decode(self.job.protocol, messages, context)
+            yield _only_new_shapes(_incomplete_rejected(events, messages, self.job.handle_only), seen)
 
 
 def _context(job: DecodeJob) -> Context:
@@ -103,9 +106,12 @@ def _cuts(batch: pa.RecordBatch) -> list[int]:
     return [*ends, batch.num_rows]
 
 
-def _incomplete_rejected(events: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of which the message carries the handle only become `rejected`, all events of their message with them."""
-    incomplete = pc.or_(pc.fill_null(events.column("handle_only"), False), pc.is_valid(events.column("claim_check")))
+def _incomplete_rejected(events: pa.RecordBatch, messages: pa.RecordBatch, policy: HandleOnly) -> pa.RecordBatch:
+    """Rows of which the message carries the handle only become `rejected`, all events of their message with them; with the policy
+    `accept` only those of which the rest is in a file that could not be fetched."""
+    incomplete = pc.is_valid(events.column("claim_check"))
+    if policy == "quarantine":
+        incomplete = pc.or_(incomplete, pc.fill_null(events.column("handle_only"), False))
     if not pc.any(incomplete).as_py():
         return events
     bad = pc.unique(events.filter(incomplete).column("offset"))

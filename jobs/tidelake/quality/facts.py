@@ -26,6 +26,7 @@ class TableFacts(BaseModel):
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced
     unfit: dict[str, int] = {}  # column → cells that did not fit their type
     unsettled: int = 0
+    partial: int = 0  # rows of which only the key was sent
 
 
 class DdlFacts(BaseModel):
