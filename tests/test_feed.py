@@ -53,7 +53,7 @@ def test_a_feed_with_the_least_that_must_be_said_has_the_documented_defaults(tmp
     assert (feed.lake.catalog, feed.lake.namespace) == (f"jdbc:postgresql://u:{SECRET}@db/lake", "{database}")
     policy = feed.policy
     assert (policy.on_reject, policy.on_gap, policy.ddl, policy.ignore_ddl, policy.zero_date) == ("block", "block", "evolve", (), "null")
-    assert policy.checksum == "warn"
+    assert (policy.checksum, policy.handle_only) == ("warn", "quarantine")
     assert (feed.avro, feed.columns, feed.tables) == (None, {}, {})
 
 
@@ -92,6 +92,7 @@ on_gap = "warn"
 ddl = "strict"
 ignore_ddl = [415508856908021766, 7]
 zero_date = "reject"
+handle_only = "accept"
 [columns."shop.orders".paid_at]
 zero_date = "string"
 [tables."shop.orders"]
@@ -107,9 +108,17 @@ buckets = 16
     assert feed.avro.schemas == "schemas.json"
     assert feed.policy.ignore_ddl == (415508856908021766, 7)
     assert (feed.policy.on_reject, feed.policy.on_gap, feed.policy.ddl) == ("publish_incomplete", "warn", "strict")
+    assert feed.policy.handle_only == "accept"
     assert feed.columns["shop.orders"]["paid_at"].zero_date == "string"
     assert feed.tables["shop.orders"].buckets == 16
     assert feed.namespace_of("shop") == "shop_shop"
+
+
+def test_the_place_of_claim_check_files_is_for_protocols_that_name_them(tmp_path: Path) -> None:
+    place = '[source]\nclaim_check = "s3://claims/${STAGE}"\n'
+    assert loaded(tmp_path, PLAIN.replace("[source]\n", place)).source.claim_check == "s3://claims/prod"
+    said = refused(tmp_path, PLAIN.replace("[source]\n", place).replace('"open"', '"craft"', 1))
+    assert "source.claim_check: craft messages name no files; canal-json, open, simple-avro, simple-json do" in said
 
 
 def test_a_feed_s_dashes_become_underscores_in_its_namespace(tmp_path: Path) -> None:
@@ -230,7 +239,7 @@ MISTAKES = [
     (
         "[lake]\n",
         "[policy]\nzero_dates = 5\n[lake]\n",
-        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, wait_hours, ddl, ignore_ddl, zero_date, checksum",
+        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, wait_hours, ddl, ignore_ddl, zero_date, checksum, handle_only",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
     (

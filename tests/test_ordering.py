@@ -101,6 +101,11 @@ def test_what_differs_in_table_key_ts_or_class_is_another_change(other: dict[str
     assert deduplicated([first, second]) == [first, second]
 
 
+def test_of_a_whole_and_a_partial_copy_the_whole_one_stays() -> None:
+    whole = change("insert", 5, 7, 2)
+    assert deduplicated([replace(whole, at=("shop", 0, 1, 0), after=(7, None), partial=True), whole]) == [whole]
+
+
 def test_a_copy_with_other_contents_is_still_a_copy() -> None:
     assert deduplicated([change("insert", 5, 7, 2, value="late"), change("insert", 5, 7, 1)]) == [change("insert", 5, 7, 1)]
 
@@ -176,6 +181,24 @@ def test_an_update_that_moves_a_row_leaves_nothing_under_its_old_key() -> None:
 def test_a_key_may_be_of_several_columns_in_another_order() -> None:
     insert = RowChange(table="d.t", op="insert", commit_ts=5, at=("shop", 0, 1, 0), key=("x", 1), after=(1, "v", "x"))
     assert fold({}, [insert], (2, 0)) == {("x", 1): (1, "v", "x")}
+
+
+def partial(op: str, ts: int, key: int, offset: int) -> RowChange:
+    """A change of which only the key was sent."""
+    row: Cells = (key, None)
+    made = change(op, ts, key, offset)
+    return replace(made, before=made.before and row, after=made.after and row, partial=True)
+
+
+def test_a_partial_row_keeps_what_is_known_of_it_and_is_unknown_otherwise() -> None:
+    base: dict[Cells, Cells] = {(7,): (7, "a"), (8,): (8, "b"), (9,): (9, "c")}
+    sent = [partial("update", 5, 7, 1), partial("delete", 5, 8, 2), partial("insert", 6, 8, 3), partial("insert", 5, 4, 4)]
+    assert fold(base, ordered(sent), (0,)) == {(7,): (7, "a"), (8,): (8, None), (9,): (9, "c"), (4,): (4, None)}
+
+
+def test_a_split_update_of_which_the_key_was_sent_keeps_what_is_known() -> None:
+    split = [partial("insert", 5, 7, 1), partial("delete", 5, 7, 2)]
+    assert fold({(7,): (7, "a")}, ordered(split), (0,)) == {(7,): (7, "a")}
 
 
 def test_an_update_and_its_split_into_delete_and_insert_end_in_the_same_row() -> None:
@@ -261,6 +284,45 @@ def test_a_keyed_table_equals_the_upstream_at_every_cut(made: tuple[list[RowChan
     for end, line in windows(delivered, cuts & truth.keys()):
         table = fold(table, line, (0,))
         assert Counter(table.values()) == truth[end]
+
+
+@settings(max_examples=300)
+@given(upstreams(keyed=True), st.sets(st.integers(1, 8)), st.sets(st.tuples(st.integers(1, 3), st.integers(1, 8))), st.booleans())
+def test_a_table_with_partial_rows_holds_the_last_cells_that_were_sent(
+    made: tuple[list[RowChange], dict[int, Counter[Cells]]], cuts: set[int], unsent: set[tuple[int, int]], split: bool
+) -> None:
+    """unsent: (key, commit ts) of changes of which only the key is sent."""
+    delivered, truth = made
+    sent = [c if (c.key[0], c.commit_ts) not in unsent else _unsent(c) for c in delivered if c.key is not None]
+    if split:
+        sent = [replace(h, at=(*h.at[:3], n)) for c in sent for n, h in enumerate(_halves(c))]
+    table: dict[Cells, Cells] = {}
+    for end, line in windows(sent, cuts & truth.keys()):
+        table = fold(table, line, (0,))
+        assert table == _known(truth, unsent, end)
+
+
+def _unsent(c: RowChange) -> RowChange:
+    return replace(c, before=c.before and (c.before[0], None), after=c.after and (c.after[0], None), partial=True)
+
+
+def _halves(c: RowChange) -> list[RowChange]:
+    return [replace(c, op="insert", before=None), replace(c, op="delete", after=None)] if c.op == "update" else [c]
+
+
+def _known(truth: dict[int, Counter[Cells]], unsent: set[tuple[int, int]], end: int) -> dict[Cells, Cells]:
+    """What can be known of the upstream's rows: of a row that changed unsent, what was known of it before."""
+    known: dict[Cells, Cells] = {}
+    rows: dict[Cells, Cells] = {}
+    for ts in range(1, end + 1):
+        now = {row[:1]: row for row in truth[ts]}
+        for key in {*rows, *now}:
+            if key not in now:
+                known.pop(key, None)
+            elif rows.get(key) != now[key]:
+                known[key] = known.get(key, (*key, None)) if (*key, ts) in unsent else now[key]
+        rows = now
+    return known
 
 
 @settings(max_examples=200)

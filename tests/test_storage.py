@@ -79,6 +79,11 @@ def test_what_was_written_is_read_and_listed(store: Store) -> None:
     assert list(store.objects()) == [store.head("a/b")]
 
 
+def test_a_folder_is_no_object(store: Store) -> None:
+    store.write("a/b", b"one")
+    assert store.head("a") is None
+
+
 def test_objects_are_listed_by_key_and_a_prefix_need_not_end_at_a_folder(store: Store) -> None:
     for key in ("a/x/2", "a/x-1", "a/x/10", "b", "a/y", "a.1"):
         store.write(key, key.encode())

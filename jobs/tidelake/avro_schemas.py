@@ -1,4 +1,4 @@
-"""Avro schemas by id: from a JSON file {id: schema text}, a folder of <id>.avsc, or a schema registry.
+"""Avro schemas by id: from a JSON file {id: schema text}, a folder of <id>.avsc, a Confluent registry, or AWS Glue's.
 
 Ids are Confluent's numbers and AWS Glue's UUIDs. A source is callable and can be pickled; what it has fetched stays behind.
 """
@@ -16,27 +16,42 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
+from typing import ClassVar
+from typing import Protocol as Interface
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tidelake.errors import ConfigError, DecodeError, StorageError
-from tidelake.storage import open_store
-
-SchemaSource = Callable[[int | str], str]
+from tidelake.storage import aws_client, aws_errors, open_store
 
 _TIMEOUT_SECONDS = 10
 _PAUSES_SECONDS = (0.5, 1.0, 2.0)  # before each further attempt
 _MAX_BYTES = 16 << 20
 _MAX_FOUND = 10_000  # hostile messages may name any number of ids
-_KIND = "a JSON file {id: schema text}, a folder of <id>.avsc, or an http(s):// registry"
+_KIND = "a JSON file {id: schema text}, a folder of <id>.avsc, an http(s):// registry, or glue://<region>"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_REGION = re.compile(r"([a-z]+(-[a-z]+)+-[0-9]+)?")
+
+
+class SchemaSource(Interface):
+    """Schemas by id. Raises DecodeError (UNKNOWN_SCHEMA) for an id that is not there, StorageError if it cannot be asked.
+
+    where: the location as errors may print it. nearby: asking again costs next to nothing.
+    """
+
+    nearby: ClassVar[bool]
+
+    @property
+    def where(self) -> str: ...
+
+    def __call__(self, schema_id: int | str) -> str: ...
 
 
 def schema_source(location: str, base: Path) -> SchemaSource:
-    """The schemas at a location; a relative path starts at `base`. Raises ConfigError if there is nothing usable.
-
-    The source raises DecodeError (UNKNOWN_SCHEMA) for an id that is not there, StorageError if it cannot be asked.
-    """
+    """The schemas at a location; a relative path starts at `base`. Raises ConfigError if there is nothing usable."""
     if location.startswith(("http://", "https://")):
         return _registry(location)
+    if location.startswith("glue://"):
+        return _glue(location)
     uri = location if "://" in location else str(base / location)
     folder, _, name = uri.rstrip("/").rpartition("/")
     try:
@@ -64,25 +79,29 @@ def _schemas(uri: str, text: bytes) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    uri: str
+    nearby: ClassVar[bool] = True
+
+    where: str
     schemas: Mapping[str, str] = field(repr=False)
 
     def __call__(self, schema_id: int | str) -> str:
         found = self.schemas.get(str(schema_id).lower())
         if found is None:
-            raise _unknown(schema_id, self.uri)
+            raise _unknown(schema_id, self.where)
         return found
 
 
 @dataclass(frozen=True)
-class _Fetching(ABC):
-    """Asks once for each id. where: the location as errors may print it."""
+class Fetching(ABC):
+    """A source that asks once for each id."""
+
+    nearby: ClassVar[bool] = False
 
     where: str
     location: str = field(repr=False)
     _found: dict[str, str | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[type[_Fetching], tuple[str, str]]:
+    def __reduce__(self) -> tuple[Callable[..., SchemaSource], tuple[object, ...]]:
         return type(self), (self.where, self.location)
 
     def __call__(self, schema_id: int | str) -> str:
@@ -101,13 +120,15 @@ class _Fetching(ABC):
         """The schema's text, None if there is none. Raises StorageError."""
 
 
-class _Folder(_Fetching):
+class _Folder(Fetching):
+    nearby = True
+
     def _fetch(self, name: str) -> str | None:
         text = open_store(self.location).read_if_present(f"{name}.avsc")
         return None if text is None else text.decode(errors="replace")  # a schema that is not UTF-8 is refused where it is parsed
 
 
-class _Registry(_Fetching):
+class _Registry(Fetching):
     """A Confluent schema registry. The location's user and password go into a header and nowhere else."""
 
     def _fetch(self, name: str) -> str | None:
@@ -142,6 +163,28 @@ class _Registry(_Fetching):
         if not isinstance(schema, str):
             raise StorageError(f"{self.where} gives no schema text for id {name}", remedy="check that it is a schema registry")
         return schema
+
+
+class _Glue(Fetching):
+    """AWS Glue's schema registry: versions of schemas by their UUID. location: the region; empty: the environment's."""
+
+    def _fetch(self, name: str) -> str | None:
+        if not _UUID.fullmatch(name):
+            return None
+        try:
+            with aws_errors(f"{self.where}: schema {name}"):
+                return str(aws_client("glue", self.location).get_schema_version(SchemaVersionId=name)["SchemaDefinition"])
+        except StorageError as e:
+            if e.code == "NOT_FOUND":
+                return None
+            raise
+
+
+def _glue(location: str) -> _Glue:
+    region = location.removeprefix("glue://")
+    if not _REGION.fullmatch(region):
+        raise ConfigError(f"Avro schemas {location}: no region", remedy="give glue://<region>, like glue://eu-central-1, or glue:// alone")
+    return _Glue(location, region)
 
 
 def _registry(location: str) -> _Registry:

@@ -25,7 +25,9 @@ Layout = Literal[
     "aiven-jsonl", "aiven-csv", "aiven-avro", "aiven-parquet", "confluent-json"
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
+CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
 ZeroDate = Literal["null", "string", "reject"]
+HandleOnly = Literal["quarantine", "accept"]  # rows of which only the handle was sent
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -46,12 +48,13 @@ class _Section(BaseModel):
 
 
 class Source(_Section):
-    """Where the messages are: an archive of Kafka objects, or live topics."""
+    """Where the messages are: an archive of Kafka objects, or live topics. claim_check: where the changefeed's claim-check files are."""
 
     kind: Literal["archive", "kafka"] = "archive"
     uri: str = Field(repr=False)
     layout: Layout | None = None
     template: str | None = None
+    claim_check: str | None = Field(default=None, repr=False)
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout(self) -> Source:
@@ -78,7 +81,7 @@ class Watermark(_Section):
 
 
 class Avro(_Section):
-    """Avro schemas: a JSON file {id: schema text}, a folder of <id>.avsc, or a registry URL. Relative paths start at the feed's folder."""
+    """Avro schemas: a JSON file {id: schema text} or a folder of <id>.avsc, relative ones from the feed's folder; a registry URL; glue://<region>."""
 
     schemas: str = Field(repr=False)  # a registry's URL may hold a password
 
@@ -108,6 +111,7 @@ class Policy(_Section):
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
     zero_date: ZeroDate = "null"
     checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
+    handle_only: HandleOnly = "quarantine"
 
 
 class ColumnPolicy(_Section):
@@ -184,6 +188,8 @@ class Feed(_Section):
             raise ValueError("protocol avro needs [avro] schemas")
         if self.protocol == "avro" and self.watermark.source == "messages" and not self.options.avro_enable_watermark:
             raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
+        if self.source.claim_check is not None and self.protocol not in CLAIM_CHECK:
+            raise ValueError(f"source.claim_check: {self.protocol} messages name no files; {', '.join(sorted(CLAIM_CHECK))} do")
         return self
 
     @property

@@ -45,6 +45,11 @@ def table_schema_key(feed: str, database: str, table: str, version: int) -> str:
     return f"schemas/{feed}/simple/{lake_name(database)}/{lake_name(table)}/{version}.json"
 
 
+def avro_key(feed: str, schema_id: str) -> str:
+    """What a schema id of a feed means, once and for all."""
+    return f"schemas/{feed}/avro/{schema_id}.avsc"
+
+
 def run_key(feed: str, seq: int, stage: str) -> str:
     """What a stage handed to the next for the cut with this number."""
     return f"runs/{feed}/{seq:08d}/{stage}.json"

@@ -21,6 +21,7 @@ class RowChange:
     """One row event. key: the handle's cells, None for a table without key. at: (topic, partition, offset, ordinal).
 
     stretch: how often the resolved ts of its partition had gone back before it; a later stretch repeats an earlier one.
+    partial: of its row only the key's cells are known (handle-key-only messages, protocols.md 1.5).
     """
 
     table: str
@@ -31,6 +32,7 @@ class RowChange:
     before: Cells | None = None
     after: Cells | None = None
     stretch: int = 0
+    partial: bool = False
 
 
 def resolved_ts(watermarks: Mapping[Coordinates, int | None]) -> int:
@@ -47,7 +49,7 @@ def in_window(changes: Iterable[RowChange], applied_ts: int, resolved: int) -> l
 
 
 def deduplicated(changes: Iterable[RowChange]) -> list[RowChange]:
-    """One of each change: of copies, the one with the lowest coordinates.
+    """One of each change: of copies, a whole one before a partial one, then the one with the lowest coordinates.
 
     With a key: same table, key, commit ts and class. Without: the n-th equal row event of a stretch is the n-th of any other stretch,
     so the multiplicity is the maximum over stretches.
@@ -55,7 +57,7 @@ def deduplicated(changes: Iterable[RowChange]) -> list[RowChange]:
     seen: set[tuple[object, ...]] = set()
     nth: Counter[tuple[object, ...]] = Counter()
     out = []
-    for c in sorted(changes, key=lambda c: c.at):
+    for c in sorted(changes, key=lambda c: (c.partial, c.at)):
         identity: tuple[object, ...] = (c.table, c.key, c.commit_ts, CLASS[c.op])
         if c.key is None:
             content = (c.table, c.op, c.commit_ts, c.before, c.after)
@@ -73,14 +75,25 @@ def ordered(changes: Iterable[RowChange]) -> list[RowChange]:
 
 
 def fold(base: Mapping[Cells, Cells], changes: Iterable[RowChange], key_of: tuple[int, ...]) -> dict[Cells, Cells]:
-    """A keyed table after ordered changes. key_of: positions of the key's cells in a row; an update may move a row to another key."""
+    """A keyed table after ordered changes. key_of: positions of the key's cells in a row; an update may move a row to another key.
+
+    A partial row keeps what is known of the other cells, also where a delete of the same commit ts came before it: that is the other
+    half of a split update. Where nothing is known they are None.
+    """
     rows = dict(base)
+    gone: dict[tuple[Cells, int], Cells] = {}
     for c in changes:
-        if c.before is not None and c.op != "insert":
-            rows.pop(_key(c.before, key_of), None)
+        if c.before is not None and c.op != "insert" and (old := rows.pop(_key(c.before, key_of), None)) is not None:
+            gone[_key(c.before, key_of), c.commit_ts] = old
         if c.after is not None:
-            rows[_key(c.after, key_of)] = c.after
+            key = _key(c.after, key_of)
+            rows[key] = _partial(c.after, rows.get(key) or gone.get((key, c.commit_ts)), key_of) if c.partial else c.after
     return rows
+
+
+def _partial(sent: Cells, known: Cells | None, key_of: tuple[int, ...]) -> Cells:
+    """The row with the key's cells as sent and the others as known."""
+    return tuple(cell if i in key_of else known[i] if known is not None else None for i, cell in enumerate(sent))
 
 
 def fold_multiset(base: Counter[Cells], changes: Iterable[RowChange]) -> Counter[Cells]:

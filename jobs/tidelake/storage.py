@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelake.errors import StorageError
@@ -121,10 +122,10 @@ def open_store(uri: str) -> Store:
 
 
 def reset() -> None:
-    """Close and forget the S3 client, so that the next use sees changed environment variables."""
-    if _client.cache_info().currsize:
+    """Close the S3 client and forget all clients, so that the next use sees changed environment variables."""
+    if aws_client.cache_info().currsize:
         _client().close()
-    _client.cache_clear()
+    aws_client.cache_clear()
     _session.cache_clear()
 
 
@@ -230,12 +231,13 @@ class _LocalStore(Store):
     def head(self, key: str) -> ObjectInfo | None:
         try:
             with self._errors(key):
-                stat = (self.root / key).stat()
+                found = (self.root / key).stat()
         except StorageError as e:
             if e.code == "NOT_FOUND":
                 return None
             raise
-        return ObjectInfo(key, stat.st_size, f"{stat.st_mtime_ns:x}-{stat.st_size:x}-{stat.st_ino:x}")
+        etag = f"{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ino:x}"
+        return ObjectInfo(key, found.st_size, etag) if S_ISREG(found.st_mode) else None  # a folder is no object
 
     def delete(self, key: str) -> None:
         with self._errors(key):
@@ -353,20 +355,34 @@ class _S3Store(Store):
         with self._errors(key):
             _client().delete_object(Bucket=self.bucket, Key=self.prefix + key)
 
-    @contextmanager
-    def _errors(self, key: str) -> Iterator[None]:
-        from botocore.exceptions import BotoCoreError, ClientError
+    def _errors(self, key: str) -> AbstractContextManager[None]:
+        return aws_errors(self.uri_of(key))
 
-        uri = self.uri_of(key)
-        try:
-            yield
-        except ClientError as e:
-            code, text = e.response["Error"]["Code"], e.response["Error"].get("Message", "")
-            missing = code in ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
-            remedy = "check the bucket and key" if missing else "check the credentials and what they may do"
-            raise StorageError(f"{uri}: {code}: {text}", code="NOT_FOUND" if missing else "", remedy=remedy) from e
-        except BotoCoreError as e:
-            raise StorageError(f"{uri}: {e}", remedy="check AWS_ENDPOINT_URL_S3, the network and the credentials") from e
+
+@contextmanager
+def aws_errors(what: str) -> Iterator[None]:
+    """Turns the errors of an AWS client into StorageError that names what was asked for (NOT_FOUND where it is not there)."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as e:
+        code, text = e.response["Error"]["Code"], e.response["Error"].get("Message", "")
+        missing = code in ("404", "NoSuchKey", "NotFound", "NoSuchBucket", "EntityNotFoundException")
+        remedy = "check the bucket and key" if missing else "check the credentials and what they may do"
+        raise StorageError(f"{what}: {code}: {text}", code="NOT_FOUND" if missing else "", remedy=remedy) from e
+    except BotoCoreError as e:
+        raise StorageError(f"{what}: {e}", remedy="check AWS_ENDPOINT_URL_S3, the network and the credentials") from e
+
+
+@cache
+def aws_client(service: str, region: str = "") -> Any:
+    """A client of an AWS service, with time-outs and retries, for the region given or that of the environment; kept until `reset`."""
+    from botocore.config import Config
+
+    style: Any = {"addressing_style": "path"} if _custom_endpoint() else {}
+    config = Config(retries={"mode": "standard", "max_attempts": 5}, s3=style, connect_timeout=10, read_timeout=60)
+    return _session().client(service, config=config, region_name=region or _session().region_name or "us-east-1")
 
 
 @cache
@@ -376,15 +392,8 @@ def _session() -> Any:
     return boto3.session.Session()
 
 
-@cache
 def _client() -> S3Client:
-    from botocore.config import Config
-
-    style: Any = {"addressing_style": "path"} if _custom_endpoint() else {}
-    config = Config(retries={"mode": "standard", "max_attempts": 5}, s3=style, connect_timeout=10, read_timeout=60)
-    session = _session()
-    client: S3Client = session.client("s3", config=config, region_name=session.region_name or "us-east-1")
-    return client
+    return aws_client("s3")  # type: ignore[no-any-return]  # the stubs know it
 
 
 def _custom_endpoint() -> bool:

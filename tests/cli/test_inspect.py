@@ -160,12 +160,34 @@ def test_a_feed_gives_its_avro_schemas(tmp_path: Path) -> None:
     assert (found["error_code"], str(schemas / "bazaar-avro" / "avro_schemas.json") in found["error"]) == ("UNKNOWN_SCHEMA", True)
 
 
-@pytest.mark.parametrize("more", [("--protocol", "open"), ("--set", "max_batch_size=1"), ("--avro-schemas", "x.json")])
+def test_a_row_in_a_claim_check_file_is_fetched_from_where_the_option_or_the_feed_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "a.json").write_bytes(compact(canal(_tidb={"commitTs": 5})))
+    stub = canal(data=[{"id": "1"}], types={"id": "int"}, _tidb={"commitTs": 5, "claimCheckLocation": "s3://b/a.json"})
+    options = ("--set", "enable_tidb_extension=true", "--set", "large_message_handle_option=claim-check")
+    (left,) = events(inspect(tmp_path, line(compact(stub)), options=options))
+    assert (len(left["columns"]), left["claim_check"]) == (1, "s3://b/a.json")
+    (found,) = events(inspect(tmp_path, line(compact(stub)), options=(*options, "--claim-check", tmp_path / "claims")))
+    assert found == ROW | {"commit_ts": 5}
+    monkeypatch.setenv("TIDELAKE_CLAIMS", str(tmp_path / "claims"))
+    for name in ("TIDELAKE_ARCHIVE", "TIDELAKE_LAKE", "TIDELAKE_CATALOG"):
+        monkeypatch.setenv(name, "x")
+    text = feeds.FEED.replace('"open"', '"canal-json"', 1).replace("[source]", '[source]\nclaim_check = "${TIDELAKE_CLAIMS}"')
+    feeds.write(tmp_path / "schemas", feed=text.replace("[lake]", '[options]\nlarge_message_handle_option = "claim-check"\n[lake]'))
+    assert events(call("inspect", "--feed", "shop", "--schemas", tmp_path / "schemas", tmp_path / "messages.jsonl")) == [found]
+
+
+GIVEN = [("--protocol", "open"), ("--set", "max_batch_size=1"), ("--avro-schemas", "x.json"), ("--claim-check", "x")]
+
+
+@pytest.mark.parametrize("more", GIVEN)
 def test_what_a_feed_gives_is_not_given_twice(tmp_path: Path, more: tuple[str, str]) -> None:
     feeds.write(tmp_path)
     done = call("inspect", "--feed", "shop", "--schemas", tmp_path, *more, "x.jsonl")
     assert (done.code, done.out) == (2, "")
-    assert "leave --protocol, --avro-schemas and --set out" in done.err
+    assert "leave --protocol, --avro-schemas, --claim-check and --set out" in done.err
 
 
 def test_without_protocol_and_feed_both_are_named() -> None:
@@ -323,7 +345,7 @@ def test_avro_schemas_that_are_none_are_told_with_what_may_be_given(tmp_path: Pa
         (tmp_path / "schemas.json").write_text(content)
     done = inspect(tmp_path, protocol="avro", options=("--avro-schemas", tmp_path / "schemas.json"))
     assert (done.code, done.out) == (2, "")
-    assert "give a JSON file {id: schema text}, a folder of <id>.avsc, or an http(s):// registry" in done.err
+    assert "give a JSON file {id: schema text}, a folder of <id>.avsc, an http(s):// registry, or glue://<region>" in done.err
 
 
 def test_avro_without_schemas_rejects_every_message(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where Avro schemas come from: a JSON file, a folder, a registry."""
+"""Where Avro schemas come from: a JSON file, a folder, a registry of Confluent's or of AWS Glue."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moto.server import ThreadedMotoServer
 
-from tidelake import avro_schemas
+from tidelake import avro_schemas, storage
 from tidelake.avro_schemas import schema_source
 from tidelake.errors import ConfigError, DecodeError, StorageError
 
@@ -259,3 +260,61 @@ def test_a_malformed_registry_url_is_a_wrong_configuration_and_is_not_printed(ur
 
 def test_an_ipv6_registry_keeps_its_brackets() -> None:
     assert "http://[::1]:8081/x" in repr(schema_source("http://u:p@[::1]:8081/x/", Path()))
+
+
+AVRO = '{"type": "record", "name": "r", "fields": []}'
+
+
+@pytest.fixture
+def glue(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """AWS Glue with one schema; the id of its version."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    _aws(monkeypatch, f"http://{host}:{port}")
+    client = storage.aws_client("glue", "eu-central-1")
+    made = client.create_schema(SchemaName="orders", DataFormat="AVRO", Compatibility="NONE", SchemaDefinition=AVRO)
+    yield made["SchemaVersionId"]
+    client.delete_schema(SchemaId={"SchemaArn": made["SchemaArn"]})
+    storage.reset()
+    server.stop()
+
+
+def _aws(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    for name, value in {"AWS_ENDPOINT_URL_GLUE": endpoint, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    storage.reset()
+
+
+def test_glue_is_asked_for_a_version_s_definition_by_its_uuid(glue: str) -> None:
+    source = schema_source("glue://eu-central-1", Path())
+    assert source(glue.upper()) == AVRO
+    assert pickle.loads(pickle.dumps(source))(glue) == AVRO
+    for unknown in (UUID, 5):
+        with pytest.raises(DecodeError, match=f"UNKNOWN_SCHEMA: no schema {unknown} in glue://eu-central-1"):
+            source(unknown)
+    with pytest.raises(DecodeError, match="UNKNOWN_SCHEMA"):
+        schema_source("glue://us-west-2", Path())(glue)
+
+
+def test_the_region_may_be_the_environment_s(glue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    storage.reset()
+    assert schema_source("glue://", Path())(glue) == AVRO
+
+
+def test_glue_that_cannot_be_asked_fails_the_run_and_not_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("botocore.endpoint.time.sleep", pauses.append)
+    _aws(monkeypatch, "http://127.0.0.1:9")
+    with pytest.raises(StorageError, match=f"glue://eu-central-1: schema {UUID}: .*127[.]0[.]0[.]1:9"):
+        schema_source("glue://eu-central-1", Path())(UUID)
+    assert len(pauses) == 5
+    storage.reset()
+
+
+@pytest.mark.parametrize("location", ["glue://eu_central_1", "glue://eu-central-1/registry", "glue://x"])
+def test_a_glue_location_without_a_region_is_a_wrong_configuration(location: str) -> None:
+    with pytest.raises(ConfigError, match="give glue://<region>"):
+        schema_source(location, Path())

@@ -13,6 +13,7 @@ import pyarrow as pa
 import typer
 from pydantic import ValidationError
 
+from tidelake.claim_files import claim_files
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Schemas
 from tidelake.errors import ConfigError
 from tidelake.event import MESSAGE, Shape
@@ -38,7 +39,11 @@ def inspect(
     protocol: Annotated[str | None, typer.Option("--protocol", metavar="P", help=f"One of: {', '.join(protocol_names())}.")] = None,
     avro_schemas: Annotated[
         str | None,
-        typer.Option("--avro-schemas", metavar="FILE.json", help="{schema id: schema text}, a folder of <id>.avsc, or a registry URL."),
+        typer.Option(
+            "--avro-schemas",
+            metavar="FILE.json",
+            help="{schema id: schema text}, a folder of <id>.avsc, a registry URL, or glue://<region>.",
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="key=value", help="A sink option of the changefeed; may be repeated.")
@@ -52,6 +57,10 @@ def inspect(
             "--table-schemas", metavar="PATH", help="A schema_*.json of TiCDC's storage sink, or a folder of them: columns of csv, …"
         ),
     ] = None,
+    claim_check: Annotated[
+        str | None,
+        typer.Option("--claim-check", metavar="URI", help="Where claim-check files are, s3:// or a folder; without it rows are stubs."),
+    ] = None,
     schemas: Schemas = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
@@ -60,8 +69,10 @@ def inspect(
     A line of the file is {"topic"?, "partition"?, "offset"?, "key": hex or null, "value": hex or null}.
     """
     protocol, context = (
-        _chosen(protocol, avro_schemas, set_ or []) if feed is None else _of_feed(schemas, feed, protocol, avro_schemas, set_)
+        _chosen(protocol, avro_schemas, set_ or []) if feed is None else _of_feed(schemas, feed, protocol, avro_schemas, set_, claim_check)
     )
+    if claim_check is not None:
+        context = replace(context, claim_file=claim_files(claim_check))
     if table_schemas is not None:
         context = replace(context, columns=read_schemas(table_schemas))
     decoder(protocol)  # an unknown one is an error even where there are no messages
@@ -87,13 +98,17 @@ def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
     from tidelake.lake.known import columns_of, known_tables
 
     if any(others):
-        raise ConfigError("--feed gives protocol, sink options and Avro schemas", remedy="leave --protocol, --avro-schemas and --set out")
+        raise ConfigError(
+            "--feed gives protocol, sink options and where files are",
+            remedy="leave --protocol, --avro-schemas, --claim-check and --set out",
+        )
     feed = load_feed(schemas, name, expand=False)
-    if feed.avro and "${" in feed.avro.schemas:
+    if "${" in (feed.avro.schemas if feed.avro else "") + (feed.source.claim_check or ""):
         feed = load_feed(schemas, name)
     source = schema_source(feed.avro.schemas, feed.folder) if feed.avro else None
+    files = claim_files(feed.source.claim_check) if feed.source.claim_check else None
     known = columns_of(known_tables(feed))
-    return feed.protocol, Context(options=feed.options, avro_schema=source, columns=known, time_zone=feed.time_zone)
+    return feed.protocol, Context(options=feed.options, avro_schema=source, columns=known, time_zone=feed.time_zone, claim_file=files)
 
 
 def sink_options(settings: list[str]) -> SinkOptions:

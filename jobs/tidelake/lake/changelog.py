@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tidelake.errors import OrderError
 from tidelake.event import CHECKSUMS
 from tidelake.lake.casts import quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
@@ -24,6 +25,7 @@ def stage_changelog(
     """Write one table's changes of the window to a branch of its changelog. None where there were none.
 
     rows: the table's row events of the window, with `stretch` and `content` where it has no key, `unsettled` for Avro.
+    Raises OrderError (HANDLE_ONLY) for partial rows of a table without a key: nothing says which rows they are.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
@@ -40,6 +42,12 @@ def stage_changelog(
     frame = _all_columns(changes(events, table, names), target)
     frame.writeTo(sql_name(target.identifier, branch)).option("snapshot-property.tidelake.run", branch).append()
     counts = _counts(table, dict(before.get), dict(after.get))
+    if counts.partial and not table.incarnation.key:
+        raise OrderError(
+            f"{counts.partial} rows of {table.incarnation.name}, which has no key, came with their handle alone",
+            code="HANDLE_ONLY",
+            remedy='say the table\'s key in tables.sql, or set handle_only = "quarantine" and decode the hours again',
+        )
     staged = catalog.load(target.identifier)
     head = staged.branch(branch)
     written = int(staged.summary(head).get("added-records", 0)) if head != base else 0
@@ -100,6 +108,7 @@ def _measures(table: TableRows) -> list[Any]:
         *(count(f"op = '{op}'", f"{op}s") for op in ("insert", "update", "delete", "upsert")),
         count(f"coalesce({moved}, false)", "key_changes"),
         count("op = 'update' AND NOT has_before", "bare_updates"),
+        count("partial AND op != 'delete'" if key else "partial", "partial"),
         *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in counters(table)),
     ]
 
@@ -112,7 +121,7 @@ def _counts(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -> 
         if after.get(measure):
             found[kind][names[int(number)]] = after[measure]
     events = before.get("events", 0)
-    plain = {k: after.get(k, 0) for k in ("inserts", "updates", "deletes", "upserts", "key_changes", "bare_updates")}
+    plain = {k: after.get(k, 0) for k in ("inserts", "updates", "deletes", "upserts", "key_changes", "bare_updates", "partial")}
     plain |= {"events": events, "duplicates": events - after.get("distinct", 0)}
     plain |= {m: before.get(m, 0) for m in ("unsettled", "undated")}
     checksums = {word: n for word in CHECKSUMS if (n := before.get(word, 0))}

@@ -14,6 +14,7 @@ from tidelake.lake.catalog import After, LakeColumn
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
+from tidelake.lake.tables import PARTIAL
 from tidelake.render import Rendered
 from tidelake.values import MysqlType
 
@@ -53,8 +54,10 @@ def _of_life(lake: Lake, cut: Cut, i: Incarnation, name: Name, after_ts: int, un
     at = placed_now(cut, cut.changelogs[i.id])
     changelog = lake.catalog.load(at.identifier)
     source = [c for c in changelog.columns(at.snapshot_id) if c.source_id is not None]
-    names = [*META, *(c.name for c in source)]
-    columns = [*(Rendered(name=m, type=None) for m in META), *(Rendered(name=c.name, type=_type(c)) for c in source)]
+    marks = [c.name for c in changelog.columns(at.snapshot_id) if c.source_id is None and c.name == PARTIAL.name]
+    meta = [*META, *marks]
+    names = [*meta, *(c.name for c in source)]
+    columns = [*(Rendered(name=m, type=None) for m in meta), *(Rendered(name=c.name, type=_type(c)) for c in source)]
     yield ChangeRows(columns=columns, rows=changelog.scan({"_commit_ts": span}, names, at.snapshot_id))
 
 

@@ -100,6 +100,7 @@ class TableCounts(_Document):
     key_changes: int = 0  # updates that moved a row to another key
     changes: int = 0  # rows written to the changelog
     bare_updates: int = 0  # updates that came without the row before
+    partial: int = 0  # rows of which only the handle was sent
     undated: int = 0  # Avro deletes, which have no commit ts of their own
     unfit: dict[str, int] = {}  # column → cells that did not fit their type
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced by U+FFFD

@@ -131,8 +131,10 @@ def decoder_id(feed: Feed) -> str:
     """Changes whenever the same bytes may decode to something else: version, protocol, options, what messages leave unsaid."""
     said = [__version__, feed.protocol, feed.options.model_dump(), feed.avro and feed.avro.schemas]
     unsaid = [feed.time_zone, known_tables(feed)] if needs_tables(feed) else []
-    refused = [feed.policy.checksum] if feed.policy.checksum != "warn" else []
-    return hashlib.sha256(json.dumps(said + unsaid + refused, sort_keys=True).encode()).hexdigest()[:16]
+    others: list[str] = [feed.policy.checksum] if feed.policy.checksum != "warn" else []
+    others += [feed.source.claim_check] if feed.source.claim_check else []
+    others += [feed.policy.handle_only] if feed.policy.handle_only != "quarantine" else []
+    return hashlib.sha256(json.dumps(said + unsaid + others, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, identifier: str, decoder: str) -> None:
@@ -149,14 +151,16 @@ def decode_job(feed: Feed, keys: list[str]) -> DecodeJob:
     """What workers need to decode these objects. Raises ContractError."""
     return DecodeJob(
         lake_uri=feed.lake.uri,
+        feed=feed.name,
         keys=keys,
         protocol=feed.protocol,
         options=feed.options,
         avro_schemas=feed.avro.schemas if feed.avro else None,
+        claim_check=feed.source.claim_check,
+        handle_only=feed.policy.handle_only,
         folder=str(feed.folder.resolve()),
         time_zone=feed.time_zone,
         tables=known_tables(feed),
-        feed=feed.name,
         refuse_mismatches=feed.policy.checksum == "quarantine",
     )
 

@@ -11,7 +11,7 @@ from tidelake.feed import Feed
 from tidelake.incarnations import ALWAYS, Column, Incarnation
 from tidelake.lake.casts import CastRules, from_text, literal, quote
 from tidelake.lake.catalog import LakeColumn
-from tidelake.lake.tables import lake_column, physical, zero_date
+from tidelake.lake.tables import PARTIAL, lake_column, physical, zero_date
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,7 +62,8 @@ def change_rows(changelog: DataFrame, columns: Sequence[LakeColumn], fold: Fold)
     from_hour = f"_commit_at >= timestamp_millis({max(after, 0) >> 18})"
     inside = changelog.where(f"_commit_ts > {after} AND _commit_ts <= {fold.until_ts} AND {from_hour}")
     values = (f"{_of_change(c, physical(columns, c.id), fold)} AS {quote(c.name)}" for c in fold.columns)
-    return inside.selectExpr(*values, "_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal")
+    marks = ["_partial"] if any(c.name == PARTIAL.name and c.source_id is None for c in columns) else []
+    return inside.selectExpr(*values, "_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal", *marks)
 
 
 def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bucket: str | None = None) -> DataFrame:
@@ -76,20 +77,36 @@ def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bu
     order = "0" if fold.by_arrival else _CLASS
     at = f"named_struct('t', _commit_ts, 'c', {order}, 'k', _topic, 'p', _kafka_partition, 'o', _offset, 'n', _ordinal)"
     first = "named_struct('t', _commit_ts, 'c', 2, 'k', '', 'p', -1, 'o', -1L, 'n', -1)"
+    marked = changes is not None and PARTIAL.name in changes.columns
     parts = []
     if base is not None:
-        parts.append(base.selectExpr(*names, "_commit_ts", f"{first} AS _at", "false AS _gone"))
+        parts.append(base.selectExpr(*names, "_commit_ts", f"{first} AS _at", "false AS _gone", *(["false AS _partial"] if marked else [])))
     if changes is not None:
-        newer = changes.where("_change_type != 'UPDATE_BEFORE'")
-        parts.append(newer.selectExpr(*names, "_commit_ts", f"{at} AS _at", "_change_type = 'DELETE' AS _gone"))
+        newer, mark = changes.where("_change_type != 'UPDATE_BEFORE'"), ["coalesce(_partial, false) AS _partial"] if marked else []
+        parts.append(newer.selectExpr(*names, "_commit_ts", f"{at} AS _at", "_change_type = 'DELETE' AS _gone", *mark))
     rows = reduce(lambda a, b: a.unionByName(b), parts)
     key = [quote(k) for k in fold.key]
     if bucket is not None:
         rows = rows.withColumn("_bucket", F.expr(bucket)).repartition("_bucket")
-    rest = [n for n in names if n not in key]
+    rest, group = [n for n in names if n not in key], [*(["_bucket"] if bucket else []), *key]
+    if marked:
+        return _fold_partial(rows, names, rest, group)
     newest = F.expr(f"max_by(struct({', '.join([*rest, '_commit_ts', '_gone'])}), _at)").alias("_row")
-    folded = rows.groupBy(*(["_bucket"] if bucket else []), *key).agg(newest).where("NOT _row._gone")
-    return folded.selectExpr(*(n if n in key else f"_row.{n} AS {n}" for n in names), "_row._commit_ts AS _commit_ts")
+    folded = rows.groupBy(*group).agg(newest).where("NOT _row._gone")
+    return folded.selectExpr(*(f"_row.{n} AS {n}" if n in rest else n for n in names), "_row._commit_ts AS _commit_ts")
+
+
+def _fold_partial(rows: DataFrame, names: Sequence[str], rest: Sequence[str], group: Sequence[str]) -> DataFrame:
+    """As above where some rows carry their key alone: their other columns are those of the newest whole row, unless a delete follows it
+    at an earlier commit ts. A delete of the partial row's own commit ts is the other half of a split update."""
+    from pyspark.sql import functions as F
+
+    halves = f"_gone AND max(_partial) OVER (PARTITION BY {', '.join([*group, '_commit_ts'])})"
+    newest = F.expr("max_by(struct(_commit_ts, _gone), _at)").alias("_row")
+    whole = F.expr(f"max_by(struct({', '.join([*rest, '_gone'])}), _at) FILTER (WHERE NOT _partial)").alias("_whole")
+    folded = rows.withColumn("_half", F.expr(halves)).where("NOT _half").groupBy(*group).agg(newest, whole).where("NOT _row._gone")
+    values = (f"IF(_whole._gone, NULL, _whole.{n}) AS {n}" if n in rest else n for n in names)
+    return folded.selectExpr(*values, "_row._commit_ts AS _commit_ts")
 
 
 def fold_multiset(base: DataFrame | None, changes: DataFrame | None, fold: Fold) -> DataFrame:

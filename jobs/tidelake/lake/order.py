@@ -111,7 +111,7 @@ def order_window(
     )
     changelogs, counts = _stage_all(run, frame, seen, tell)
     staged = Staged(
-        cut=_next_cut(run, name, ledger, accepted, incomplete, changelogs),
+        cut=_next_cut(run, name, ledger, accepted, incomplete or any(c.partial for c in counts.values()), changelogs),
         changelogs=changelogs,
         counts=counts,
         window_events=seen.inside,

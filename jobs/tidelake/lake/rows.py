@@ -72,8 +72,8 @@ def _in_interval(n: Name) -> str:
 
 
 def typed(rows: DataFrame, table: TableRows) -> DataFrame:
-    """Events with `a` and `b` (structs of typed columns after and before), `key_a` and `key_b` (cells), `class`, and the counters
-    `unfit_<id>`, `repaired_<id>`, `nulled_<id>` of the columns where something may be lost."""
+    """Events with `a` and `b` (structs of typed columns after and before), `key_a` and `key_b` (cells), `class`, `partial` (only the
+    handle was sent), and the counters `unfit_<id>`, `repaired_<id>`, `nulled_<id>` of the columns where something may be lost."""
     from pyspark.sql import functions as F
 
     projections = table.projections
@@ -92,13 +92,14 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
         f"array({', '.join(f'a{k}' for k in key)}) AS key_a" if key else "CAST(NULL AS array<binary>) AS key_a",
         f"array({', '.join(f'b{k}' for k in key)}) AS key_b" if key else "CAST(NULL AS array<binary>) AS key_b",
         "before_shape IS NOT NULL AS has_before",
+        "coalesce(handle_only, false) AS partial",
         *(["stretch", "content"] if "stretch" in values.columns else []),
         *counters,
     ).withColumn("key", F.expr("IF(op = 'delete', key_b, key_a)"))
 
 
 def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
-    """One of each change, the copy with the lowest coordinates (ordering.deduplicated)."""
+    """One of each change: a whole copy before a partial one, then the one with the lowest coordinates (ordering.deduplicated)."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
@@ -114,7 +115,7 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
         bucket = F.expr(f"{CATALOG}.system.bucket({table.buckets}, _bucket_of)")
         distributed = distributed.withColumn("_bucket", bucket).repartition("_bucket")
         identity = ["_bucket", *identity]
-    copies = Over.partitionBy(*identity).orderBy(*AT)
+    copies = Over.partitionBy(*identity).orderBy("partial", *AT)
     return distributed.withColumn("_copy", F.row_number().over(copies)).where("_copy = 1")
 
 
@@ -125,6 +126,7 @@ def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataF
     exploded = events.selectExpr(
         *AT,
         "commit_ts",
+        "partial",
         f"""inline(CASE
             WHEN op = 'insert' THEN array(named_struct('t', 'INSERT', 'v', a))
             WHEN op = 'upsert' THEN array(named_struct('t', 'UPDATE_AFTER', 'v', a))
@@ -142,6 +144,7 @@ def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataF
         "partition AS _kafka_partition",
         "offset AS _offset",
         "ordinal AS _ordinal",
+        "partial AND t != 'DELETE' AS _partial",
     )
 
 

@@ -18,7 +18,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from tidelake.avro_schemas import schema_source
+from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
+from tidelake.feed import HandleOnly
+from tidelake.frozen_schemas import frozen_schemas
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.shelf import LakeShelf
 from tidelake.options import SinkOptions
@@ -31,17 +35,19 @@ BATCH_MESSAGES = 10_000
 
 
 class DecodeJob(BaseModel):
-    """What a worker needs: the objects (keys below the lake's URI) and how to decode them."""
+    """What a worker needs: the feed's objects (keys below the lake's URI) and how to decode them."""
 
     lake_uri: str
+    feed: str
     keys: list[str]
     protocol: str
     options: SinkOptions
     avro_schemas: str | None = None
+    claim_check: str | None = None
+    handle_only: HandleOnly = "quarantine"
     folder: str = "."
     time_zone: str = "UTC"
     tables: Known = []
-    feed: str = ""
     refuse_mismatches: bool = False
 
 
@@ -74,16 +80,17 @@ class LandedReader(DataSourceReader):
         context = _context(self.job)
         seen: set[int] = set()
         for messages in _messages(self.job, partition.value):
-            yield _only_new_shapes(_incomplete_rejected(decode(self.job.protocol, messages, context), messages), seen)
+            events = decode(self.job.protocol, messages, context)
+            yield _only_new_shapes(_incomplete_rejected(events, messages, self.job.handle_only), seen)
 
 
 def _context(job: DecodeJob) -> Context:
     plain = Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone, refuse_mismatches=job.refuse_mismatches)
     if not job.avro_schemas:
-        return replace(plain, shelf=LakeShelf(open_store(job.lake_uri), job.feed))
-    from tidelake.avro_schemas import schema_source
-
-    return replace(plain, avro_schema=schema_source(job.avro_schemas, Path(job.folder)))
+        files = claim_files(job.claim_check) if job.claim_check else None
+        return replace(plain, claim_file=files, shelf=LakeShelf(open_store(job.lake_uri), job.feed))
+    source = frozen_schemas(schema_source(job.avro_schemas, Path(job.folder)), job.lake_uri, job.feed)
+    return replace(plain, avro_schema=source)
 
 
 def _messages(job: DecodeJob, key: str) -> Iterator[pa.RecordBatch]:
@@ -103,27 +110,33 @@ def _cuts(batch: pa.RecordBatch) -> list[int]:
     return [*ends, batch.num_rows]
 
 
-def _incomplete_rejected(events: pa.RecordBatch, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of which the message carries the handle only become `rejected`, all events of their message with them."""
-    incomplete = pc.or_(pc.fill_null(events.column("handle_only"), False), pc.is_valid(events.column("claim_check")))
+def _incomplete_rejected(events: pa.RecordBatch, messages: pa.RecordBatch, policy: HandleOnly) -> pa.RecordBatch:
+    """Rows of which the message carries the handle only become `rejected`, all events of their message with them; with the policy
+    `accept` only those of which the rest is in a file that could not be fetched."""
+    incomplete = pc.is_valid(events.column("claim_check"))
+    if policy == "quarantine":
+        incomplete = pc.or_(incomplete, pc.fill_null(events.column("handle_only"), False))
     if not pc.any(incomplete).as_py():
         return events
     bad = pc.unique(events.filter(incomplete).column("offset"))
     kept = events.filter(pc.invert(pc.and_(pc.is_valid(events.column("offset")), pc.is_in(events.column("offset"), bad))))
     rows = messages.filter(pc.is_in(messages.column("offset"), bad))
-    claims = set(events.filter(pc.is_valid(events.column("claim_check"))).column("offset").to_pylist())
-    rejected = [_incomplete(m, m["offset"] in claims) for m in rows.to_pylist()]
+    claims = events.filter(pc.is_valid(events.column("claim_check")))
+    files = dict(zip(claims.column("offset").to_pylist(), claims.column("claim_check").to_pylist(), strict=True))
+    rejected = [_incomplete(m, files.get(m["offset"])) for m in rows.to_pylist()]
     return pa.concat_batches([kept, pa.RecordBatch.from_pylist(rejected, schema=EVENT)])
 
 
-def _incomplete(message: dict[str, object], claim_check: bool) -> dict[str, object]:
-    why = "stands in a claim-check file" if claim_check else "is not in the message, only its handle key (large-message-handle-option)"
+def _incomplete(message: dict[str, object], file: str | None) -> dict[str, object]:
+    why = "is not in the message, only its handle key (large-message-handle-option)"
+    if file is not None:
+        why = f"stands in the claim-check file {file}; say where such files are: [source] claim_check in feed.toml"
     return {
         **{name: message[name] for name in ("topic", "partition", "offset", "timestamp_ms")},
         "ordinal": 0,
         "kind": "rejected",
         "handle_only": False,
-        "error_code": "CLAIM_CHECK" if claim_check else "HANDLE_ONLY",
+        "error_code": "CLAIM_CHECK" if file is not None else "HANDLE_ONLY",
         "error": f"the row {why}",
         "raw_key": message["key"],
         "raw_value": message["value"],

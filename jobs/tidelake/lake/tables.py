@@ -29,6 +29,7 @@ CHANGELOG_COLUMNS = (
     LakeColumn(name="_offset", type="bigint"),
     LakeColumn(name="_ordinal", type="int", doc="position of the event in its message"),
 )
+PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the row was sent, its other columns are not known")
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
 _WIDER = {("int", "bigint"), ("float", "double")}
 
@@ -126,7 +127,7 @@ def create_changelog(
     """A new, empty changelog."""
     bucket = bucket_column(key_columns(feed, i, columns))
     partition = [(bucket, f"bucket[{buckets}]")] if bucket else []  # bucket first: the fold needs no shuffle then
-    every = [*(lake_column(feed, i, c) for c in columns), *CHANGELOG_COLUMNS]
+    every = [*(lake_column(feed, i, c) for c in columns), *_meta_columns(feed)]
     return _create(catalog, feed, i, identifier, every, [*partition, ("_commit_at", "hour")], ["_commit_ts"])
 
 
@@ -187,7 +188,13 @@ def grow_changelog(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: Lake
     wanted = [lake_column(feed, i, c) for c in columns]
     for c in wanted:
         table = _changelog_column(catalog, table, c)
-    return table
+    missing = [c for c in _meta_columns(feed) if c.name not in {h.name for h in table.columns()}]
+    return catalog.evolve(table.identifier, lambda u: _add_last(u, missing)) if missing else table
+
+
+def _meta_columns(feed: Feed) -> list[LakeColumn]:
+    """A changelog's own columns. One of a feed that accepts partial rows says which those are."""
+    return [*CHANGELOG_COLUMNS, *([PARTIAL] if feed.policy.handle_only == "accept" else [])]
 
 
 def physical(columns: Sequence[LakeColumn], source_id: int) -> list[LakeColumn]:
@@ -234,6 +241,11 @@ def _spare_name(table: LakeTable, c: LakeColumn) -> str:
 def _add_first(update: Any, c: LakeColumn) -> None:
     update.add_column(c.name, iceberg_type(c.type), doc=c.doc)
     update.move_before(c.name, CHANGELOG_COLUMNS[0].name)
+
+
+def _add_last(update: Any, columns: Sequence[LakeColumn]) -> None:
+    for c in columns:
+        update.add_column(c.name, iceberg_type(c.type), doc=c.doc)
 
 
 def _grow(update: Any, wanted: dict[int, LakeColumn], have: dict[int, LakeColumn]) -> None:

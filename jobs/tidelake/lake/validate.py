@@ -18,7 +18,7 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.compact import read_staged
 from tidelake.lake.cut import Advance, Staged, TableCounts
-from tidelake.lake.tables import physical
+from tidelake.lake.tables import PARTIAL, physical
 from tidelake.layout import run_key
 from tidelake.quality.judge import Measure, judge_frame, judge_measures
 from tidelake.quality.verdict import Verdict
@@ -47,10 +47,10 @@ def validate_window(
     measures = [m for i, c in staged.counts.items() for m in _measures(tables[i], c, written.get(i, {}), staged)]
     checks = judge_measures([*_whole(staged), *measures])
     for i, rules in _own_rules(feed, staged).items():
-        if not any(written[i][kind] for kind in _IMAGES):
-            continue  # only deletes: an aggregate over no rows says nothing
+        if sum(written[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
+            continue  # only deletes and partial rows: an aggregate over no rows says nothing
         tell(f"{tables[i].name}: {len(rules)} expectations")
-        images = frames[i].where(f"_change_type IN ({', '.join(literal(kind) for kind in _IMAGES)})").persist()
+        images = _images(frames[i]).persist()
         checks += judge_frame(images, rules)
         images.unpersist()
     verdict = Verdict(
@@ -63,6 +63,12 @@ def validate_window(
     )
     store.write(run_key(feed.name, staged.cut.seq, "validate"), verdict.model_dump_json(indent=1).encode())
     return verdict
+
+
+def _images(frame: DataFrame) -> DataFrame:
+    """The rows as they now are, without those whose columns are not known."""
+    whole = " AND NOT coalesce(_partial, false)" if PARTIAL.name in frame.columns else ""
+    return frame.where(f"_change_type IN ({', '.join(literal(kind) for kind in _IMAGES)}){whole}")
 
 
 def _appended(spark: SparkSession, a: Advance) -> DataFrame:

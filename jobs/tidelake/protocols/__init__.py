@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from tidelake.errors import ConfigError, Coordinates, DecodeError, WaitingError
 from tidelake.event import CHECKSUMS, EVENT, Event, EventRows, ShapeColumn, shape_rows
 from tidelake.options import SinkOptions
+from tidelake.protocols.claims import completed
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.simple_schema import Shelf
 
@@ -49,6 +50,8 @@ class Context:
     time_zone: how TIMESTAMP columns are printed (feed.toml's `time_zone`), where a message says the instant; what Avro's were printed in.
     refuse_mismatches: a row that does not add up to its checksum is an error (CHECKSUM), not only marked. shelf: where Simple's table
     schemas are kept; without one, rows whose schema is not known have names only.
+    claim_file: location, most bytes → content of a claim-check file, raises DecodeError (CLAIM_CHECK, TOO_LARGE); without it the rows
+    of such messages are given as they are, with their handle and `claim_check`.
     """
 
     options: SinkOptions = field(default_factory=SinkOptions)
@@ -59,6 +62,7 @@ class Context:
     time_zone: str = "UTC"
     shelf: Shelf | None = None
     refuse_mismatches: bool = False
+    claim_file: Callable[[str, int], bytes] | None = None
 
     def columns_of(self, database: str, table: str) -> tuple[ShapeColumn, ...] | None:
         """The table's columns, where they are known from elsewhere than the message."""
@@ -123,7 +127,8 @@ def _read(
         try:
             if large[i]:
                 raise DecodeError(f"the message is larger than {context.max_bytes} bytes", code="TOO_LARGE")
-            rows.add(at, message["timestamp_ms"], module.read(message["key"], message["value"], context))
+            events = module.read(message["key"], message["value"], context)
+            rows.add(at, message["timestamp_ms"], completed(events, message["key"], module.read, context))
         except DecodeError as e:
             rows.add(at, message["timestamp_ms"], [rejected(e, message["key"], message["value"])])
         owners += [i] * (len(rows.rows) - before)

@@ -28,6 +28,7 @@ class TableFacts(BaseModel):
     unsettled: int = 0
     checksums: dict[str, int] = {}  # verified, mismatch, unverifiable → row events
     untrusted: list[str] = []  # FLOAT columns that came by Craft
+    partial: int = 0  # rows of which only the key was sent
 
 
 class DdlFacts(BaseModel):

@@ -62,13 +62,16 @@ def _published(f: HourFacts) -> Headline:
 
 def _notes(f: HourFacts) -> Iterator[str]:
     if f.incomplete:
-        yield "Messages that could not be decoded are missing from this cut or from one before it."
+        yield "Messages that could not be decoded, or columns that were not sent, are missing from this cut or from one before it."
     unsettled = sum(t.unsettled for t in f.tables.values())
     if unsettled:
         yield f"{plural(unsettled, 'delete')} without commit ts may belong before or after this cut."
     differ = sum(t.checksums.get("mismatch", 0) for t in f.tables.values())
     if differ:
         yield f"{plural(differ, 'row event')} came damaged: TiCDC's checksum is another than the row's."
+    partial = sum(t.partial for t in f.tables.values())
+    if partial:
+        yield f"{plural(partial, 'row')} came with the key alone: the other columns are as they were before, NULL where there was no row."
 
 
 def _stopped(f: HourFacts, history: Sequence[HourFacts]) -> Headline:

@@ -91,7 +91,7 @@ def _moved(t: TableFacts) -> bool:
 
 
 def _totals(f: HourFacts) -> TableFacts:
-    names = ("events", "duplicates", "inserts", "updates", "deletes", "upserts", "changes", "unsettled")
+    names = ("events", "duplicates", "inserts", "updates", "deletes", "upserts", "changes", "unsettled", "partial")
     counts = {name: sum(getattr(t, name) for t in f.tables.values()) for name in names}
     known = [t for t in f.tables.values() if t.rows_before is not None and t.rows_after is not None]
     before, after = (sum(getattr(t, name) for t in known) for name in ("rows_before", "rows_after"))

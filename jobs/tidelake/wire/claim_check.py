@@ -1,4 +1,4 @@
-"""Claim-check files (protocols.md 1.5): {"key": base64 or null, "value": base64 or null} of a complete Kafka record."""
+"""Claim-check files (protocols.md 1.5): {"key": base64 or null, "value": base64 or null} of a complete Kafka record, or its bare value."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ _OPENING = (b'{"key":', b'{"value":')  # no protocol's message begins so
 
 def opened(key: bytes | None, value: bytes | None, options: SinkOptions) -> tuple[bytes | None, bytes | None]:
     """Key and value of the message; where the value is the content of a claim-check file, those inside. Raises DecodeError."""
-    if options.large_message_handle_option != "claim-check" or key or value is None or not value.startswith(_OPENING):
+    if options.large_message_handle_option != "claim-check" or key or value is None:
         return key, value
-    file = load(value, "the claim-check file")
+    return record_of(value, key)
+
+
+def record_of(content: bytes, key: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Key and value of the Kafka record in a file; a bare value has the key of the message that names the file. Raises DecodeError."""
+    if not content.startswith(_OPENING):
+        return key, content
+    file = load(content, "the claim-check file")
     if file.keys() != {"key", "value"}:
         raise DecodeError(f"the claim-check file has the members {sorted(file)[:9]}, expected key and value", code="BAD_STRUCTURE")
     return _payload(file, "key"), _payload(file, "value")
