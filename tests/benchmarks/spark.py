@@ -28,7 +28,7 @@ def measure(console: Console, rows: int) -> tuple[dict[str, Figure], dict[str, A
         with tempfile.TemporaryDirectory(prefix="tidelake-bench-") as folder:
             console.print(f"  {protocol}: about {rows:,} row events, landed in an S3 server", style="dim")
             details[protocol] = child.run("through_spark", str(Path(folder)), protocol, str(rows), str(PASSES))
-    _show(console, details)
+        _show(console, protocol, details[protocol])
     return figures(details), details
 
 
@@ -52,18 +52,17 @@ def share_of_writer(write: Sequence[float], decode: Sequence[float]) -> float:
     return median(mean((before, after)) / own for before, own, after in zip(write, decode, write[1:], strict=False))
 
 
-def _show(console: Console, details: Mapping[str, Mapping[str, Any]]) -> None:
-    for protocol, one in details.items():
-        share, worker = (figures({protocol: one})[f"{protocol}: {name}"] for name in ("decode", "Python worker"))
-        console.print(
-            f"\n{protocol}: {one['events']:,} row events, {one['bytes'] / MIB:,.0f} MiB of messages in {one['objects']} objects; writer: "
-            + ", ".join(f"{name.removeprefix('write.')} {value}" for name, value in one["writer"].items())
-        )
-        console.print(_steps(one))
-        console.print(
-            f"decode runs at {share.value:.0%} of the writer's speed (must: {SHARE_MUST:.0%}) {share.verdict}; "
-            f"the largest Python worker held {worker.value:,.0f} MiB (must: {WORKER_MUST:,}) {worker.verdict}"
-        )
+def _show(console: Console, protocol: str, one: Mapping[str, Any]) -> None:
+    share, worker = (figures({protocol: one})[f"{protocol}: {name}"] for name in ("decode", "Python worker"))
+    console.print(
+        f"\n{protocol}: {one['events']:,} row events, {one['bytes'] / MIB:,.0f} MiB of messages in {one['objects']} objects; writer: "
+        + ", ".join(f"{name.removeprefix('write.')} {value}" for name, value in one["writer"].items())
+    )
+    console.print(_steps(one))
+    console.print(
+        f"decode runs at {share.value:.0%} of the writer's speed (must: {SHARE_MUST:.0%}) {share.verdict}; "
+        f"the largest Python worker held {worker.value:,.0f} MiB (must: {WORKER_MUST:,}) {worker.verdict}"
+    )
 
 
 def _steps(one: Mapping[str, Any]) -> Table:

@@ -36,7 +36,7 @@ from tidelake.layout import CATALOG, events_table
 from tidelake.tso import format_hour
 
 WRITTEN = "1970-01-01T00"  # the hour that the Arrow files' rows are written to
-_WRITER = ("write.parquet.compression-codec", "write.distribution-mode", "write.spark.fanout.enabled")
+_WRITER = ("write.parquet.compression-codec", "write.parquet.dict-size-bytes", "write.distribution-mode", "write.spark.fanout.enabled")
 
 
 def main(folder: Path, protocol: str, rows: int, passes: int) -> dict[str, Any]:
