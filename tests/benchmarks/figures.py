@@ -33,12 +33,12 @@ class Figure(BaseModel):
 
     @property
     def verdict(self) -> str:
-        """`aim`, `must` (kept, the aim missed), `MISSED`, or nothing where nothing is asked."""
+        """`aim`, `kept` (the must, not the aim), `MISSED`, or nothing where nothing is asked."""
         if not self.within(self.must):
             return "MISSED"
         if self.must is None and self.aim is None:
             return ""
-        return "aim" if self.within(self.aim) and self.aim is not None else "must"
+        return "aim" if self.within(self.aim) and self.aim is not None else "kept"
 
 
 def missed(figures: Mapping[str, Figure]) -> list[str]:

@@ -24,13 +24,13 @@ def share(value: float) -> Figure:
     ("figure", "verdict"),
     [
         (cpu(0.15), "aim"),
-        (cpu(0.151), "must"),
-        (cpu(0.3), "must"),
+        (cpu(0.151), "kept"),
+        (cpu(0.3), "kept"),
         (cpu(0.301), "MISSED"),
         (cpu(0.01, must=None), "aim"),
-        (cpu(9, must=None), "must"),
+        (cpu(9, must=None), "kept"),
         (cpu(9, must=None, aim=None), ""),
-        (share(0.7), "must"),
+        (share(0.7), "kept"),
         (share(0.69), "MISSED"),
     ],
 )
