@@ -11,10 +11,10 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FI
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint types bench airflow clean
+.PHONY: help setup demo test test-long lint types bench bench-compare airflow clean
 
 help: ## what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## install everything into .venv (cached: only when requirements.lock or pyproject.toml changed)
 
@@ -47,8 +47,11 @@ lint: $(READY) ## ruff, and the import contracts
 types: $(READY) ## mypy, strict on the package
 	$(BIN)/mypy
 
-bench: $(READY) ## rows per second and peak memory of every stage, beside the plain pipeline
+bench: $(READY) ## decoders, decode through Spark, the whole line; exit code 1 if a limit is not kept
 	$(BIN)/python -m tests.benchmarks
+
+bench-compare: $(READY) ## the two newest runs of bench, figure by figure
+	$(BIN)/python -m tests.benchmarks.compare
 
 airflow: $(READY) ## Airflow on the demo lake, on loopback; prints the URL
 	$(BIN)/python -m tidelake.demo.airflow

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import pyarrow as pa
@@ -83,6 +83,9 @@ class ShapeColumn:
     elements: tuple[str, ...] | None = None
 
 
+_MEMBERS = [f.name for f in fields(ShapeColumn)]
+
+
 @dataclass(frozen=True)
 class Shape:
     """The columns of a row image, in order. Its id is a hash of them, so equal shapes are equal everywhere."""
@@ -92,7 +95,7 @@ class Shape:
     @cached_property
     def json(self) -> str:
         """Canonical JSON: list of objects without null members."""
-        plain = [{k: v for k, v in asdict(c).items() if v is not None} for c in self.columns]
+        plain = [{k: v for k in _MEMBERS if (v := getattr(c, k)) is not None} for c in self.columns]
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
     @cached_property

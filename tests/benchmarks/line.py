@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.measure import Used, measured
-from tests.benchmarks.workload import FEED
+from tests.benchmarks.workload import FEEDS
 from tidelake.feed import load_feed
 from tidelake.lake import run
 from tidelake.lake.opened import Lake
@@ -28,7 +28,7 @@ def main(folder: Path, variables: dict[str, str], hours: list[str]) -> None:
         context = kept_session("benchmark")
         context.__enter__()
     try:
-        with Lake.of(load_feed(folder / "schemas", FEED, variables)) as lake:
+        with Lake.of(load_feed(folder / "schemas", FEEDS["open"], variables)) as lake:
             for name, stage in STAGES.items():
                 with measured() as stages[name]:
                     result = stage(lake, first)

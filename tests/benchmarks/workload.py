@@ -11,7 +11,7 @@ from tidelake.storage import open_store
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 KEYS = {"sellers": ["id"], "listings": ["id"], "bids": ["listing_id", "bid_no"], "parcels": ["tracking"], "boxes": ["id"]}
-FEED = "bazaar-open"
+FEEDS = {"open": "bazaar-open", "canal-json": "bazaar-canal"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +20,25 @@ class Hour:
 
     folder: Path
     workload: Workload
+    protocol: str
 
     @property
     def events(self) -> int:
         """Row events, as produced."""
-        return self.workload.deliveries["open"].row_events
+        return self.workload.deliveries[self.protocol].row_events
 
-    def variables(self, lake: str) -> dict[str, str]:
-        """What the feed names, for a lake of this name."""
+    def variables(self, lake: str, uri: str | None = None) -> dict[str, str]:
+        """What the feed names, for a lake of this name: in the folder, or at the URI with only its catalog in the folder."""
         return {
             "TIDELAKE_ARCHIVE": str(self.folder / "archive"),
-            "TIDELAKE_LAKE": str(self.folder / lake),
+            "TIDELAKE_LAKE": uri or str(self.folder / lake),
             "TIDELAKE_CATALOG": f"jdbc:sqlite:{self.folder / lake}.db",
         }
 
 
-def make(folder: Path, rows: int) -> Hour:
+def make(folder: Path, rows: int, protocol: str = "open") -> Hour:
     """Generate the archive of one hour with about so many row events."""
     shutil.rmtree(folder, ignore_errors=True)
-    workload = generate(open_store(str(folder / "archive")), ["open"], hours=1, rows_per_hour=rows, ddl=(), crashes=())
+    workload = generate(open_store(str(folder / "archive")), [protocol], hours=1, rows_per_hour=rows, ddl=(), crashes=())
     shutil.copytree(REPOSITORY / "schemas", folder / "schemas")
-    return Hour(folder, workload)
+    return Hour(folder, workload, protocol)
