@@ -43,7 +43,7 @@ def test_what_is_known_of_a_row_stays_within_a_window_and_across_windows(tmp_pat
         assert cut.incomplete
         later = [
             key("update", 20, "2"),
-            key("delete", 20, "3"),
+            row(0, "delete", 20, KV, None, ("3", "c")),
             key("insert", 22, "3"),
             row(0, "update", 22, KV, ("4", "d"), ("4", "x")),
             key("update", 23, "4"),
