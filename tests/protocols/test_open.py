@@ -170,8 +170,14 @@ def test_a_float_keeps_the_text_that_was_sent(text: bytes) -> None:
     assert raw_cell(5, text) == text
 
 
-def test_a_double_near_the_end_of_its_range_is_read_by_the_general_reader() -> None:
-    assert raw_cell(5, b"1.7976931348623157e+308", compiled=False) == b"1.7976931348623157e+308"
+@pytest.mark.parametrize("text", [b"1.7976931348623157e+308", b"-1.7976931348623157e308", b"1e+100", b"0.00012e308"])
+def test_a_double_near_the_end_of_its_range_is_read_by_the_scan(text: bytes) -> None:
+    assert raw_cell(5, text) == text
+
+
+@pytest.mark.parametrize("text", [b"1.00000000000000000001e300", b"0.1e0308", b"1e-0308"])
+def test_a_double_in_more_digits_than_needed_is_read_by_the_general_reader(text: bytes) -> None:
+    assert raw_cell(5, text, compiled=False) == text
 
 
 def test_a_string_where_a_number_was_expected_is_kept() -> None:
@@ -307,6 +313,7 @@ VALUES = {
     "boolean": (C % b"true", "BAD_VALUE"),
     "array": (C % b"[1]", "BAD_VALUE"),
     "Infinity": (C.replace(b'"t":3', b'"t":5') % b"Infinity", "BAD_JSON"),
+    "just beyond a double": (C.replace(b'"t":3', b'"t":5') % b"1.7976931348623159e308", "BAD_VALUE"),
     "beyond a double": (C.replace(b'"t":3', b'"t":5') % b"1e400", "BAD_VALUE"),
     "integer beyond a double": (C.replace(b'"t":3', b'"t":5') % (b"9" * 400), "BAD_VALUE"),
     "boolean for a float": (C.replace(b'"t":3', b'"t":5') % b"true", "BAD_VALUE"),

@@ -11,7 +11,7 @@ import numpy as np
 from tidelake.wire.binary_kernels import Words
 from tidelake.wire.columnar import Bytes
 from tidelake.wire.compiled import inlined_step, int64, step
-from tidelake.wire.json_kernels import item
+from tidelake.wire.json_kernels import BAD, fraction, item
 
 _LOWEST, _HIGHEST = -342, 308  # powers of ten beyond which a float64 is zero or infinite
 _DIGITS = 19  # of any that fit 64 bits
@@ -50,6 +50,17 @@ def float_bits(text: Bytes, p: int, end: int) -> tuple[np.uint64, bool]:
         return np.uint64(0), False
     bits = _rounded(digits, exponent)
     return (bits | _SIGN if negative else bits), True
+
+
+@step
+def large_fraction(text: Bytes, p: int) -> int:
+    """The position after a JSON number with a positive exponent of three digits that is a finite double, else BAD."""
+    stop = fraction(text, p, 3)
+    if stop == BAD:
+        return BAD
+    bits, taken = float_bits(text, p, stop)
+    finite = int64(bits >> np.uint64(52)) & _INFINITY != _INFINITY
+    return stop if taken and finite else BAD
 
 
 @inlined_step

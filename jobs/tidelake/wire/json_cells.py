@@ -10,6 +10,7 @@ import numpy as np
 
 from tidelake.wire.columnar import Bytes
 from tidelake.wire.compiled import inlined_step, int64, step
+from tidelake.wire.float_texts import large_fraction
 from tidelake.wire.json_kernels import (
     BACKSLASH,
     BAD,
@@ -65,7 +66,8 @@ def cell(kind: int, text: Bytes, p: int, end: int, out: Bytes, at: int) -> tuple
     if kind == INTEGER:
         stop = integer(text, p)
     elif kind == FLOAT:
-        stop = fraction(text, p)
+        stop = fraction(text, p, 2)
+        stop = large_fraction(text, p) if stop == BAD else stop
     else:
         return _encoded(kind, text, p, end, out, at)
     return (stop, at) if stop == BAD else (stop, put(text, p, stop - p, out, at))

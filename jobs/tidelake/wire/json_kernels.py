@@ -179,24 +179,25 @@ def _fits(text: Bytes, p: int, stop: int) -> bool:
 
 
 @inlined_step
-def fraction(text: Bytes, p: int) -> int:
-    """The position after a number that may have a fraction and an exponent, small enough to be a finite double."""
+def fraction(text: Bytes, p: int, most: int) -> int:
+    """The position after a number that may have a fraction and an exponent, of `most` digits where it is positive: with two the number
+    is small enough to be a finite double."""
     stop = whole(text, p)
     if stop != BAD and byte(text, stop) == POINT:
         start = stop + 1
         stop = digits(text, start)
         stop = stop if stop > start else BAD
     if stop != BAD and (byte(text, stop) == LOWER_E or byte(text, stop) == UPPER_E):
-        stop = _exponent(text, stop + 1)
+        stop = _exponent(text, stop + 1, most)
     return stop if stop - p <= MAX_FLOAT else BAD
 
 
 @step
-def _exponent(text: Bytes, p: int) -> int:
+def _exponent(text: Bytes, p: int, most: int) -> int:
     sign = byte(text, p)
     start = p + (sign in (MINUS, PLUS))
     stop = digits(text, start)
-    return stop if start < stop <= start + 2 + (sign == MINUS) else BAD
+    return stop if start < stop <= start + (3 if sign == MINUS else most) else BAD
 
 
 @inlined_step
