@@ -24,6 +24,7 @@ from tidelake.lake.known import known_tables, needs_tables
 from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
+from tidelake.lake.worker_errors import heard
 from tidelake.land.manifest import Manifest, all_newest, newest
 from tidelake.layout import CATALOG, decoded_key
 from tidelake.storage import Store, open_store
@@ -144,7 +145,8 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
     events = spark.read.format(FORMAT).option("job", job.model_dump_json()).load().withColumn("hour", F.lit(hour))
     writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)
     writer = writer.option("snapshot-property.tidelake.generation", str(manifest.generation))
-    writer.option("snapshot-property.tidelake.decoder", decoder).overwrite(F.col("hour") == F.lit(hour))
+    with heard():
+        writer.option("snapshot-property.tidelake.decoder", decoder).overwrite(F.col("hour") == F.lit(hour))
 
 
 def decode_job(feed: Feed, keys: list[str]) -> DecodeJob:

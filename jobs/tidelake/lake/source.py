@@ -25,6 +25,7 @@ from tidelake.feed import HandleOnly
 from tidelake.frozen_schemas import frozen_schemas
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.shelf import LakeShelf
+from tidelake.lake.worker_errors import told
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode
 from tidelake.storage import open_store
@@ -77,11 +78,12 @@ class LandedReader(DataSourceReader):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None:
             return  # Spark reads nothing once where there are no partitions: an hour without objects
-        context = _context(self.job)
-        seen: set[int] = set()
-        for messages in _messages(self.job, partition.value):
-            events = decode(self.job.protocol, messages, context)
-            yield _only_new_shapes(_incomplete_rejected(events, messages, self.job.handle_only), seen)
+        with told():
+            context = _context(self.job)
+            seen: set[int] = set()
+            for messages in _messages(self.job, partition.value):
+                events = decode(self.job.protocol, messages, context)
+                yield _only_new_shapes(_incomplete_rejected(events, messages, self.job.handle_only), seen)
 
 
 def _context(job: DecodeJob) -> Context:
