@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FI
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint types bench airflow clean
+.PHONY: help setup demo test test-long lint types bench fuzz airflow clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ types: $(READY) ## mypy, strict on the package
 
 bench: $(READY) ## rows per second and peak memory of every stage, beside the plain pipeline
 	$(BIN)/python -m tests.benchmarks
+
+fuzz: $(READY) ## a million hostile messages over all protocols, and a table of what became of them
+	$(BIN)/python -m tests.fuzz
 
 airflow: $(READY) ## Airflow on the demo lake, on loopback; prints the URL
 	$(BIN)/python -m tidelake.demo.airflow

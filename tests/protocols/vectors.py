@@ -36,11 +36,10 @@ def load(protocol: str) -> list[dict[str, Any]]:
 
 def context(vector: dict[str, Any]) -> Context:
     """The decoding context: the vector's options, and its schemas under every id that its messages name."""
-    options = vector.get("options") or {}
     schemas: dict[int | str, str] = {}
     for side, payload in zip(("key", "value"), record(vector), strict=True):
         if f"{side}_schema" in vector and payload:
-            schemas[_schema_id(payload)] = json.dumps(vector[f"{side}_schema"])
+            schemas[schema_id(payload)] = json.dumps(vector[f"{side}_schema"])
 
     def schema(wanted: int | str) -> str:
         try:
@@ -48,13 +47,26 @@ def context(vector: dict[str, Any]) -> Context:
         except KeyError as e:
             raise DecodeError(f"no schema {wanted!r}", code="UNKNOWN_SCHEMA") from e
 
-    if vector.get("container", "").startswith("claim-check"):  # the hand-collected file says it nowhere else
-        options = {"large_message_handle_option": "claim-check"} | options
-    found = Context(options=SinkOptions(**options), avro_schema=schema, columns=untyped.columns(vector["protocol"]))
+    found = Context(options=SinkOptions(**options(vector)), avro_schema=schema, columns=untyped.columns(vector["protocol"]))
     plain_feed = replace(found, options=SinkOptions())
     for message in before(vector):
         decoder(vector["protocol"]).read(*message, plain_feed)
     return found
+
+
+def options(vector: dict[str, Any]) -> dict[str, Any]:
+    """The sink options in force."""
+    said: dict[str, Any] = vector.get("options") or {}
+    if vector.get("container", "").startswith("claim-check"):  # the hand-collected file says it nowhere else
+        return {"large_message_handle_option": "claim-check"} | said
+    return said
+
+
+def parts(vector: dict[str, Any], value: bytes | None) -> list[bytes | None]:
+    """One value, or several where the vector is a file of lines."""
+    if vector.get("container") != "lines" or value is None:
+        return [value]
+    return list(filter(None, value.split(bytes.fromhex(vector["terminator_hex"]))))
 
 
 def before(vector: dict[str, Any]) -> list[tuple[bytes | None, bytes | None]]:
@@ -188,7 +200,8 @@ def _number(x: float) -> float | str:
     return "NaN" if x != x else x
 
 
-def _schema_id(payload: bytes) -> int | str:
+def schema_id(payload: bytes) -> int | str:
+    """The id of the schema that a payload of Avro names: Confluent's number or Glue's UUID."""
     if payload[0] == 3:
         h = payload[2:18].hex()
         return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
