@@ -136,7 +136,7 @@ def _expected(e: dict[str, Any], protocol: str) -> dict[str, Any]:
         kinds = [str(e["ddl"][name]) for name in ("code", "canal_type", "simple_type") if name in e["ddl"]]
         return out | {"ddl": e["ddl"]["query"]} | ({"ddl_type": kinds[0]} if kinds else {})
     if protocol == "avro":
-        out |= {"database": _avro_name(e["schema"]), "table": _avro_name(e["table"])}
+        out |= {"database": avro_name(e["schema"]), "table": avro_name(e["table"])}
     out |= {"op": e["op"], "handle_only": bool(e.get("only_handle_key")), "claim_check": e.get("claim_check_location")}
     if e.get("physical_table_id") is not None or e.get("partition_table_id") is not None:
         number = e.get("physical_table_id", e.get("partition_table_id"))
@@ -172,8 +172,8 @@ def _cell(c: dict[str, Any], protocol: str) -> Any:
     return None if c["value"] is None else str(c["value"]).encode()
 
 
-def _avro_name(name: str) -> str:
-    """As Avro schemas carry it (protocols.md 4.2)."""
+def avro_name(name: str) -> str:
+    """A name as Avro schemas carry it (protocols.md 4.2)."""
     name = re.sub("[^A-Za-z0-9_]", "_", name)
     return f"_{name}" if name[:1].isdigit() else name
 
@@ -223,11 +223,12 @@ def _same_columns(got: Any, want: Any) -> bool:
     if [w[0] for w in want] == sorted(w[0] for w in want):  # hand-collected: by name, whatever the message's order
         got = sorted(got, key=lambda g: g[0])
     return len(got) == len(want) and all(
-        g[0] == w[0] and w[1] in (None, g[1]) and _same_cell(g[2], w[2]) for g, w in zip(got, want, strict=True)
+        g[0] == w[0] and w[1] in (None, g[1]) and same_cell(g[2], w[2]) for g, w in zip(got, want, strict=True)
     )
 
 
-def _same_cell(got: Any, want: Any) -> bool:
+def same_cell(got: Any, want: Any) -> bool:
+    """Equality of two cells; of numbers as float32."""
     if isinstance(got, float) and isinstance(want, bytes):  # hand-collected: as text
         want = float(want)
     if isinstance(got, bytes) and isinstance(want, float):  # Debezium's decimals, and columns whose type is not known
