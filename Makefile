@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FI
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint types bench bench-compare airflow clean
+.PHONY: help setup demo test test-long lint types bench bench-compare fuzz airflow clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ bench: $(READY) ## decoders, decode through Spark, the whole line; exit code 1 i
 
 bench-compare: $(READY) ## the two newest runs of bench, figure by figure
 	$(BIN)/python -m tests.benchmarks.compare
+
+fuzz: $(READY) ## a million hostile messages over all protocols, and a table of what became of them
+	$(BIN)/python -m tests.fuzz
 
 airflow: $(READY) ## Airflow on the demo lake, on loopback; prints the URL
 	$(BIN)/python -m tidelake.demo.airflow

@@ -57,3 +57,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.s3)
         if "spark_app" in used:
             item.add_marker(pytest.mark.spark)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many vectors of every protocol were understood; in the process that gathers what others ran."""
+    from tests.vectors.table import lines
+
+    table = list(lines(terminalreporter.stats))
+    if table:
+        terminalreporter.section("vectors")
+        for line in table:
+            terminalreporter.write_line(line)

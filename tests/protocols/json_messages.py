@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,14 @@ def part(payload: bytes) -> bytes:
 def open_raw(*events: tuple[bytes, bytes], version: int = 1) -> Message:
     """An Open Protocol message of these key and value texts."""
     return version.to_bytes(8, "big") + b"".join(part(k) for k, _ in events), b"".join(part(v) for _, v in events)
+
+
+def frames(payload: bytes, at: int) -> Iterator[bytes]:
+    """The parts of an Open Protocol key (from 8) or value (from 0), as far as their lengths go."""
+    while at < len(payload):
+        size = int.from_bytes(payload[at : at + 8], "big")
+        yield payload[at + 8 : at + 8 + size]
+        at += 8 + size
 
 
 def open_message(*events: tuple[dict[str, Any], dict[str, Any] | None]) -> Message:

@@ -1,84 +1,26 @@
-"""Open Protocol and Canal-JSON under fire: broken bytes, generated rows, and compiled code that checks its bounds."""
+"""The JSON protocols under fire: messages cut short, and generated rows. tests/fuzz breaks them in every other way."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.protocols import json_fuzz, untyped_messages, vectors
+from tests.fuzz import mutate, own_json
 from tests.protocols.json_messages import Message, canal, compact, decoded, open_key, open_message, read, scanned
-from tidelake import wire
-from tidelake.errors import DECODE_CODES
-from tidelake.options import SinkOptions
 from tidelake.protocols import Context
 
-PROTOCOLS = tuple(json_fuzz.OWN)
-SEED = int(os.environ.get("TIDELAKE_FUZZ_SEED", "20260101"))
-COUNT = 6_000  # of each protocol
-STEP = int(os.environ.get("TIDELAKE_FUZZ_STEP", "29"))  # bytes from cut to cut; 1 tries all
 
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_broken_messages_give_events_or_a_decode_error_and_both_ways_agree(protocol: str) -> None:
-    print(f"TIDELAKE_FUZZ_SEED={SEED}")  # noqa: T201  shown when it fails
-    taken = json_fuzz.run(protocol, SEED, COUNT)
-    assert taken > COUNT // 100 or (taken == 0 and protocol in untyped_messages.OWN)
-
-
-@pytest.mark.parametrize("method", ["snappy", "lz4"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_broken_messages_of_a_compressed_feed_do_no_harm(protocol: str, method: Any) -> None:
-    options = SinkOptions(large_message_handle_compression=method, large_message_handle_option="claim-check")
-    json_fuzz.run(protocol, SEED, 1_000, options)
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", own_json.OWN)
 def test_a_message_cut_at_any_byte_is_refused_and_the_whole_one_is_not(protocol: str) -> None:
-    for whole in json_fuzz.OWN[protocol]:
-        parts = [part for part in json_fuzz.cut(whole) if protocol != "debezium" or part[0] != b""]  # old versions send no key
+    for whole in own_json.OWN[protocol]:
+        parts = [part for part in mutate.cuts(whole) if protocol != "debezium" or part[0] != b""]  # old versions send no key
         outcomes = decoded(protocol, [*parts, whole])
         assert isinstance(outcomes[-1], list)
         assert all(isinstance(o, str) for o in outcomes[:-1])
-
-
-@pytest.mark.parametrize("protocol", untyped_messages.OWN)
-def test_a_vector_cut_or_with_a_bit_flipped_gives_events_or_a_decode_error(protocol: str) -> None:
-    """With the vector's own options and tables, which the broken messages above do not have."""
-    for i, vector in enumerate(vectors.load(protocol)):
-        (key, value), context = vectors.record(vector), vectors.context(vector)
-        assert value is not None
-        for at in range(i % STEP, len(value), STEP):
-            flipped = value[:at] + bytes([value[at] ^ 1 << at % 8]) + value[at + 1 :]
-            for broken in (value[:at], flipped):
-                outcome = read(protocol, (key, broken), context)
-                assert isinstance(outcome, list) or outcome in DECODE_CODES
-
-
-def test_compiled_code_never_leaves_its_arrays(request: pytest.FixtureRequest) -> None:
-    """numba tests every index in a process of its own. Its cache has the sources' hash in its name: numba does not see that they change."""
-    sources = sorted(Path(wire.__file__).parent.glob("json_*.py"))
-    digest = hashlib.sha256(b"".join(p.read_bytes() for p in sources)).hexdigest()[:16]
-    cache = request.config.cache
-    assert cache is not None
-    compiled = cache.mkdir("bounds-json") / digest
-    for old in compiled.parent.glob("*"):
-        if old != compiled:
-            shutil.rmtree(old)
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(compiled)}
-    command = [sys.executable, "-m", "tests.protocols.json_fuzz", str(SEED + 1), "1000"]
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -33,7 +33,7 @@ def test_the_general_reader_gives_what_the_vector_says(vector: dict[str, Any]) -
         assert error.value.code in DECODE_CODES
         return
     key, value = vectors.record(vector)
-    events = [e for part in _messages(vector, value) for e in read(key, part, vectors.context(vector))]
+    events = [e for part in vectors.parts(vector, value) for e in read(key, part, vectors.context(vector))]
     want = vectors.expected(vector)
     got = [vectors.plain(e, w) for e, w in zip(events, want, strict=True)]
     assert vectors.same(got, want), f"\ngot  {got}\nwant {want}"
@@ -42,7 +42,7 @@ def test_the_general_reader_gives_what_the_vector_says(vector: dict[str, Any]) -
 @pytest.mark.parametrize("vector", ALL)
 def test_the_columnar_path_gives_what_the_vector_says(vector: dict[str, Any]) -> None:
     key, value = vectors.record(vector)
-    parts = _messages(vector, value)
+    parts = vectors.parts(vector, value)
     rows = [
         {"topic": "t", "partition": 3, "offset": 100 + i, "timestamp_ms": 1, "key": key, "value": part, "headers": []}
         for i, part in enumerate(parts)
@@ -58,10 +58,3 @@ def test_the_columnar_path_gives_what_the_vector_says(vector: dict[str, Any]) ->
     got = [vectors.plain(vectors.from_row(r, shapes), w) for r, w in zip(rows, want, strict=True)]
     assert vectors.same(got, want), f"\ngot  {got}\nwant {want}"
     assert [r["ordinal"] for r in rows] == (list(range(len(rows))) if len(parts) == 1 else [0] * len(rows))
-
-
-def _messages(vector: dict[str, Any], value: bytes | None) -> list[bytes | None]:
-    """One value, or several where the vector is a file of lines."""
-    if vector.get("container") != "lines" or value is None:
-        return [value]
-    return list(filter(None, value.split(bytes.fromhex(vector["terminator_hex"]))))

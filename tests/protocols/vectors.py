@@ -36,11 +36,10 @@ def load(protocol: str) -> list[dict[str, Any]]:
 
 def context(vector: dict[str, Any]) -> Context:
     """The decoding context: the vector's options, and its schemas under every id that its messages name."""
-    options = vector.get("options") or {}
     schemas: dict[int | str, str] = {}
     for side, payload in zip(("key", "value"), record(vector), strict=True):
         if f"{side}_schema" in vector and payload:
-            schemas[_schema_id(payload)] = json.dumps(vector[f"{side}_schema"])
+            schemas[schema_id(payload)] = json.dumps(vector[f"{side}_schema"])
 
     def schema(wanted: int | str) -> str:
         try:
@@ -48,13 +47,26 @@ def context(vector: dict[str, Any]) -> Context:
         except KeyError as e:
             raise DecodeError(f"no schema {wanted!r}", code="UNKNOWN_SCHEMA") from e
 
-    if vector.get("container", "").startswith("claim-check"):  # the hand-collected file says it nowhere else
-        options = {"large_message_handle_option": "claim-check"} | options
-    found = Context(options=SinkOptions(**options), avro_schema=schema, columns=untyped.columns(vector["protocol"]))
+    found = Context(options=SinkOptions(**options(vector)), avro_schema=schema, columns=untyped.columns(vector["protocol"]))
     plain_feed = replace(found, options=SinkOptions())
     for message in before(vector):
         decoder(vector["protocol"]).read(*message, plain_feed)
     return found
+
+
+def options(vector: dict[str, Any]) -> dict[str, Any]:
+    """The sink options in force."""
+    said: dict[str, Any] = vector.get("options") or {}
+    if vector.get("container", "").startswith("claim-check"):  # the hand-collected file says it nowhere else
+        return {"large_message_handle_option": "claim-check"} | said
+    return said
+
+
+def parts(vector: dict[str, Any], value: bytes | None) -> list[bytes | None]:
+    """One value, or several where the vector is a file of lines."""
+    if vector.get("container") != "lines" or value is None:
+        return [value]
+    return list(filter(None, value.split(bytes.fromhex(vector["terminator_hex"]))))
 
 
 def before(vector: dict[str, Any]) -> list[tuple[bytes | None, bytes | None]]:
@@ -124,7 +136,7 @@ def _expected(e: dict[str, Any], protocol: str) -> dict[str, Any]:
         kinds = [str(e["ddl"][name]) for name in ("code", "canal_type", "simple_type") if name in e["ddl"]]
         return out | {"ddl": e["ddl"]["query"]} | ({"ddl_type": kinds[0]} if kinds else {})
     if protocol == "avro":
-        out |= {"database": _avro_name(e["schema"]), "table": _avro_name(e["table"])}
+        out |= {"database": avro_name(e["schema"]), "table": avro_name(e["table"])}
     out |= {"op": e["op"], "handle_only": bool(e.get("only_handle_key")), "claim_check": e.get("claim_check_location")}
     if e.get("physical_table_id") is not None or e.get("partition_table_id") is not None:
         number = e.get("physical_table_id", e.get("partition_table_id"))
@@ -160,8 +172,8 @@ def _cell(c: dict[str, Any], protocol: str) -> Any:
     return None if c["value"] is None else str(c["value"]).encode()
 
 
-def _avro_name(name: str) -> str:
-    """As Avro schemas carry it (protocols.md 4.2)."""
+def avro_name(name: str) -> str:
+    """A name as Avro schemas carry it (protocols.md 4.2)."""
     name = re.sub("[^A-Za-z0-9_]", "_", name)
     return f"_{name}" if name[:1].isdigit() else name
 
@@ -188,7 +200,8 @@ def _number(x: float) -> float | str:
     return "NaN" if x != x else x
 
 
-def _schema_id(payload: bytes) -> int | str:
+def schema_id(payload: bytes) -> int | str:
+    """The id of the schema that a payload of Avro names: Confluent's number or Glue's UUID."""
     if payload[0] == 3:
         h = payload[2:18].hex()
         return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
@@ -210,11 +223,12 @@ def _same_columns(got: Any, want: Any) -> bool:
     if [w[0] for w in want] == sorted(w[0] for w in want):  # hand-collected: by name, whatever the message's order
         got = sorted(got, key=lambda g: g[0])
     return len(got) == len(want) and all(
-        g[0] == w[0] and w[1] in (None, g[1]) and _same_cell(g[2], w[2]) for g, w in zip(got, want, strict=True)
+        g[0] == w[0] and w[1] in (None, g[1]) and same_cell(g[2], w[2]) for g, w in zip(got, want, strict=True)
     )
 
 
-def _same_cell(got: Any, want: Any) -> bool:
+def same_cell(got: Any, want: Any) -> bool:
+    """Equality of two cells; of numbers as float32."""
     if isinstance(got, float) and isinstance(want, bytes):  # hand-collected: as text
         want = float(want)
     if isinstance(got, bytes) and isinstance(want, float):  # Debezium's decimals, and columns whose type is not known
