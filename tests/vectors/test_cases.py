@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.protocols import vectors
@@ -37,3 +39,8 @@ def test_the_table_names_every_protocol() -> None:
     assert table.startswith("| protocol | does not carry | when | why |\n|---|---|---|---|\n| open | ")
     assert {line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]} == set(vectors.PROTOCOLS)
     assert "| avro | the commit ts | of deletes | a delete has no value, and the extension stands in the value |\n" in table
+
+
+def test_the_document_shows_the_table() -> None:
+    document = Path(__file__).parents[2] / "docs" / "protocols.md"
+    assert carries.markdown() in document.read_text(encoding="utf-8")
