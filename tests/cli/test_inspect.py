@@ -78,13 +78,15 @@ def test_an_update_has_both_images_binary_as_hex_and_its_commit_ts(tmp_path: Pat
     assert [c["value"] for c in found["old_columns"]] == ["18446744073709551615", {"hex": ""}, "ö"]
 
 
-def test_a_row_with_a_checksum_says_last_whether_it_adds_up_and_others_say_nothing_of_it(tmp_path: Path) -> None:
+def test_asked_for_checksums_a_line_says_last_whether_its_row_adds_up(tmp_path: Path) -> None:
     schema = simple.table_schema([simple.column("id")], [simple.index("id", primary=True)])
     sums = [{"checksum": {"version": 2, "corrupted": False, "current": n, "previous": 0}} for n in (crc32((7).to_bytes(8, "little")), 5)]
     messages = [simple.json_schema_message(schema), *(simple.json_row(data={"id": "7"}, **more) for more in (*sums, {}))]
-    found = events(inspect(tmp_path, *(line(value) for _, value in messages), protocol="simple-json"))
-    assert [e.get("checksum", "none") for e in found] == ["none", "verified", "mismatch", "none"]
-    assert [list(e) for e in found] == [list(ROW), [*ROW, "checksum"], [*ROW, "checksum"], list(ROW)]
+    lines = [line(value) for _, value in messages]
+    found = events(inspect(tmp_path, *lines, protocol="simple-json", options=("--checksums",)))
+    assert [e["checksum"] for e in found] == [None, "verified", "mismatch", None]
+    assert [list(e) for e in found] == [[*ROW, "checksum"]] * 4
+    assert [list(e) for e in events(inspect(tmp_path, *lines, protocol="simple-json"))] == [list(ROW)] * 4
 
 
 def test_a_delete_has_old_columns_only(tmp_path: Path) -> None:

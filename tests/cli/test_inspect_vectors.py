@@ -93,7 +93,7 @@ def settings(vector: dict[str, Any]) -> tuple[str, ...]:
 def schemas(vector: dict[str, Any]) -> str:
     """The file for --avro-schemas; empty without any."""
     sides = zip(("key", "value"), vectors.record(vector), strict=True)
-    known = {str(vectors._schema_id(p)): json.dumps(vector[f"{s}_schema"]) for s, p in sides if p and f"{s}_schema" in vector}
+    known = {str(vectors.schema_id(p)): json.dumps(vector[f"{s}_schema"]) for s, p in sides if p and f"{s}_schema" in vector}
     return json.dumps(known) if known else ""
 
 

@@ -80,7 +80,7 @@ def judged(found: list[dict[str, Any]]) -> Verdict:
     for vector in found:
         for side, payload in zip(("key", "value"), vectors.record(vector), strict=True):
             if payload and f"{side}_schema" in vector:
-                schemas[vectors._schema_id(payload)] = vector[f"{side}_schema"]
+                schemas[vectors.schema_id(payload)] = vector[f"{side}_schema"]
     return judge([batch(message for vector in found for message in sent(vector))], context(schemas))
 
 

@@ -61,6 +61,10 @@ def inspect(
         str | None,
         typer.Option("--claim-check", metavar="URI", help="Where claim-check files are, s3:// or a folder; without it rows are stubs."),
     ] = None,
+    checksums: Annotated[
+        bool,
+        typer.Option("--checksums", help="Say last whether a row adds up: verified, mismatch, unverifiable, null where none was sent."),
+    ] = False,
     schemas: Schemas = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
@@ -80,8 +84,8 @@ def inspect(
         for messages in _batches(stream):
             events = decode(protocol, messages, context).to_pylist()
             shapes = {e["shape"]: Shape.from_json(e["columns"]) for e in events if e["kind"] == "shape"}
-            lines = (json.dumps(_line(e, shapes), ensure_ascii=False).translate(_SEPARATORS) for e in events if e["kind"] != "shape")
-            sys.stdout.writelines(f"{line}\n" for line in lines)
+            printed = (_line(e, shapes) | ({"checksum": e["checksum"]} if checksums else {}) for e in events if e["kind"] != "shape")
+            sys.stdout.writelines(f"{json.dumps(line, ensure_ascii=False).translate(_SEPARATORS)}\n" for line in printed)
 
 
 def _chosen(protocol: str | None, avro_schemas: str | None, settings: list[str]) -> tuple[str, Context]:
@@ -174,7 +178,7 @@ def _line(e: dict[str, Any], shapes: dict[int, Shape]) -> dict[str, Any]:
     plain |= {name: e[name] for name in ("database", "table", "physical_table_id")}
     plain |= {"columns": _columns(shapes.get(e["shape"]), e["after"]), "old_columns": _columns(shapes.get(e["before_shape"]), e["before"])}
     plain |= {name: e[name] for name in _LAST}
-    return plain if e["checksum"] is None else plain | {"checksum": e["checksum"]}
+    return plain
 
 
 def _columns(shape: Shape | None, cells: list[bytes | None] | None) -> list[dict[str, Any]] | None:
