@@ -36,7 +36,9 @@ def main() -> int:
     parser.add_argument("--protocol", action="append", metavar="P", help="only this one; may be repeated")
     parser.add_argument("--minutes", type=float, help="go on until so many minutes are over, instead of --messages")
     parser.add_argument("--batch", type=int, default=250, help="messages decoded together (default 250)")
-    parser.add_argument("--giants", type=int, default=48, metavar="MB", help="size of the largest messages below the cap; 0: none")
+    parser.add_argument(
+        "--giants", type=int, default=12, metavar="MB", help="size of the largest messages below the cap (default 12); 0: none"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one per core")
     parser.add_argument("--task", help="nothing but this one, as a failure names it")
     flags = parser.parse_args()

@@ -27,12 +27,13 @@ _LIE = uvarint(MAX_MESSAGE_BYTES)  # as snappy announces its plain length
 
 @dataclass(frozen=True, eq=False)
 class Giant:
-    """One message. weight: its bytes, or those it decompresses to where these are more."""
+    """One message. weight: its bytes, or those it decompresses to where these are more. memory: bytes that it may take per byte."""
 
     name: str
     group: Group
     message: Message
     weight: int
+    memory: int = 4
 
 
 def of(protocol: str, mb: int) -> Iterator[Giant]:
@@ -42,7 +43,7 @@ def of(protocol: str, mb: int) -> Iterator[Giant]:
     for n in (s * MB for s in sizes):
         for name, make in (_TEXT if protocol in _ROWS else _BINARY[protocol]).items():
             message = make(protocol, n) if protocol in _ROWS else make(n)
-            yield Giant(f"{name}, {n // MB} MB", plain, message, size(message))
+            yield Giant(f"{name}, {n // MB} MB", plain, message, size(message), _WIDE.get(name, 4))
         for byte in (b"\0", b"\xff", b"\x80", b"{", b"[", b" "):
             yield Giant(f"nothing but {byte!r}, {n // MB} MB", plain, (OWN[protocol][0][0], byte * n), n)
         yield from _bombs(protocol, n) if protocol in PACKED else ()
@@ -84,6 +85,8 @@ def _rows(protocol: str, n: int) -> Message:
             return key, value * (n // len(value))
 
 
+# Python's text takes four bytes a letter as soon as one of them is beyond U+FFFF, and there are two such texts while JSON is read.
+_WIDE = {"one long text with one wide letter": 12}
 _ROWS = ("open", "canal-json", "simple-json", "debezium", "maxwell")
 _TEXT: dict[str, Callable[[str, int], Message]] = {
     "one long text": _text(lambda n: b'"%b"' % (b"x" * n)),

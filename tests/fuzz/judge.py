@@ -25,7 +25,7 @@ from tidelake.event import Event, EventRows, shape_rows
 from tidelake.protocols import Context, decode
 
 SECONDS = 0.05  # beside 1 s per MB: a garbage collection weighs as much on a small message
-MEMORY = 64 * MB  # beside 4 bytes per byte
+PER_BYTE, MEMORY = 4, 64 * MB  # bytes of memory for each byte of a message, and beside that
 _EACH = 0.001  # seconds, of each message in a batch: what the calls cost
 
 
@@ -52,7 +52,7 @@ def judge(group: Group, context: Context, messages: Sequence[Message], tally: Ta
             _again(group, message, tally)
     _count(found, tally)
     _compare(group, context, good, found, tally)
-    if peak.grown() > 4 * sum(map(size, messages)) + MEMORY:
+    if peak.grown() > PER_BYTE * sum(map(size, messages)) + MEMORY:
         for message in messages:
             judge_alone(group, message, size(message), "a small message", tally)
 
@@ -112,8 +112,8 @@ def _again(group: Group, message: Message, tally: Tally) -> None:
             tally.faults.append(Fault.of(group, message, f"took {seconds:.2f} s for {size(message):,} bytes"))
 
 
-def judge_alone(group: Group, message: Message, weight: int, what: str, tally: Tally) -> None:
-    """Try one message by itself, time and memory measured. weight: its size once decompressed."""
+def judge_alone(group: Group, message: Message, weight: int, what: str, tally: Tally, memory: int = PER_BYTE) -> None:
+    """Try one message by itself, time and memory measured. weight: its size once decompressed. memory: bytes it may take per byte."""
     tally.messages += 1
     found: dict[str, Any] = {}
     for name, path in _paths(group, message).items():
@@ -128,7 +128,7 @@ def judge_alone(group: Group, message: Message, weight: int, what: str, tally: T
         faults = [f"{where} raised {raised}"] if raised else []
         if seconds > _allowed(weight):
             faults.append(f"{where} took {seconds:.2f} s for {weight:,} bytes")
-        if grown > 4 * weight + MEMORY:
+        if grown > memory * weight + MEMORY:
             faults.append(f"{where} took {grown:,} bytes of memory for {weight:,}")
         tally.faults += [Fault.of(group, message, fault) for fault in faults]
     if found.get("read") is not None and found["decode"] is not None:

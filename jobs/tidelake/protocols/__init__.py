@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import ConfigError, Coordinates, DecodeError, WaitingError
-from tidelake.event import CHECKSUMS, EVENT, Event, EventRows, ShapeColumn, shape_rows
+from tidelake.event import CHECKSUMS, EVENT, Event, EventRows, Shape, ShapeColumn, shape_rows
 from tidelake.options import SinkOptions
 from tidelake.protocols.claims import completed
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.simple_schema import Shelf
 
 MAX_MESSAGE_BYTES = 64 << 20
+ALONE = 2 << 20  # bytes from which a message goes to the general reader, whose room follows the message's size
 
 _MODULES = {
     "open": "open",
@@ -93,19 +94,23 @@ def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.Reco
     All events of a message, or one `rejected` event with code, reason and raw bytes. Raises ConfigError for an unknown protocol.
     """
     module = decoder(protocol)
-    large = _sizes(messages) > context.max_bytes
-    scanned = module.scan(messages, np.flatnonzero(~large).astype(np.int32), context)
+    sizes = _sizes(messages)
+    large = sizes > context.max_bytes
+    alone = large | (sizes > ALONE)
+    scanned = module.scan(messages, np.flatnonzero(~alone).astype(np.int32), context)
     refused = _mismatches(scanned) if context.refuse_mismatches else np.zeros(0, np.int32)
-    left = np.union1d(np.union1d(scanned.left, refused), np.flatnonzero(large)).astype(np.int32)
-    rows, message_of_row = _read(module, messages, left, large, context)
-    events, message = scanned.batch(messages), scanned.message
-    if len(refused):
-        kept = ~np.isin(message, refused)
-        events, message = events.filter(pa.array(kept)), message[kept]
-    if rows.rows:
-        order = np.argsort(np.concatenate([message, message_of_row]), kind="stable")
-        events = pc.take(pa.concat_batches([events, rows.batch()]), pa.array(order))
-    shapes = {s.id: s for s in scanned.used_shapes()} | rows.shapes
+    left = np.union1d(np.union1d(scanned.left, refused), np.flatnonzero(alone)).astype(np.int32)
+    events, message_of_event, shapes = _read(module, messages, left, large, context)
+    if not len(events):
+        events = scanned.batch(messages)
+    elif len(scanned.message):  # else not copied once more: the messages may be large
+        found, message = scanned.batch(messages), scanned.message
+        if len(refused):
+            kept = ~np.isin(message, refused)
+            found, message = found.filter(pa.array(kept)), message[kept]
+        order = np.argsort(np.concatenate([message, message_of_event]), kind="stable")
+        events = pc.take(pa.concat_batches([found, events]), pa.array(order))
+    shapes = {s.id: s for s in scanned.used_shapes()} | shapes
     return pa.concat_batches([events, shape_rows(shapes.values())])
 
 
@@ -118,21 +123,22 @@ def _mismatches(scanned: Scanned) -> Ints:
 
 def _read(
     module: _Decoder, messages: pa.RecordBatch, wanted: Ints, large: np.ndarray[tuple[int], np.dtype[np.bool_]], context: Context
-) -> tuple[EventRows, Ints]:
-    """The general reader over the wanted messages; also the message index of every event."""
+) -> tuple[pa.RecordBatch, Ints, dict[int, Shape]]:
+    """The general reader over the wanted messages: their events, the message index of every event, the shapes."""
     rows, owners = EventRows(), list[int]()
-    for message, i in zip(pc.take(messages, pa.array(wanted)).to_pylist(), wanted.tolist(), strict=True):
-        at = Coordinates(message["topic"], message["partition"], message["offset"])
+    columns = [messages.column(name) for name in ("topic", "partition", "offset", "timestamp_ms", "key", "value")]
+    for i in wanted.tolist():  # one at a time: all together they may be large
+        topic, partition, offset, timestamp_ms, key, value = (column[i].as_py() for column in columns)
+        at = Coordinates(topic, partition, offset)
         before = len(rows.rows)
         try:
             if large[i]:
                 raise DecodeError(f"the message is larger than {context.max_bytes} bytes", code="TOO_LARGE")
-            events = module.read(message["key"], message["value"], context)
-            rows.add(at, message["timestamp_ms"], completed(events, message["key"], module.read, context))
+            rows.add(at, timestamp_ms, completed(module.read(key, value, context), key, module.read, context))
         except DecodeError as e:
-            rows.add(at, message["timestamp_ms"], [rejected(e, message["key"], message["value"])])
+            rows.add(at, timestamp_ms, [rejected(e, key, value)])
         owners += [i] * (len(rows.rows) - before)
-    return rows, np.array(owners, np.int32)
+    return rows.batch(), np.array(owners, np.int32), rows.shapes
 
 
 def rejected(error: DecodeError, key: bytes | None, value: bytes | None) -> Event:

@@ -30,6 +30,7 @@ from tidelake.wire.binary_floats import double, single
 from tidelake.wire.binary_known import Known
 from tidelake.wire.binary_out import KEY, leave, new_out, scanned, values
 from tidelake.wire.columnar import Ints, Scanned
+from tidelake.wire.json_text import refuse_crowd
 from tidelake.wire.varint import Region
 
 DDL, WATERMARK = 1, 2  # first bytes, beside those of the registries
@@ -209,6 +210,7 @@ def _watermark(value: bytes) -> Event:
 
 def _ddl(value: bytes) -> Event:
     """Members that are unknown here mean nothing."""
+    refuse_crowd(value, "the DDL message")
     try:
         ddl = json.loads(value[1:].decode())
     except UnicodeDecodeError as e:

@@ -28,7 +28,7 @@ from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_canal import MAX_ROWS, scan_canal
 from tidelake.wire.json_known import Column, Known, Table
-from tidelake.wire.json_text import Number, integer, kind, load, members, string
+from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, string
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -166,6 +166,7 @@ def _images(message: dict[str, Any], member: str) -> list[dict[str, Any]]:
 
 
 def _image(row: dict[str, Any], at: str, types: dict[str, Any], keys: frozenset[str]) -> tuple[Shape, list[bytes | None]]:
+    refuse_width(row, at)
     described, cells = [], []
     for name, value in row.items():
         where = f"column {name[:80]!r} of {at}"

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ ROW, DDL, RESOLVED = 1, 2, 3
 NEW, OLD = 1, 2
 NO_TERM = -1
 MAX_NAME_BYTES = 1024  # MySQL's identifiers have at most 64 characters
+MAX_EVENTS, MAX_TERMS, MAX_COLUMNS = 1 << 16, 1 << 18, 4096  # of a message, of its dictionary, of a row
 
 _TEXT = (7, 10, 11, 12, 14, 15, 225, 245, 246, *range(249, 255))
 _STEPS = dict.fromkeys(_TEXT, steps.RAW) | dict.fromkeys((16, 247, 248), steps.UNSIGNED) | dict.fromkeys((0, 6, 255), steps.ALWAYS_NULL)
@@ -42,6 +44,7 @@ _STEPS |= {4: steps.SINGLE, 5: steps.DOUBLE, 13: steps.SIGNED}  # YEAR is signed
 _INTEGERS = (1, 2, 3, 8, 9)
 _OPS = {(True, False): "insert", (True, True): "update", (False, True): "delete"}
 _MEMORY = "craft"
+_LARGE = 1 << 18
 _MAX_LESSONS = 16  # of one message: each one costs another look at it
 
 _Name = tuple[str | None, str | None]
@@ -65,9 +68,9 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
         if partition < NO_TERM:
             raise DecodeError(f"event {len(events)} has partition {partition}, expected a table id or {NO_TERM}", code="BAD_VALUE")
         name = _name(parts.terms, schema, "schema"), _name(parts.terms, table, "table")
-        event = _body(kind, body, groups, parts.terms, shapes)
         physical = None if partition == NO_TERM else partition
-        events.append(replace(event, commit_ts=ts, database=name[0], table=name[1], physical_table_id=physical))
+        members = _body(kind, body, groups, parts.terms, shapes)
+        events.append(Event(commit_ts=ts, database=name[0], table=name[1], physical_table_id=physical, **members))
     return events
 
 
@@ -75,7 +78,8 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     """Rows and resolved events of a batch, compiled; messages with DDL or anything unusual are left."""
     column = values(messages.column("value"))
     sizes = np.diff(column.bounds)[wanted]
-    present = wanted[column.valid[wanted]]
+    usual = sizes <= _LARGE  # no smaller message can hold more events or terms than the general reader takes
+    present = wanted[column.valid[wanted] & usual]
     total = int(sizes.sum(dtype=np.int64))
     work, memory = steps.new_work(int(sizes.max(initial=0))), _memory(context)
     out = new_out(len(messages), steps.count_events(column, present, work), total // 4, 2 * total)  # a cell costs 4 bytes
@@ -125,16 +129,24 @@ def _parts(data: bytes) -> _Parts:
 
 
 def _tables(region: Region) -> list[list[int]]:
-    tables = []
+    tables: list[list[int]] = []
     while region.left:
-        tables.append(region.deltas(region.count("the count of a size table"), "a size"))
+        count = region.count("the count of a size table")
+        if len(tables) == 1 and count > MAX_EVENTS:
+            raise DecodeError(f"{count} events, the cap is {MAX_EVENTS}", code="TOO_LARGE")
+        if len(tables) > 2 + MAX_EVENTS:
+            raise DecodeError(f"more than {len(tables)} size tables", code="BAD_STRUCTURE")
+        tables.append(region.deltas(count, "a size"))
     return tables
 
 
 def _terms(region: Region) -> list[bytes]:
     if not region.left:
         return []
-    lengths = region.uvarints(region.count("the count of terms"), "the length of a term")
+    count = region.count("the count of terms")
+    if count > MAX_TERMS:
+        raise DecodeError(f"{count} terms, the cap is {MAX_TERMS}", code="TOO_LARGE")
+    lengths = region.uvarints(count, "the length of a term")
     terms = [region.take(length, "a term") for length in lengths]
     region.finish()
     return terms
@@ -159,20 +171,21 @@ def _groups_of_events(tables: list[list[int]], kinds: list[int]) -> list[list[in
     return [next(rest) if kind == ROW else [] for kind in kinds]
 
 
-def _body(kind: int, body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> Event:
-    """An event without what the headers say."""
+def _body(kind: int, body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> dict[str, Any]:
+    """An event's members, but for what the headers say."""
+    members: dict[str, Any]
     if kind == ROW:
-        event = _row(body, groups, terms, shapes)
+        members = _row(body, groups, terms, shapes)
     elif kind == DDL:
-        code = body.uvarint("the DDL type")
-        event = Event(kind="ddl", ddl_type=str(code), ddl=_text(body.take(body.count("the length of the query"), "the query"), "the query"))
+        code, query = body.uvarint("the DDL type"), body.take(body.count("the length of the query"), "the query")
+        members = {"kind": "ddl", "ddl_type": str(code), "ddl": _text(query, "the query")}
     else:
-        event = Event(kind="resolved")
+        members = {"kind": "resolved"}
     body.finish()
-    return event
+    return members
 
 
-def _row(body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> Event:
+def _row(body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> dict[str, Any]:
     sides: dict[int, tuple[Shape, _Cells]] = {}
     for size in groups:
         group = body.region(size, f"a column group of {body.what}")
@@ -186,11 +199,13 @@ def _row(body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple
         raise DecodeError(f"{body.what} is a row without column groups", code="BAD_STRUCTURE")
     (shape, after), (before_shape, before) = sides.get(NEW, (None, None)), sides.get(OLD, (None, None))
     op = _OPS[NEW in sides, OLD in sides]
-    return Event(kind="row", op=op, shape=shape, after=after, before_shape=before_shape, before=before)
+    return {"kind": "row", "op": op, "shape": shape, "after": after, "before_shape": before_shape, "before": before}
 
 
 def _group(group: Region, terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> tuple[Shape, _Cells]:
     n = group.count("the count of columns", least=4)
+    if n > MAX_COLUMNS:
+        raise DecodeError(f"{group.what} has {n} columns, the cap is {MAX_COLUMNS}", code="TOO_LARGE")
     names = [_term(terms, i, "column name") for i in group.deltas(n, "a name id")]
     columns = tuple(zip(names, group.uvarints(n, "a type code"), group.uvarints(n, "a flag"), strict=True))
     shape = shapes.get(columns) or shapes.setdefault(columns, _shape(columns))
@@ -204,7 +219,9 @@ def _group(group: Region, terms: list[bytes], shapes: dict[tuple[_Column, ...], 
 
 
 def _shape(columns: Sequence[_Column]) -> Shape:
-    """Raises DecodeError for types, names and doublings that no table has."""
+    """Raises DecodeError for types, names, doublings and counts that no table has."""
+    if len(columns) > MAX_COLUMNS:
+        raise DecodeError(f"a row of {len(columns)} columns, the cap is {MAX_COLUMNS}", code="TOO_LARGE")
     names = [_identifier(name, "column") for name, _, _ in columns]
     for name, (_, code, _) in zip(names, columns, strict=True):
         if code not in _STEPS and code not in _INTEGERS:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 OPS = {"I": "insert", "U": "update", "D": "delete"}
 HEADER = "ticdc-meta$"
-MAX_LINES, MAX_FIELDS = 1 << 16, 1 << 20  # of one message
+MAX_LINES, MAX_FIELDS = 1 << 15, 1 << 20  # of one message
 MAX_COLUMNS = 4096 + 6  # of one line: TiDB's limit, and what stands before them
 MAX_TS = (1 << 64) - 1
 _DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)

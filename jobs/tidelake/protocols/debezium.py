@@ -27,7 +27,7 @@ from tidelake.values import MysqlType
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.debezium_cells import Field, cell
-from tidelake.wire.json_text import Number, integer, kind, load, required, string
+from tidelake.wire.json_text import Number, integer, kind, load, refuse_width, required, string
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -148,6 +148,7 @@ def _image(
     row = _object(payload, side, "the payload")
     if not row:
         raise DecodeError(f"{side} has no columns", code="BAD_STRUCTURE")
+    refuse_width(row, side)
     fields = None if schema is None else _fields(schema, side, known)
     described, cells = [], []
     for name, value in row.items():

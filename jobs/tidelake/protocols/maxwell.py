@@ -18,7 +18,7 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape, ShapeColumn
 from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.json_text import Number, integer, kind, load, load_all, string
+from tidelake.wire.json_text import Number, integer, kind, load, load_all, refuse_width, string
 from tidelake.wire.plain_cells import from_text, is_binary, scalar
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def _image(row: dict[str, Any], side: str, at: str, known: Known) -> tuple[Shape
     columns = row.get(side)
     if not isinstance(columns, dict) or not columns:
         raise DecodeError(f"{at}: member {side} is a JSON {kind(columns)}, expected an object of columns", code="BAD_STRUCTURE")
+    refuse_width(columns, f"{at}: member {side}")
     described = [known.get(name) or ShapeColumn(name) for name in columns]
     cells = [_cell(columns[c.name], c, f"{at}, column {c.name[:80]!r} of {side}") for c in described]
     return Shape(tuple(described)), cells

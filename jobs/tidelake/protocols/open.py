@@ -31,7 +31,7 @@ from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_known import Column, Known, Table
 from tidelake.wire.json_open import MAX_EVENTS, scan_open
-from tidelake.wire.json_text import Number, integer, kind, load, members, required, string
+from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, required, string
 from tidelake.wire.mysql_codes import BINARY, word
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ def _image(at: str, value: dict[str, Any], side: str) -> tuple[Shape, list[bytes
         columns = {name: c for name, c in columns.items() if isinstance(c, dict)}
     elif not columns:
         raise DecodeError(f"{at}: member {side} has no columns", code="BAD_STRUCTURE")
+    refuse_width(columns, f"{at}: member {side}")
     described, cells = [], []
     for name, column in columns.items():
         where = f"{at}, column {name[:80]!r} of {side}"

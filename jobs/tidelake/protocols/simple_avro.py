@@ -37,6 +37,7 @@ from tidelake.wire.claim_check import opened
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_known import Column, Known, Table
+from tidelake.wire.json_text import MAX_COLUMNS
 from tidelake.wire.simple_images import places, zone_names
 from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, VERSION, Index, TableSchema, column, database_of, image, schema_of_row, schemas
 from tidelake.wire.varint import Region
@@ -48,6 +49,7 @@ T = TypeVar("T")
 
 WATERMARK, BOOTSTRAP, DDL, DML = range(4)
 OPS = ("insert", "update", "delete")
+MAX_ITEMS = 1 << 16  # of an array: MySQL's ENUM has no more members
 _MESSAGE = 11  # branch of the outermost union
 _OPENING, _WITH_SCHEMAS = 2 * _MESSAGE, (2 * BOOTSTRAP, 2 * DDL)  # first and second byte
 _LARGEST_NUMBER = 64  # bytes of its text, and what a copy may write after it
@@ -239,7 +241,7 @@ def _cell(value: Value, word: str | None, what: str) -> bytes | None:
 
 def _map(region: Region, what: str) -> dict[str, Value]:
     values: dict[str, Value] = {}
-    for _ in _items(region, what):
+    for _ in _items(region, what, MAX_COLUMNS):
         name = _text(region, "a column's name")
         if name in values:
             raise DecodeError(f"{what} has column {name[:80]!r} twice", code="BAD_STRUCTURE")
@@ -268,7 +270,7 @@ def _schema(region: Region, what: str = "tableSchema") -> TableSchema:
     database, table = _text(region, f"{what}: database"), _text(region, f"{what}: table")
     region.varint("tableID")
     version = _ts(region, "version")
-    columns = [_column(region) for _ in _items(region, "the columns")]
+    columns = [_column(region) for _ in _items(region, "the columns", MAX_COLUMNS)]
     return TableSchema.of(database, table, version, columns, [_index(region) for _ in _items(region, "the indexes")])
 
 
@@ -300,13 +302,17 @@ def _checksum(region: Region, what: str) -> tuple[bool, int, int]:
     return corrupted, current, previous
 
 
-def _items(region: Region, what: str) -> Iterator[None]:
+def _items(region: Region, what: str, most: int = MAX_ITEMS) -> Iterator[None]:
     """Once for each element of an array or map, whose blocks end with an empty one; a negative count is followed by a size."""
+    seen = 0
     while count := region.varint(f"the number of {what}"):
         if count < 0:
             region.varint(f"the size of {what}")
         if abs(count) > region.left:
             raise DecodeError(f"{abs(count)} elements of {what} in {region.left} bytes", code="BAD_LENGTH")
+        seen += abs(count)
+        if seen > most:
+            raise DecodeError(f"{seen} elements of {what}, the cap is {most}", code="TOO_LARGE")
         for _ in range(abs(count)):
             yield None
 

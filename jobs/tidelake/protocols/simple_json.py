@@ -33,7 +33,7 @@ from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_known import Column, Known, Table
 from tidelake.wire.json_simple import ZONED, other_messages, scan_simple
-from tidelake.wire.json_text import Number, integer, kind, load, members, required, string
+from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, required, string
 from tidelake.wire.simple_images import places, zone_names
 from tidelake.wire.simple_schema import (
     DDL_TYPES,
@@ -222,6 +222,7 @@ def _remembered(message: dict[str, Any], member: str, context: Context) -> Table
     if message.get(member) is None:
         return None
     described = _object(message, member, _WHAT)
+    refuse_width(_objects(described, "columns", member), member)
     schema = TableSchema.of(
         string(described, "schema", member),
         string(described, "table", member),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from tidelake.errors import DecodeError
 
 _SURROGATE = re.compile(rb"\\u[dD]")
+_QUOTED = re.compile(rb'"[^"\\]*+(?:\\.?+[^"\\]*+)*+(?:"|\Z)', re.DOTALL)  # also one without end, else hostile text takes a square of time
 _STRING = json.JSONDecoder()
 
 
@@ -32,8 +33,16 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 _STRICT = json.JSONDecoder(parse_float=Number, parse_int=_integer, parse_constant=_refuse)
 
 
+# What Python's objects for JSON take at most: bytes of a value, of a member beside that, and all of them together, as tests/fuzz
+# measures it. Messages of rows stay far below: the smallest cell takes 8 bytes on the wire.
+VALUE_BYTES, MEMBER_BYTES = 100, 40
+ROOM, ROOM_PER_BYTE = 40_000_000, 3
+MAX_COLUMNS = 4096  # of a row; TiDB's own limit
+
+
 def load(payload: bytes, what: str) -> dict[str, Any]:
-    """The object that the payload holds; of duplicate members the last wins. Raises DecodeError (BAD_UTF8, BAD_JSON)."""
+    """The object that the payload holds; of duplicate members the last wins. Raises DecodeError (BAD_UTF8, BAD_JSON, TOO_LARGE)."""
+    refuse_crowd(payload, what)
     with _read_as(payload, what) as text:
         value = json.loads(text, parse_float=Number, parse_int=_integer, parse_constant=_refuse)
         _refuse_half_pairs(payload, value)
@@ -42,6 +51,7 @@ def load(payload: bytes, what: str) -> dict[str, Any]:
 
 def load_all(payload: bytes, what: str, most: int) -> list[dict[str, Any]]:
     """The objects that stand back to back in the payload, at least one. Raises DecodeError (BAD_UTF8, BAD_JSON, TOO_LARGE)."""
+    refuse_crowd(payload, what)
     values: list[Any] = []
     with _read_as(payload, what) as text:
         at = _past_blanks(text, 0)
@@ -53,6 +63,25 @@ def load_all(payload: bytes, what: str, most: int) -> list[dict[str, Any]]:
             at = _past_blanks(text, at)
         _refuse_half_pairs(payload, values)
     return [_object(value, what) for value in values]
+
+
+def refuse_crowd(payload: bytes, what: str) -> None:
+    """Raises DecodeError (TOO_LARGE) for more values than memory should hold: `[],[],…` takes thirty bytes a byte.
+
+    What stands inside strings is no value: a JSON column of a million numbers is one.
+    """
+    room = ROOM + ROOM_PER_BYTE * len(payload)
+    if (VALUE_BYTES + MEMBER_BYTES) * len(payload) <= room or _weight(payload)[0] <= room:
+        return
+    weight, values = _weight(_QUOTED.sub(b'""', payload))
+    if weight > room:
+        raise DecodeError(f"{what} of {len(payload)} bytes holds about {values} JSON values, too many for its size", code="TOO_LARGE")
+
+
+def _weight(payload: bytes) -> tuple[int, int]:
+    """Bytes that the payload's values take at most, and about how many there are."""
+    values, members = sum(payload.count(c) for c in (b",", b"[", b"{")), payload.count(b'":')
+    return VALUE_BYTES * values + MEMBER_BYTES * members, values
 
 
 @contextmanager
@@ -101,6 +130,12 @@ def kind(value: object) -> str:
             return "array"
         case _:
             return "object"
+
+
+def refuse_width(row: Sized, what: str) -> None:
+    """Raises DecodeError (TOO_LARGE) for a row of more columns than a table has."""
+    if len(row) > MAX_COLUMNS:
+        raise DecodeError(f"{what} has {len(row)} columns, the cap is {MAX_COLUMNS}", code="TOO_LARGE")
 
 
 def integer(members: dict[str, Any], name: str, what: str, low: int, high: int) -> int:

@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar
 from tidelake.errors import ContractError, DecodeError, WaitingError
 from tidelake.event import Shape, ShapeColumn
 from tidelake.values import MysqlType
+from tidelake.wire.json_text import refuse_width
 
 V = TypeVar("V")
 
@@ -202,6 +203,7 @@ def image(
     """A row image in the schema's order, by name without a schema. cell: a value, its column's type and what it is. Raises DecodeError."""
     if not values:
         raise DecodeError(f"{what} has no columns", code="BAD_STRUCTURE")
+    refuse_width(values, what)
     if schema is None:
         shape = Shape(tuple(ShapeColumn(name) for name in sorted(values)))
     elif not values.keys() <= schema.names:
