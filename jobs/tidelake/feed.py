@@ -22,7 +22,13 @@ Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
 ]  # one per module of protocols/
 Layout = Literal[
-    "aiven-jsonl", "aiven-csv", "aiven-avro", "aiven-parquet", "confluent-json"
+    "aiven-jsonl",
+    "aiven-csv",
+    "aiven-avro",
+    "aiven-parquet",
+    "confluent-json",
+    "confluent-json-string",
+    "confluent-json-nested",
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 ZeroDate = Literal["null", "string", "reject"]

@@ -15,7 +15,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidelake.archives import SourceObject, layout_of
+from tidelake.archives import Sibling, SourceObject, beside, layout_of
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -65,21 +65,46 @@ def confluent(messages: Sequence[Message]) -> bytes:
     return b"".join(b'"' + b64encode(m.value or b"") + b'"\n' for m in messages)
 
 
+def confluent_string(messages: Sequence[Message]) -> bytes:
+    """Confluent JsonFormat with StringConverter."""
+    return b"".join(json.dumps((m.value or b"").decode("latin-1")).encode() + b"\n" for m in messages)
+
+
+def confluent_nested(messages: Sequence[Message]) -> bytes:
+    """Confluent JsonFormat with JsonConverter, for values that are JSON objects."""
+    return b"".join((m.value or b"{}") + b"\n" for m in messages)
+
+
 WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "aiven-jsonl": (jsonl, "jsonl"),
     "aiven-csv": (csv, "csv"),
     "aiven-avro": (avro, "avro"),
     "aiven-parquet": (parquet, "parquet"),
     "confluent-json": (confluent, "json"),
+    "confluent-json-string": (confluent_string, "json"),
+    "confluent-json-nested": (confluent_nested, "json"),
 }
 
 
-def read(layout: str, folder: Path, content: bytes, name: str = "", number: int = 0) -> list[Message]:
-    """Store the content as an object and read it with a layout."""
+def suited(layout: str, messages: Sequence[Message]) -> list[Message]:
+    """The messages with values that the layout can carry: JSON objects around the text of those given."""
+    return [m._replace(value=b'{"v":"%s"}' % (m.value or b"")) for m in messages]
+
+
+def protocol(layout: str) -> str:
+    """A protocol that a feed with this layout may have."""
+    return "craft" if layout_of(layout).protocols is None else min(layout_of(layout).protocols or ())
+
+
+def read(layout: str, folder: Path, content: bytes, name: str = "", number: int = 0, **siblings: tuple[str, bytes]) -> list[Message]:
+    """Store the content as an object and read it with a layout. siblings: extension and content of keys and headers."""
     path = folder / "object"
     path.write_bytes(content)
+    for view, (_, data) in siblings.items():
+        beside(path, view).write_bytes(data)
     name = name or f"t+0+{number:020d}.{WRITERS[layout][1]}"
-    return read_file(layout, path, SourceObject("t", 0, name, number, len(content), "etag"))
+    parts = [Sibling(view, f"t+0+{number:020d}.{view}.{extension}", len(data), "") for view, (extension, data) in siblings.items()]
+    return read_file(layout, path, SourceObject("t", 0, name, number, len(content), "etag", tuple(parts)))
 
 
 def read_file(layout: str, path: Path, source: SourceObject) -> list[Message]:

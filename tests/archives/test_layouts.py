@@ -74,7 +74,7 @@ def test_an_object_named_gz_that_begins_with_parquets_magic_is_parquet(tmp_path:
 
 @pytest.mark.parametrize("layout", layout_names())
 def test_an_object_of_many_batches_is_read_in_pieces_of_the_agreed_size(layout: str, tmp_path: Path) -> None:
-    messages = [Message(i, bytes([i % 251]) * 9_000) for i in range(3_000)]
+    messages = objects.suited(layout, [Message(i, b"%09d" % i * 1_000) for i in range(3_000)])
     path = tmp_path / "object"
     path.write_bytes(WRITERS[layout][0](messages))
     source = SourceObject("t", 0, f"t+0+0.{WRITERS[layout][1]}", 0, path.stat().st_size, "")

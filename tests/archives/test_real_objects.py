@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,10 @@ import pytest
 
 from tests.archives.objects import Message, read_file
 from tests.shared import shared
-from tidelake.archives import SourceObject
+from tidelake.archives import Sibling, SourceObject, beside
 from tidelake.errors import ConfigError
 
-_NAME = re.compile(r"(.+)[+-](\d+)[+-](\d+)\.[^/]*$")
+_NAME = re.compile(r"(.+)[+-](\d+)[+-](\d+)\.(?!keys|headers)[^/]*$")
 Place = tuple[str, int]
 
 
@@ -37,6 +39,18 @@ def objects(folder: str, topic: str) -> list[tuple[Path, SourceObject]]:
         if path.is_file() and (name := _NAME.fullmatch(path.name)):
             found.append((path, SourceObject(name[1], int(name[2]), path.name, int(name[3]), path.stat().st_size, "")))
     return found
+
+
+def with_siblings(path: Path, source: SourceObject, folder: Path) -> tuple[Path, SourceObject]:
+    """A copy of an object in a folder, with those beside it."""
+    copy = folder / "object"
+    shutil.copyfile(path, copy)
+    siblings = []
+    for other in sorted(path.parent.glob(re.sub(r"(\.\w+)+$", "", path.name) + ".[kh]*")):
+        view = re.findall(r"\.(keys|headers)\.", other.name)[0]
+        shutil.copyfile(other, beside(copy, view))
+        siblings.append(Sibling(view, other.name, other.stat().st_size, ""))
+    return copy, replace(source, siblings=tuple(siblings))
 
 
 def archived(layout: str, folder: str, topic: str) -> dict[Place, list[Message]]:
@@ -99,6 +113,34 @@ def test_confluent_json_holds_every_value_and_the_offsets_of_files_without_late_
     assert right >= len(wanted) * 0.9
 
 
+def test_confluent_json_strings_hold_every_value_byte_for_byte() -> None:
+    found = archived("confluent-json-string", "confluent/cf-json-str", "cdc.canal")
+    values = sorted(m.value or b"" for messages in found.values() for m in messages)
+    assert values == sorted(m.value or b"" for m in expected("cdc.canal")["cdc.canal", 0])
+    assert any(b"\n" in value for value in values)
+
+
+def test_confluent_nested_json_holds_the_first_document_of_every_message_in_another_order() -> None:
+    def canonical(text: bytes) -> str:
+        return json.dumps(json.JSONDecoder().raw_decode(text.decode())[0], sort_keys=True)
+
+    found = archived("confluent-json-nested", "confluent/cf-json-conv", "cdc.canal")["cdc.canal", 0]
+    truth = expected("cdc.canal")["cdc.canal", 0]
+    assert sorted(canonical(m.value or b"") for m in found) == sorted(canonical(m.value or b"") for m in truth)
+    assert {m.value for m in found} & {m.value for m in truth} == set()
+
+
+def test_confluent_keys_beside_the_values_belong_to_them(tmp_path: Path) -> None:
+    truth = [(place, m.key, m.value) for place, messages in expected("cdc2.avro").items() for m in messages if m.value is not None]
+    found = [
+        ((source.topic, source.partition), m.key, m.value)
+        for path, source in objects("confluent/cf-null-write", "cdc2.avro")
+        for m in read_file("confluent-json", *with_siblings(path, source, tmp_path))
+    ]
+    assert sorted(found) == sorted(truth)
+    assert len(found) == 26
+
+
 @pytest.mark.parametrize(
     ("layout", "folder", "problem"),
     [
@@ -108,6 +150,8 @@ def test_confluent_json_holds_every_value_and_the_offsets_of_files_without_late_
         ("aiven-jsonl", "aiven/jsonl-stringconverter", "not base64"),
         ("aiven-jsonl", "aiven/json", "it is one JSON array"),
         ("confluent-json", "confluent/cf-json-conv", "not JSON strings"),
+        ("confluent-json-string", "confluent/cf-json-b64", "not JSON strings of text"),
+        ("confluent-json-nested", "confluent/cf-json-str", "not JSON objects"),
     ],
 )
 def test_archives_of_settings_that_lose_messages_are_refused(layout: str, folder: str, problem: str) -> None:

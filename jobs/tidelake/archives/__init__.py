@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tidelake.archives.paths import list_hour, topics_of
-from tidelake.archives.shape import Layout, Listing, SourceObject
+from tidelake.archives.paths import all_have_keys, list_hour, topics_of
+from tidelake.archives.shape import Layout, Listing, Sibling, SourceObject, beside
 from tidelake.errors import ConfigError
 
 _MODULES = {
@@ -14,6 +14,8 @@ _MODULES = {
     "aiven-avro": "aiven_avro",
     "aiven-parquet": "aiven_parquet",
     "confluent-json": "confluent_json",
+    "confluent-json-string": "confluent_json_string",
+    "confluent-json-nested": "confluent_json_nested",
 }
 
 
@@ -30,4 +32,15 @@ def layout_of(name: str) -> Layout:
     return layout
 
 
-__all__ = ["Layout", "Listing", "SourceObject", "layout_names", "layout_of", "list_hour", "topics_of"]
+__all__ = [
+    "Layout",
+    "Listing",
+    "Sibling",
+    "SourceObject",
+    "all_have_keys",
+    "beside",
+    "layout_names",
+    "layout_of",
+    "list_hour",
+    "topics_of",
+]

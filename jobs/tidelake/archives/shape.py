@@ -6,8 +6,8 @@ at most about BATCH_BYTES of payload, in the order of the object's records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,11 +18,26 @@ from tidelake.event import MESSAGE
 from tidelake.storage import ObjectInfo
 
 BATCH_BYTES = 8 << 20
+TEXT_PROTOCOLS = frozenset({"canal-json", "debezium", "maxwell", "simple-json", "csv"})  # values are UTF-8 text
+JSON_PROTOCOLS = TEXT_PROTOCOLS - {"csv"}  # … and each is one JSON object
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Sibling:
+    """An object beside another one, with its records' keys or headers. view: `keys` or `headers`."""
+
+    view: str
+    key: str
+    size: int
+    etag: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceObject:
-    """One object of an hour. number: the offset in its name, which is the first record's only where the layout says so."""
+    """One object of an hour. number: the offset in its name, which is the first record's only where the layout says so.
+
+    Whoever reads it puts local copies of its siblings where `beside` says.
+    """
 
     topic: str
     partition: int
@@ -30,6 +45,12 @@ class SourceObject:
     number: int
     size: int
     etag: str
+    siblings: tuple[Sibling, ...] = ()
+
+
+def beside(path: Path, view: str) -> Path:
+    """Where the local copy of a sibling lies, if `path` is that of the object."""
+    return path.with_name(f"{path.name}.{view}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +66,19 @@ class Layout:
     """What a layout declares.
 
     extensions: what may stand in its objects' names, without codecs. number_is_first_offset: the name's number is the first record's
-    offset and the records count on from it. has_keys: Kafka keys are in the objects. losses: what the layout cannot carry, for people.
+    offset and the records count on from it. has_keys: Kafka keys are in the objects. has_siblings: objects may have `.keys` and
+    `.headers` beside them. templates: where its objects lie, as in source.template, if not in the usual folders. protocols: those whose
+    messages survive it, None if all do. losses: what the layout cannot carry, by the code of the finding, for people.
     """
 
     read: Callable[[Path, SourceObject], Iterator[pa.RecordBatch]]
     extensions: frozenset[str]
     number_is_first_offset: bool = False
     has_keys: bool = True
-    losses: str = ""
+    has_siblings: bool = False
+    templates: tuple[str, ...] = ()
+    protocols: frozenset[str] | None = None
+    losses: Mapping[str, str] = field(default_factory=dict)
 
 
 def message_batch(

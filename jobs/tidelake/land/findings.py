@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidelake.archives import Layout
+from tidelake.archives import Layout, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.land.manifest import Finding, Manifest, Partition, Severity
@@ -29,6 +29,10 @@ REMEDIES = {
     "LATE": "nothing: decode and order take the new generation, what is at or below the applied ts goes to the late ledger",
     "OVERLAP_SAME": "nothing: one copy was kept",
     "NO_OFFSETS": "prefer a layout that holds offsets, or keep the connector from dropping and re-sorting records",
+    "TOMBSTONES_LOST": "nothing, as the protocol has no null values; prefer a layout that keeps them",
+    "KEYS_LOST": "nothing, as the protocol does not need them; prefer a layout that keeps them",
+    "REORDERED_JSON": "set value.converter = ByteArrayConverter in the connector, and the layout for it here",
+    "NOT_BINARY_SAFE": "set value.converter = ByteArrayConverter in the connector, and the layout for it here",
     "LOSSY_LAYOUT": "prefer aiven-parquet or aiven-jsonl with all five fields",
     "EMPTY": "nothing, if the feed was idle",
 }
@@ -129,5 +133,6 @@ def _of_the_archive(layout: Layout, manifest: Manifest, unknown: Sequence[Object
         yield finding("EMPTY", "info", "the archive has nothing for the hour")
     elif layout.number_is_first_offset:
         yield finding("NO_OFFSETS", "info", "offsets are counted from the number in each object's name")
-    if manifest.sources and layout.losses:
-        yield finding("LOSSY_LAYOUT", "info", f"layout {manifest.layout} loses something: {layout.losses}")
+    for code, lost in layout.losses.items() if manifest.sources else ():
+        if code != "KEYS_LOST" or not all_have_keys([source.key for source in manifest.sources]):
+            yield finding(code, "info", f"layout {manifest.layout} loses something: {lost}")
