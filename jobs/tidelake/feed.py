@@ -29,6 +29,7 @@ Layout = Literal[
     "confluent-json",
     "confluent-json-string",
     "confluent-json-nested",
+    "confluent-avro",
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 ZeroDate = Literal["null", "string", "reject"]

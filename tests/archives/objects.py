@@ -75,6 +75,13 @@ def confluent_nested(messages: Sequence[Message]) -> bytes:
     return b"".join((m.value or b"{}") + b"\n" for m in messages)
 
 
+def confluent_avro(messages: Sequence[Message], *, codec: str = "deflate") -> bytes:
+    """Confluent AvroFormat with ByteArrayConverter."""
+    out = io.BytesIO()
+    fastavro.writer(out, ["null", "bytes"], [m.value for m in messages], codec=codec, sync_interval=2000)
+    return out.getvalue()
+
+
 WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "aiven-jsonl": (jsonl, "jsonl"),
     "aiven-csv": (csv, "csv"),
@@ -83,6 +90,7 @@ WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "confluent-json": (confluent, "json"),
     "confluent-json-string": (confluent_string, "json"),
     "confluent-json-nested": (confluent_nested, "json"),
+    "confluent-avro": (confluent_avro, "avro"),
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pytest
 
@@ -135,10 +137,40 @@ def test_an_avro_container_damaged_inside_blocks_and_says_after_which_record(tmp
         read("aiven-avro", tmp_path, bytes(content))
 
 
-def test_an_avro_codec_whose_library_is_not_installed_is_refused_and_names_the_setting(tmp_path: Path) -> None:
-    content = objects.avro([Message(1, b"a")], codec="null").replace(b"avro.codec\x08null", b"avro.codec\x0csnappy")
-    with pytest.raises(ConfigError, match=r"ARCHIVE_LAYOUT: .*snappy.*cramjam.*set avro\.codec = deflate"):
+def test_an_avro_codec_that_is_not_read_is_refused_and_names_the_setting(tmp_path: Path) -> None:
+    content = objects.avro([Message(1, b"a")], codec="null").replace(b"avro.codec\x08null", b"avro.codec\x0abrotl")
+    with pytest.raises(ConfigError, match=r"ARCHIVE_LAYOUT: .*'brotl' is not read; set avro\.codec to one of null, deflate, snappy"):
         read("aiven-avro", tmp_path, content)
+
+
+@pytest.mark.parametrize("layout", ["aiven-avro", "confluent-avro"])
+def test_no_bytes_make_an_avro_container_read_as_something_else(layout: str, tmp_path: Path) -> None:
+    whole = [Message(i, b"%d" % i * 9, timestamp_ms=0, headers=None) for i in range(40)]
+    content = objects.avro(whole, codec="null") if layout == "aiven-avro" else objects.confluent_avro(whole, codec="null")
+    begin = content.index(content[-16:]) + 16
+    for at in range(begin, len(content)):
+        for spoiled in (content[:at], content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :]):
+            try:
+                found = read(layout, tmp_path, spoiled)
+            except (OrderError, StorageError, ConfigError):
+                continue
+            assert len(found) <= 40
+            assert spoiled == content[:begin] or len(found) == 40
+
+
+@pytest.mark.parametrize(
+    ("schema", "record", "problem"),
+    [
+        ({"type": "record", "name": "row", "fields": [{"name": "id", "type": "long"}]}, {"id": 1}, "its records are not bytes"),
+        (["null", "long", "bytes"], b"a", "a union of 3 types"),
+        ("long", 1, "a record is a number, not bytes"),
+    ],
+)
+def test_avro_of_decoded_rows_is_refused(schema: object, record: object, problem: str, tmp_path: Path) -> None:
+    out = io.BytesIO()
+    fastavro.writer(out, schema, [record])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=f"ARCHIVE_LAYOUT: .*{problem}.*ByteArrayConverter"):
+        read("confluent-avro", tmp_path, out.getvalue())
 
 
 def test_a_parquet_record_without_an_offset_blocks_and_is_named(tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zlib
 from base64 import b64encode
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pytest
 
 from tests.archives import objects
 from tests.archives.objects import WRITERS, Message, read
+from tests.archives.test_codecs import arrow
 from tidelake.archives import SourceObject, layout_names, layout_of
 from tidelake.archives.shape import BATCH_BYTES
 from tidelake.event import MESSAGE
@@ -36,7 +40,7 @@ def test_parquet_keeps_everything(tmp_path: Path) -> None:
     assert read("aiven-parquet", tmp_path, content) == MESSAGES
 
 
-@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2"])
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 def test_avro_keeps_everything(codec: str, tmp_path: Path) -> None:
     content = objects.avro(MESSAGES, codec=codec, fields=("key", "value", "offset", "timestamp", "headers"))
     assert read("aiven-avro", tmp_path, content) == MESSAGES
@@ -45,6 +49,32 @@ def test_avro_keeps_everything(codec: str, tmp_path: Path) -> None:
 def test_confluent_json_keeps_values_and_counts_offsets_from_its_name(tmp_path: Path) -> None:
     found = read("confluent-json", tmp_path, objects.confluent([MESSAGES[0], MESSAGES[1], MESSAGES[3]]), number=40)
     assert found == [Message(40 + i, MESSAGES[at].value, None, None, None) for i, at in enumerate((0, 1, 3))]
+
+
+def test_confluent_avro_keeps_values_and_counts_offsets_from_its_name(tmp_path: Path) -> None:
+    found = read("confluent-avro", tmp_path, objects.confluent_avro(MESSAGES), number=40)
+    assert found == [Message(40 + i, m.value, None, None, None) for i, m in enumerate(MESSAGES)]
+
+
+@pytest.mark.parametrize("codec", ["snappy", "zstandard"])
+def test_avro_codecs_that_need_no_library_of_their_own_are_read(codec: str, tmp_path: Path) -> None:
+    def packed(block: bytes) -> bytes:
+        if codec == "snappy":
+            return pa.Codec("snappy").compress(block, asbytes=True) + zlib.crc32(block).to_bytes(4, "big")
+        return arrow("zstd", block)
+
+    plain = objects.confluent_avro(MESSAGES[:2], codec="null")
+    head, sync = plain[: plain.index(plain[-16:]) + 16], plain[-16:]
+    head = head.replace(b"avro.codec\x08null", b"avro.codec" + bytes([2 * len(codec)]) + codec.encode())
+    block = packed(plain[len(head) - len(codec) + 4 :][2:-16])
+    content = head + b"\x04" + varint(len(block)) + block + sync
+    assert [m.value for m in read("confluent-avro", tmp_path, content)] == [b"five", MESSAGES[1].value]
+
+
+def varint(value: int) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, "long", value)
+    return out.getvalue()
 
 
 def test_csv_reads_an_empty_field_as_null(tmp_path: Path) -> None:

@@ -130,6 +130,23 @@ def test_confluent_nested_json_holds_the_first_document_of_every_message_in_anot
     assert {m.value for m in found} & {m.value for m in truth} == set()
 
 
+@pytest.mark.parametrize("topic", ["cdc.open", "cdc.craft", "cdc.canal"])
+def test_confluent_avro_holds_every_value(topic: str) -> None:
+    found = archived("confluent-avro", "confluent/cf-avro", topic)
+    truth = expected(topic)
+    assert {place: sorted(m.value or b"" for m in messages) for place, messages in found.items()} == {
+        place: sorted(m.value or b"" for m in messages) for place, messages in truth.items()
+    }
+
+
+def test_confluent_avro_with_keys_and_headers_equals_what_was_produced_but_timestamps(tmp_path: Path) -> None:
+    found = {
+        (source.topic, source.partition): read_file("confluent-avro", *with_siblings(path, source, tmp_path))
+        for path, source in objects("confluent/cf-avro-keys", "cdc2.open")
+    }
+    assert found == expected("cdc2.open", timestamp_ms=None)
+
+
 def test_confluent_keys_beside_the_values_belong_to_them(tmp_path: Path) -> None:
     truth = [(place, m.key, m.value) for place, messages in expected("cdc2.avro").items() for m in messages if m.value is not None]
     found = [

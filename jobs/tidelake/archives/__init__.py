@@ -16,6 +16,7 @@ _MODULES = {
     "confluent-json": "confluent_json",
     "confluent-json-string": "confluent_json_string",
     "confluent-json-nested": "confluent_json_nested",
+    "confluent-avro": "confluent_avro",
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidelake.archives.shape import BATCH_BYTES, Layout, SourceObject, damaged, message_batch, refused, sound, unreadable
+from tidelake.archives.shape import BATCH_BYTES, Layout, SourceObject, damaged, first_unsound, message_batch, refused, sound, unreadable
 from tidelake.event import HEADERS
 
 _NAME = "aiven-parquet"
@@ -68,7 +68,7 @@ def _batch(batch: pa.RecordBatch, before: int, source: SourceObject) -> pa.Recor
     found = {name: batch.column(name) for name in batch.schema.names}
     offset = found["offset"].cast(pa.int64())
     if not sound(offset):
-        raise damaged(source, f"record {before + 1 + _first_unsound(offset)}", "no offset, or one below 0")
+        raise damaged(source, f"record {before + 1 + first_unsound(offset)}", "no offset, or one below 0")
     return message_batch(
         source,
         offset,
@@ -77,10 +77,6 @@ def _batch(batch: pa.RecordBatch, before: int, source: SourceObject) -> pa.Recor
         key=found["key"].cast(pa.binary()) if "key" in found else None,
         headers=_headers(found["headers"]) if "headers" in found else None,
     )
-
-
-def _first_unsound(offset: pa.Array) -> int:
-    return next(i for i, value in enumerate(offset.to_pylist()) if value is None or value < 0)
 
 
 def _headers(maps: pa.Array) -> pa.Array:

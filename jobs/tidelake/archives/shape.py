@@ -110,6 +110,11 @@ def sound(offsets: pa.Array) -> bool:
     return not offsets.null_count and bool(pc.all(pc.greater_equal(offsets, 0), min_count=0).as_py())
 
 
+def first_unsound(offsets: pa.Array) -> int:
+    """The index of the first offset that is missing or below 0, for looking at errors."""
+    return next(i for i, value in enumerate(offsets.to_pylist()) if value is None or value < 0)
+
+
 def damaged(source: SourceObject, where: str, problem: str) -> OrderError:
     """A record that the archive holds damaged. where: `line 17`, `record 3` (both from 1)."""
     return OrderError(

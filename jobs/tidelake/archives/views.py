@@ -4,13 +4,14 @@ All three have the same records in the same order, so they are joined by countin
 extension tells which one it is. Header values are base64 text, whatever the format.
 
     headers, JSON   {"headers":[{"key":"k","value":"<base64>"}]}
-    headers, Avro   array of records {key: string, value: string}
+    headers, Avro   array of records {key: string, value: string|null}
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from tidelake.archives.avro_container import read_columns
 from tidelake.archives.base64text import Base64Error, decode
 from tidelake.archives.lines import blocks
 from tidelake.archives.shape import Sibling, SourceObject, beside, damaged, message_batch, refused
 from tidelake.event import HEADERS
+from tidelake.wire.avro_columns import PAIRS
 
 Reader = Callable[[Path, SourceObject], Iterator[pa.Array]]
 
@@ -35,7 +38,7 @@ def messages(
 
     Raises what the readers raise, OrderError (DAMAGED_OBJECT) if a sibling has more or fewer records.
     """
-    forms = {"keys": readers, "headers": {"json": _headers}}
+    forms: dict[str, Mapping[str, Reader]] = {"keys": readers, "headers": {"json": _headers, "avro": partial(_avro_headers, layout)}}
     streams = {s.view: _Stream(s, path, source, layout, forms[s.view]) for s in source.siblings}
     first = source.number
     for value in values:
@@ -99,6 +102,17 @@ def _headers(path: Path, source: SourceObject) -> Iterator[pa.Array]:
         if len(headers) != block.lines:
             raise damaged(source, f"lines {block.first} to {block.first + block.lines - 1}", f"{len(headers)} records")
         yield headers
+
+
+def _avro_headers(layout: str, path: Path, source: SourceObject) -> Iterator[pa.Array]:
+    done, remedy = 0, "set headers.format.class to JsonFormat or AvroFormat, with ByteArrayConverter for headers"
+    for found in read_columns(layout, path, source, {(): PAIRS}, ((),), remedy):
+        headers = found[()]
+        try:
+            yield header_lists(headers)
+        except Base64Error as e:
+            raise damaged(source, f"after record {done}", f"not headers: {e}") from e
+        done += len(headers)
 
 
 def header_lists(column: pa.Array) -> pa.Array:
