@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidelake.archives.codecs import unpacked_block
@@ -39,28 +40,31 @@ def read_columns(
     Raises ConfigError (ARCHIVE_LAYOUT) where a needed one is missing or one is of another type, OrderError (DAMAGED_OBJECT),
     StorageError (BAD_OBJECT).
     """
-    parts, size, done = list[Columns](), 0, 0
+    done = 0
     with path.open("rb") as file:
         metadata, sync = _head(file, source)
         plan = _plan(layout, metadata, wanted, needed, remedy, source)
         unpack = _codec(layout, metadata, source)
-        for rows, block in _blocks(file, sync, source):
-            data = _unpacked(block, unpack, source, done)
-            found = avro_columns.read_block(frozen(data), rows, plan, wanted) if rows <= len(data) else 0
+        for rows, ends, data in _several(_unpacked(_blocks(file, sync, source), unpack, source)):
+            found = avro_columns.read_blocks(frozen(data), np.cumsum(ends), np.cumsum(rows), plan, wanted)
             if isinstance(found, int):
                 raise damaged(source, f"after record {done + found}", "not readable as Avro")
-            parts.append(dict(found.found))
-            size += len(data)
-            done += rows
-            if size >= BATCH_BYTES:
-                yield _joined(parts)
-                parts, size = [], 0
+            yield dict(found.found)
+            done += found.rows
+
+
+def _several(blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[list[int], list[int], bytes]]:
+    """Blocks one behind another until they have BATCH_BYTES: their records, their sizes, their bytes."""
+    rows, parts, size = list[int](), list[bytes](), 0
+    for count, data in blocks:
+        rows.append(count)
+        parts.append(data)
+        size += len(data)
+        if size >= BATCH_BYTES:
+            yield rows, list(map(len, parts)), b"".join(parts)
+            rows, parts, size = [], [], 0
     if parts:
-        yield _joined(parts)
-
-
-def _joined(parts: list[Columns]) -> Columns:
-    return {path: pa.concat_arrays([part[path] for part in parts]) for path in parts[0]}
+        yield rows, list(map(len, parts)), b"".join(parts)
 
 
 def _head(file: IO[bytes], source: SourceObject) -> tuple[dict[str, bytes], bytes]:
@@ -131,11 +135,18 @@ def _blocks(file: IO[bytes], sync: bytes, source: SourceObject) -> Iterator[tupl
         done += rows
 
 
-def _unpacked(block: bytes, unpack: Callable[[bytes], bytes], source: SourceObject, done: int) -> bytes:
-    try:
-        return unpack(block)
-    except (ValueError, EOFError, OSError, zlib.error, lzma.LZMAError) as e:
-        raise damaged(source, f"after record {done}", f"not readable as Avro: {e}") from e
+def _unpacked(blocks: Iterator[tuple[int, bytes]], unpack: Callable[[bytes], bytes], source: SourceObject) -> Iterator[tuple[int, bytes]]:
+    """The blocks without their codec. Every record has a byte at least, so a block that says more records is damaged."""
+    done = 0
+    for rows, block in blocks:
+        try:
+            data = unpack(block)
+            if rows > len(data):
+                raise ValueError(f"{rows} records in {len(data)} bytes")
+        except (ValueError, EOFError, OSError, zlib.error, lzma.LZMAError) as e:
+            raise damaged(source, f"after record {done}", f"not readable as Avro: {e}") from e
+        yield rows, data
+        done += rows
 
 
 def _long(file: IO[bytes]) -> int:

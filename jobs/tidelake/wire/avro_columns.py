@@ -1,4 +1,4 @@
-"""Records of an Avro container's block → columns, compiled (Avro 1.11 specification, Binary Encoding).
+"""Records of an Avro container's blocks → columns, compiled (Avro 1.11 specification, Binary Encoding).
 
 A schema becomes a flat list of steps, so records need no recursion; what the steps cannot say is refused by `program`.
 """
@@ -41,7 +41,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Of one block: int64 and binary columns by path; pairs as list<struct<key, value>>, null where the member is."""
+    """Of some blocks: int64 and binary columns by path; pairs as list<struct<key, value>>, null where the member is."""
 
     rows: int
     found: Mapping[Path, pa.Array]
@@ -57,16 +57,19 @@ def program(schema: Any, wanted: Mapping[Path, int]) -> Program:
     return Program(np.array(steps, np.int64).reshape(-1, 3), compiler.kinds)
 
 
-def read_block(data: Bytes, rows: int, plan: Program, wanted: Mapping[Path, int]) -> Columns | int:
-    """The columns of a block of so many records, or the index of the first record that cannot be read (`rows`: bytes are left over)."""
-    places = list(wanted)
+def read_blocks(data: Bytes, ends: Longs, counted: Longs, plan: Program, wanted: Mapping[Path, int]) -> Columns | int:
+    """The columns of blocks that lie one behind another, or the index of the first record that cannot be read or ends its block wrongly.
+
+    ends: where each block ends in the data; counted: how many records all blocks up to it have.
+    """
+    places, rows = list(wanted), int(counted[-1])
     longs = np.zeros((len(places), rows), np.int64)
     sizes = np.full((len(places), rows), NULL, np.int64)
     starts = np.zeros((len(places), rows), np.int64)
     counts = np.full(rows, NULL, np.int64)
     pairs = np.empty((len(data) // 2 if PAIRS in plan.kinds.values() else 0, 4), np.int64)
-    row, found = _scan(data, rows, plan.steps, longs, starts, sizes, counts, pairs)
-    if row != rows or found < 0:
+    row, found = _scan(data, ends, counted, plan.steps, longs, starts, sizes, counts, pairs)
+    if found < 0:
         return int(row)
     out: dict[Path, pa.Array] = {}
     for i, (path, kind) in enumerate(wanted.items()):
@@ -167,28 +170,56 @@ def _shown(path: Path) -> str:
 
 
 @compiled
-def _scan(buf: Bytes, rows: int, steps: Longs, longs: Longs, starts: Longs, sizes: Longs, counts: Longs, pairs: Longs) -> tuple[int, int]:
-    """How many records were read, and how many pairs they hold, BAD if a record could not be read."""
-    pos, end, found = 0, len(buf), 0
-    for row in range(rows):
-        i = 0
-        while i < len(steps):
-            what, place, null = steps[i, 0], steps[i, 1], steps[i, 2]
-            i += 1
-            if what == SKIP:
-                pos += place
-            elif what == PAIRS:
-                pos, more = _pairs(buf, pos, end, null, pairs, found)
-                counts[row] = more - found
-                found = more
-            elif what == UNION:
-                taken, pos = _branch(buf, pos, end, null)
-                i += 0 if taken else place
-            else:
-                pos = _put(buf, pos, end, what, longs, starts, sizes, place, row)
-            if pos < 0 or pos > end:
+def _scan(
+    buf: Bytes, ends: Longs, counted: Longs, steps: Longs, longs: Longs, starts: Longs, sizes: Longs, counts: Longs, pairs: Longs
+) -> tuple[int, int]:
+    """How many records were read, and how many pairs they hold, BAD if a record could not be read or a block does not end with one."""
+    pos, row, found = 0, 0, 0
+    for block in range(len(ends)):
+        end = ends[block]
+        while row < counted[block]:
+            pos, found = _record(buf, pos, end, steps, longs, starts, sizes, counts, pairs, row, found)
+            if pos < 0:
                 return row, BAD
-    return rows, found if pos == end else BAD
+            row += 1
+        if pos != end:
+            return row, BAD
+    return row, found
+
+
+@compiled
+def _record(
+    buf: Bytes,
+    pos: int,
+    end: int,
+    steps: Longs,
+    longs: Longs,
+    starts: Longs,
+    sizes: Longs,
+    counts: Longs,
+    pairs: Longs,
+    row: int,
+    found: int,
+) -> tuple[int, int]:
+    """The position after a record, and the number of pairs with its own."""
+    i = 0
+    while i < len(steps):
+        what, place, null = steps[i, 0], steps[i, 1], steps[i, 2]
+        i += 1
+        if what == SKIP:
+            pos += place
+        elif what == PAIRS:
+            pos, more = _pairs(buf, pos, end, null, pairs, found)
+            counts[row] = more - found
+            found = more
+        elif what == UNION:
+            taken, pos = _branch(buf, pos, end, null)
+            i += 0 if taken else place
+        else:
+            pos = _put(buf, pos, end, what, longs, starts, sizes, place, row)
+        if pos < 0 or pos > end:
+            return BAD, found
+    return pos, found
 
 
 @compiled
