@@ -30,6 +30,11 @@ Layout = Literal[
     "confluent-json-string",
     "confluent-json-nested",
     "confluent-avro",
+    "confluent-parquet",
+    "lenses-json",
+    "lenses-avro",
+    "lenses-parquet",
+    "canonical",
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 ZeroDate = Literal["null", "string", "reject"]

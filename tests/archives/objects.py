@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.archives import Sibling, SourceObject, beside, layout_of
+from tidelake.event import MESSAGE
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -82,6 +83,62 @@ def confluent_avro(messages: Sequence[Message], *, codec: str = "deflate") -> by
     return out.getvalue()
 
 
+def confluent_parquet(messages: Sequence[Message]) -> bytes:
+    """Confluent ParquetFormat behind HoistField and InsertField."""
+    rows = [{"value": m.value, "offset": m.offset, "timestamp": m.timestamp_ms} for m in messages]
+    return table(rows, pa.schema([("value", pa.binary()), ("offset", pa.int64()), ("timestamp", pa.timestamp("ms", "UTC"))]))
+
+
+def canonical(messages: Sequence[Message], topic: str = "t") -> bytes:
+    """What `land` writes."""
+    rows = [dict(zip(MESSAGE.names, (topic, 0, m.offset, m.timestamp_ms, m.key, m.value, _pairs(m)), strict=True)) for m in messages]
+    return table(rows, MESSAGE)
+
+
+def lenses_parquet(messages: Sequence[Message], topic: str = "t") -> bytes:
+    """Lenses' envelope; headers are a record with a member for every name."""
+    names = sorted({name for m in messages for name, _ in m.headers or []})
+    place = pa.struct([("timestamp", pa.int64()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
+    fields = [("key", pa.binary()), ("value", pa.binary()), ("metadata", place)]
+    if names:
+        fields.append(("headers", pa.struct([(name, pa.binary()) for name in names])))
+    return table([_envelope(m, topic) for m in messages], pa.schema(fields))
+
+
+def lenses_avro(messages: Sequence[Message], topic: str = "t") -> bytes:
+    """Lenses' envelope."""
+    place = [{"name": "timestamp", "type": ["null", "long"]}, {"name": "topic", "type": "string"}]
+    place += [{"name": "partition", "type": "int"}, {"name": "offset", "type": "long"}]
+    metadata = {"name": "metadata", "type": {"type": "record", "name": "Metadata", "fields": place}}
+    fields = [*({"name": name, "type": _AVRO_TYPES[name]} for name in ("key", "value", "headers")), metadata]
+    out = io.BytesIO()
+    schema = fastavro.parse_schema({"type": "record", "name": "Envelope", "fields": fields})
+    fastavro.writer(out, schema, [_envelope(m, topic) for m in messages], codec="deflate")
+    return out.getvalue()
+
+
+def lenses_json(messages: Sequence[Message], topic: str = "t") -> bytes:
+    """Lenses' envelope, one a line."""
+    records = [_envelope(m, topic) | {"key": _b64(m.key), "value": _b64(m.value), "headers": {}} for m in messages]
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def table(rows: list[dict[str, Any]], schema: pa.Schema) -> bytes:
+    """A Parquet file."""
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), out, row_group_size=1_000)
+    return out.getvalue()
+
+
+def _envelope(m: Message, topic: str) -> dict[str, Any]:
+    metadata = {"timestamp": m.timestamp_ms, "topic": topic, "partition": 0, "offset": m.offset}
+    return {"key": m.key, "value": m.value, "headers": dict(m.headers or []), "metadata": metadata}
+
+
+def _pairs(m: Message) -> list[dict[str, Any]] | None:
+    return None if m.headers is None else [{"key": k, "value": v} for k, v in m.headers]
+
+
 WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "aiven-jsonl": (jsonl, "jsonl"),
     "aiven-csv": (csv, "csv"),
@@ -91,6 +148,11 @@ WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "confluent-json-string": (confluent_string, "json"),
     "confluent-json-nested": (confluent_nested, "json"),
     "confluent-avro": (confluent_avro, "avro"),
+    "confluent-parquet": (confluent_parquet, "parquet"),
+    "lenses-json": (lenses_json, "json"),
+    "lenses-avro": (lenses_avro, "avro"),
+    "lenses-parquet": (lenses_parquet, "parquet"),
+    "canonical": (canonical, "parquet"),
 }
 
 

@@ -69,6 +69,26 @@ def test_a_damaged_csv_record_blocks_and_is_named_by_its_line(damage: bytes, pro
     assert f", line 7: {problem}" in caught.value.message
 
 
+LENSES = b'{"key":null,"value":"QQ==","metadata":{"timestamp":1,"topic":"t","partition":0,"offset":%d}}'
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (LENSES % 7 + b"}", "not a JSON object"),
+        (b"", "not a JSON object"),
+        ((LENSES % 7).replace(b"QQ==", b"QQ"), "value is not base64"),
+        ((LENSES % 7).replace(b"offset", b"other"), "offset is None"),
+        (LENSES % -7, "offset is -7"),
+    ],
+)
+def test_a_damaged_record_of_lenses_blocks_and_is_named_by_its_line(damage: bytes, problem: str, tmp_path: Path) -> None:
+    lines = [LENSES % i for i in range(6)] + [damage] + [LENSES % i for i in range(7, 20)]
+    with pytest.raises(OrderError, match="DAMAGED_OBJECT") as caught:
+        read("lenses-json", tmp_path, b"\n".join(lines))
+    assert f", line 7: {problem}" in caught.value.message
+
+
 def test_a_damaged_header_in_a_csv_record_blocks(tmp_path: Path) -> None:
     with pytest.raises(OrderError, match="line 2: key, value or a header is not base64"):
         read("aiven-csv", tmp_path, b",QQ==,1,1,QQ==:QQ==;\n,QQ==,2,1,QQ==;\n")
@@ -103,6 +123,11 @@ def test_a_damaged_confluent_record_blocks_and_is_named_by_its_line(damage: byte
         ("confluent-json", b'{"id":0}\n{"id":1}\n', "its lines are not JSON strings", "ByteArrayConverter"),
         ("aiven-avro", objects.avro([Message(1, b"")], fields=("key", "value")), "its records have no offset", "format.output.fields"),
         ("aiven-parquet", objects.parquet([Message(1, b"")], fields=("value",)), "it has no column offset", "format.output.fields"),
+        ("confluent-parquet", objects.parquet([Message(1, b"")], fields=("value",)), "it has no column offset", "InsertField"),
+        ("canonical", objects.parquet([Message(1, b"")]), "it has no column topic and no column partition", "written by Tidelake"),
+        ("lenses-parquet", objects.parquet([Message(1, b"")]), "it has no column metadata", "store.envelope"),
+        ("lenses-avro", objects.avro([Message(1, b"")]), "its records have no metadata.offset", "store.envelope"),
+        ("lenses-json", objects.jsonl([Message(1, b"")]), "not records of key, value and metadata", "store.envelope"),
     ],
 )
 def test_an_archive_of_other_settings_is_refused_and_says_how_to_set_the_connector(

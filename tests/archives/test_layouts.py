@@ -7,6 +7,7 @@ import json
 import zlib
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -17,6 +18,7 @@ from tests.archives.objects import WRITERS, Message, read
 from tests.archives.test_codecs import arrow
 from tidelake.archives import SourceObject, layout_names, layout_of
 from tidelake.archives.shape import BATCH_BYTES
+from tidelake.errors import ConfigError
 from tidelake.event import MESSAGE
 
 MESSAGES = [
@@ -54,6 +56,40 @@ def test_confluent_json_keeps_values_and_counts_offsets_from_its_name(tmp_path: 
 def test_confluent_avro_keeps_values_and_counts_offsets_from_its_name(tmp_path: Path) -> None:
     found = read("confluent-avro", tmp_path, objects.confluent_avro(MESSAGES), number=40)
     assert found == [Message(40 + i, m.value, None, None, None) for i, m in enumerate(MESSAGES)]
+
+
+@pytest.mark.parametrize("layout", ["canonical", "lenses-avro"])
+def test_our_own_objects_and_lenses_avro_keep_everything(layout: str, tmp_path: Path) -> None:
+    assert read(layout, tmp_path, WRITERS[layout][0](MESSAGES), number=9) == MESSAGES
+
+
+def test_canonical_objects_may_use_the_short_names(tmp_path: Path) -> None:
+    headers = pa.list_(pa.struct([("k", pa.string()), ("v", pa.binary())]))
+    names = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "ts_ms": pa.int64(), "ts_type": pa.string()}
+    schema = pa.schema([*names.items(), ("key", pa.binary()), ("value", pa.binary()), ("headers", headers), ("src_index", pa.int64())])
+    row = {"topic": "t", "partition": 0, "offset": 7, "ts_ms": 8, "key": None, "value": b"v", "headers": [{"k": "a", "v": b"b"}]}
+    assert read("canonical", tmp_path, objects.table([row], schema)) == [Message(7, b"v", None, 8, [("a", b"b")])]
+
+
+def test_lenses_parquet_keeps_everything_but_headers_without_a_value(tmp_path: Path) -> None:
+    found = read("lenses-parquet", tmp_path, objects.lenses_parquet(MESSAGES), number=9)
+    assert found == [m._replace(headers=sorted(h for h in m.headers or [] if h[1] is not None)) for m in MESSAGES]
+
+
+def test_lenses_json_keeps_everything_but_headers(tmp_path: Path) -> None:
+    assert read("lenses-json", tmp_path, objects.lenses_json(MESSAGES), number=9) == [m._replace(headers=None) for m in MESSAGES]
+
+
+def test_confluent_parquet_keeps_values_null_ones_too_offsets_and_timestamps(tmp_path: Path) -> None:
+    found = read("confluent-parquet", tmp_path, objects.confluent_parquet(MESSAGES), number=40)
+    assert found == [m._replace(key=None, headers=None) for m in MESSAGES]
+
+
+@pytest.mark.parametrize("layout", ["canonical", "lenses-json", "lenses-avro", "lenses-parquet"])
+def test_records_of_another_topic_than_the_name_says_are_refused(layout: str, tmp_path: Path) -> None:
+    writer: Any = WRITERS[layout][0]
+    with pytest.raises(ConfigError, match=r"ARCHIVE_LAYOUT: .*it holds records of another place than t\[0\]; .*check source\.template"):
+        read(layout, tmp_path, writer(MESSAGES, topic="u"))
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstandard"])

@@ -17,6 +17,11 @@ _MODULES = {
     "confluent-json-string": "confluent_json_string",
     "confluent-json-nested": "confluent_json_nested",
     "confluent-avro": "confluent_avro",
+    "confluent-parquet": "confluent_parquet",
+    "lenses-json": "lenses_json",
+    "lenses-avro": "lenses_avro",
+    "lenses-parquet": "lenses_parquet",
+    "canonical": "canonical",
 }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.avro_container import Wanted, read_columns
-from tidelake.archives.shape import Layout, SourceObject, damaged, first_unsound, message_batch, sound
+from tidelake.archives.shape import Layout, SourceObject, check_offsets, message_batch
 from tidelake.event import HEADERS
 from tidelake.wire.avro_columns import BYTES, LONG, PAIRS
 
@@ -30,8 +30,7 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
     done = 0
     for found in read_columns(_NAME, path, source, _WANTED, _NEEDED, _REMEDY):
         offset, headers = found["offset",], found.get(("headers",))
-        if not sound(offset):
-            raise damaged(source, f"record {done + 1 + first_unsound(offset)}", "no offset, or one below 0")
+        check_offsets(offset, source, done)
         yield message_batch(
             source,
             offset,

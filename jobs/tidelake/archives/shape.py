@@ -110,9 +110,23 @@ def sound(offsets: pa.Array) -> bool:
     return not offsets.null_count and bool(pc.all(pc.greater_equal(offsets, 0), min_count=0).as_py())
 
 
-def first_unsound(offsets: pa.Array) -> int:
-    """The index of the first offset that is missing or below 0, for looking at errors."""
-    return next(i for i, value in enumerate(offsets.to_pylist()) if value is None or value < 0)
+def check_offsets(offsets: pa.Array, source: SourceObject, before: int) -> None:
+    """Raise OrderError unless every record has an offset, from 0. before: how many records of the object are before these."""
+    if not sound(offsets):
+        first = next(i for i, value in enumerate(offsets.to_pylist()) if value is None or value < 0)
+        raise damaged(source, f"record {before + 1 + first}", "no offset, or one below 0")
+
+
+def check_place(layout: str, topics: pa.Array, partitions: pa.Array, source: SourceObject) -> None:
+    """Raise ConfigError if records say another topic or partition than the object's name, or none."""
+    there = pc.and_(pc.equal(topics, source.topic), pc.equal(partitions, source.partition))
+    if not pc.all(pc.fill_null(there, False), min_count=0).as_py():
+        raise refused(
+            source,
+            layout,
+            f"it holds records of another place than {source.topic}[{source.partition}]",
+            "an object must hold one partition, the one that its name says: check source.template",
+        )
 
 
 def damaged(source: SourceObject, where: str, problem: str) -> OrderError:
