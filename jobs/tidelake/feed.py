@@ -23,6 +23,9 @@ Protocol = Literal[
 ]  # one per module of protocols/
 Layout = Literal[
     "aiven-jsonl",
+    "aiven-jsonl-string",
+    "aiven-jsonl-nested",
+    "aiven-json",
     "aiven-csv",
     "aiven-avro",
     "aiven-parquet",

@@ -139,8 +139,33 @@ def _pairs(m: Message) -> list[dict[str, Any]] | None:
     return None if m.headers is None else [{"key": k, "value": v} for k, v in m.headers]
 
 
+def json_array(messages: Sequence[Message]) -> bytes:
+    """Aiven json."""
+    return b"[\n" + jsonl(messages).replace(b"\n", b",\n") + b"\n]"
+
+
+def jsonl_string(messages: Sequence[Message]) -> bytes:
+    """Aiven jsonl with StringConverter."""
+    return b"\n".join(json.dumps(_json_record(m) | {"key": _text(m.key), "value": _text(m.value)}).encode() for m in messages)
+
+
+def jsonl_nested(messages: Sequence[Message]) -> bytes:
+    """Aiven jsonl with JsonConverter, for values that are JSON objects."""
+    return b"\n".join(
+        json.dumps(_json_record(m) | {"key": _text(m.key), "value": 0}).encode().replace(b'"value": 0', b'"value": ' + (m.value or b"null"))
+        for m in messages
+    )
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
 WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "aiven-jsonl": (jsonl, "jsonl"),
+    "aiven-jsonl-string": (jsonl_string, "jsonl"),
+    "aiven-jsonl-nested": (jsonl_nested, "jsonl"),
+    "aiven-json": (json_array, "json"),
     "aiven-csv": (csv, "csv"),
     "aiven-avro": (avro, "avro"),
     "aiven-parquet": (parquet, "parquet"),

@@ -69,6 +69,37 @@ def test_a_damaged_csv_record_blocks_and_is_named_by_its_line(damage: bytes, pro
     assert f", line 7: {problem}" in caught.value.message
 
 
+@pytest.mark.parametrize("cut", [1, 2, 3, 40])
+def test_an_array_without_its_end_is_cut_short(cut: int, tmp_path: Path) -> None:
+    content = objects.json_array([Message(i, b"v") for i in range(3)])
+    with pytest.raises((StorageError, OrderError), match=r"BAD_OBJECT: t\+0.*cut short|DAMAGED_OBJECT: t\+0.*line 4: not a JSON object"):
+        read("aiven-json", tmp_path, content[:-cut])
+
+
+def test_what_follows_an_array_is_an_error(tmp_path: Path) -> None:
+    content = objects.json_array([Message(i, b"v") for i in range(3)])
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT.*line 5: not a JSON object"):
+        read("aiven-json", tmp_path, content + b"\n" + content)
+
+
+@pytest.mark.parametrize(
+    ("layout", "damage", "problem"),
+    [
+        ("aiven-jsonl-string", b'{"offset":7,"value":1}', "key or value is not text"),
+        ("aiven-jsonl-string", b'{"offset":7,"value":"\xff"}', "not a JSON object"),
+        ("aiven-jsonl-string", b'{"offset":-7,"value":"a"}', "offset is -7"),
+        ("aiven-jsonl-nested", b'{"offset":7,"value":{"a":1}', "not a JSON object"),
+        ("aiven-jsonl-nested", b'{"offset":7,"value":{"a":}}', "not a JSON object"),
+        ("aiven-jsonl-nested", b'{"offset":7,"key":{},"value":{}}', "key or value is not text"),
+    ],
+)
+def test_a_damaged_record_of_a_converter_blocks_and_is_named_by_its_line(layout: str, damage: bytes, problem: str, tmp_path: Path) -> None:
+    value = b'"t"' if layout == "aiven-jsonl-string" else b'{"a":"}"}'
+    lines = [b'{"offset":%d,"value":%s}' % (i, value) for i in range(20)]
+    with pytest.raises(OrderError, match=f"DAMAGED_OBJECT: .*line 7: {problem}"):
+        read(layout, tmp_path, b"\n".join([*lines[:6], damage, *lines[7:]]))
+
+
 LENSES = b'{"key":null,"value":"QQ==","metadata":{"timestamp":1,"topic":"t","partition":0,"offset":%d}}'
 
 
@@ -118,6 +149,11 @@ def test_a_damaged_confluent_record_blocks_and_is_named_by_its_line(damage: byte
         ("aiven-jsonl", b'{"offset":1,"value":"{\\"id\\":0}"}', "keys, values or headers are not base64", "ByteArrayConverter"),
         ("aiven-jsonl", b'"QQ=="\n"QQ=="', "a line holds a bare value", "format.output.fields"),
         ("aiven-jsonl", b'[\n{"offset":1,"value":"QQ=="}\n]', "it is one JSON array", "format.output.type = jsonl"),
+        ("aiven-json", b'{"offset":1,"value":"QQ=="}', "its first line is not [", "format.output.type = json"),
+        ("aiven-json", b'[\n{"offset":1}\n]', "its records have no value", "format.output.fields"),
+        ("aiven-jsonl-string", b'{"offset":1,"value":"QQ=="}', "values are not text", "StringConverter"),
+        ("aiven-jsonl-string", b'{"offset":1,"value":{"id":0}}', "values are not text", "StringConverter"),
+        ("aiven-jsonl-nested", b'{"offset":1,"value":"{}"}', "values are not JSON objects", "JsonConverter"),
         ("aiven-csv", b"QQ==\nQQ==\n\nQQ==", "its lines are not key,value,offset,timestamp", "in this order"),
         ("aiven-csv", b'{"id":0,"a":"b"},1,2\n', "its lines are not key,value,offset,timestamp", "base64 values"),
         ("confluent-json", b'{"id":0}\n{"id":1}\n', "its lines are not JSON strings", "ByteArrayConverter"),

@@ -33,6 +33,20 @@ def test_jsonl_keeps_everything(tmp_path: Path) -> None:
     assert read("aiven-jsonl", tmp_path, objects.jsonl(MESSAGES)) == MESSAGES
 
 
+def test_a_json_array_keeps_everything(tmp_path: Path) -> None:
+    assert read("aiven-json", tmp_path, objects.json_array(MESSAGES)) == MESSAGES
+    assert read("aiven-json", tmp_path, objects.json_array(MESSAGES[:1]) + b"\n") == MESSAGES[:1]
+    assert read("aiven-json", tmp_path, b"[\n]") == []
+
+
+def test_text_and_json_keep_everything_but_headers(tmp_path: Path) -> None:
+    texts = [Message(1, '{"a":"é\\n"}\n{"b":2}'.encode(), b'k"'), Message(2, None, None), Message(5, b"plain", b"")]
+    assert read("aiven-jsonl-string", tmp_path, objects.jsonl_string(texts)) == [m._replace(headers=None) for m in texts]
+    values = [b'{ "a" : [1.50, {"value": "}"}], "b":"\\"" }', None, b"{}", b'{"value":{"x":"]"}}']
+    whole = [Message(i, value, b"k") for i, value in enumerate(values)]
+    assert read("aiven-jsonl-nested", tmp_path, objects.jsonl_nested(whole)) == [m._replace(headers=None) for m in whole]
+
+
 def test_csv_keeps_everything(tmp_path: Path) -> None:
     assert read("aiven-csv", tmp_path, objects.csv(MESSAGES)) == MESSAGES
 

@@ -80,6 +80,33 @@ def test_aiven_jsonl_with_snappy_equals_what_was_produced(topic: str) -> None:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
+def test_aiven_json_equals_what_was_produced(topic: str) -> None:
+    assert archived("aiven-json", "aiven/json", topic) == expected(topic)
+
+
+def test_aiven_text_equals_what_was_produced_but_headers() -> None:
+    assert archived("aiven-jsonl-string", "aiven/jsonl-stringconverter", "cdc.canal") == expected("cdc.canal", headers=None)
+
+
+def test_aiven_nested_json_is_the_first_document_of_every_message_in_another_order() -> None:
+    found = archived("aiven-jsonl-nested", "aiven/jsonl-jsonconverter", "cdc.canal")["cdc.canal", 0]
+    truth = expected("cdc.canal", headers=None)["cdc.canal", 0]
+    assert [m._replace(value=None) for m in found] == [m._replace(value=None) for m in truth]
+    assert [first_document(m) for m in found] == [first_document(m) for m in truth]
+
+
+def test_aiven_wall_clock_hours_hold_everything_too() -> None:
+    for topic in ("cdc.open", "cdc.craft"):
+        found = archived("aiven-parquet", "aiven/parquet-wallclock", topic)
+        assert {place: [m._replace(headers=None) for m in messages] for place, messages in found.items()} == expected(topic, headers=None)
+
+
+def first_document(message: Message) -> object:
+    """The first JSON document of a value."""
+    return json.JSONDecoder().raw_decode((message.value or b"").decode())[0]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
 def test_aiven_csv_equals_what_was_produced_but_empty_values_are_null(topic: str) -> None:
     wanted = {place: [m._replace(key=m.key or None, value=m.value or None) for m in found] for place, found in expected(topic).items()}
     assert archived("aiven-csv", "aiven/csv-gzip", topic) == wanted

@@ -38,5 +38,5 @@ def test_what_a_layout_says_of_itself_has_a_remedy_and_names_protocols_that_exis
 
 
 def test_an_unknown_layout_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"unknown layout 'flume'; known: aiven-jsonl, aiven-csv"):
+    with pytest.raises(ConfigError, match=r"unknown layout 'flume'; known: aiven-jsonl, aiven-jsonl-string"):
         layout_of("flume")

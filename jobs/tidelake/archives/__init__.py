@@ -10,6 +10,9 @@ from tidelake.errors import ConfigError
 
 _MODULES = {
     "aiven-jsonl": "aiven_jsonl",
+    "aiven-jsonl-string": "aiven_jsonl_string",
+    "aiven-jsonl-nested": "aiven_jsonl_nested",
+    "aiven-json": "aiven_json",
     "aiven-csv": "aiven_csv",
     "aiven-avro": "aiven_avro",
     "aiven-parquet": "aiven_parquet",
