@@ -34,6 +34,8 @@ Layout = Literal[
     "confluent-json-nested",
     "confluent-avro",
     "confluent-parquet",
+    "confluent-bin",
+    "confluent-bin-open",
     "lenses-json",
     "lenses-avro",
     "lenses-parquet",

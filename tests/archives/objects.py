@@ -161,6 +161,16 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
+def confluent_bin(messages: Sequence[Message]) -> bytes:
+    """Confluent ByteArrayFormat."""
+    return b"".join((m.value or b"") + b"\n" for m in messages)
+
+
+def open_value(*parts: bytes) -> bytes:
+    """A value of Open Protocol."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
 WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "aiven-jsonl": (jsonl, "jsonl"),
     "aiven-jsonl-string": (jsonl_string, "jsonl"),
@@ -174,6 +184,8 @@ WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "confluent-json-nested": (confluent_nested, "json"),
     "confluent-avro": (confluent_avro, "avro"),
     "confluent-parquet": (confluent_parquet, "parquet"),
+    "confluent-bin": (confluent_bin, "bin"),
+    "confluent-bin-open": (confluent_bin, "bin"),
     "lenses-json": (lenses_json, "json"),
     "lenses-avro": (lenses_avro, "avro"),
     "lenses-parquet": (lenses_parquet, "parquet"),
@@ -182,7 +194,9 @@ WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
 
 
 def suited(layout: str, messages: Sequence[Message]) -> list[Message]:
-    """The messages with values that the layout can carry: JSON objects around the text of those given."""
+    """The messages with values that the layout can carry: JSON objects around the text of those given, or parts with lengths."""
+    if layout == "confluent-bin-open":
+        return [m._replace(value=open_value(m.value or b"", b"")) for m in messages]
     return [m._replace(value=b'{"v":"%s"}' % (m.value or b"")) for m in messages]
 
 

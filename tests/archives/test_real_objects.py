@@ -16,7 +16,7 @@ import pytest
 from tests.archives.objects import Message, read_file
 from tests.shared import shared
 from tidelake.archives import Sibling, SourceObject, beside
-from tidelake.errors import ConfigError
+from tidelake.errors import ConfigError, OrderError
 
 _NAME = re.compile(r"(.+)[+-](\d+)[+-](\d+)\.(?!keys|headers)[^/]*$")
 Place = tuple[str, int]
@@ -172,6 +172,45 @@ def test_confluent_avro_with_keys_and_headers_equals_what_was_produced_but_times
         for path, source in objects("confluent/cf-avro-keys", "cdc2.open")
     }
     assert found == expected("cdc2.open", timestamp_ms=None)
+
+
+def test_raw_open_protocol_with_keys_and_headers_equals_what_was_produced_but_timestamps_or_is_damaged(tmp_path: Path) -> None:
+    (sound, damaged) = objects("confluent/cf-bin-keys", "cdc2.open")
+    assert read_file("confluent-bin-open", *with_siblings(*sound, tmp_path)) == expected("cdc2.open", timestamp_ms=None)["cdc2.open", 0]
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT.*cdc2\.open\+1.*\.keys\.bin, record 17: not Open Protocol"):
+        read_file("confluent-bin-open", *with_siblings(*damaged, tmp_path))
+    assert (produced()["cdc2.open", 1][16].key or b"")[8] == 0x80  # a length that no message has
+
+
+def test_raw_open_protocol_without_keys_holds_every_value_up_to_one_of_another_kind() -> None:
+    found = {source.partition: (path, source) for path, source in objects("confluent/cf-bin", "cdc.open")}
+    truth = expected("cdc.open", key=None, timestamp_ms=None, headers=None)
+    for partition in (1, 2):
+        assert read_file("confluent-bin-open", *found[partition]) == truth["cdc.open", partition]
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT.*record 12: not Open Protocol"):
+        read_file("confluent-bin-open", *found[0])
+    assert (truth["cdc.open", 0][11].value or b"").startswith(b'{"key"')  # of a claim-check message
+
+
+def test_raw_lines_are_split_where_a_message_has_newlines_inside() -> None:
+    found = [m.value for m in archived("confluent-bin", "confluent/cf-bin", "cdc.canal")["cdc.canal", 0]]
+    values = [m.value or b"" for m in expected("cdc.canal")["cdc.canal", 0]]
+    assert found == b"\n".join(values).split(b"\n")
+    assert len(found) > len(values)
+
+
+def test_confluent_json_whose_nulls_are_ignored_lacks_them_and_counts_wrong_offsets_behind_them() -> None:
+    found = archived("confluent-json", "confluent/cf-null-ignore", "cdc.avro")
+    truth = expected("cdc.avro")
+    for place, messages in truth.items():
+        values = [m.value for m in messages if m.value is not None]
+        assert [m.value for m in found[place]] == values
+        assert len(values) < len(messages)
+
+
+def test_confluent_json_with_tagged_objects_equals_what_was_produced() -> None:
+    found = archived("confluent-json", "confluent/cf-tag", "cdc2.open")
+    assert found == expected("cdc2.open", key=None, timestamp_ms=None, headers=None)
 
 
 def test_confluent_keys_beside_the_values_belong_to_them(tmp_path: Path) -> None:

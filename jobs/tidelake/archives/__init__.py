@@ -21,6 +21,8 @@ _MODULES = {
     "confluent-json-nested": "confluent_json_nested",
     "confluent-avro": "confluent_avro",
     "confluent-parquet": "confluent_parquet",
+    "confluent-bin": "confluent_bin",
+    "confluent-bin-open": "confluent_bin_open",
     "lenses-json": "lenses_json",
     "lenses-avro": "lenses_avro",
     "lenses-parquet": "lenses_parquet",
