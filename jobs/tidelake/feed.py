@@ -39,6 +39,8 @@ Layout = Literal[
     "lenses-json",
     "lenses-avro",
     "lenses-parquet",
+    "kcat",
+    "secor",
     "canonical",
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -171,6 +172,39 @@ def open_value(*parts: bytes) -> bytes:
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
+def kcat(messages: Sequence[Message], topic: str = "t") -> bytes:
+    """kcat -J."""
+    return b"".join(json.dumps(_kcat_record(m, topic)).encode() + b"\n" for m in messages)
+
+
+def _kcat_record(m: Message, topic: str) -> dict[str, Any]:
+    place = {"topic": topic, "partition": 0, "offset": m.offset, "tstype": "create", "ts": m.timestamp_ms, "broker": 1}
+    headers = [text for name, value in m.headers or [] for text in (name, _text(value))]
+    return place | ({"headers": headers} if headers else {}) | {"key": _text(m.key), "payload": _text(m.value)}
+
+
+SYNC = bytes(range(100, 116))
+
+
+def secor(messages: Sequence[Message], *, codec: str = "", metadata: Sequence[tuple[str, str]] = ()) -> bytes:
+    """A SequenceFile of LongWritable and BytesWritable, a sync marker before every tenth record."""
+    out = b"SEQ\x06" + b"".join(map(_hadoop_text, ("org.apache.hadoop.io.LongWritable", "org.apache.hadoop.io.BytesWritable")))
+    out += (b"\x01\x00" + _hadoop_text(f"org.apache.hadoop.io.compress.{codec}")) if codec else b"\x00\x00"
+    out += len(metadata).to_bytes(4, "big") + b"".join(_hadoop_text(text) for pair in metadata for text in pair) + SYNC
+    parts = [out]
+    for i, m in enumerate(messages):
+        value = len(m.value or b"").to_bytes(4, "big") + (m.value or b"")
+        value = {"": bytes, "DefaultCodec": zlib.compress, "GzipCodec": gzip.compress}[codec](value)
+        mark = b"\xff" * 4 + SYNC if i % 10 == 9 else b""
+        parts.append(mark + (8 + len(value)).to_bytes(4, "big") + (8).to_bytes(4, "big") + m.offset.to_bytes(8, "big", signed=True) + value)
+    return b"".join(parts)
+
+
+def _hadoop_text(text: str) -> bytes:
+    data = text.encode()
+    return (bytes([len(data)]) if len(data) < 128 else b"\x8f" + bytes([len(data)])) + data
+
+
 WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "aiven-jsonl": (jsonl, "jsonl"),
     "aiven-jsonl-string": (jsonl_string, "jsonl"),
@@ -189,6 +223,8 @@ WRITERS: dict[str, tuple[Callable[[Sequence[Message]], bytes], str]] = {
     "lenses-json": (lenses_json, "json"),
     "lenses-avro": (lenses_avro, "avro"),
     "lenses-parquet": (lenses_parquet, "parquet"),
+    "kcat": (kcat, "jsonl"),
+    "secor": (secor, "seq"),
     "canonical": (canonical, "parquet"),
 }
 

@@ -100,6 +100,53 @@ def test_a_damaged_record_of_a_converter_blocks_and_is_named_by_its_line(layout:
         read(layout, tmp_path, b"\n".join([*lines[:6], damage, *lines[7:]]))
 
 
+KCAT = b'{"topic":"t","partition":0,"offset":%d,"tstype":"create","ts":1,"broker":0,"key":null,"payload":"v"}'
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (b"% Reached end of topic", "line 7: not a JSON object"),
+        ((KCAT % 7).replace(b'"v"', b'"\xff"'), "line 7: not a JSON object"),
+        ((KCAT % 7).replace(b'"ts"', b'"headers":["k"],"ts"'), "lines 1 to 19: a header without a value"),
+        (KCAT % -7, "line 7: offset is -7"),
+    ],
+)
+def test_a_damaged_line_of_kcat_blocks_and_is_named(damage: bytes, problem: str, tmp_path: Path) -> None:
+    lines = [KCAT % i for i in range(20)]
+    with pytest.raises(OrderError, match=f"DAMAGED_OBJECT: .*, {problem}"):
+        read("kcat", tmp_path, b"\n".join([*lines[:6], damage, *lines[7:]]))
+
+
+SECOR = objects.secor([Message(i, b"%d" % i * 9) for i in range(30)])
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "problem"),
+    [
+        (b"SEQ\x05" + SECOR[4:], StorageError, "does not begin with SEQ 06"),
+        (SECOR[:50], StorageError, "it ends in its head"),
+        (SECOR[:-1], StorageError, "cut short after record 29"),
+        (SECOR + b"\xff\xff", StorageError, "cut short after record 30"),
+        (SECOR + b"\xff" * 20, OrderError, "after record 30: not a record"),
+        (SECOR + (16).to_bytes(4, "big") + (9).to_bytes(4, "big") + b"k" * 20, OrderError, "after record 30: not a record"),
+        (SECOR + (10).to_bytes(4, "big") + (8).to_bytes(4, "big") + b"\x00" * 10, OrderError, "record 31: its value has no length"),
+        (SECOR + (13).to_bytes(4, "big") + (8).to_bytes(4, "big") + b"\x00" * 13, OrderError, "record 31: its value has another length"),
+        (SECOR + (12).to_bytes(4, "big") + (8).to_bytes(4, "big") + b"\xff" * 8 + b"\x00" * 4, OrderError, "record 31: no offset"),
+    ],
+)
+def test_a_damaged_sequence_file_is_an_error_that_says_where(content: bytes, error: type[Exception], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=problem):
+        read("secor", tmp_path, content)
+
+
+def test_a_damaged_value_in_a_compressed_sequence_file_is_named(tmp_path: Path) -> None:
+    content = bytearray(objects.secor([Message(i, b"value") for i in range(3)], codec="DefaultCodec"))
+    content[-3] ^= 0xFF
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT.*record 3: cannot be decompressed"):
+        read("secor", tmp_path, bytes(content))
+
+
 LENSES = b'{"key":null,"value":"QQ==","metadata":{"timestamp":1,"topic":"t","partition":0,"offset":%d}}'
 
 
@@ -163,6 +210,10 @@ def test_a_damaged_confluent_record_blocks_and_is_named_by_its_line(damage: byte
         ("canonical", objects.parquet([Message(1, b"")]), "it has no column topic and no column partition", "written by Tidelake"),
         ("lenses-parquet", objects.parquet([Message(1, b"")]), "it has no column metadata", "store.envelope"),
         ("lenses-avro", objects.avro([Message(1, b"")]), "its records have no metadata.offset", "store.envelope"),
+        ("kcat", objects.jsonl([Message(1, b"")]), "not what kcat -J writes", "kcat -C -J"),
+        ("secor", objects.secor([Message(1, b"")]).replace(b"LongWritable", b"NullWritable"), "NullWritable", "SequenceFileReader"),
+        ("secor", objects.secor([], codec="DefaultCodec").replace(b"\x01\x00", b"\x01\x01"), "compressed in blocks", "NONE or RECORD"),
+        ("secor", objects.secor([], codec="SnappyCodec"), "compressed by org.apache.hadoop.io.compress.SnappyCodec", "DefaultCodec"),
         ("lenses-json", objects.jsonl([Message(1, b"")]), "not records of key, value and metadata", "store.envelope"),
     ],
 )

@@ -99,11 +99,29 @@ def test_confluent_parquet_keeps_values_null_ones_too_offsets_and_timestamps(tmp
     assert found == [m._replace(key=None, headers=None) for m in MESSAGES]
 
 
-@pytest.mark.parametrize("layout", ["canonical", "lenses-json", "lenses-avro", "lenses-parquet"])
+@pytest.mark.parametrize("layout", ["canonical", "kcat", "lenses-json", "lenses-avro", "lenses-parquet"])
 def test_records_of_another_topic_than_the_name_says_are_refused(layout: str, tmp_path: Path) -> None:
     writer: Any = WRITERS[layout][0]
+    texts = [Message(1, b"v")]
     with pytest.raises(ConfigError, match=r"ARCHIVE_LAYOUT: .*it holds records of another place than t\[0\]; .*check source\.template"):
-        read(layout, tmp_path, writer(MESSAGES, topic="u"))
+        read(layout, tmp_path, writer(texts, topic="u"))
+
+
+def test_kcat_lines_keep_everything_that_is_text(tmp_path: Path) -> None:
+    whole = [
+        Message(7, '{"a":"é\\n"}\n'.encode(), b'k"', 8, [("src", b"ticdc"), ("empty", None), ("src", b"")]),
+        Message(9, None, None, 9, []),
+        Message(8, b"", b"", 0, [("k", b"v")]),
+    ]
+    assert read("kcat", tmp_path, objects.kcat(whole), number=99) == whole
+    assert read("kcat", tmp_path, objects.kcat([Message(1, b"v", None, -1, [])])) == [Message(1, b"v", None, None, [])]
+
+
+@pytest.mark.parametrize("codec", ["", "DefaultCodec", "GzipCodec"])
+def test_a_sequence_file_keeps_offsets_and_values_null_as_empty(codec: str, tmp_path: Path) -> None:
+    whole = [Message(i * 3, bytes([i]) * i) for i in range(120)] + [Message(1, None)]
+    content = objects.secor(whole, codec=codec, metadata=[("name", "x" * 200)])
+    assert read("secor", tmp_path, content, number=99) == [Message(m.offset, m.value or b"", None, None, None) for m in whole]
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstandard"])

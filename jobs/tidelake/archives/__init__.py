@@ -26,6 +26,8 @@ _MODULES = {
     "lenses-json": "lenses_json",
     "lenses-avro": "lenses_avro",
     "lenses-parquet": "lenses_parquet",
+    "kcat": "kcat",
+    "secor": "secor",
     "canonical": "canonical",
 }
 
