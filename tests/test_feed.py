@@ -194,6 +194,7 @@ MISTAKES = [
     ("[source]\n", 'time_zone = "+8"\n[source]\n', f"{ZONE} (found '+8')"),
     ("[source]\n", "time_zone = 8\n[source]\n", "time_zone: Input should be a valid string (found 8)"),
     ('layout = "aiven-jsonl"', "", "source: an archive needs `layout`"),
+    ('layout = "aiven-jsonl"', 'layout = "aiven-jsonl"\ntags = true', "source: only Confluent's connector writes `tags`"),
     (
         '"aiven-jsonl"',
         '"jsonl"',

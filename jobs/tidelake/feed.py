@@ -71,6 +71,7 @@ class Source(_Section):
     uri: str = Field(repr=False)
     layout: Layout | None = None
     template: str | None = None
+    tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout(self) -> Source:
@@ -78,6 +79,8 @@ class Source(_Section):
             raise ValueError('kind = "kafka" is not in this version; archive the topics with a Kafka Connect sink')
         if self.kind == "archive" and self.layout is None:
             raise ValueError("an archive needs `layout`")
+        if self.tags and not str(self.layout).startswith("confluent-"):
+            raise ValueError("only Confluent's connector writes `tags`")
         return self
 
 

@@ -79,7 +79,11 @@ def test_check_reads_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             'partitions = 3\ntopcis = ["x"]',
             "topcis: unknown key; allowed: protocol, topics, partitions, time_zone, options,",
         ),
-        ('layout = "aiven-jsonl"', 'layout = "aiven-jsonl"\nurl = "x"', "source.url: unknown key; allowed: kind, uri, layout, template"),
+        (
+            'layout = "aiven-jsonl"',
+            'layout = "aiven-jsonl"\nurl = "x"',
+            "source.url: unknown key; allowed: kind, uri, layout, ",
+        ),
         ("[lake]", "[watermarks]\n[lake]", "watermarks: unknown key; allowed: protocol,"),
         (
             "[lake]",

@@ -160,7 +160,7 @@ def _land(
         return source.topic, source.partition
 
     tasks = [
-        Task(feed=feed.name, hour=hour, topic=topic, number=number, sources=tuple(sources))
+        Task(feed=feed.name, hour=hour, topic=topic, number=number, sources=tuple(sources), tagged=feed.source.tags)
         for (topic, number), sources in groupby(listing.objects, where)
     ]
     with ThreadPoolExecutor(THREADS) as pool:

@@ -22,6 +22,7 @@ from tidelake.land.manifest import Landed, Partition, Source
 from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, cuts, described, write_object
 from tidelake.land.ranges import holes, runs
 from tidelake.land.spool import Longs, Spool, payload, spooled
+from tidelake.land.tags import check_tags
 from tidelake.storage import Store
 
 Flags = npt.NDArray[np.bool_]
@@ -44,13 +45,14 @@ class LandedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One partition to land. sources: its objects of the hour, in the order of their keys."""
+    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets."""
 
     feed: str
     hour: str
     topic: str
     number: int
     sources: Sequence[SourceObject]
+    tagged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ def _messages(
         for batch in layout.read(path, source):
             count += len(batch)
             yield batch
+        if task.tagged:
+            check_tags(archive.tags(source.key), source, count)
         sources += copied
         counts += [count, *(0 for _ in source.siblings)]
         for local in (path, *(beside(path, sibling.view) for sibling in source.siblings)):
