@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from pathlib import Path
 
 import fastavro
@@ -268,6 +269,48 @@ def test_no_bytes_make_an_avro_container_read_as_something_else(layout: str, tmp
                 continue
             assert len(found) <= 40
             assert spoiled == content[:begin] or len(found) == 40
+
+
+def test_an_avro_block_must_hold_as_many_records_as_it_says_and_end_with_its_marker(tmp_path: Path) -> None:
+    content = objects.confluent_avro([Message(i, b"value") for i in range(4)], codec="null")
+    sync, begin = content[-16:], content.index(content[-16:]) + 16
+    assert content[begin] == 8  # four records
+    fewer = content[:begin] + b"\x06" + content[begin + 1 :]
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT: .*after record 3: not readable as Avro"):
+        read("confluent-avro", tmp_path, fewer)
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT: .*the block's sync marker is missing"):
+        read("confluent-avro", tmp_path, content[:-16] + sync[::-1])
+
+
+def test_an_avro_block_of_snappy_with_another_checksum_is_damaged(tmp_path: Path) -> None:
+    head = objects.confluent_avro([], codec="null").replace(b"avro.codec\x08null", b"avro.codec\x0csnappy")
+    block = pa.Codec("snappy").compress(b"\x02\x02v", asbytes=True)
+    for checksum, sound in ((zlib.crc32(b"\x02\x02v"), True), (1, False)):
+        content = head + bytes([2, 2 * len(block) + 8]) + block + checksum.to_bytes(4, "big") + head[-16:]
+        if sound:
+            assert [m.value for m in read("confluent-avro", tmp_path, content)] == [b"v"]
+        else:
+            with pytest.raises(OrderError, match=r"DAMAGED_OBJECT: .*another checksum"):
+                read("confluent-avro", tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("layout", "damage", "problem"),
+    [
+        ("confluent-json-string", b"null", "not a JSON string"),
+        ("confluent-json-string", b'"a', "not a JSON string"),
+        ("confluent-json-string", b'"\xff"', "not a JSON string"),
+        ("confluent-json-string", b'"\\ud800"', "not a JSON string"),
+        ("confluent-json-string", b"", "not a JSON string"),
+        ("confluent-json-nested", b"null", "not a JSON object"),
+        ("confluent-json-nested", b'{"a":1', "not a JSON object"),
+        ("confluent-json-nested", b"", "not a JSON object"),
+    ],
+)
+def test_a_damaged_line_of_another_converter_blocks_and_is_named(layout: str, damage: bytes, problem: str, tmp_path: Path) -> None:
+    good = b'"t"' if layout == "confluent-json-string" else b'{"a":1}'
+    with pytest.raises(OrderError, match=f"DAMAGED_OBJECT: .*line 3: {problem}"):
+        read(layout, tmp_path, b"\n".join([good, good, damage, good, b""]))
 
 
 @pytest.mark.parametrize(

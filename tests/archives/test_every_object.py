@@ -81,7 +81,7 @@ def bulk(folder: str) -> dict[tuple[int, int], Message]:
 
 def test_the_large_topic_is_the_same_in_every_layout_that_keeps_it() -> None:
     first = bulk("aiven/jsonl-gzip")
-    for folder in ("aiven/csv-gzip", "aiven/parquet", "aiven/jsonl-maxrec"):
+    assert len(first) == 45
+    for folder in ("aiven/csv-gzip", "aiven/parquet"):
         others = bulk(folder)
         assert {at: others.get(at) for at in first} == first, folder
-    assert len(first) == 45

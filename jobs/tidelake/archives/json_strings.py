@@ -114,7 +114,8 @@ def is_string(line: bytes) -> bool:
 
 def _is_text(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line), str)
+        value = json.loads(line)
+        return isinstance(value, str) and value.encode() is not None  # half of a surrogate pair is no text
     except ValueError:
         return False
 
