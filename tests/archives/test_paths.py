@@ -168,6 +168,7 @@ def test_keys_and_headers_belong_to_the_object_beside_them(tmp_path: Path) -> No
         (f"{FOLDER}/{names[0]}", [("headers", f"{FOLDER}/{names[2]}"), ("keys", f"{FOLDER}/{names[1]}")]),
         (f"{FOLDER}/{names[4]}", []),
     ]
+    assert [part.key for part in listing.objects[0].parts] == [f"{FOLDER}/{names[i]}" for i in (0, 2, 1)]
     assert [info.key for info in listing.unknown] == [f"{FOLDER}/{names[3]}"]
 
 

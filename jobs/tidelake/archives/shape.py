@@ -47,6 +47,11 @@ class SourceObject:
     etag: str
     siblings: tuple[Sibling, ...] = ()
 
+    @property
+    def parts(self) -> tuple[SourceObject | Sibling, ...]:
+        """Every object that is read: itself and its siblings."""
+        return (self, *self.siblings)
+
 
 def beside(path: Path, view: str) -> Path:
     """Where the local copy of a sibling lies, if `path` is that of the object."""

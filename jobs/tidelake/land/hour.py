@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from threading import Lock
 
-from tidelake.archives import Layout, Listing, Sibling, SourceObject, layout_of, list_hour, topics_of
+from tidelake.archives import Layout, Listing, SourceObject, layout_of, list_hour, topics_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
 from tidelake.land.findings import blocking, finding, judge
@@ -146,7 +146,7 @@ def _land(
     feed: Feed, hour: str, layout: Layout, archive: Store, lake: Store, listing: Listing, progress: Progress | None
 ) -> list[LandedPartition]:
     """All partitions of the hour, in the order of topic and partition."""
-    total = sum(part.size for part in _parts(listing))
+    total = sum(part.size for source in listing.objects for part in source.parts)
     done, lock = 0, Lock()
 
     def read(size: int) -> None:
@@ -219,13 +219,9 @@ def _late(before: Manifest, now: Manifest) -> Finding:
 
 def _same_listing(manifest: Manifest, feed: Feed, listing: Listing) -> bool:
     known = {(source.key, source.size, source.etag) for source in manifest.sources}
-    return manifest.layout == feed.source.layout and known == {(part.key, part.size, part.etag) for part in _parts(listing)}
-
-
-def _parts(listing: Listing) -> list[SourceObject | Sibling]:
-    """Every object that is read, those beside others, too."""
-    parts = list[SourceObject | Sibling](listing.objects)
-    return parts + [sibling for source in listing.objects for sibling in source.siblings]
+    return manifest.layout == feed.source.layout and known == {
+        (part.key, part.size, part.etag) for source in listing.objects for part in source.parts
+    }
 
 
 def _same_content(one: Manifest, other: Manifest) -> bool:
