@@ -106,7 +106,7 @@ def lenses_parquet(messages: Sequence[Message], topic: str = "t") -> bytes:
     return table([_envelope(m, topic) for m in messages], pa.schema(fields))
 
 
-def lenses_avro(messages: Sequence[Message], topic: str = "t") -> bytes:
+def lenses_avro(messages: Sequence[Message], topic: str = "t", codec: str = "deflate") -> bytes:
     """Lenses' envelope."""
     place = [{"name": "timestamp", "type": ["null", "long"]}, {"name": "topic", "type": "string"}]
     place += [{"name": "partition", "type": "int"}, {"name": "offset", "type": "long"}]
@@ -114,7 +114,7 @@ def lenses_avro(messages: Sequence[Message], topic: str = "t") -> bytes:
     fields = [*({"name": name, "type": _AVRO_TYPES[name]} for name in ("key", "value", "headers")), metadata]
     out = io.BytesIO()
     schema = fastavro.parse_schema({"type": "record", "name": "Envelope", "fields": fields})
-    fastavro.writer(out, schema, [_envelope(m, topic) for m in messages], codec="deflate")
+    fastavro.writer(out, schema, [_envelope(m, topic) for m in messages], codec=codec)
     return out.getvalue()
 
 

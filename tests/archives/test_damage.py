@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from functools import partial
 from pathlib import Path
 
 import fastavro
@@ -146,6 +147,20 @@ def test_a_damaged_value_in_a_compressed_sequence_file_is_named(tmp_path: Path) 
     content[-3] ^= 0xFF
     with pytest.raises(OrderError, match=r"DAMAGED_OBJECT.*record 3: cannot be decompressed"):
         read("secor", tmp_path, bytes(content))
+
+
+@pytest.mark.parametrize("layout", ["aiven-jsonl", "lenses-avro"])
+def test_a_header_whose_name_is_not_text_blocks(layout: str, tmp_path: Path) -> None:
+    writer = {"aiven-jsonl": objects.jsonl, "lenses-avro": partial(objects.lenses_avro, codec="null")}[layout]
+    content = writer([Message(1, b"v", headers=[("name", b"h")])])
+    with pytest.raises(OrderError, match=r"DAMAGED_OBJECT: t\+0.*(UTF8|line 1: not a JSON object)"):
+        read(layout, tmp_path, content.replace(b"\x08name", b"\x08n\xffme").replace(b'"key":"name"', b'"key":"n\xffme"'))
+
+
+def test_a_parquet_object_whose_schema_is_not_text_is_an_error_that_names_it(tmp_path: Path) -> None:
+    content = objects.parquet([Message(1, b"v")])
+    with pytest.raises(StorageError, match=r"BAD_OBJECT: t\+0.*not readable as Parquet"):
+        read("aiven-parquet", tmp_path, content.replace(b"timestamp", b"time\xe7tamp"))
 
 
 LENSES = b'{"key":null,"value":"QQ==","metadata":{"timestamp":1,"topic":"t","partition":0,"offset":%d}}'

@@ -46,7 +46,10 @@ def read_columns(
         plan = _plan(layout, metadata, wanted, needed, remedy, source)
         unpack = _codec(layout, metadata, source)
         for rows, ends, data in _several(_unpacked(_blocks(file, sync, source), unpack, source)):
-            found = avro_columns.read_blocks(frozen(data), np.cumsum(ends), np.cumsum(rows), plan, wanted)
+            try:
+                found = avro_columns.read_blocks(frozen(data), np.cumsum(ends), np.cumsum(rows), plan, wanted)
+            except pa.ArrowInvalid as e:
+                raise damaged(source, f"records {done + 1} to {done + sum(rows)}", f"not readable as Avro: {e}") from e
             if isinstance(found, int):
                 raise damaged(source, f"after record {done + found}", "not readable as Avro")
             yield dict(found.found)

@@ -37,7 +37,7 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
     for found in read_columns(_NAME, path, source, _WANTED, (("value",), _OFFSET, _TOPIC, _PARTITION), _REMEDY):
         offset, headers = found[_OFFSET], found.get(("headers",))
         check_offsets(offset, source, done)
-        check_place(_NAME, found[_TOPIC].cast(pa.string()), found[_PARTITION], source)
+        check_place(_NAME, found[_TOPIC], found[_PARTITION], source)
         headers = None if headers is None else headers.cast(HEADERS)
         yield message_batch(source, offset, found["value",], timestamp_ms=found.get(_STAMP), key=found.get(("key",)), headers=headers)
         done += len(offset)

@@ -124,7 +124,7 @@ def check_offsets(offsets: pa.Array, source: SourceObject, before: int) -> None:
 
 def check_place(layout: str, topics: pa.Array, partitions: pa.Array, source: SourceObject) -> None:
     """Raise ConfigError if records say another topic or partition than the object's name, or none."""
-    there = pc.and_(pc.equal(topics, source.topic), pc.equal(partitions, source.partition))
+    there = pc.and_(pc.equal(topics, pa.scalar(source.topic).cast(topics.type)), pc.equal(partitions, source.partition))
     if not pc.all(pc.fill_null(there, False), min_count=0).as_py():
         raise refused(
             source,

@@ -110,15 +110,16 @@ def _avro_headers(layout: str, path: Path, source: SourceObject) -> Iterator[pa.
         headers = found[()]
         try:
             yield header_lists(headers)
-        except Base64Error as e:
+        except (Base64Error, pa.ArrowInvalid) as e:
             raise damaged(source, f"after record {done}", f"not headers: {e}") from e
         done += len(headers)
 
 
 def header_lists(column: pa.Array) -> pa.Array:
-    """List of {key, base64 value} → HEADERS. Raises Base64Error."""
+    """List of {key, base64 value} → HEADERS. Raises Base64Error, and ArrowInvalid for names that are not UTF-8."""
     if column.null_count == len(column):
         return pa.nulls(len(column), HEADERS)
     pairs = column.values
+    pc.struct_field(pairs, "key").validate(full=True)
     decoded = pa.StructArray.from_arrays([pc.struct_field(pairs, "key"), decode(pc.struct_field(pairs, "value"))], names=["key", "value"])
     return pa.ListArray.from_arrays(column.offsets, decoded, mask=column.is_null()).cast(HEADERS)
