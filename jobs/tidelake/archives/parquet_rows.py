@@ -29,7 +29,7 @@ def row_batches(path: Path, source: SourceObject, choose: Callable[[pa.Schema], 
                 for batch in file.iter_batches(_rows(file.metadata.row_group(group)), [group], columns, use_threads=False):
                     yield record, batch
                     record += len(batch)
-    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as e:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         if record == 0:
             raise unreadable(source, f"not readable as Parquet: {e}") from e
         raise damaged(source, f"after record {record}", f"not readable as Parquet: {e}") from e
