@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from tidelake.errors import ConfigError
-from tidelake.feed import INSPECT_ONLY, Feed, feed_names, load_feed, unset_variables
+from tidelake.feed import INSPECT_ONLY, Feed, Layout, feed_names, load_feed, unset_variables
 from tidelake.options import SinkOptions
 from tidelake.protocols import protocol_names
 
@@ -204,10 +204,11 @@ MISTAKES = [
     ("[source]\n", 'time_zone = "+8"\n[source]\n', f"{ZONE} (found '+8')"),
     ("[source]\n", "time_zone = 8\n[source]\n", "time_zone: Input should be a valid string (found 8)"),
     ('layout = "aiven-jsonl"', "", "source: an archive needs `layout`"),
+    ('layout = "aiven-jsonl"', 'layout = "aiven-jsonl"\ntags = true', "source: only Confluent's connector writes `tags`"),
     (
         '"aiven-jsonl"',
         '"jsonl"',
-        "source.layout: Input should be 'aiven-jsonl', 'aiven-csv', 'aiven-avro', 'aiven-parquet' or 'confluent-json' (found 'jsonl')",
+        f"source.layout: Input should be {', '.join(map(repr, get_args(Layout)[:-1]))} or {get_args(Layout)[-1]!r} (found 'jsonl')",
     ),
     ("[lake]\n", "[lake]\nnamespace = 5\n", "lake.namespace: Input should be a valid string (found 5)"),
     ("[lake]\n", '[lake]\nnamespace = "{db}"\n', f"{NAMESPACE} (found '{{db}}')"),

@@ -22,7 +22,26 @@ Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
 ]  # one per module of protocols/
 Layout = Literal[
-    "aiven-jsonl", "aiven-csv", "aiven-avro", "aiven-parquet", "confluent-json"
+    "aiven-jsonl",
+    "aiven-jsonl-string",
+    "aiven-jsonl-nested",
+    "aiven-json",
+    "aiven-csv",
+    "aiven-avro",
+    "aiven-parquet",
+    "confluent-json",
+    "confluent-json-string",
+    "confluent-json-nested",
+    "confluent-avro",
+    "confluent-parquet",
+    "confluent-bin",
+    "confluent-bin-open",
+    "lenses-json",
+    "lenses-avro",
+    "lenses-parquet",
+    "kcat",
+    "secor",
+    "canonical",
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
@@ -55,6 +74,7 @@ class Source(_Section):
     layout: Layout | None = None
     template: str | None = None
     claim_check: str | None = Field(default=None, repr=False)
+    tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout(self) -> Source:
@@ -62,6 +82,8 @@ class Source(_Section):
             raise ValueError('kind = "kafka" is not in this version; archive the topics with a Kafka Connect sink')
         if self.kind == "archive" and self.layout is None:
             raise ValueError("an archive needs `layout`")
+        if self.tags and not str(self.layout).startswith("confluent-"):
+            raise ValueError("only Confluent's connector writes `tags`")
         return self
 
 

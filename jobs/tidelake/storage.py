@@ -75,6 +75,10 @@ class Store(ABC):
     def head(self, key: str) -> ObjectInfo | None:
         """The object, None where there is none."""
 
+    def tags(self, key: str) -> dict[str, str]:
+        """The object's tags, which only S3 has."""
+        return {}
+
     @abstractmethod
     def delete(self, key: str) -> None:
         """Remove the object if it is there."""
@@ -350,6 +354,11 @@ class _S3Store(Store):
                     return None
                 raise
         return ObjectInfo(key, found["ContentLength"], found["ETag"].strip('"'))
+
+    def tags(self, key: str) -> dict[str, str]:
+        with self._errors(key):
+            found = _client().get_object_tagging(Bucket=self.bucket, Key=self.prefix + key)["TagSet"]
+        return {tag["Key"]: tag["Value"] for tag in found}
 
     def delete(self, key: str) -> None:
         with self._errors(key):

@@ -159,3 +159,40 @@ def test_an_hour_is_listed_the_same_from_s3(s3: Any) -> None:
     (source,) = list_hour(feed(Path(), ("t",)), store, "t", HOUR, layout_of("aiven-jsonl")).objects
     assert (source.key, source.size) == (f"{FOLDER}/t+0+7.jsonl", 3)
     assert store.head(source.key) == ObjectInfo(source.key, 3, source.etag)
+
+
+def test_keys_and_headers_belong_to_the_object_beside_them(tmp_path: Path) -> None:
+    names = ["t+0+5.json.gz", "t+0+5.keys.avro", "t+0+5.headers.json.gz", "t+0+9.keys.json", "t+1+5.json"]
+    listing = listed(tmp_path, *(f"{FOLDER}/{name}" for name in names), layout="confluent-json")
+    assert [(s.key, [(x.view, x.key) for x in s.siblings]) for s in listing.objects] == [
+        (f"{FOLDER}/{names[0]}", [("headers", f"{FOLDER}/{names[2]}"), ("keys", f"{FOLDER}/{names[1]}")]),
+        (f"{FOLDER}/{names[4]}", []),
+    ]
+    assert [part.key for part in listing.objects[0].parts] == [f"{FOLDER}/{names[i]}" for i in (0, 2, 1)]
+    assert [info.key for info in listing.unknown] == [f"{FOLDER}/{names[3]}"]
+
+
+AIVEN = "{{topic}}/{{timestamp:unit=yyyy}}/{{ timestamp:unit=MM }}{{timestamp:unit=dd}}{{timestamp:unit=HH}}"
+
+
+@pytest.mark.parametrize(
+    ("template", "key", "number"),
+    [
+        (AIVEN + "/{{partition:padding=true}}-{{start_offset:padding=true}}.gz", "t/2026/010510/0000000003-00000000000000000042.gz", 42),
+        ("{topic}/{yyyy}/{MM}/{dd}/{HH}/{partition}.jsonl.gz", "t/2026/01/05/10/3.jsonl.gz", 0),
+        ("{topic}/{yyyy}/{MM}/{dd}/{HH}/{any}_{partition}_{any}", "t/2026/01/05/10/00042_3_1767_b.json", 0),
+    ],
+)
+def test_a_template_may_be_aivens_own_and_may_leave_out_what_records_say(template: str, key: str, number: int, tmp_path: Path) -> None:
+    (source,) = listed(tmp_path, key, template=template).objects
+    assert (source.key, source.partition, source.number) == (key, 3, number)
+
+
+def test_a_template_by_keys_is_refused_as_every_record_replaces_the_one_before(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="keeps the last record of every key only"):
+        listed(tmp_path, template=AIVEN + "/{{partition}}-{{key}}")
+
+
+def test_a_template_without_the_offset_is_refused_where_offsets_come_from_names(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"layout 'confluent-json' takes offsets from names, so \{start_offset\} must be in it"):
+        listed(tmp_path, layout="confluent-json", template="{topic}/{yyyy}/{MM}/{dd}/{HH}/{partition}.json")

@@ -6,7 +6,8 @@ import pytest
 
 from tidelake.archives import layout_names, layout_of
 from tidelake.errors import ConfigError
-from tidelake.feed import Layout
+from tidelake.feed import Layout, Protocol
+from tidelake.land.findings import REMEDIES
 
 
 def test_the_registry_and_the_feed_know_the_same_layouts() -> None:
@@ -20,11 +21,22 @@ def test_every_layout_declares_its_extensions_and_a_reader(name: str) -> None:
     assert callable(layout.read)
 
 
-def test_only_the_confluent_layout_counts_offsets_from_the_name_and_has_no_keys() -> None:
-    assert [name for name in layout_names() if layout_of(name).number_is_first_offset] == ["confluent-json"]
-    assert [name for name in layout_names() if not layout_of(name).has_keys] == ["confluent-json"]
+CONFLUENT = [name for name in layout_names() if name.startswith("confluent-") and name != "confluent-parquet"]
+
+
+def test_only_confluents_layouts_count_offsets_from_the_name_and_have_their_keys_beside() -> None:
+    for found in ("number_is_first_offset", "has_siblings"):
+        assert [name for name in layout_names() if getattr(layout_of(name), found)] == CONFLUENT
+    assert {name for name in layout_names() if not layout_of(name).has_keys} == {*CONFLUENT, "confluent-parquet", "secor"}
+
+
+@pytest.mark.parametrize("name", layout_names())
+def test_what_a_layout_says_of_itself_has_a_remedy_and_names_protocols_that_exist(name: str) -> None:
+    layout = layout_of(name)
+    assert set(layout.losses) <= set(REMEDIES)
+    assert (layout.protocols or set()) <= set(get_args(Protocol))
 
 
 def test_an_unknown_layout_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"unknown layout 'secor'; known: aiven-jsonl, aiven-csv"):
-        layout_of("secor")
+    with pytest.raises(ConfigError, match=r"unknown layout 'flume'; known: aiven-jsonl, aiven-jsonl-string"):
+        layout_of("flume")

@@ -79,7 +79,11 @@ def test_check_reads_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             'partitions = 3\ntopcis = ["x"]',
             "topcis: unknown key; allowed: protocol, topics, partitions, time_zone, options,",
         ),
-        ('layout = "aiven-jsonl"', 'layout = "aiven-jsonl"\nurl = "x"', "source.url: unknown key; allowed: kind, uri, layout, template"),
+        (
+            'layout = "aiven-jsonl"',
+            'layout = "aiven-jsonl"\nurl = "x"',
+            "source.url: unknown key; allowed: kind, uri, layout, ",
+        ),
         ("[lake]", "[watermarks]\n[lake]", "watermarks: unknown key; allowed: protocol,"),
         (
             "[lake]",
@@ -94,7 +98,7 @@ def test_check_reads_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ('protocol = "open"', 'protocol = "opne"', "protocol: Input should be 'open', 'craft', 'avro', 'canal-json', "),
         ('protocol = "open"', 'protocol = "avro"', "the file: protocol avro needs [avro] schemas"),
         ('layout = "aiven-jsonl"', "", "source: an archive needs `layout`"),
-        ('layout = "aiven-jsonl"', 'layout = "json"', "source.layout: Input should be 'aiven-jsonl', 'aiven-csv', "),
+        ('layout = "aiven-jsonl"', 'layout = "json"', "source.layout: Input should be 'aiven-jsonl', 'aiven-jsonl-string', "),
         ("[lake]", '[policy]\nzero_date = "NULL"\n[lake]', "policy.zero_date: Input should be 'null', 'string' or 'reject' (found 'NULL')"),
         ("[lake]", '[watermark]\nfrom = "checkpoints"\n[lake]', 'watermark: from = "checkpoints" needs `uri`'),
         ("[lake]", '[lake]\nnamespace = "{tabel}"', "lake.namespace: letters, digits, _ and -, {feed} and {database} are allowed"),

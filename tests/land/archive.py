@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,11 @@ def put(
     moment = HOUR + timedelta(hours=hours)
     number = content[0].offset if name is None else name
     key = f"{topic}/dt={moment:%Y-%m-%d}/hr={moment:%H}/{topic}+{partition}+{number:020d}.{extension}"
-    data = writer(content)
+    if feed.source.layout == "canonical":
+        key = f"{topic}/hour={moment:%Y-%m-%dT%H}/partition={partition}/{number}-{content[-1].offset}-0af3.parquet"
+    if feed.source.layout == "secor":
+        key = f"{topic}/dt={moment:%Y-%m-%d}/hr={moment:%H}/1_{partition}_{number:020d}.seq"
+    data = writer(content) if "topic" not in signature(writer).parameters else writer(content, topic=topic)  # type: ignore[call-arg]
     if zipped and extension in ("jsonl", "csv", "json"):
         key, data = f"{key}.gz", gzip.compress(data, mtime=0)
     archive(feed).write(key, data)

@@ -107,3 +107,13 @@ def test_headers_land_as_they_are(tmp_path: Path) -> None:
     put(feed, 0, whole[::-1])
     land_hour(feed, HOUR)
     assert landed(feed, manifest(feed), tmp_path)["shop", 0] == whole
+
+
+def test_a_lake_s_own_objects_land_again_as_the_same_bytes(tmp_path: Path) -> None:
+    feed = make_feed(tmp_path)
+    put(feed, 0, [Message(0, b"a", headers=[("k", b"v"), ("n", None)]), Message(1, None, b"k"), *messages(2, 30)])
+    put(feed, 1, messages(0, 9))
+    land_hour(feed, HOUR)
+    again = make_feed(tmp_path / "again", source={"uri": f"{tmp_path}/lake/landed/small", "layout": "canonical"})
+    assert land_hour(again, HOUR).messages == 41
+    assert [o.sha256 for o in manifest(again).objects] == [o.sha256 for o in manifest(feed).objects]

@@ -181,7 +181,12 @@ def test_offsets_of_an_hour_before_are_told_and_block_where_offsets_come_from_na
 def test_layouts_that_lose_something_say_so_in_every_hour(tmp_path: Path) -> None:
     feed = feed_of(tmp_path, source={"uri": f"{tmp_path}/archive", "layout": "confluent-json"})
     put(feed, 0, messages(0, 9))
-    assert codes(land_hour(feed, HOUR).findings) == [("NO_OFFSETS", "info"), ("LOSSY_LAYOUT", "info")]
+    assert codes(land_hour(feed, HOUR).findings) == [
+        ("NO_OFFSETS", "info"),
+        ("TOMBSTONES_LOST", "info"),
+        ("KEYS_LOST", "info"),
+        ("LOSSY_LAYOUT", "info"),
+    ]
 
 
 def test_changing_the_policy_changes_the_judgement_without_a_new_generation(tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.archives.objects import Message
+from tests.archives.objects import Message, protocol, suited
+from tests.archives.objects import confluent as confluent_json
 from tests.conftest import FreshUri
 from tests.land.archive import HOUR, TOPIC, archive, at, codes, contents, lake, landed, make_feed, manifest, messages, put
 from tidelake.archives import layout_names
@@ -155,13 +159,16 @@ def test_an_archive_that_lost_what_was_landed_makes_no_generation(tmp_path: Path
 
 @pytest.mark.parametrize("layout", layout_names())
 def test_every_layout_lands(layout: str, tmp_path: Path) -> None:
-    feed = make_feed(tmp_path, partitions=1, source={"uri": f"{tmp_path}/archive", "layout": layout})
-    put(feed, 0, messages(0, 99))
-    put(feed, 0, messages(100, 149))
+    feed = make_feed(tmp_path, protocol=protocol(layout), partitions=1, source={"uri": f"{tmp_path}/archive", "layout": layout})
+    whole = suited(layout, messages(0, 149))
+    objects = [(put(feed, 0, part), part) for part in (whole[:100], whole[100:])]
+    if feed.protocol == "open":
+        for key, part in objects:
+            archive(feed).write(key.replace(".bin", ".keys.json"), confluent_json([m._replace(value=m.key) for m in part]))
     report = land_hour(feed, HOUR)
-    assert (report.messages, report.sources) == (150, 2)
+    assert (report.messages, report.sources) == (150, 4 if feed.protocol == "open" else 2)
     (found,) = landed(feed, manifest(feed), tmp_path).values()
-    assert [(m.offset, m.value) for m in found] == [(m.offset, m.value) for m in messages(0, 149)]
+    assert [(m.offset, m.value) for m in found] == [(m.offset, m.value) for m in whole]
 
 
 def test_an_hour_of_an_idle_feed_with_recorded_checkpoints_lands_empty(tmp_path: Path) -> None:
@@ -260,10 +267,39 @@ def test_two_runs_of_one_hour_at_once_agree(tmp_path: Path) -> None:
     assert len(list(lake(feed).objects())) == 3
 
 
-def test_a_protocol_that_needs_keys_is_refused_with_a_layout_without(tmp_path: Path) -> None:
-    feed = make_feed(tmp_path, protocol="open", source={"uri": f"{tmp_path}/archive", "layout": "confluent-json"})
-    with pytest.raises(ConfigError, match="protocol 'open' needs Kafka keys, and layout 'confluent-json' holds values only"):
+def confluent(root: Path, protocol: str, layout: str = "confluent-json", **settings: Any) -> Feed:
+    return make_feed(root, protocol=protocol, source={"uri": f"{root}/archive", "layout": layout}, **settings)
+
+
+def test_a_protocol_that_needs_keys_is_refused_where_they_do_not_lie_beside_the_values(tmp_path: Path) -> None:
+    feed = confluent(tmp_path, "open", partitions=1)
+    key = put(feed, 0, messages(0, 2))
+    with pytest.raises(ConfigError, match=rf"KEYS_LOST: protocol 'open' needs Kafka keys, and {re.escape(key)} has no \.keys object"):
         land_hour(feed, HOUR)
+    beside = key.replace(".json", ".keys.json")
+    archive(feed).write(beside, gzip.compress(b'"YQ=="\n"Yg=="\n"Yw=="\n', mtime=0))
+    report = land_hour(feed, HOUR)
+    assert codes(report.findings) == [("NO_OFFSETS", "info"), ("TOMBSTONES_LOST", "info"), ("LOSSY_LAYOUT", "info")]
+    found = manifest(feed)
+    assert [m.key for m in landed(feed, found, tmp_path)["shop", 0]] == [b"a", b"b", b"c"]
+    assert [source.key for source in found.sources] == [key, beside]
+    assert land_hour(feed, HOUR).new is False
+    archive(feed).write(beside, gzip.compress(b'"YQ=="\n"Yg=="\n"eA=="\n', mtime=0))
+    assert (land_hour(feed, HOUR).generation, land_hour(feed, HOUR).new) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "layout", "problem"),
+    [
+        ("avro", "confluent-json", "protocol 'avro' writes deletes as null values, which layout 'confluent-json' loses"),
+        ("craft", "confluent-json-string", "layout 'confluent-json-string' does not keep messages of protocol 'craft' whole"),
+        ("csv", "confluent-json-nested", "layout 'confluent-json-nested' does not keep messages of protocol 'csv' whole"),
+    ],
+)
+def test_a_protocol_whose_messages_a_layout_spoils_is_refused(protocol: str, layout: str, problem: str, tmp_path: Path) -> None:
+    more = {"avro": {"schemas": "x"}, "watermark": {"from": "checkpoints", "uri": "x"}} if protocol == "avro" else {}
+    with pytest.raises(ConfigError, match=problem):
+        land_hour(confluent(tmp_path, protocol, layout, **more), HOUR)
 
 
 def test_temporary_files_are_gone_after_an_hour_whether_it_landed_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

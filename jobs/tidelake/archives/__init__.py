@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tidelake.archives.paths import list_hour, topics_of
-from tidelake.archives.shape import Layout, Listing, SourceObject
+from tidelake.archives.paths import all_have_keys, list_hour, topics_of
+from tidelake.archives.shape import Layout, Listing, Sibling, SourceObject, beside
 from tidelake.errors import ConfigError
 
 _MODULES = {
     "aiven-jsonl": "aiven_jsonl",
+    "aiven-jsonl-string": "aiven_jsonl_string",
+    "aiven-jsonl-nested": "aiven_jsonl_nested",
+    "aiven-json": "aiven_json",
     "aiven-csv": "aiven_csv",
     "aiven-avro": "aiven_avro",
     "aiven-parquet": "aiven_parquet",
     "confluent-json": "confluent_json",
+    "confluent-json-string": "confluent_json_string",
+    "confluent-json-nested": "confluent_json_nested",
+    "confluent-avro": "confluent_avro",
+    "confluent-parquet": "confluent_parquet",
+    "confluent-bin": "confluent_bin",
+    "confluent-bin-open": "confluent_bin_open",
+    "lenses-json": "lenses_json",
+    "lenses-avro": "lenses_avro",
+    "lenses-parquet": "lenses_parquet",
+    "kcat": "kcat",
+    "secor": "secor",
+    "canonical": "canonical",
 }
 
 
@@ -30,4 +45,15 @@ def layout_of(name: str) -> Layout:
     return layout
 
 
-__all__ = ["Layout", "Listing", "SourceObject", "layout_names", "layout_of", "list_hour", "topics_of"]
+__all__ = [
+    "Layout",
+    "Listing",
+    "Sibling",
+    "SourceObject",
+    "all_have_keys",
+    "beside",
+    "layout_names",
+    "layout_of",
+    "list_hour",
+    "topics_of",
+]

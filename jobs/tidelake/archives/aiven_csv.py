@@ -113,4 +113,8 @@ def _problem(line: bytes) -> str:
     return ""
 
 
-LAYOUT = Layout(read=read, extensions=frozenset({"csv"}), losses="null and empty keys and values are the same: both are read as null")
+LAYOUT = Layout(
+    read=read,
+    extensions=frozenset({"csv"}),
+    losses={"LOSSY_LAYOUT": "null and empty keys and values are the same: both are read as null"},
+)

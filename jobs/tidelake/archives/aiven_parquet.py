@@ -12,14 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from tidelake.archives.shape import BATCH_BYTES, Layout, SourceObject, damaged, message_batch, refused, sound, unreadable
-from tidelake.event import HEADERS
+from tidelake.archives.parquet_rows import are_headers, check_columns, headers_of_maps, row_batches
+from tidelake.archives.shape import Layout, SourceObject, check_offsets, message_batch, refused
 
 _NAME = "aiven-parquet"
 _MEMBERS = ("key", "value", "offset", "timestamp", "headers")
-_BYTES = (pa.binary(), pa.string())
 _REMEDY = (
     'the connector needs format.output.fields = "key,value,offset,timestamp,headers" and ByteArrayConverter for keys, values and headers'
 )
@@ -27,65 +25,30 @@ _REMEDY = (
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
     """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
-    record = 0
-    try:
-        with pq.ParquetFile(path, memory_map=True) as file:
-            columns = _columns(file.schema_arrow, source)
-            for group in range(file.num_row_groups):
-                for batch in file.iter_batches(_rows(file.metadata.row_group(group)), [group], columns, use_threads=False):
-                    yield _batch(batch, record, source)
-                    record += len(batch)
-    except (pa.ArrowInvalid, OSError) as e:
-        if record == 0:
-            raise unreadable(source, f"not readable as Parquet: {e}") from e
-        raise damaged(source, f"after record {record}", f"not readable as Parquet: {e}") from e
+    for before, batch in row_batches(path, source, lambda schema: _columns(schema, source)):
+        yield _batch(batch, before, source)
 
 
 def _columns(schema: pa.Schema, source: SourceObject) -> list[str]:
     """The columns to read."""
-    missing = [name for name in ("offset", "value") if name not in schema.names]
-    if missing:
-        raise refused(source, _NAME, f"it has no column {' and no column '.join(missing)}", _REMEDY)
-    for name in ("key", "value"):
-        if name in schema.names and schema.field(name).type not in _BYTES:
-            raise refused(source, _NAME, f"column {name} is {schema.field(name).type}, not bytes", _REMEDY)
-    if "headers" in schema.names and not _are_headers(schema.field("headers").type):
+    check_columns(_NAME, schema, source, ("offset", "value"), _REMEDY)
+    if "headers" in schema.names and not are_headers(schema.field("headers").type):
         raise refused(source, _NAME, f"column headers is {schema.field('headers').type}, not map<string, bytes>", _REMEDY)
     return [name for name in _MEMBERS if name in schema.names]
-
-
-def _are_headers(found: pa.DataType) -> bool:
-    return pa.types.is_map(found) and found.key_type == pa.string() and found.item_type in _BYTES
-
-
-def _rows(group: pq.RowGroupMetaData) -> int:
-    """How many rows of a group make up a batch."""
-    rows, size = int(group.num_rows), int(group.total_byte_size)
-    return max(1, min(rows, BATCH_BYTES * rows // max(size, 1)))
 
 
 def _batch(batch: pa.RecordBatch, before: int, source: SourceObject) -> pa.RecordBatch:
     found = {name: batch.column(name) for name in batch.schema.names}
     offset = found["offset"].cast(pa.int64())
-    if not sound(offset):
-        raise damaged(source, f"record {before + 1 + _first_unsound(offset)}", "no offset, or one below 0")
+    check_offsets(offset, source, before)
     return message_batch(
         source,
         offset,
         found["value"].cast(pa.binary()),
         timestamp_ms=found["timestamp"].cast(pa.int64()) if "timestamp" in found else None,
         key=found["key"].cast(pa.binary()) if "key" in found else None,
-        headers=_headers(found["headers"]) if "headers" in found else None,
+        headers=headers_of_maps(found["headers"]) if "headers" in found else None,
     )
-
-
-def _first_unsound(offset: pa.Array) -> int:
-    return next(i for i, value in enumerate(offset.to_pylist()) if value is None or value < 0)
-
-
-def _headers(maps: pa.Array) -> pa.Array:
-    pairs = pa.StructArray.from_arrays([maps.keys, maps.items.cast(pa.binary())], names=["key", "value"])
-    return pa.ListArray.from_arrays(maps.offsets, pairs, mask=maps.is_null() if maps.null_count else None).cast(HEADERS)
 
 
 LAYOUT = Layout(read=read, extensions=frozenset({"parquet"}))

@@ -71,7 +71,6 @@ class _XerialSnappy(BufferedIOBase):
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._codec = pa.Codec("snappy")
         self._rest = b""
         if len(file.read(_SNAPPY_HEADER)) < _SNAPPY_HEADER:
             raise EOFError("the snappy header is cut short")
@@ -98,11 +97,16 @@ class _XerialSnappy(BufferedIOBase):
         block = self._file.read(length) if length <= _SNAPPY_CHUNK else b""
         if len(head) < 4 or len(block) < length:
             raise EOFError(f"a snappy chunk of {length} bytes is cut short")
-        unpacked = _snappy_length(block)
-        if unpacked > _SNAPPY_CHUNK:
-            raise ValueError(f"a snappy chunk says it unpacks to {unpacked} bytes")
-        data: bytes = self._codec.decompress(block, decompressed_size=unpacked, asbytes=True)
-        return data
+        return unpacked_block(block)
+
+
+def unpacked_block(block: bytes) -> bytes:
+    """A raw snappy block without its codec. Raises ValueError, EOFError or OSError."""
+    size = _snappy_length(block)
+    if size > _SNAPPY_CHUNK:
+        raise ValueError(f"a snappy chunk says it unpacks to {size} bytes")
+    data: bytes = pa.Codec("snappy").decompress(block, decompressed_size=size, asbytes=True)
+    return data
 
 
 def _snappy_length(block: bytes) -> int:

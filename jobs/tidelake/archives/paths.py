@@ -5,21 +5,24 @@ Without `source.template` the usual folders below `source.uri` are looked at:
     <topic>/dt=YYYY-MM-DD/hr=HH/<topic>+<partition>+<number>.<ext>         Aiven's connector as most people configure it
     <topic>/year=YYYY/month=MM/day=DD/hour=HH/<topic>+<partition>+<number>.<ext>      Confluent, MSK Data Delivery
 
-The hours are UTC. `-` may stand for `+`, and MSK's suffix `-<seq>-<hex>` may follow the number. Anything else needs a template, the
-path below source.uri with {topic} {partition} {yyyy} {MM} {dd} {HH} {start_offset}; the hour's four fields stand before {partition} and
-{start_offset}, so that an hour can be listed without listing the archive. Extensions may be left out of it.
+The hours are UTC. `-` may stand for `+`, and MSK's suffix `-<seq>-<hex>` may follow the number. A layout may say other places.
+Anything else needs a template, the path below source.uri with {topic} {partition} {yyyy} {MM} {dd} {HH} {start_offset}; the hour's four
+fields stand before the others, so that an hour can be listed without listing the archive. {any} stands for any text without `/`,
+{start_offset} may be missing where offsets are in the records, extensions may be left out. Aiven's own way of writing is taken, too.
 
     template = "{topic}/{yyyy}/{MM}/{dd}/{HH}/{topic}-{partition}-{start_offset}.gz"
+    template = "{{topic}}/dt={{timestamp:unit=yyyy}}-{{timestamp:unit=MM}}-{{timestamp:unit=dd}}/{{timestamp:unit=HH}}-{{partition}}"
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidelake.archives.codecs import EXTENSIONS as CODEC_EXTENSIONS
-from tidelake.archives.shape import Layout, Listing, SourceObject
+from tidelake.archives.shape import Layout, Listing, Sibling, SourceObject
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed
 from tidelake.storage import ObjectInfo, Store
@@ -28,8 +31,12 @@ _FOLDERS = ("{topic}/dt={yyyy}-{MM}-{dd}/hr={HH}/", "{topic}/year={yyyy}/month={
 _NAME = r"(?P<joint>[+-])(?P<partition>\d+)(?P=joint)(?P<start_offset>\d+)(?:-\d+-[0-9a-f]+)?"
 _EXTENSIONS = r"(?P<extensions>(?:\.\w+)*)"
 _FIELD = re.compile(r"\{(\w*)\}")
+_ENDING = re.compile(r"(\.\w+)+$")
+_SIBLING = re.compile(r"(?P<base>.+)\.(?P<view>keys|headers)(\.(json|avro|bin))?(\.\w+)?")
 _HOUR_FIELDS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H"}
 _NUMBERS = ("partition", "start_offset")
+_ANY = "any"
+_AIVEN_FIELD = re.compile(r"\{\{\s*(\w+)(?:\s*:\s*(?:unit\s*=\s*(\w+)|padding\s*=\s*\w+))?\s*\}\}")
 _IGNORED = re.compile(r"(.*/)?(_SUCCESS|metadata|\..*|_temporary/.*|[^/]*\.(crc|index))")
 
 
@@ -47,16 +54,37 @@ def topics_of(feed: Feed, store: Store) -> list[str]:
 def list_hour(feed: Feed, store: Store, topic: str, hour: datetime, layout: Layout) -> Listing:
     """The objects of one topic and hour. Empty files, and those that every archive has beside its data, are passed over."""
     objects, unknown = list[SourceObject](), list[ObjectInfo]()
-    for prefix, names in _places(feed, topic, hour):
-        for info in store.objects(prefix):
-            if not info.size or _IGNORED.fullmatch(info.key, len(prefix)):
-                continue
-            source = _source(info, topic, names, layout)
-            if source is None:
+    for prefix, names in _places(feed, topic, hour, layout):
+        found = [info for info in store.objects(prefix) if info.size and not _IGNORED.fullmatch(info.key, len(prefix))]
+        siblings = _siblings(found) if layout.has_siblings else {}
+        for info in found:
+            if (source := _source(info, topic, names, layout)) is not None:
+                beside = siblings.pop(_base(info.key), [])
+                objects.append(replace(source, siblings=tuple(sorted(beside))))
+            elif not layout.has_siblings or _SIBLING.fullmatch(info.key) is None:
                 unknown.append(info)
-            else:
-                objects.append(source)
+        unknown += [ObjectInfo(s.key, s.size, s.etag) for several in siblings.values() for s in several]
     return Listing(objects=tuple(sorted(objects)), unknown=tuple(sorted(unknown)))
+
+
+def all_have_keys(keys: list[str]) -> bool:
+    """Whether every object among these, siblings included, has its Kafka keys beside it."""
+    views = {(found["base"], found["view"]) for key in keys if (found := _SIBLING.fullmatch(key))}
+    return all((_base(key), "keys") in views for key in keys if not _SIBLING.fullmatch(key))
+
+
+def _siblings(found: list[ObjectInfo]) -> dict[str, list[Sibling]]:
+    """Objects with keys and headers by the name, without extensions, of the object that they belong to."""
+    out: dict[str, list[Sibling]] = {}
+    for info in found:
+        if name := _SIBLING.fullmatch(info.key):
+            out.setdefault(name["base"], []).append(Sibling(name["view"], info.key, info.size, info.etag))
+    return out
+
+
+def _base(key: str) -> str:
+    """A key without its extensions."""
+    return _ENDING.sub("", key, count=1)
 
 
 def _source(info: ObjectInfo, topic: str, names: re.Pattern[str], layout: Layout) -> SourceObject | None:
@@ -64,18 +92,22 @@ def _source(info: ObjectInfo, topic: str, names: re.Pattern[str], layout: Layout
     found = names.fullmatch(info.key)
     if not found or not set(found["extensions"].lower().split(".")[1:]) <= layout.extensions | CODEC_EXTENSIONS:
         return None
-    return SourceObject(topic, int(found["partition"]), info.key, int(found["start_offset"]), info.size, info.etag)
+    number = found.groupdict().get("start_offset") or "0"
+    return SourceObject(topic, int(found["partition"]), info.key, int(number), info.size, info.etag)
 
 
-def _places(feed: Feed, topic: str, hour: datetime) -> Iterator[tuple[str, re.Pattern[str]]]:
+def _places(feed: Feed, topic: str, hour: datetime, layout: Layout) -> Iterator[tuple[str, re.Pattern[str]]]:
     """The prefixes to list, and what the keys of data objects below them look like."""
     moment = hour.astimezone(UTC)
     known = {"topic": topic} | {name: moment.strftime(code) for name, code in _HOUR_FIELDS.items()}
     template = _template(feed)
-    for form in _FOLDERS if template is None else (template,):
+    if template is not None and layout.number_is_first_offset and "{start_offset}" not in template:
+        raise _wrong_template(feed, f"layout {feed.source.layout!r} takes offsets from names, so {{start_offset}} must be in it")
+    templates = layout.templates if template is None else (template,)
+    for form in templates or _FOLDERS:
         filled = _FIELD.sub(lambda field: known.get(field[1], field[0]), form)
         prefix = filled.partition("{")[0]
-        name = re.escape(topic) + _NAME if template is None else _pattern(filled.removeprefix(prefix))
+        name = _pattern(filled.removeprefix(prefix)) if templates else re.escape(topic) + _NAME
         yield prefix, re.compile(re.escape(prefix) + name + _EXTENSIONS)
 
 
@@ -85,6 +117,8 @@ def _pattern(rest: str) -> str:
     for i, part in enumerate(_FIELD.split(rest)):
         if i % 2 == 0:
             parts.append(re.escape(part))
+        elif part == _ANY:
+            parts.append("[^/]*?")
         else:
             parts.append(f"(?P={part})" if part in seen else f"(?P<{part}>\\d+)")
             seen.add(part)
@@ -92,16 +126,23 @@ def _pattern(rest: str) -> str:
 
 
 def _template(feed: Feed) -> str | None:
-    """source.template, checked. Raises ConfigError."""
+    """source.template in our own words, checked. Raises ConfigError."""
     template = feed.source.template
     if template is None:
         return None
+    template = _AIVEN_FIELD.sub(lambda field: "{" + (field[2] or field[1]) + "}", template)
     fields = _FIELD.findall(template)
-    expected = {"topic", *_HOUR_FIELDS, *_NUMBERS}
-    if set(fields) != expected:
-        raise _wrong_template(feed, f"its fields are {sorted(set(fields))}, they must be {sorted(expected)}")
-    if max(fields.index(name) for name in _HOUR_FIELDS) > min(fields.index(name) for name in _NUMBERS):
-        raise _wrong_template(feed, "{partition} or {start_offset} stands before the hour, so the whole archive would be listed every hour")
+    needed = {"topic", *_HOUR_FIELDS, "partition"}
+    if "key" in fields:
+        raise _wrong_template(feed, "an archive with {key} in its names keeps the last record of every key only")
+    if not needed <= set(fields) <= needed | {"start_offset", _ANY}:
+        raise _wrong_template(
+            feed, f"its fields are {sorted(set(fields))}, they must be {sorted(needed)}, and may be {_ANY} and start_offset"
+        )
+    if max(fields.index(name) for name in _HOUR_FIELDS) > min(fields.index(name) for name in (*_NUMBERS, _ANY) if name in fields):
+        raise _wrong_template(
+            feed, "{partition}, {start_offset} or {any} stands before the hour: the whole archive would be listed every hour"
+        )
     return template
 
 

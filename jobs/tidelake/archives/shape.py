@@ -6,8 +6,8 @@ at most about BATCH_BYTES of payload, in the order of the object's records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,11 +18,26 @@ from tidelake.event import MESSAGE
 from tidelake.storage import ObjectInfo
 
 BATCH_BYTES = 8 << 20
+TEXT_PROTOCOLS = frozenset({"canal-json", "debezium", "maxwell", "simple-json", "csv"})  # values are UTF-8 text
+JSON_PROTOCOLS = TEXT_PROTOCOLS - {"csv"}  # … and each is one JSON object
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Sibling:
+    """An object beside another one, with its records' keys or headers. view: `keys` or `headers`."""
+
+    view: str
+    key: str
+    size: int
+    etag: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceObject:
-    """One object of an hour. number: the offset in its name, which is the first record's only where the layout says so."""
+    """One object of an hour. number: the offset in its name, which is the first record's only where the layout says so.
+
+    Whoever reads it puts local copies of its siblings where `beside` says.
+    """
 
     topic: str
     partition: int
@@ -30,6 +45,17 @@ class SourceObject:
     number: int
     size: int
     etag: str
+    siblings: tuple[Sibling, ...] = ()
+
+    @property
+    def parts(self) -> tuple[SourceObject | Sibling, ...]:
+        """Every object that is read: itself and its siblings."""
+        return (self, *self.siblings)
+
+
+def beside(path: Path, view: str) -> Path:
+    """Where the local copy of a sibling lies, if `path` is that of the object."""
+    return path.with_name(f"{path.name}.{view}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +71,19 @@ class Layout:
     """What a layout declares.
 
     extensions: what may stand in its objects' names, without codecs. number_is_first_offset: the name's number is the first record's
-    offset and the records count on from it. has_keys: Kafka keys are in the objects. losses: what the layout cannot carry, for people.
+    offset and the records count on from it. has_keys: Kafka keys are in the objects. has_siblings: objects may have `.keys` and
+    `.headers` beside them. templates: where its objects lie, as in source.template, if not in the usual folders. protocols: those whose
+    messages survive it, None if all do. losses: what the layout cannot carry, by the code of the finding, for people.
     """
 
     read: Callable[[Path, SourceObject], Iterator[pa.RecordBatch]]
     extensions: frozenset[str]
     number_is_first_offset: bool = False
     has_keys: bool = True
-    losses: str = ""
+    has_siblings: bool = False
+    templates: tuple[str, ...] = ()
+    protocols: frozenset[str] | None = None
+    losses: Mapping[str, str] = field(default_factory=dict)
 
 
 def message_batch(
@@ -82,6 +113,25 @@ def message_batch(
 def sound(offsets: pa.Array) -> bool:
     """Whether every record has an offset, from 0."""
     return not offsets.null_count and bool(pc.all(pc.greater_equal(offsets, 0), min_count=0).as_py())
+
+
+def check_offsets(offsets: pa.Array, source: SourceObject, before: int) -> None:
+    """Raise OrderError unless every record has an offset, from 0. before: how many records of the object are before these."""
+    if not sound(offsets):
+        first = next(i for i, value in enumerate(offsets.to_pylist()) if value is None or value < 0)
+        raise damaged(source, f"record {before + 1 + first}", "no offset, or one below 0")
+
+
+def check_place(layout: str, topics: pa.Array, partitions: pa.Array, source: SourceObject) -> None:
+    """Raise ConfigError if records say another topic or partition than the object's name, or none."""
+    there = pc.and_(pc.equal(topics, pa.scalar(source.topic).cast(topics.type)), pc.equal(partitions, source.partition))
+    if not pc.all(pc.fill_null(there, False), min_count=0).as_py():
+        raise refused(
+            source,
+            layout,
+            f"it holds records of another place than {source.topic}[{source.partition}]",
+            "an object must hold one partition, the one that its name says: check source.template",
+        )
 
 
 def damaged(source: SourceObject, where: str, problem: str) -> OrderError:

@@ -53,7 +53,8 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
     archive, layout = open_store(feed.source.uri), layout_of(feed.source.layout or "")
     found = [o for topic in topics_of(feed, archive) for o in list_hour(feed, archive, topic, parse_hour(hour), layout).objects]
     manifest, record = newest(lake.store, feed.name, hour), read_record(lake.store, feed.name, hour)
-    same = manifest is not None and {(s.key, s.size) for s in manifest.sources} == {(o.key, o.size) for o in found}
+    parts = [part for source in found for part in source.parts]
+    same = manifest is not None and {(s.key, s.size) for s in manifest.sources} == {(part.key, part.size) for part in parts}
     decodes = (
         not same or record is None or manifest is None or (record.generation, record.decoder) != (manifest.generation, decoder_id(feed))
     )
@@ -68,7 +69,7 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
         hour=hour,
         published=published,
         objects=len(found),
-        object_bytes=sum(o.size for o in found),
+        object_bytes=sum(part.size for part in parts),
         landed_generation=manifest.generation if manifest else None,
         lands=not same,
         decodes=decodes and not published,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidelake.archives import Layout
+from tidelake.archives import Layout, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.land.manifest import Finding, Manifest, Partition, Severity
@@ -28,7 +28,12 @@ REMEDIES = {
     "UNKNOWN_OBJECT": "check source.layout and source.template, or move the file out of the hour's folder",
     "LATE": "nothing: decode and order take the new generation, what is at or below the applied ts goes to the late ledger",
     "OVERLAP_SAME": "nothing: one copy was kept",
-    "NO_OFFSETS": "prefer a layout that holds offsets, or keep the connector from dropping and re-sorting records",
+    "NO_OFFSETS": "prefer a layout that holds offsets, set s3.object.tagging in the connector and `tags` here, or keep the connector from "
+    "dropping and re-sorting records",
+    "TOMBSTONES_LOST": "nothing, as the protocol has no null values; prefer a layout that keeps them",
+    "KEYS_LOST": "nothing, as the protocol does not need them; prefer a layout that keeps them",
+    "REORDERED_JSON": "set value.converter = ByteArrayConverter in the connector, and the layout for it here",
+    "NOT_BINARY_SAFE": "set value.converter = ByteArrayConverter in the connector, and the layout for it here",
     "LOSSY_LAYOUT": "prefer aiven-parquet or aiven-jsonl with all five fields",
     "EMPTY": "nothing, if the feed was idle",
 }
@@ -46,7 +51,7 @@ def judge(
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete),
         *_missing_partitions(feed, manifest, earlier),
-        *_of_the_archive(layout, manifest, unknown),
+        *_of_the_archive(feed, layout, manifest, unknown),
         *(f for f in manifest.findings if f.code == "LATE"),
     ]
     return tuple(sorted(found, key=lambda f: (_ORDER[f.severity], CODES.index(f.code), f.topic or "", f.partition or 0, f.detail)))
@@ -121,13 +126,14 @@ def _missing_partitions(feed: Feed, manifest: Manifest, earlier: Sequence[Manife
                 yield finding("MISSING_PARTITION", severity, "there is no message in the hour", topic, number)
 
 
-def _of_the_archive(layout: Layout, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:
+def _of_the_archive(feed: Feed, layout: Layout, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:
     if unknown:
         names = ", ".join(info.key for info in unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
         yield finding("UNKNOWN_OBJECT", "warning", f"not read, as its name is none of layout {manifest.layout}: {names}")
     if not manifest.sources:
         yield finding("EMPTY", "info", "the archive has nothing for the hour")
-    elif layout.number_is_first_offset:
+    elif layout.number_is_first_offset and not feed.source.tags:
         yield finding("NO_OFFSETS", "info", "offsets are counted from the number in each object's name")
-    if manifest.sources and layout.losses:
-        yield finding("LOSSY_LAYOUT", "info", f"layout {manifest.layout} loses something: {layout.losses}")
+    for code, lost in layout.losses.items() if manifest.sources else ():
+        if code != "KEYS_LOST" or not all_have_keys([source.key for source in manifest.sources]):
+            yield finding(code, "info", f"layout {manifest.layout} loses something: {lost}")

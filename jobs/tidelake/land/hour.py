@@ -27,6 +27,7 @@ from tidelake.tso import format_hour, parse_hour
 LOOK_BACK = 24  # hours before the landed one that its offsets are compared with
 THREADS = 2  # partitions at a time: one is read while another is uploaded
 _NEED_KEYS = ("open", "avro", "maxwell")
+_WITH_KEYS = "archive with one of the aiven layouts and the field `key`"
 
 Progress = Callable[[int, int], None]
 
@@ -72,6 +73,7 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     listing = _listing(feed, archive, hour, layout)
     if past.this is not None and _same_listing(past.this, feed, listing):
         return _judged(feed, layout, past.this, past, listing, new=False, written=0)
+    _check_keys(feed, layout, listing)
     landed = _land(feed, name, layout, archive, lake, listing, progress)
     if _listing(feed, archive, hour, layout) != listing:
         raise changed(f"the listing of {archive.uri}")
@@ -87,12 +89,32 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
 
 def _check(feed: Feed) -> None:
     """Raise ConfigError for what cannot be landed, before anything is read."""
-    path = feed.folder / "feed.toml"
-    if feed.protocol in _NEED_KEYS and not layout_of(feed.source.layout or "").has_keys:
+    path, layout = feed.folder / "feed.toml", layout_of(feed.source.layout or "")
+    if layout.protocols is not None and feed.protocol not in layout.protocols:
         raise ConfigError(
-            f"{path}: protocol {feed.protocol!r} needs Kafka keys, and layout {feed.source.layout!r} holds values only",
-            remedy="archive with one of the aiven layouts and the field `key`",
+            f"{path}: layout {feed.source.layout!r} does not keep messages of protocol {feed.protocol!r} whole",
+            remedy=f"it is for {', '.join(sorted(layout.protocols))}; archive bytes, best as aiven-parquet",
         )
+    if feed.protocol == "avro" and "TOMBSTONES_LOST" in layout.losses:
+        raise ConfigError(
+            f"{path}: protocol 'avro' writes deletes as null values, which layout {feed.source.layout!r} loses", remedy=_WITH_KEYS
+        )
+    if feed.protocol in _NEED_KEYS and not (layout.has_keys or layout.has_siblings):
+        raise ConfigError(
+            f"{path}: protocol {feed.protocol!r} needs Kafka keys, and layout {feed.source.layout!r} holds values only", remedy=_WITH_KEYS
+        )
+
+
+def _check_keys(feed: Feed, layout: Layout, listing: Listing) -> None:
+    """Raise ConfigError if the protocol needs keys, which lie beside the objects of this layout, and one has none."""
+    if feed.protocol in _NEED_KEYS and not layout.has_keys:
+        for source in listing.objects:
+            if not any(sibling.view == "keys" for sibling in source.siblings):
+                raise ConfigError(
+                    f"protocol {feed.protocol!r} needs Kafka keys, and {source.key} has no .keys object beside it",
+                    code="KEYS_LOST",
+                    remedy=f"set store.kafka.keys = true in the connector, or {_WITH_KEYS}",
+                )
 
 
 def _past(lake: Store, feed: Feed, hour: str) -> _Past:
@@ -124,7 +146,7 @@ def _land(
     feed: Feed, hour: str, layout: Layout, archive: Store, lake: Store, listing: Listing, progress: Progress | None
 ) -> list[LandedPartition]:
     """All partitions of the hour, in the order of topic and partition."""
-    total = sum(source.size for source in listing.objects)
+    total = sum(part.size for source in listing.objects for part in source.parts)
     done, lock = 0, Lock()
 
     def read(size: int) -> None:
@@ -138,7 +160,7 @@ def _land(
         return source.topic, source.partition
 
     tasks = [
-        Task(feed=feed.name, hour=hour, topic=topic, number=number, sources=tuple(sources))
+        Task(feed=feed.name, hour=hour, topic=topic, number=number, sources=tuple(sources), tagged=feed.source.tags)
         for (topic, number), sources in groupby(listing.objects, where)
     ]
     with ThreadPoolExecutor(THREADS) as pool:
@@ -197,7 +219,9 @@ def _late(before: Manifest, now: Manifest) -> Finding:
 
 def _same_listing(manifest: Manifest, feed: Feed, listing: Listing) -> bool:
     known = {(source.key, source.size, source.etag) for source in manifest.sources}
-    return manifest.layout == feed.source.layout and known == {(source.key, source.size, source.etag) for source in listing.objects}
+    return manifest.layout == feed.source.layout and known == {
+        (part.key, part.size, part.etag) for source in listing.objects for part in source.parts
+    }
 
 
 def _same_content(one: Manifest, other: Manifest) -> bool:

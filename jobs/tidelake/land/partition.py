@@ -16,12 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.archives import Layout, SourceObject
+from tidelake.archives import Layout, Sibling, SourceObject, beside
 from tidelake.errors import StorageError
 from tidelake.land.manifest import Landed, Partition, Source
 from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, cuts, described, write_object
 from tidelake.land.ranges import holes, runs
 from tidelake.land.spool import Longs, Spool, payload, spooled
+from tidelake.land.tags import check_tags
 from tidelake.storage import Store
 
 Flags = npt.NDArray[np.bool_]
@@ -44,13 +45,14 @@ class LandedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One partition to land. sources: its objects of the hour, in the order of their keys."""
+    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets."""
 
     feed: str
     hour: str
     topic: str
     number: int
     sources: Sequence[SourceObject]
+    tagged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +88,26 @@ def _messages(
     """The messages of all source objects; fills in what the sources were and how many messages each has."""
     path = folder / "source"
     for source in task.sources:
-        digest = archive.download(source.key, path)
-        if path.stat().st_size != source.size:
-            raise changed(source.key)
+        copied = [_copied(archive, path, source), *(_copied(archive, beside(path, sibling.view), sibling) for sibling in source.siblings)]
         count = 0
         for batch in layout.read(path, source):
             count += len(batch)
             yield batch
-        sources.append(Source(key=source.key, size=source.size, etag=source.etag, sha256=digest))
-        counts.append(count)
-        path.unlink()
-        read(source.size)
+        if task.tagged:
+            check_tags(archive.tags(source.key), source, count)
+        sources += copied
+        counts += [count, *(0 for _ in source.siblings)]
+        for local in (path, *(beside(path, sibling.view) for sibling in source.siblings)):
+            local.unlink()
+        read(sum(part.size for part in copied))
+
+
+def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> Source:
+    """Copy an object, which must still be as large as it was listed."""
+    digest = archive.download(part.key, path)
+    if path.stat().st_size != part.size:
+        raise changed(part.key)
+    return Source(key=part.key, size=part.size, etag=part.etag, sha256=digest)
 
 
 def changed(key: str) -> StorageError:

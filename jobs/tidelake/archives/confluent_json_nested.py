@@ -1,0 +1,42 @@
+"""Confluent's S3 connector, JsonFormat with JsonConverter; also MSK Data Delivery with the same (archives.md 1, 9).
+
+    {"data":[…],"database":"test","id":0}
+
+one a line: the value, a JSON object, as the converter wrote it anew: members in another order, numbers in another form, and of a message
+that holds several documents the first one only. Offsets, keys and headers are as in layout confluent-json; keys are JSON strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from tidelake.archives.json_strings import objects, text_strings
+from tidelake.archives.shape import JSON_PROTOCOLS, Layout, SourceObject
+from tidelake.archives.views import messages
+
+_NAME = "confluent-json-nested"
+
+
+def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
+    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    return messages(_NAME, path, source, objects(_NAME, path, source), {"json": partial(text_strings, _NAME)})
+
+
+LAYOUT = Layout(
+    read=read,
+    extensions=frozenset({"json"}),
+    number_is_first_offset=True,
+    has_keys=False,
+    has_siblings=True,
+    protocols=JSON_PROTOCOLS,
+    losses={
+        "REORDERED_JSON": "members in another order, numbers in another form, and of several documents in a message the first one only",
+        "TOMBSTONES_LOST": "a null value stops the connector, or is left out",
+        "KEYS_LOST": "keys are archived with store.kafka.keys only",
+        "LOSSY_LAYOUT": "no timestamps, and headers with store.kafka.headers only",
+    },
+)

@@ -1,0 +1,42 @@
+"""Confluent's S3 connector, JsonFormat with StringConverter; also MSK Data Delivery with the same (archives.md 1, 9).
+
+    "{\"id\":0,\"database\":\"test\"}"
+
+one a line: the value as text inside a JSON string. Bytes that are not UTF-8 were replaced by the converter, so only protocols of text
+may be archived so. Offsets, keys and headers are as in layout confluent-json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from tidelake.archives.json_strings import text_strings
+from tidelake.archives.shape import TEXT_PROTOCOLS, Layout, SourceObject
+from tidelake.archives.views import messages
+
+_NAME = "confluent-json-string"
+
+
+def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
+    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    return messages(_NAME, path, source, text_strings(_NAME, path, source), {"json": partial(text_strings, _NAME)})
+
+
+LAYOUT = Layout(
+    read=read,
+    extensions=frozenset({"json"}),
+    number_is_first_offset=True,
+    has_keys=False,
+    has_siblings=True,
+    protocols=TEXT_PROTOCOLS,
+    losses={
+        "NOT_BINARY_SAFE": "bytes that are not UTF-8 were replaced",
+        "TOMBSTONES_LOST": "a null value stops the connector, or is left out",
+        "KEYS_LOST": "keys are archived with store.kafka.keys only",
+        "LOSSY_LAYOUT": "no timestamps, and headers with store.kafka.headers only",
+    },
+)

@@ -1,0 +1,34 @@
+"""Tags that Confluent's connector gives its objects with s3.object.tagging: startOffset, endOffset, recordCount (archives.md 1).
+
+As many records as offsets prove that each record's offset is the number in the name plus its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidelake.archives import SourceObject
+from tidelake.errors import Coordinates, OrderError
+
+_NAMES = ("startOffset", "endOffset", "recordCount")
+
+
+def check_tags(tags: Mapping[str, str], source: SourceObject, count: int) -> None:
+    """Raise OrderError (OFFSETS_UNPROVEN) unless the tags prove that the object's records have consecutive offsets from its number on."""
+    found = [tags.get(name, "") for name in _NAMES]
+    if not all(text.isdecimal() for text in found):
+        raise _unproven(source, "it has no tags startOffset, endOffset and recordCount")
+    first, last, records = map(int, found)
+    if records != count or first != source.number:
+        raise _unproven(source, f"it holds {count} records from offset {source.number} on, its tags say {records} from {first} on")
+    if last - first + 1 != records:
+        raise _unproven(source, f"its tags say {records} records between the offsets {first} and {last}: some are elsewhere")
+
+
+def _unproven(source: SourceObject, problem: str) -> OrderError:
+    return OrderError(
+        f"{source.key}: {problem}; nothing of the hour is recorded as landed",
+        code="OFFSETS_UNPROVEN",
+        at=Coordinates(source.topic, source.partition, source.number),
+        remedy="have the connector neither drop records nor sort them by their time, or set tags = false: offsets are then unproven",
+    )
