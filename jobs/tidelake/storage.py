@@ -355,6 +355,7 @@ class _S3Store(Store):
 
     @contextmanager
     def _errors(self, key: str) -> Iterator[None]:
+        from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError
 
         uri = self.uri_of(key)
@@ -365,7 +366,7 @@ class _S3Store(Store):
             missing = code in ("404", "NoSuchKey", "NotFound", "NoSuchBucket")
             remedy = "check the bucket and key" if missing else "check the credentials and what they may do"
             raise StorageError(f"{uri}: {code}: {text}", code="NOT_FOUND" if missing else "", remedy=remedy) from e
-        except BotoCoreError as e:
+        except (BotoCoreError, Boto3Error) as e:  # upload_file wraps what S3 answers in an error of its own
             raise StorageError(f"{uri}: {e}", remedy="check AWS_ENDPOINT_URL_S3, the network and the credentials") from e
 
 
