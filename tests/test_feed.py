@@ -215,6 +215,8 @@ MISTAKES = [
     ("[lake]\n", '[lake]\nnamespace = "{database.__class__}"\n', f"{NAMESPACE} (found '{{database.__class__}}')"),
     ("[lake]\n", '[lake]\nnamespace = "{"\n', f"{NAMESPACE} (found '{{')"),
     ("[lake]\n", '[lake]\nnamespace = ""\n', f"{NAMESPACE} (found '')"),
+    ("[lake]\n", 'in_flight = "0 MB"\n[lake]\n', "source.in_flight: a number and MB or GB, like \"256 MB\" (found '0 MB')"),
+    ("[lake]\n", "in_flight = 64\n[lake]\n", 'source.in_flight: a number and MB or GB, like "256 MB" (found 64)'),
     ("[lake]\n", "[lake]\nbucket = 1\n", "lake.bucket: unknown key; allowed: uri, catalog, namespace"),
     ("[lake]\n", "[watermark]\nsource = 1\n[lake]\n", "watermark.source: unknown key; allowed: from, uri"),
     ("[lake]\n", '[watermark]\nfrom = "x"\n[lake]\n', "watermark.from: Input should be 'messages', 'checkpoints' or 'offsets' (found 'x')"),
@@ -362,3 +364,8 @@ def test_a_column_s_policy_stays_with_it_under_any_of_its_names(tmp_path: Path, 
 def test_a_protocol_without_stages_is_refused(tmp_path: Path, protocol: str) -> None:
     said = f"protocol: decodes in `tidelake inspect`; feeds of it are not in this version (found '{protocol}')"
     assert refused(tmp_path, PLAIN.replace('"open"', f'"{protocol}"', 1)) == said
+
+
+@pytest.mark.parametrize(("text", "mebibytes"), [("", 256), ('in_flight = "64 MB"', 64), ('in_flight = "2GB"', 2048)])
+def test_the_bytes_in_flight_of_landing_are_given_with_their_unit(tmp_path: Path, text: str, mebibytes: int) -> None:
+    assert loaded(tmp_path, PLAIN.replace("[lake]", f"{text}\n[lake]")).source.in_flight == mebibytes << 20

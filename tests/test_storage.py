@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from moto.server import ThreadedMotoServer
 
 from tests.conftest import FreshUri
@@ -233,3 +235,17 @@ def test_other_clients_learn_endpoint_region_and_keys(s3: FreshUri) -> None:
         "access_key": os.environ["AWS_ACCESS_KEY_ID"],
         "secret_key": os.environ["AWS_SECRET_ACCESS_KEY"],
     }
+
+
+def test_an_upload_that_s3_refuses_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """upload_file wraps what S3 answers in an error that is none of botocore's."""
+    client = boto3.client("s3", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    (tmp_path / "up").write_bytes(b"x")
+
+    def refused(**_: Any) -> tuple[Any, dict[str, Any]]:
+        return AWSResponse("", 403, {}, None), {"Error": {"Code": "AccessDenied", "Message": "no"}}
+
+    client.meta.events.register("before-call.s3.PutObject", refused)
+    monkeypatch.setattr(storage, "_client", lambda: client)
+    with pytest.raises(StorageError, match=r"s3://nowhere/up: .*AccessDenied"):
+        open_store("s3://nowhere").upload("up", tmp_path / "up")

@@ -104,6 +104,12 @@ class StorageError(TidelakeError):
     default_code = "STORAGE"
 
 
+class EventStoreError(TidelakeError):
+    """The lander's event store refused a call: an ack that no longer counts, a put after the end, a store that failed or is not running."""
+
+    default_code = "EVENT_STORE"
+
+
 DECODE_CODES = {
     "TRUNCATED": "the message ends before the structure it announces",
     "TRAILING_BYTES": "bytes are left after the structure ended",

@@ -52,6 +52,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
+_SIZE = re.compile(r"([1-9][0-9]{0,5}) ?(MB|GB)")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")  # what Kafka allows
 
 
@@ -62,12 +63,23 @@ def _counts(value: Any) -> Any:
     return value
 
 
+def _bytes(value: Any) -> Any:
+    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        raise ValueError('a number and MB or GB, like "256 MB"')
+    return int(found[1]) << (20 if found[2] == "MB" else 30)
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Source(_Section):
-    """Where the messages are: an archive of Kafka objects, or live topics. claim_check: where the changefeed's claim-check files are."""
+    """Where the messages are: an archive of Kafka objects, or live topics.
+
+    claim_check: where the changefeed's claim-check files are. in_flight: bytes of messages that landing may hold which are read and not
+    yet durable in the lake.
+    """
 
     kind: Literal["archive", "kafka"] = "archive"
     uri: str = Field(repr=False)
@@ -75,6 +87,7 @@ class Source(_Section):
     template: str | None = None
     claim_check: str | None = Field(default=None, repr=False)
     tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
+    in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout(self) -> Source:

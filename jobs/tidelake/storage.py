@@ -6,113 +6,26 @@ credentials come from where every AWS program takes them (AWS_ENDPOINT_URL_S3, A
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelake.errors import StorageError
+from tidelake.object_store import CHUNK, ObjectInfo, Store
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-CHUNK = 1 << 20
+__all__ = ["CHUNK", "ObjectInfo", "Store", "open_store", "probe_conditional_puts", "reset"]
+
 _ATTEMPTS = 5  # of a conditional put that S3 answers with "conflict, try again"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ObjectInfo:
-    """A listed object. etag changes when the object does: S3's ETag, or time and size of a local file."""
-
-    key: str
-    size: int
-    etag: str
-
-
-class Store(ABC):
-    """Objects below one URI."""
-
-    uri: str
-
-    @abstractmethod
-    def objects(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Every object whose key starts with prefix, sorted by key."""
-
-    @abstractmethod
-    def folders(self, prefix: str = "") -> list[str]:
-        """The names directly below a prefix (`""` or ending in `/`) that have something below them, sorted."""
-
-    @abstractmethod
-    def open(self, key: str) -> IO[bytes]:
-        """A forward-only stream of the object. Raises StorageError (NOT_FOUND)."""
-
-    @abstractmethod
-    def write(self, key: str, data: bytes) -> None:
-        """Write or replace an object, whole or not at all."""
-
-    @abstractmethod
-    def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Write the object unless one is there; False if there was."""
-
-    @abstractmethod
-    def put_if_match(self, key: str, data: bytes, etag: str) -> bool:
-        """Replace the object if it still is the one with this etag; False if not."""
-
-    @abstractmethod
-    def upload(self, key: str, path: Path) -> None:
-        """Write a local file as an object, whole or not at all."""
-
-    @abstractmethod
-    def head(self, key: str) -> ObjectInfo | None:
-        """The object, None where there is none."""
-
-    def tags(self, key: str) -> dict[str, str]:
-        """The object's tags, which only S3 has."""
-        return {}
-
-    @abstractmethod
-    def delete(self, key: str) -> None:
-        """Remove the object if it is there."""
-
-    def read(self, key: str) -> bytes:
-        """The whole object."""
-        with self._errors(key), self.open(key) as stream:
-            return stream.read()
-
-    def read_if_present(self, key: str) -> bytes | None:
-        """The whole object, None where there is none."""
-        try:
-            return self.read(key)
-        except StorageError as e:
-            if e.code == "NOT_FOUND":
-                return None
-            raise
-
-    def download(self, key: str, path: Path) -> str:
-        """Copy an object into a local file, in chunks; returns its sha256 in hex."""
-        digest = hashlib.sha256()
-        with self._errors(key), self.open(key) as stream, path.open("wb") as out:
-            while chunk := stream.read(CHUNK):
-                digest.update(chunk)
-                out.write(chunk)
-        return digest.hexdigest()
-
-    def uri_of(self, key: str) -> str:
-        """The object's full URI."""
-        return f"{self.uri}/{key}" if key else self.uri
-
-    @abstractmethod
-    def _errors(self, key: str) -> AbstractContextManager[None]:
-        """Turns the errors of the file system or S3 client into StorageError that names the object."""
 
 
 def open_store(uri: str) -> Store:
@@ -371,6 +284,7 @@ class _S3Store(Store):
 @contextmanager
 def aws_errors(what: str) -> Iterator[None]:
     """Turns the errors of an AWS client into StorageError that names what was asked for (NOT_FOUND where it is not there)."""
+    from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -380,7 +294,7 @@ def aws_errors(what: str) -> Iterator[None]:
         missing = code in ("404", "NoSuchKey", "NotFound", "NoSuchBucket", "EntityNotFoundException")
         remedy = "check the bucket and key" if missing else "check the credentials and what they may do"
         raise StorageError(f"{what}: {code}: {text}", code="NOT_FOUND" if missing else "", remedy=remedy) from e
-    except BotoCoreError as e:
+    except (BotoCoreError, Boto3Error) as e:  # upload_file wraps what S3 answers in an error of its own
         raise StorageError(f"{what}: {e}", remedy="check AWS_ENDPOINT_URL_S3, the network and the credentials") from e
 
 

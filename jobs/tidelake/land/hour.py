@@ -7,7 +7,6 @@ names, and the next one finds them by their content hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -18,14 +17,14 @@ from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
 from tidelake.land.findings import blocking, finding, judge
 from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
-from tidelake.land.partition import LandedPartition, Task, changed, land_partition
+from tidelake.land.partition import Task, changed
+from tidelake.land.pipeline import LandedPartition, land_partitions
 from tidelake.land.ranges import Range, minus, show
 from tidelake.layout import manifest_key
 from tidelake.storage import Store, open_store, probe_conditional_puts
 from tidelake.tso import format_hour, parse_hour
 
 LOOK_BACK = 24  # hours before the landed one that its offsets are compared with
-THREADS = 2  # partitions at a time: one is read while another is uploaded
 _NEED_KEYS = ("open", "avro", "maxwell")
 _WITH_KEYS = "archive with one of the aiven layouts and the field `key`"
 
@@ -163,13 +162,7 @@ def _land(
         Task(feed=feed.name, hour=hour, topic=topic, number=number, sources=tuple(sources), tagged=feed.source.tags)
         for (topic, number), sources in groupby(listing.objects, where)
     ]
-    with ThreadPoolExecutor(THREADS) as pool:
-        futures = [pool.submit(land_partition, task, layout, archive, lake, read) for task in tasks]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    return land_partitions(tasks, layout, archive, lake, feed.source.in_flight, read)
 
 
 def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _Past) -> Manifest:

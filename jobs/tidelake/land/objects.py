@@ -6,7 +6,8 @@ Where an object or a row group ends depends on the messages alone. Spark reads t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.event import MESSAGE
+from tidelake.land.item import Position
 from tidelake.land.manifest import Landed
 from tidelake.land.spool import Longs, Spool
 from tidelake.layout import landed_key
@@ -38,8 +40,57 @@ def cuts(sizes: Longs, most_bytes: int, most: int | None = None) -> Iterator[tup
         begin = end
 
 
-def write_object(path: Path, topic: str, partition: int, spool: Spool, rows: Longs, sizes: Longs) -> None:
-    """Write the messages `rows` of the spool, ascending by offset, to a Parquet file."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A canonical object that is read and not yet written: an item of the event store, one object each.
+
+    groups: its row groups, CONTENT; offsets, sizes: of its messages, ascending, and the bytes of their keys and values; nbytes: what the
+    groups weigh; timestamp_ms: of its first message; release: gives mapped memory back that reading the groups took.
+    """
+
+    feed: str
+    hour: str
+    topic: str
+    partition: int
+    groups: tuple[pa.Table, ...]
+    offsets: Longs
+    sizes: Longs
+    nbytes: int
+    timestamp_ms: int
+    release: Callable[[], None]
+    rows: int = 0
+    is_boundary: bool = True
+    is_ddl: bool = False
+
+    @property
+    def events(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def position(self) -> Position:
+        return Position(timestamp_ms=self.timestamp_ms, journal=f"{self.topic}[{self.partition}]", offset=int(self.offsets[-1]))
+
+
+def drafted(feed: str, hour: str, topic: str, partition: int, spool: Spool, rows: Longs, offsets: Longs, sizes: Longs) -> Draft:
+    """The messages `rows` of the spool, ascending by offset, as one object."""
+    groups = tuple(spool.take(rows[begin:end]) for begin, end in cuts(sizes, GROUP_BYTES, GROUP_MESSAGES))
+    first = groups[0].column("timestamp_ms")[0].as_py()
+    return Draft(
+        feed=feed,
+        hour=hour,
+        topic=topic,
+        partition=partition,
+        groups=groups,
+        offsets=offsets,
+        sizes=sizes,
+        nbytes=sum(group.nbytes for group in groups),
+        timestamp_ms=first or 0,
+        release=spool.release,
+    )
+
+
+def write_object(path: Path, draft: Draft) -> None:
+    """Write the object to a Parquet file."""
     with pq.ParquetWriter(
         path,
         MESSAGE,
@@ -51,32 +102,29 @@ def write_object(path: Path, topic: str, partition: int, spool: Spool, rows: Lon
         write_statistics=["partition", *_COUNTED],
         data_page_size=1 << 20,
     ) as writer:
-        first = last = 0
-        for begin, end in cuts(sizes, GROUP_BYTES, GROUP_MESSAGES):
-            content = spool.take(rows[begin:end])
-            offsets = content.column("offset")
-            first, last = first if begin else offsets[0].as_py(), offsets[-1].as_py()
-            names = pa.repeat(pa.scalar(topic, pa.string()), len(content))
-            numbers = pa.repeat(pa.scalar(partition, pa.int32()), len(content))
+        for content in draft.groups:
+            names = pa.repeat(pa.scalar(draft.topic, pa.string()), len(content))
+            numbers = pa.repeat(pa.scalar(draft.partition, pa.int32()), len(content))
             table = pa.Table.from_arrays([names, numbers, *content.columns], schema=MESSAGE)
             writer.write_table(table, row_group_size=len(table))
-            spool.release()
-        writer.add_key_value_metadata({"tidelake.first": str(first), "tidelake.last": str(last), "tidelake.count": str(len(rows))})
+            draft.release()
+        first, last = draft.offsets[0], draft.offsets[-1]
+        writer.add_key_value_metadata({"tidelake.first": str(first), "tidelake.last": str(last), "tidelake.count": str(draft.events)})
 
 
-def described(path: Path, feed: str, hour: str, topic: str, partition: int, offsets: Longs, sizes: Longs) -> Landed:
+def described(path: Path, draft: Draft) -> Landed:
     """What the manifest says of a written file; its key holds the hash of its bytes."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    first, last = int(offsets[0]), int(offsets[-1])
+    first, last = int(draft.offsets[0]), int(draft.offsets[-1])
     return Landed(
-        key=landed_key(feed, topic, hour, partition, first, last, digest),
-        topic=topic,
-        partition=partition,
+        key=landed_key(draft.feed, draft.topic, draft.hour, draft.partition, first, last, digest),
+        topic=draft.topic,
+        partition=draft.partition,
         first=first,
         last=last,
-        count=len(offsets),
-        bytes=int(sizes.sum()),
+        count=draft.events,
+        bytes=int(draft.sizes.sum()),
         size=path.stat().st_size,
         sha256=digest,
     )

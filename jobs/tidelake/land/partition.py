@@ -1,4 +1,4 @@
-"""One partition of one hour: its source objects → canonical objects in the lake and the facts for the manifest.
+"""One partition of one hour: its source objects → drafts of canonical objects, in order, and the facts for the manifest.
 
 Records of all objects are put in the order of their offsets. An offset that is there again with the same key, value and timestamp
 is dropped; one with another content is a conflict, and none of its records is landed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,8 +19,8 @@ import pyarrow.compute as pc
 
 from tidelake.archives import Layout, Sibling, SourceObject, beside
 from tidelake.errors import StorageError
-from tidelake.land.manifest import Landed, Partition, Source
-from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, cuts, described, write_object
+from tidelake.land.manifest import Partition, Source
+from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, Draft, cuts, drafted
 from tidelake.land.ranges import holes, runs
 from tidelake.land.spool import Longs, Spool, payload, spooled
 from tidelake.land.tags import check_tags
@@ -32,14 +33,12 @@ _NO_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LandedPartition:
-    """What landing one partition gave. written: how many of its objects the lake did not have yet."""
+class PartitionRead:
+    """What reading one partition gave, its objects apart."""
 
     topic: str
     number: int
     sources: tuple[Source, ...]
-    objects: tuple[Landed, ...]
-    written: int
     facts: Partition
 
 
@@ -66,10 +65,12 @@ class _Kept:
     owners: tuple[str, ...]
 
 
-def land_partition(task: Task, layout: Layout, archive: Store, lake: Store, read: Callable[[int], None]) -> LandedPartition:
-    """Land one partition. read: told the size of every source object once it was read, in bytes.
+def read_partition(
+    task: Task, layout: Layout, archive: Store, put: Callable[[Callable[[], Draft]], None], read: Callable[[int], None]
+) -> PartitionRead:
+    """Read one partition and put its objects, each made when it is its turn.
 
-    Raises what reading the layout raises; then the lake may hold objects that no manifest names.
+    read: told the size of every source object once it was read, in bytes. Raises what reading the layout raises.
     """
     with TemporaryDirectory(prefix="tidelake-land-") as name:
         folder = Path(name)
@@ -77,9 +78,11 @@ def land_partition(task: Task, layout: Layout, archive: Store, lake: Store, read
         with spooled(folder, _messages(task, layout, archive, folder, sources, counts, read)) as spool:
             kept = _keep(spool, sources, counts)
             sizes = spool.longs(payload)[kept.rows]
-            objects, written = _write(task, spool, kept, sizes, lake, folder)
             facts = _facts(spool, kept, sizes)
-    return LandedPartition(topic=task.topic, number=task.number, sources=tuple(sources), objects=objects, written=written, facts=facts)
+            for begin, end in cuts(sizes, OBJECT_BYTES):
+                rows, offsets = kept.rows[begin:end], kept.offsets[begin:end]
+                put(partial(drafted, task.feed, task.hour, task.topic, task.number, spool, rows, offsets, sizes[begin:end]))
+    return PartitionRead(topic=task.topic, number=task.number, sources=tuple(sources), facts=facts)
 
 
 def _messages(
@@ -154,22 +157,6 @@ def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Flags:
     equal = pc.fill_null(pc.equal(one, other), False)
     flags: Flags = pc.or_(equal, pc.and_(pc.is_null(one), pc.is_null(other))).to_numpy()
     return flags
-
-
-def _write(task: Task, spool: Spool, kept: _Kept, sizes: Longs, lake: Store, folder: Path) -> tuple[tuple[Landed, ...], int]:
-    """The canonical objects, and how many of them the lake did not have."""
-    path = folder / "object.parquet"
-    objects, written = list[Landed](), 0
-    for begin, end in cuts(sizes, OBJECT_BYTES):
-        write_object(path, task.topic, task.number, spool, kept.rows[begin:end], sizes[begin:end])
-        landed = described(path, task.feed, task.hour, task.topic, task.number, kept.offsets[begin:end], sizes[begin:end])
-        there = lake.head(landed.key)
-        if there is None or there.size != landed.size:
-            lake.upload(landed.key, path)
-            written += 1
-        objects.append(landed)
-        path.unlink()
-    return tuple(objects), written
 
 
 def _facts(spool: Spool, kept: _Kept, sizes: Longs) -> Partition:

@@ -1,0 +1,151 @@
+"""What the event store holds and hands out (reference/canal_store.md 1; mapping to a lander 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place in the source: a binlog file and its offset, or a topic's partition and its offset.
+
+    timestamp_ms: of the source. included: whether what lies at the position is still to be confirmed; not compared.
+    """
+
+    timestamp_ms: int
+    journal: str | None = None
+    offset: int | None = None
+    included: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if (self.journal is None) != (self.offset is None):
+            raise ValueError(f"a position has a journal and an offset or neither, not {self.journal!r} and {self.offset!r}")
+
+    def matches(self, other: Position) -> bool:
+        """Whether it is the other's place; without journal and offset, whether the time is the same (1.8)."""
+        return self == other or (self.journal is None and self.timestamp_ms == other.timestamp_ms)
+
+
+class Item(Protocol):
+    """One entry of the store: an event, or a slice of many. What it says of itself must not change while it is held."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its weight in the byte budget."""
+
+    @property
+    def events(self) -> int:
+        """How many messages it holds."""
+
+    @property
+    def rows(self) -> int:
+        """How many row changes."""
+
+    @property
+    def timestamp_ms(self) -> int:
+        """The source's time of its first message; 0 where there is none."""
+
+    @property
+    def is_boundary(self) -> bool:
+        """Whether a reader may start again right behind it: it ends a transaction (1.7)."""
+
+    @property
+    def is_ddl(self) -> bool:
+        """Whether it is a DDL statement: always a boundary, and alone in its batch where the store isolates DDL."""
+
+    @property
+    def position(self) -> Position:
+        """Where it is in the source."""
+
+
+ItemT = TypeVar("ItemT", bound=Item)
+
+
+@dataclass(frozen=True, slots=True)
+class AckHandle:
+    """Confirms one batch, once: opaque. It is void after a rollback, because its items are handed out again."""
+
+    owner: object = field(repr=False)
+    generation: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch(Generic[ItemT]):
+    """Items in the order in which they were put; empty where a get found none.
+
+    first, last: their positions. resume: the last boundary or DDL among them, behind which a reader may start again; None where there
+    is none. last_sequence: of the last item, -1 for an empty batch. ended: nothing is left and nothing will come.
+    """
+
+    items: tuple[ItemT, ...]
+    handle: AckHandle
+    ended: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    @property
+    def first(self) -> Position | None:
+        return self.items[0].position if self.items else None
+
+    @property
+    def last(self) -> Position | None:
+        return self.items[-1].position if self.items else None
+
+    @property
+    def resume(self) -> Position | None:
+        return next((item.position for item in reversed(self.items) if item.is_boundary or item.is_ddl), None)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.handle.sequence
+
+    @property
+    def nbytes(self) -> int:
+        """The weight of its items."""
+        return sum(item.nbytes for item in self.items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where the store is. put, get, ack: the last sequence stored, taken, confirmed, from -1. The bytes are totals up to there, counted
+    in memory mode only. waiting_puts, waiting_gets: calls that wait now."""
+
+    put: int
+    get: int
+    ack: int
+    put_bytes: int
+    get_bytes: int
+    ack_bytes: int
+    waiting_puts: int
+    waiting_gets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """What went through one operation since the store was made; a rollback or stop takes nothing back.
+
+    waits: calls that had to wait. timestamp_ms: the source's time of the oldest item of the newest call, None before there was one.
+    """
+
+    waits: int = 0
+    items: int = 0
+    events: int = 0
+    nbytes: int = 0
+    rows: int = 0
+    timestamp_ms: int | None = None
+
+    def delay_ms(self, now_ms: int) -> int | None:
+        """How far the operation is behind the source."""
+        return None if self.timestamp_ms is None else now_ms - self.timestamp_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """What was put, taken and confirmed."""
+
+    put: Passed
+    get: Passed
+    ack: Passed

@@ -1,0 +1,101 @@
+"""What a store of objects is: list, read, write, put if absent. storage.py opens one."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tidelake.errors import StorageError
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectInfo:
+    """A listed object. etag changes when the object does: S3's ETag, or time and size of a local file."""
+
+    key: str
+    size: int
+    etag: str
+
+
+class Store(ABC):
+    """Objects below one URI."""
+
+    uri: str
+
+    @abstractmethod
+    def objects(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Every object whose key starts with prefix, sorted by key."""
+
+    @abstractmethod
+    def folders(self, prefix: str = "") -> list[str]:
+        """The names directly below a prefix (`""` or ending in `/`) that have something below them, sorted."""
+
+    @abstractmethod
+    def open(self, key: str) -> IO[bytes]:
+        """A forward-only stream of the object. Raises StorageError (NOT_FOUND)."""
+
+    @abstractmethod
+    def write(self, key: str, data: bytes) -> None:
+        """Write or replace an object, whole or not at all."""
+
+    @abstractmethod
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write the object unless one is there; False if there was."""
+
+    @abstractmethod
+    def put_if_match(self, key: str, data: bytes, etag: str) -> bool:
+        """Replace the object if it still is the one with this etag; False if not."""
+
+    @abstractmethod
+    def upload(self, key: str, path: Path) -> None:
+        """Write a local file as an object, whole or not at all."""
+
+    @abstractmethod
+    def head(self, key: str) -> ObjectInfo | None:
+        """The object, None where there is none."""
+
+    def tags(self, key: str) -> dict[str, str]:
+        """The object's tags, which only S3 has."""
+        return {}
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Remove the object if it is there."""
+
+    def read(self, key: str) -> bytes:
+        """The whole object."""
+        with self._errors(key), self.open(key) as stream:
+            return stream.read()
+
+    def read_if_present(self, key: str) -> bytes | None:
+        """The whole object, None where there is none."""
+        try:
+            return self.read(key)
+        except StorageError as e:
+            if e.code == "NOT_FOUND":
+                return None
+            raise
+
+    def download(self, key: str, path: Path) -> str:
+        """Copy an object into a local file, in chunks; returns its sha256 in hex."""
+        digest = hashlib.sha256()
+        with self._errors(key), self.open(key) as stream, path.open("wb") as out:
+            while chunk := stream.read(CHUNK):
+                digest.update(chunk)
+                out.write(chunk)
+        return digest.hexdigest()
+
+    def uri_of(self, key: str) -> str:
+        """The object's full URI."""
+        return f"{self.uri}/{key}" if key else self.uri
+
+    @abstractmethod
+    def _errors(self, key: str) -> AbstractContextManager[None]:
+        """Turns the errors of the file system or S3 client into StorageError that names the object."""
