@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-MAPPED_BYTES = 4 << 20
+MAPPED_BYTES = 16 << 20
 
 _M_MMAP_THRESHOLD = -3  # malloc.h
 
