@@ -62,11 +62,11 @@ def test_any_bytes_in_the_place_of_any_others_keep_the_promises(found: tuple[str
 
 
 def test_compiled_code_never_leaves_its_arrays(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """numba tests every index, in processes of their own. Batches are small, so that many messages end where an array does; most of the
-    time goes into compiling, less where LLVM does not optimise."""
+    """numba tests every index, in processes of their own. Batches are small, so that many messages end where an array does. Nearly all of
+    the time goes into compiling, once for a version of the sources."""
     cache = getattr(request.config, "cache", None)  # none where pytest keeps nothing
     kept = Path(cache.mkdir("bounds")) if cache is not None else tmp_path
-    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(kept)}
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(kept)}
     flags = ["--messages", "20000", "--seed", str(SEED), "--batch", "8", "--giants", "0", "--processes", "2"]
     flags += [f"--protocol={p}" for p in COMPILED]
     command = [sys.executable, "-m", "tests.fuzz", *flags]
