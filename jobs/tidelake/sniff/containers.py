@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import re
 from binascii import Error as BinasciiError
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tidelake.archives import SourceObject, layout_of
 from tidelake.archives.base64text import is_base64
@@ -30,7 +31,13 @@ _HEAD = 1 << 20
 _LINE = 2 * MAX_BYTES + (1 << 16)  # a message in hex or base64
 _BATCH = 500
 _NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+?)(?P<joint>[+-])(?P<partition>\d{1,9})(?P=joint)(?P<offset>\d{1,20})(?![\dA-Za-z+-])")
+_FORMATS = {  # by the first bytes of a file
+    b"PAR1": ("canonical", "lenses-parquet", "confluent-parquet", "aiven-parquet"),
+    b"Obj\x01": ("lenses-avro", "confluent-avro", "aiven-avro"),
+    b"SEQ": ("secor",),
+}
 _FIELDS = re.compile(rb"[A-Za-z0-9+/=]*,[A-Za-z0-9+/=]*,\d{1,19},-?\d{0,18}(,.*)?")
+_ARRAY = re.compile(rb'\s*\[\s*\{\s*"(headers|key|value|offset|timestamp)"')  # Aiven's: an array of records
 _SAMPLE = 5
 _LARGEST = 1 << 62  # offset, so that records can be counted from it
 _READING = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, MemoryError)
@@ -84,14 +91,27 @@ def recognised(path: Path, limit: int) -> Found:
     """What the file is, by its first bytes. Raises OSError where it cannot be opened."""
     with path.open("rb") as file:
         start = file.read(_HEAD)
-    for mark, layout in ((b"PAR1", "aiven-parquet"), (b"Obj\x01", "aiven-avro")):
+    for mark, layouts in _FORMATS.items():
         if start.startswith(mark):
+            layout = _first_that_reads(path, layouts)
             return Found(layout, path, limit, layout)
     head = _decompressed_head(path)
     container = _of_lines(head)
     if container is None:
         return Found(BARE, path, limit)
     return Found(container, path, limit, None if container in (INSPECT, BARE_LINES) else container, compressed=head != start)
+
+
+def _first_that_reads(path: Path, layouts: Sequence[str]) -> str:
+    """The layout whose reader takes the file's beginning; the last where none does."""
+    for layout in layouts:
+        try:
+            first = next(iter(layout_of(layout).read(path, _source(path))), None)
+            if layout != "confluent-parquet" or first is None or "key" not in pq.read_schema(path).names:
+                return layout
+        except (TidelakeError, *_READING):
+            continue
+    return layouts[-1]
 
 
 def _decompressed_head(path: Path) -> bytes:
@@ -109,8 +129,10 @@ def _of_lines(head: bytes) -> str | None:
     lines = [line.strip() for line in whole.split(b"\n", 2 * _SAMPLE)[: 2 * _SAMPLE] if line.strip()][:_SAMPLE]
     if not lines:
         return None
-    if all(line.startswith(b'"') and line.endswith(b'"') and len(line) > 2 and is_base64(line[1:-1]) for line in lines):
-        return "confluent-json"
+    if lines[0].startswith(b"[") and _ARRAY.match(head):
+        return "aiven-json"
+    if all(line.startswith(b'"') and line.endswith(b'"') and len(line) > 2 for line in lines):
+        return "confluent-json" if all(is_base64(line[1:-1]) for line in lines) else "confluent-json-string"
     if all(_FIELDS.fullmatch(line) and all(map(is_base64, line.split(b",")[:2])) for line in lines):
         return "aiven-csv"
     records = [_record(line) for line in lines]
@@ -118,9 +140,24 @@ def _of_lines(head: bytes) -> str | None:
         return None
     if all(_is_ours(record) for record in records):
         return INSPECT
-    if all({"offset", "value"} <= record.keys() and _texts(record, is_base64) for record in records):
-        return "aiven-jsonl"
+    for members, layout in _RECORDS:
+        if all(members <= record.keys() for record in records):
+            return layout if layout != "aiven-jsonl" else _aiven(records)
     return BARE_LINES if len(records) > 1 else None
+
+
+_RECORDS: tuple[tuple[frozenset[str], str], ...] = (  # the members of a record → its layout
+    (frozenset({"offset", "value"}), "aiven-jsonl"),
+    (frozenset({"value", "metadata"}), "lenses-json"),
+    (frozenset({"offset", "payload", "tstype"}), "kcat"),
+)
+
+
+def _aiven(records: Sequence[dict[str, Any]]) -> str:
+    """By the converter that wrote the values."""
+    if all(_texts(record, is_base64) for record in records):
+        return "aiven-jsonl"
+    return "aiven-jsonl-nested" if any(isinstance(record["value"], dict) for record in records) else "aiven-jsonl-string"
 
 
 def _record(line: bytes) -> Any:
