@@ -18,6 +18,9 @@ sys.stdin.read()
 """
 
 
+SLACK = 1 << 20  # the kernel counts a process's pages by thread, and adds up now and then
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux says what a process used")
 def test_the_largest_process_of_each_program_counts_with_what_it_had_at_most() -> None:
     before = peaks()["python"]
@@ -28,4 +31,4 @@ def test_the_largest_process_of_each_program_counts_with_what_it_had_at_most() -
         assert child.stdout.readline() == b"full\n"
         assert peaks()["python"] > wanted
         child.communicate(b"")
-    assert before <= peaks()["python"] < wanted
+    assert before - SLACK <= peaks()["python"] < wanted
