@@ -9,6 +9,7 @@ from tidelake.event import CHECKSUMS
 from tidelake.lake.casts import quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
+from tidelake.lake.observed import Observed
 from tidelake.lake.rows import TableRows, changes, counters, deduplicated, typed
 from tidelake.lake.tables import changelog_name, create_changelog, grow_changelog, physical, vacant
 from tidelake.layout import CATALOG, MAIN
@@ -27,21 +28,20 @@ def stage_changelog(
     rows: the table's row events of the window, with `stretch` and `content` where it has no key, `unsettled` for Avro.
     Raises OrderError (HANDLE_ONLY) for partial rows of a table without a key: nothing says which rows they are.
     """
-    from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     target = _target(catalog, table, previous)
     base = previous.snapshot_id if previous else target.main
     begin_branch(catalog, target, branch, base)
-    before, after = Observation(), Observation()
     marks = [F.coalesce(F.sum(F.col(m).cast("int")), F.lit(0)).alias(m) for m in ("unsettled", "undated") if m in rows.columns]
     sums = [F.count(F.when(F.col("checksum") == word, 1)).alias(word) for word in CHECKSUMS]
-    observed = rows.observe(before, F.count(F.lit(1)).alias("events"), *marks, *sums)
-    events = deduplicated(typed(observed, table), table).observe(after, *_measures(table))
+    before = Observed(rows, F.count(F.lit(1)).alias("events"), *marks, *sums)
+    again = deduplicated(typed(rows, table), table)
+    after = Observed(deduplicated(typed(before.rows, table), table), *_measures(table), again=again)
     names = {p.column.id: physical(target.columns(), p.column.id)[0].name for p in table.projections}
-    frame = _all_columns(changes(events, table, names), target)
+    frame = _all_columns(changes(after.rows, table, names), target)
     frame.writeTo(sql_name(target.identifier, branch)).option("snapshot-property.tidelake.run", branch).append()
-    counts = _counts(table, dict(before.get), dict(after.get))
+    counts = _counts(table, before.values(), after.values())
     if counts.partial and not table.incarnation.key:
         raise OrderError(
             f"{counts.partial} rows of {table.incarnation.name}, which has no key, came with their handle alone",

@@ -11,6 +11,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import begin_branch, sql_name
 from tidelake.lake.cut import Advance, Reshape, TableCut
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
+from tidelake.lake.observed import Observed
 from tidelake.lake.tables import bucket_column, create_snapshot, key_columns, reshape, snapshot_name, vacant
 from tidelake.layout import CATALOG
 
@@ -132,7 +133,6 @@ def _bucket_of(column: str, target: Target) -> str:
 
 def _overwrite(spark: SparkSession, frame: DataFrame | None, condition: str, target: Target, fold: Fold, branch: str) -> int:
     """Write the folded rows in place of those that meet the condition; how many deletes met no row."""
-    from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     old = _base(spark, target, fold, condition)
@@ -141,11 +141,10 @@ def _overwrite(spark: SparkSession, frame: DataFrame | None, condition: str, tar
         _writer(nothing, target, branch).overwrite(F.expr("true"))
         return 0
     if not fold.incarnation.key:
-        counted = Observation()
-        folded = fold_multiset(old, frame, fold).observe(counted, F.coalesce(F.sum("_missing"), F.lit(0)).alias("missing"))
-        rows = folded.where("_missing IS NULL").drop("_missing")
+        folded = Observed(fold_multiset(old, frame, fold), F.coalesce(F.sum("_missing"), F.lit(0)).alias("missing"))
+        rows = folded.rows.where("_missing IS NULL").drop("_missing")
         _writer(_physical(rows, target, fold), target, branch).overwrite(F.expr(condition))
-        return int(counted.get["missing"])
+        return int(folded.values()["missing"])
     bucket = _bucket(target, fold)
     rows = fold_keyed(old, frame, fold, _bucket_of(bucket[0], target) if bucket else None)
     _writer(_physical(rows, target, fold), target, branch).overwrite(F.expr(condition))

@@ -1,0 +1,32 @@
+"""Aggregates of a frame that come with the query which writes it, so that it is not read twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class Observed:
+    """Aggregates of a frame. `rows` is the frame to go on with; `values` are there once something has written it."""
+
+    def __init__(self, frame: DataFrame, *aggregates: Column, again: DataFrame | None = None) -> None:
+        """again: an equal frame that observes nothing itself, where `frame` does."""
+        from pyspark.sql import Observation
+
+        self._observation = Observation()
+        self._again = (frame if again is None else again, aggregates)
+        self.rows = frame.observe(self._observation, *aggregates)
+
+    def values(self) -> dict[str, Any]:
+        """The aggregates by name.
+
+        Spark Connect's server sends them only if they are ready 100 ms after the query ended, else nothing: then a query asks.
+        """
+        found = dict(self._observation.get)
+        if found:
+            return found
+        frame, aggregates = self._again
+        row = frame.agg(*aggregates).first()
+        return {} if row is None else row.asDict()
