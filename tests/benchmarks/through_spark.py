@@ -46,7 +46,7 @@ def main(folder: Path, protocol: str, rows: int, passes: int) -> dict[str, Any]:
         found = newest(lake.store, lake.feed.name, format_hour(hour))
         assert found is not None
         keys = [o.key for o in found.objects]
-        job = DecodeJob(lake_uri=lake.feed.lake.uri, keys=keys, protocol=protocol, options=lake.feed.options)
+        job = DecodeJob(lake_uri=lake.feed.lake.uri, feed=lake.feed.name, keys=keys, protocol=protocol, options=lake.feed.options)
         files, alone = _finished(job, folder / "arrow")
         runs = Runs(lake, job, files)
         steps = {"first": _used(lambda: decode_hour(lambda: lake.spark, lake.catalog, lake.feed, hour))}
