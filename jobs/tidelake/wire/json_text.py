@@ -71,17 +71,21 @@ def refuse_crowd(payload: bytes, what: str) -> None:
     What stands inside strings is no value: a JSON column of a million numbers is one.
     """
     room = ROOM + ROOM_PER_BYTE * len(payload)
-    if (VALUE_BYTES + MEMBER_BYTES) * len(payload) <= room or _weight(payload)[0] <= room:
+    if (VALUE_BYTES + MEMBER_BYTES) * len(payload) <= room:
         return
-    weight, values = _weight(_QUOTED.sub(b'""', payload))
-    if weight > room:
+    values, members = _counted(payload, 0, len(payload))
+    for found in _QUOTED.finditer(payload):
+        if VALUE_BYTES * values + MEMBER_BYTES * members <= room:
+            return
+        inside = _counted(payload, found.start() + 1, found.end() - 1)
+        values, members = values - inside[0], members - inside[1]
+    if VALUE_BYTES * values + MEMBER_BYTES * members > room:
         raise DecodeError(f"{what} of {len(payload)} bytes holds about {values} JSON values, too many for its size", code="TOO_LARGE")
 
 
-def _weight(payload: bytes) -> tuple[int, int]:
-    """Bytes that the payload's values take at most, and about how many there are."""
-    values, members = sum(payload.count(c) for c in (b",", b"[", b"{")), payload.count(b'":')
-    return VALUE_BYTES * values + MEMBER_BYTES * members, values
+def _counted(payload: bytes, start: int, end: int) -> tuple[int, int]:
+    """About how many values and how many members there are, if none of it is inside a string."""
+    return sum(payload.count(c, start, end) for c in (b",", b"[", b"{")), payload.count(b'":', start, end)
 
 
 @contextmanager
