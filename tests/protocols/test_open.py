@@ -385,3 +385,11 @@ def test_a_message_above_the_cap_is_too_large() -> None:
 
 def test_another_protocol_s_message_is_refused() -> None:
     assert refused("open", (None, compact(canal()))).code == "TRUNCATED"
+
+
+def test_half_a_pair_in_a_member_that_is_doubled_teaches_the_scan_nothing() -> None:
+    value = b'{"u":{"\\ud800":{"t":3,"f":65,"v":1}},"u":{"c":{"t":3,"f":65,"v":1}}}'
+    key, _ = open_message((open_key(), {"u": {}}))
+    framed = len(value).to_bytes(8, "big") + value
+    (event,) = both("open", (key, framed), compiled=False)
+    assert (event.kind, [c.name for c in event.shape.columns] if event.shape else None) == ("row", ["c"])

@@ -175,13 +175,15 @@ def _short(value: object) -> str:
 def members(text: str, at: int) -> Iterator[tuple[str, str, int, int]]:
     """The members of the object at `at`: decoded name, name as sent with quotes and colon, start and end of the value.
 
-    For text that `load` accepted. Raises ValueError for blanks between tokens, which encoders do not write.
+    For text that `load` accepted. Raises ValueError for blanks between tokens, which encoders do not write, and for names that hold half
+    of a surrogate pair.
     """
     if text[at] != "{":
         raise ValueError(f"no object at {at}")
     at += 1
     while text[at] != "}":
         name, end = _STRING.raw_decode(text, at)
+        name.encode()  # of doubled members `load` has looked at the last one only
         if text[end] != ":":
             raise ValueError(f"a blank at {end}")
         start = end + 1
