@@ -17,7 +17,7 @@ from tidelake.lake.opened import Lake
 
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));"
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # an example takes seconds: shrinking would take hours
-History = tuple[int, list[list[tuple[str, str, str]]], list[tuple[float, int]], list[float]]
+History = tuple[int, list[list[tuple[str, str, str]]], list[tuple[float, int]], list[tuple[int, int]]]
 
 
 @pytest.mark.usefixtures("spark_app")
@@ -47,10 +47,11 @@ def check(history: History) -> None:
         (Path(folder) / "lake").mkdir()
         with Lake.of(made.feed) as lake:
             done = [0] * partitions
-            for end in [*sorted(ends), 1.0]:
+            shares = zip(*(sorted(of) for of in zip(*ends, strict=True)), strict=True)
+            for share in [*shares, (12, 12)]:
                 hour = []
                 for p, messages in enumerate(sent):
-                    upto = max(done[p], int(end * len(messages)))
+                    upto = max(done[p], share[p] * len(messages) // 12)
                     hour += messages[done[p] : upto]
                     done[p] = upto
                 cut = published(lake, made.add(lake, hour))

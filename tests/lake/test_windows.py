@@ -50,6 +50,16 @@ def test_a_row_at_the_resolved_ts_belongs_to_the_window_and_one_after_it_waits(t
         assert rows_of(lake, "d.k", 100) == table(("1", "a"))
 
 
+def test_rows_wait_through_as_many_hours_as_the_resolved_ts_is_behind(tmp_path: Path) -> None:
+    rows = [row(0, "insert", ts, KV, (str(ts), "a")) for ts in (100, 200, 300)]
+    with opened(tmp_path) as (feed, lake):
+        cuts = [publish(lake, feed.add(lake, [*rows, *resolved(100)]))]
+        cuts += [publish(lake, feed.add(lake, resolved(ts))) for ts in (120, 140, 160, 250, 400)]
+        assert [c.open_hours if c else None for c in cuts] == [["2026-01-05T10"]] * 5 + [[]]
+        assert rows_of(lake, "d.k") == table(("100", "a"), ("200", "a"), ("300", "a"))
+        assert rows_of(lake, "d.k", 250) == table(("100", "a"), ("200", "a"))
+
+
 def test_repeats_of_a_stretch_change_nothing_wherever_the_window_ends(tmp_path: Path) -> None:
     with opened(tmp_path) as (feed, lake):
         sent = [

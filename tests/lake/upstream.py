@@ -120,9 +120,16 @@ STEPS = st.one_of(
     st.tuples(st.just("move"), st.sampled_from("0123"), st.sampled_from("0123")),
     st.tuples(st.sampled_from(["m put", "m put", "m drop", "m change"]), st.sampled_from("xy"), st.sampled_from("xy")),
 )
+
+
+def ends(first: st.SearchStrategy[int], second: st.SearchStrategy[int]) -> st.SearchStrategy[list[tuple[int, int]]]:
+    """Where hours end in each partition's messages, in twelfths; not in order."""
+    return st.lists(st.tuples(first, second), min_size=1, max_size=4)
+
+
 HISTORIES = st.tuples(
-    st.integers(1, 2),
+    st.sampled_from([2, 1]),
     st.lists(st.lists(STEPS, min_size=1, max_size=5), min_size=3, max_size=12),
     st.lists(st.tuples(st.floats(0.1, 1.0), st.integers(1, 3)), max_size=2),
-    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=2),
+    ends(st.integers(6, 12), st.integers(1, 7)) | ends(st.integers(0, 12), st.integers(0, 12)),  # the second may be hours behind
 )

@@ -13,7 +13,7 @@ from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
 from tidelake.lake.decisions import Rejected
-from tidelake.lake.decode import SCHEMAS_BY_MESSAGE, DecodeRecord, read_record
+from tidelake.lake.decode import DecodeRecord, read_record
 from tidelake.lake.events import control_batches
 from tidelake.lake.waiting import held_back
 from tidelake.land.coverage import coverage, missing_hours
@@ -30,7 +30,8 @@ Partitions = dict[str, dict[int, int]]
 class Progress:
     """What is complete by an hour. hours: those since the last cut; scan: those that may hold rows of the window.
 
-    held_back: the first row that waits for its table's schema, if the resolved ts stays below it.
+    records: of all these hours and of the last cut's. held_back: the first row that waits for its table's schema, where the resolved ts
+    stays below it.
     """
 
     resolved_ts: int
@@ -51,11 +52,11 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     hours = [h for h in manifests if cut is None or h > cut.hour]
     scan = sorted({*(cut.open_hours if cut else ()), *hours})
     _check_hours(feed, cut, list(manifests), hour)
-    records = {h: _decoded(feed, store, h, manifests[h]) for h in manifests}
+    records = {h: _decoded(feed, store, h, m) for h, m in (_older(feed, store, scan, manifests) | manifests).items()}
     covered = coverage(manifests.values(), cut.prefixes if cut else None)
-    watermarks = _watermarks(events, cut, records, covered.prefixes)
+    watermarks = _watermarks(events, cut, {h: records[h] for h in manifests}, covered.prefixes)
     resolved, at_ms = _resolved(feed, watermarks, covered.holes, hour)
-    held = _held_back(feed, store, events, [h for h in scan if _waiting(store, feed, records, h)], cut, hour, resolved)
+    held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
     return Progress(
         resolved_ts=resolved if held is None else (held.commit_ts or 0) - 1,
         watermarks=watermarks,
@@ -70,12 +71,11 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     )
 
 
-def _waiting(store: Store, feed: Feed, records: Mapping[str, DecodeRecord], hour: str) -> bool:
-    """Whether rows of the hour wait for their table's schema."""
-    if feed.protocol not in SCHEMAS_BY_MESSAGE:
-        return False
-    record = records.get(hour) or read_record(store, feed.name, hour)
-    return record is not None and bool(record.waiting)
+def _older(feed: Feed, store: Store, scan: Sequence[str], manifests: Mapping[str, Manifest]) -> dict[str, Manifest]:
+    """Of hours that the cut before the last left open already: they stay open until the resolved ts has passed all their rows."""
+    older = [h for h in scan if h not in manifests]
+    found = all_newest(store, feed.name, since=older[0], until=older[-1]) if older else {}
+    return {h: found[h] for h in older}
 
 
 def _held_back(
