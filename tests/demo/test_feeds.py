@@ -21,7 +21,7 @@ from tidelake.feed import Feed, load_feed
 from tidelake.values import MysqlType
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
-ENVIRONMENT = {"TIDELAKE_ARCHIVE": "s3://archive", "TIDELAKE_LAKE": "s3://lake", "TIDELAKE_CATALOG": "jdbc:sqlite:/tmp/catalog.db"}
+ENVIRONMENT = {"TIDELAKE_ARCHIVE": "s3://archive", "TIDELAKE_LAKE": "s3://lake", "TIDELAKE_CATALOG": "jdbc:sqlite:/data/catalog.db"}
 PROTOCOLS = {"bazaar-open": "open", "bazaar-craft": "craft", "bazaar-canal": "canal-json", "bazaar-avro": "avro"}
 LAYOUT_NAMES = {"open": "aiven-jsonl", "craft": "aiven-parquet", "canal-json": "confluent-json", "avro": "aiven-avro"}
 FEEDS = pytest.mark.parametrize("name", PROTOCOLS)

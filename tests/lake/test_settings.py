@@ -55,9 +55,9 @@ def test_without_a_catalog_a_lake_on_s3_has_an_sqlite_file_of_its_own_in_the_wor
     assert one == again != other
 
 
-@pytest.mark.parametrize("uri", ["file:///tmp/x/lake", "/tmp/x/lake"])
+@pytest.mark.parametrize("uri", ["file:///data/x/lake", "/data/x/lake"])
 def test_a_local_lake_may_be_a_file_uri(tmp_path: Path, uri: str) -> None:
-    assert lake_settings(feed(tmp_path, uri, f"jdbc:sqlite:{tmp_path}/c.db")).warehouse == "/tmp/x/lake/warehouse"
+    assert lake_settings(feed(tmp_path, uri, f"jdbc:sqlite:{tmp_path}/c.db")).warehouse == "/data/x/lake/warehouse"
 
 
 def test_both_readers_see_one_sqlite_file_and_wait_for_each_other(tmp_path: Path) -> None:

@@ -8,29 +8,13 @@ that holds several documents the first one only. Keys are text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
-import pyarrow as pa
-
-from tidelake.archives.aiven_records import JSON, batch_of, check_members
-from tidelake.archives.lines import blocks
-from tidelake.archives.shape import JSON_PROTOCOLS, Layout, SourceObject
-
-_NAME = "aiven-jsonl-nested"
-
-
-def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
-    for block in blocks(path, source):
-        if block.data.strip():
-            if block.first == 1:
-                check_members(_NAME, JSON, block, source)
-            yield batch_of(JSON, block, source)
-
+from tidelake.archives.aiven_records import JSON, lines_of
+from tidelake.archives.shape import JSON_PROTOCOLS, Layout
 
 LAYOUT = Layout(
-    read=read,
+    read=partial(lines_of, "aiven-jsonl-nested", JSON),
     extensions=frozenset({"jsonl", "json", "ndjson"}),
     protocols=JSON_PROTOCOLS,
     losses={

@@ -7,29 +7,13 @@ one a line. Bytes that are not UTF-8 were replaced by the converter, so only pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
-import pyarrow as pa
-
-from tidelake.archives.aiven_records import TEXT, batch_of, check_members
-from tidelake.archives.lines import blocks
-from tidelake.archives.shape import TEXT_PROTOCOLS, Layout, SourceObject
-
-_NAME = "aiven-jsonl-string"
-
-
-def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
-    for block in blocks(path, source):
-        if block.data.strip():
-            if block.first == 1:
-                check_members(_NAME, TEXT, block, source)
-            yield batch_of(TEXT, block, source)
-
+from tidelake.archives.aiven_records import TEXT, lines_of
+from tidelake.archives.shape import TEXT_PROTOCOLS, Layout
 
 LAYOUT = Layout(
-    read=read,
+    read=partial(lines_of, "aiven-jsonl-string", TEXT),
     extensions=frozenset({"jsonl", "json", "ndjson"}),
     protocols=TEXT_PROTOCOLS,
     losses={

@@ -7,6 +7,8 @@ Members are in any order, timestamps have 0 or 3 fraction digits. `offset` and `
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pyarrow as pa
 
 from tidelake.archives.base64text import Base64Error, decode, is_base64
 from tidelake.archives.json_records import parse, record_of
-from tidelake.archives.lines import Block
+from tidelake.archives.lines import Block, blocks
 from tidelake.archives.shape import SourceObject, damaged, message_batch, refused, sound
 from tidelake.archives.views import header_lists
 from tidelake.errors import OrderError
@@ -30,6 +32,15 @@ _MEMBERS = {
     TEXT: pa.schema([("key", pa.string()), ("value", pa.string()), *_TIMES]),
     JSON: pa.schema([("key", pa.string()), *_TIMES]),
 }
+
+
+def lines_of(layout: str, form: str, path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
+    """MESSAGE batches, a record a line. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    for block in blocks(path, source):
+        if block.data.strip():
+            if block.first == 1:
+                check_members(layout, form, block, source)
+            yield batch_of(form, block, source)
 
 
 def check_members(layout: str, form: str, block: Block, source: SourceObject) -> None:

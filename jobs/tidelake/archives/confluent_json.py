@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.archives.json_strings import base64_strings
+from tidelake.archives.json_strings import JSON_FORMAT_LOSSES, base64_strings
 from tidelake.archives.shape import Layout, SourceObject
 from tidelake.archives.views import messages
 
@@ -33,9 +33,5 @@ LAYOUT = Layout(
     number_is_first_offset=True,
     has_keys=False,
     has_siblings=True,
-    losses={
-        "TOMBSTONES_LOST": "a null value stops the connector, or is left out",
-        "KEYS_LOST": "keys are archived with store.kafka.keys only",
-        "LOSSY_LAYOUT": "no timestamps, and headers with store.kafka.headers only",
-    },
+    losses=JSON_FORMAT_LOSSES,
 )

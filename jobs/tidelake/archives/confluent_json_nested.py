@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.archives.json_strings import objects, text_strings
+from tidelake.archives.json_strings import JSON_FORMAT_LOSSES, objects, text_strings
 from tidelake.archives.shape import JSON_PROTOCOLS, Layout, SourceObject
 from tidelake.archives.views import messages
 
@@ -35,8 +35,6 @@ LAYOUT = Layout(
     protocols=JSON_PROTOCOLS,
     losses={
         "REORDERED_JSON": "members in another order, numbers in another form, and of several documents in a message the first one only",
-        "TOMBSTONES_LOST": "a null value stops the connector, or is left out",
-        "KEYS_LOST": "keys are archived with store.kafka.keys only",
-        "LOSSY_LAYOUT": "no timestamps, and headers with store.kafka.headers only",
+        **JSON_FORMAT_LOSSES,
     },
 )

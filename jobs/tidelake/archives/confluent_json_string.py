@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.archives.json_strings import text_strings
+from tidelake.archives.json_strings import JSON_FORMAT_LOSSES, text_strings
 from tidelake.archives.shape import TEXT_PROTOCOLS, Layout, SourceObject
 from tidelake.archives.views import messages
 
@@ -35,8 +35,6 @@ LAYOUT = Layout(
     protocols=TEXT_PROTOCOLS,
     losses={
         "NOT_BINARY_SAFE": "bytes that are not UTF-8 were replaced",
-        "TOMBSTONES_LOST": "a null value stops the connector, or is left out",
-        "KEYS_LOST": "keys are archived with store.kafka.keys only",
-        "LOSSY_LAYOUT": "no timestamps, and headers with store.kafka.headers only",
+        **JSON_FORMAT_LOSSES,
     },
 )

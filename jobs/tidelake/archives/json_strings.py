@@ -18,6 +18,11 @@ from tidelake.archives.shape import SourceObject, damaged, refused
 Positions = npt.NDArray[np.int64]
 
 _QUOTE, _END, _OPEN, _CLOSE = b'"\n{}'
+JSON_FORMAT_LOSSES = {
+    "TOMBSTONES_LOST": "a null value stops the connector, or is left out",
+    "KEYS_LOST": "keys are archived with store.kafka.keys only",
+    "LOSSY_LAYOUT": "no timestamps, and headers with store.kafka.headers only",
+}
 _WRAPPED = pa.schema([("v", pa.string())])
 
 
