@@ -141,6 +141,7 @@ class Policy(_Section):
 
     on_reject: Literal["block", "publish_incomplete"] = "block"
     on_gap: Literal["block", "warn"] = "block"
+    on_late: Literal["block", "publish_incomplete"] = "publish_incomplete"  # rows that came after the cut that should hold them
     wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # how long a row of Simple may wait for its table's schema
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over

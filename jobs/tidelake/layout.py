@@ -110,6 +110,11 @@ def events_table(feed: str) -> str:
     return f"{SYSTEM}.{feed.replace('-', '_')}_events"
 
 
+def late_table(feed: str) -> str:
+    """The feed's rows that came after the cut that should hold them."""
+    return f"{SYSTEM}.{feed.replace('-', '_')}_late"
+
+
 def published_table() -> str:
     """All feeds' cuts."""
     return f"{SYSTEM}.published"

@@ -59,6 +59,14 @@ class Feeder:
         """The next hour holds these messages; its name."""
         self.hour += 1
         name = f"2026-01-05T{self.hour:02d}"
+        self._write(lake, name, messages, 1)
+        return name
+
+    def more(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
+        """A second generation of an hour holds these beside what it has, and is decoded."""
+        self._write(lake, name, messages, 2)
+
+    def _write(self, lake: Lake, name: str, messages: Sequence[Message], generation: int) -> None:
         rows, first = EventRows(), dict(self.offsets)
         for m in messages:
             rows.add(Coordinates(TOPIC, m.partition, self.offsets[m.partition]), 1, [m.event])
@@ -66,17 +74,16 @@ class Feeder:
         events = ensure_events(lake.catalog, self.feed)
         batch = pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
         table = pa.Table.from_batches([batch]).add_column(0, "hour", pa.array([name] * batch.num_rows))
-        snapshot = lake.catalog.append(events.identifier, table)
-        self._record(lake, name, first, rows, snapshot)
-        return name
+        snapshot = lake.catalog.append(events.identifier, table, {"tidelake.hour": name})
+        self._record(lake, name, first, rows, snapshot, generation)
 
-    def _record(self, lake: Lake, name: str, first: dict[int, int], rows: EventRows, snapshot: int) -> None:
+    def _record(self, lake: Lake, name: str, first: dict[int, int], rows: EventRows, snapshot: int, generation: int) -> None:
         spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in range(int(str(self.feed.partitions)))}
         parts = {p: _partition(a, b) for p, (a, b) in spans.items() if b >= a}
         manifest = Manifest(
             feed=self.feed.name,
             hour=name,
-            generation=1,
+            generation=generation,
             protocol=self.feed.protocol,
             layout="aiven-jsonl",
             sources=(),
@@ -84,7 +91,7 @@ class Feeder:
             partitions={TOPIC: parts},
             findings=(),
         )
-        lake.store.write(manifest_key(self.feed.name, name, 1), manifest.to_json())
+        lake.store.write(manifest_key(self.feed.name, name, generation), manifest.to_json())
         marks: dict[int, Watermarks] = {}
         for r in rows.rows:
             if r["kind"] == "resolved":
@@ -95,7 +102,7 @@ class Feeder:
         stamps = [int(str(r["commit_ts"])) for r in rows.rows if r["kind"] == "row" and r["commit_ts"] is not None]
         record = DecodeRecord(
             hour=name,
-            generation=1,
+            generation=generation,
             decoder="test",
             snapshot_id=snapshot,
             counts=dict(counts),

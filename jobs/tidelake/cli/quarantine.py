@@ -85,7 +85,11 @@ def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCH
     else:
         out.print(f"re-drove {plural(len(before), 'message')}: {len(recovered)} decoded, {left} left", highlight=False)
         if late:
-            out.print(f"  hours {', '.join(late)} are published already: their cut stays incomplete", highlight=False)
+            out.print(
+                f"  hours {', '.join(late)} are published already: their cut stays incomplete; after the next one "
+                "`tidelake late` lists what it lacks",
+                highlight=False,
+            )
     if left:
         raise typer.Exit(3)
 

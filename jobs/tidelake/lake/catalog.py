@@ -163,6 +163,13 @@ class LakeTable:
             raise StorageError(f"{self.identifier} has no snapshot {snapshot_id}", code="NOT_FOUND")
         return {} if snapshot.summary is None else {k: str(v) for k, v in snapshot.summary.additional_properties.items()}
 
+    def since(self, snapshot_id: int | None) -> Iterator[dict[str, str]]:
+        """The summaries of main's snapshots after this one, the newest first; of all that are kept where it is none of them."""
+        at: int | None = self.main
+        while at is not None and at != snapshot_id and (snapshot := self.table.snapshot_by_id(at)) is not None:
+            yield self.summary(at)
+            at = snapshot.parent_snapshot_id
+
     def scan(self, where: Where | None = None, columns: Sequence[str] = ("*",), snapshot_id: int | None = None) -> pa.RecordBatchReader:
         """The rows whose columns have these values (a list: one of them; After: a range), as a stream of record batches."""
         return self.table.scan(_filter(where or {}), selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow_batch_reader()

@@ -168,6 +168,7 @@ def _certificate(
         "events": staged.kinds,
         "rejected": staged.rejected,
         "late_events": staged.late_events,
+        "late": {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()},
         "waiting_events": staged.waiting_events,
         "rows": rows,
         "ddl": [{"commit_ts": e.commit_ts, "query": e.query, "effect": e.effect} for e in cut.ledger],

@@ -110,6 +110,14 @@ class TableCounts(_Document):
     untrusted: list[str] = []  # FLOAT columns that came by Craft, whose encoder damages them (protocols.md 3.8)
 
 
+class LateCounts(_Document):
+    """Row events of one table at or before applied_ts that came in the window's hours (lake/late.py)."""
+
+    replays: int = 0  # as they were published
+    conflicts: int = 0  # another change of the same row and commit ts was published
+    late: int = 0  # no such change was published: the tables lack them
+
+
 class Staged(_Document):
     """What order hands to validate and compact."""
 
@@ -117,7 +125,8 @@ class Staged(_Document):
     changelogs: dict[str, Advance] = {}
     counts: dict[str, TableCounts] = {}  # by incarnation
     window_events: int = 0  # row events in the window that have a commit ts
-    late_events: int = 0  # row events at or before applied_ts that arrived in the window's hours: repeats
+    late_events: int = 0  # row events at or before applied_ts that arrived in the window's hours
+    late: dict[str, LateCounts] = {}  # what these are, by table as sent
     waiting_events: int = 0  # row events after resolved_ts, left for a later window
     messages: int = 0  # landed in the window's hours
     message_bytes: int = 0

@@ -26,6 +26,7 @@ from tidelake.lake.decisions import Rejected, undecided
 from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
+from tidelake.lake.late import judge_late
 from tidelake.lake.progress import Progress, progress, stands_still
 from tidelake.lake.rows import TableRows, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
@@ -109,13 +110,16 @@ def order_window(
         branch=branch,
         names=names,
     )
+    late = judge_late(session(), catalog, feed, events, cut, seen) if cut and seen.late else {}
     changelogs, counts = _stage_all(run, frame, seen, tell)
+    lacking = any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
     staged = Staged(
-        cut=_next_cut(run, name, ledger, accepted, incomplete or any(c.partial for c in counts.values()), changelogs),
+        cut=_next_cut(run, name, ledger, accepted, incomplete or lacking, changelogs),
         changelogs=changelogs,
         counts=counts,
         window_events=seen.inside,
         late_events=seen.late,
+        late=late,
         waiting_events=seen.waiting,
         messages=done.messages,
         message_bytes=done.message_bytes,

@@ -28,7 +28,8 @@ Partitions = dict[str, dict[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What is complete by an hour. hours: those since the last cut; scan: those that may hold rows of the window.
+    """What is complete by an hour. hours: those since the last cut; changed: earlier ones that were decoded again since; scan: all that may
+    hold rows of the window.
 
     records: of all these hours and of the last cut's. held_back: the first row that waits for its table's schema, where the resolved ts
     stays below it.
@@ -39,6 +40,7 @@ class Progress:
     prefixes: dict[str, dict[int, Range]]
     checkpoint_at_ms: int | None
     hours: list[str]
+    changed: list[str]
     scan: list[str]
     records: dict[str, DecodeRecord]
     messages: int
@@ -50,10 +52,12 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     """M and what it rests on. Raises OrderError: HOUR_MISSING, NOT_DECODED, NO_WATERMARK, GAP; each says where and what to do."""
     manifests = all_newest(store, feed.name, since=cut.hour if cut else "", until=hour)
     hours = [h for h in manifests if cut is None or h > cut.hour]
-    scan = sorted({*(cut.open_hours if cut else ()), *hours})
+    changed = _changed(events, cut) if cut else []
+    scan = sorted({*(cut.open_hours if cut else ()), *changed, *hours})
     _check_hours(feed, cut, list(manifests), hour)
-    records = {h: _decoded(feed, store, h, m) for h, m in (_older(feed, store, scan, manifests) | manifests).items()}
-    covered = coverage(manifests.values(), cut.prefixes if cut else None)
+    every = _older(feed, store, scan, manifests) | manifests
+    records = {h: _decoded(feed, store, h, m) for h, m in every.items()}
+    covered = coverage(every.values(), cut.prefixes if cut else None)
     watermarks = _watermarks(events, cut, {h: records[h] for h in manifests}, covered.prefixes)
     resolved, at_ms = _resolved(feed, watermarks, covered.holes, hour)
     held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
@@ -63,6 +67,7 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
         prefixes=covered.prefixes,
         checkpoint_at_ms=at_ms,
         hours=hours,
+        changed=changed,
         scan=scan,
         records=records,
         messages=sum(o.count for h in hours for o in manifests[h].objects),
@@ -71,8 +76,14 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     )
 
 
+def _changed(events: LakeTable, cut: Cut) -> list[str]:
+    """Hours of this cut or before whose events were written again after it: a new generation, recovered messages, another decoder."""
+    hours = {summary.get("tidelake.hour", "") for summary in events.since(cut.events_snapshot_id)}
+    return sorted(h for h in hours if h and h <= cut.hour)
+
+
 def _older(feed: Feed, store: Store, scan: Sequence[str], manifests: Mapping[str, Manifest]) -> dict[str, Manifest]:
-    """Of hours that the cut before the last left open already: they stay open until the resolved ts has passed all their rows."""
+    """Of hours from before the last cut's: those left open until the resolved ts has passed all their rows, and those decoded again."""
     older = [h for h in scan if h not in manifests]
     found = all_newest(store, feed.name, since=older[0], until=older[-1]) if older else {}
     return {h: found[h] for h in older}

@@ -82,6 +82,7 @@ def _of_certificate(c: dict[str, Any]) -> HourFacts:
         message_bytes=c["message_bytes"],
         events=c["events"],
         late_events=c["late_events"],
+        late=c.get("late", {}),
         waiting_events=c["waiting_events"],
         tables={name: TableFacts.model_validate(_known(rows)) for name, rows in c["rows"].items()},
         ddl=[DdlFacts.model_validate(d) for d in c["ddl"]],
@@ -107,6 +108,7 @@ def _unpublished(lake: Lake, hour: str) -> HourFacts:
     facts.applied_ts, facts.resolved_ts, facts.run, facts.version = cut.applied_ts, cut.resolved_ts, cut.run, cut.version
     facts.lag_seconds = _lag(hour, cut.resolved_ts)
     facts.events, facts.late_events, facts.waiting_events = staged.kinds, staged.late_events, staged.waiting_events
+    facts.late = {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()}
     facts.tables = {names[i]: TableFacts.model_validate(_known(c.model_dump())) for i, c in staged.counts.items()}
     facts.ddl = [DdlFacts(commit_ts=e.commit_ts, query=e.query, effect=e.effect) for e in cut.ledger]
     facts.checks, facts.seconds = (verdict.checks if verdict else []), staged.seconds | (verdict.seconds if verdict else {})

@@ -36,7 +36,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """where: SQL for the window's rows; where_any: for all rows of the hours to scan."""
+    """where: SQL for the window's rows; where_any: for all rows of the hours to scan; where_late: for those that came after their cut.
+
+    late_from: the lowest commit ts of the late ones; late_names: their tables as sent.
+    """
 
     groups: tuple[Group, ...]
     shapes: dict[int, Shape]
@@ -46,6 +49,9 @@ class Seen:
     undated: int
     where: str
     where_any: str
+    where_late: str
+    late_from: int
+    late_names: list[tuple[str, str]]
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -75,7 +81,7 @@ class Seen:
 
 def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress) -> Seen:
     """Look at the row events of the hours to scan. Raises OrderError (TSO_TOO_LARGE, NO_COMMIT_TS)."""
-    scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, done.hours))
+    scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
     where_any = f"kind = 'row' AND hour IN ({scan})"
     a, m = window.applied_ts, window.resolved_ts
     place = f"""CASE WHEN commit_ts IS NULL THEN 'undated' WHEN commit_ts < 0 THEN 'huge' WHEN commit_ts > {m} THEN 'waiting'
@@ -85,7 +91,7 @@ def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress) ->
     _refuse(found)
     places = ("window", "late", "waiting", "undated")
     inside, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
-    mine = [r for r in found if r["place"] in ("window", "undated")]
+    mine, behind = [r for r in found if r["place"] in ("window", "undated")], [r for r in found if r["place"] == "late"]
     return Seen(
         groups=tuple(Group(**{k: v for k, v in r.items() if k not in ("place", "deletes")}) for r in mine),
         shapes=_shapes(events, done.scan),
@@ -95,6 +101,9 @@ def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress) ->
         undated=undated,
         where=f"{where_any} AND commit_ts > {a} AND commit_ts <= {m}",
         where_any=where_any,
+        where_late=f"{where_any} AND hour IN ({new}) AND commit_ts >= 0 AND commit_ts <= {a}",
+        late_from=min((r["first_ts"] for r in behind), default=0),
+        late_names=sorted({(r["database"], r["table"]) for r in behind}),
     )
 
 

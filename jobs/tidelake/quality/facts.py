@@ -73,7 +73,8 @@ class HourFacts(BaseModel):
     messages: int = 0
     message_bytes: int = 0
     events: dict[str, int] = {}  # by kind: row, ddl, resolved, rejected
-    late_events: int = 0  # repeats from before the window
+    late_events: int = 0  # from before the window
+    late: dict[str, dict[str, int]] = {}  # table → what these are: replays, conflicts, late (lake/late.py)
     waiting_events: int = 0  # after the resolved ts, for a later window
     tables: dict[str, TableFacts] = {}
     ddl: list[DdlFacts] = []

@@ -63,6 +63,11 @@ def _published(f: HourFacts) -> Headline:
 def _notes(f: HourFacts) -> Iterator[str]:
     if f.incomplete:
         yield "Messages that could not be decoded, or columns that were not sent, are missing from this cut or from one before it."
+    for word, what in (("late", "is missing"), ("conflicts", "contradicts what is published")):
+        found = {name: n for name, counts in f.late.items() if (n := counts.get(word, 0))}
+        if found:
+            where = ", ".join(f"{name} ({n:,})" for name, n in found.items())
+            yield f"Of rows that came after the cut that should hold them, some {what}: {where}; see `tidelake late --feed {f.feed}`."
     unsettled = sum(t.unsettled for t in f.tables.values())
     if unsettled:
         yield f"{plural(unsettled, 'delete')} without commit ts may belong before or after this cut."

@@ -1,0 +1,61 @@
+"""late: rows that came after the cut that should hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.errors import Coordinates
+from tidelake.tso import show as tso
+
+SHOWN = 50
+_WORDS = {"late": "truly late: no such change is published", "conflict": "conflict: another change of the row is published"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Feeds")(late)
+
+
+def late(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+    """The late ledger: rows at or before a cut that came after it and are not in the tables.
+
+    Exact replays are not listed, as they are in the tables already; certificates count them.
+    """
+    from tidelake.lake.cuts import newest_cut
+    from tidelake.lake.late import late_rows
+
+    with opened(schemas, feed, quiet=True) as lake:
+        cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+        newest = cut.seq if cut else 0
+        rows = [_plain(r, newest) for r in late_rows(lake.catalog, lake.feed)]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        out.print("nothing came late", highlight=False)
+        return
+    grid = Table("found at", "message", "hour", "table", "change", "commit ts", "verdict", box=None, padding=(0, 2))
+    for r in rows[:SHOWN]:
+        at = f"cut {r['cut']}" if r["published"] else "the window to come"
+        grid.add_row(at, r["message"], r["hour"], r["table"], r["op"], tso(r["commit_ts"]), _WORDS[r["verdict"]])
+    out.print(grid, markup=False)
+    if len(rows) > SHOWN:
+        out.print(f"  and {len(rows) - SHOWN} more: --json prints all", highlight=False)
+
+
+def _plain(row: dict[str, Any], newest: int) -> dict[str, Any]:
+    return {
+        "cut": row["seq"],
+        "published": row["seq"] <= newest,
+        "verdict": row["verdict"],
+        "message": str(Coordinates(row["topic"], row["partition"], row["offset"])),
+        "ordinal": row["ordinal"],
+        "hour": row["hour"],
+        "table": f"{row['database']}.{row['table']}",
+        "op": row["op"],
+        "commit_ts": row["commit_ts"],
+    }
