@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tidelake.errors import ConfigError
+from tidelake.findings import KINDS, SEVERITIES, Action, Severity
 from tidelake.options import SinkOptions
 
 Protocol = Literal[
@@ -141,12 +142,33 @@ class Policy(_Section):
 
     on_reject: Literal["block", "publish_incomplete"] = "block"
     on_gap: Literal["block", "warn"] = "block"
+    on_finding: dict[str, Action] = {}  # by code; what a finding does that is not in it: docs/findings.md
     wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # how long a row of Simple may wait for its table's schema
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
     zero_date: ZeroDate = "null"
     checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
     handle_only: HandleOnly = "quarantine"
+
+    @field_validator("on_finding")
+    @classmethod
+    def _is_safe(cls, on_finding: dict[str, Action]) -> dict[str, Action]:
+        for code, action in on_finding.items():
+            if code not in KINDS:
+                raise ValueError(f"unknown finding {code}; allowed: {', '.join(KINDS)}")
+            if action not in KINDS[code].allowed:
+                allowed = " or ".join(map(repr, KINDS[code].allowed))
+                raise ValueError(f"{code} should be {allowed}, as {KINDS[code].because}; found {action!r}")
+        return on_finding
+
+    @property
+    def gap_severity(self) -> Severity:
+        """How serious a hole in the offsets is, unless `on_finding` says otherwise."""
+        return SEVERITIES[self.on_gap]
+
+    def severity(self, code: str, default: Severity) -> Severity:
+        """How serious a finding is to this feed. default: where `on_finding` says nothing of its code."""
+        return SEVERITIES[self.on_finding[code]] if code in self.on_finding else default
 
 
 class ColumnPolicy(_Section):
@@ -225,6 +247,12 @@ class Feed(_Section):
             raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
         if self.source.claim_check is not None and self.protocol not in CLAIM_CHECK:
             raise ValueError(f"source.claim_check: {self.protocol} messages name no files; {', '.join(sorted(CLAIM_CHECK))} do")
+        return self
+
+    @model_validator(mode="after")
+    def _no_gap_passes_unseen(self) -> Feed:
+        if self.watermark.source == "checkpoints" and self.policy.on_finding.get("GAP") == "ignore":
+            raise ValueError("policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'")
         return self
 
     @property

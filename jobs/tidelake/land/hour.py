@@ -15,7 +15,8 @@ from threading import Lock
 from tidelake.archives import Layout, Listing, SourceObject, layout_of, list_hour, topics_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
-from tidelake.land.findings import blocking, finding, judge
+from tidelake.land.findings import blocking, judge
+from tidelake.land.generation import since
 from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
 from tidelake.land.partition import Task, changed
 from tidelake.land.pipeline import LandedPartition, land_partitions
@@ -166,7 +167,7 @@ def _land(
 
 
 def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _Past) -> Manifest:
-    """The manifest without its findings but LATE. Raises OrderError (VANISHED)."""
+    """The manifest, with what only this landing can find out. Raises OrderError (VANISHED)."""
     partitions: dict[str, dict[int, Partition]] = {}
     for partition in landed:
         partitions.setdefault(partition.topic, {})[partition.number] = partition.facts
@@ -184,7 +185,7 @@ def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _P
     if past.this is None:
         return manifest
     _check_nothing_vanished(past.this, manifest)
-    return manifest.model_copy(update={"findings": (_late(past.this, manifest),)})
+    return manifest.model_copy(update={"findings": since(past.this, manifest)})
 
 
 def _check_nothing_vanished(before: Manifest, now: Manifest) -> None:
@@ -201,13 +202,6 @@ def _check_nothing_vanished(before: Manifest, now: Manifest) -> None:
                     at=Coordinates(topic, number, lost[0][0]),
                     remedy=f"bring the archive's objects back; generation {before.generation} stays in force",
                 )
-
-
-def _late(before: Manifest, now: Manifest) -> Finding:
-    old, new = ({source.key: source.sha256 for source in manifest.sources} for manifest in (before, now))
-    came, gone = len(new.keys() - old.keys()), len(old.keys() - new.keys())
-    replaced = sum(old[key] != new[key] for key in old.keys() & new.keys())
-    return finding("LATE", "warning", f"since generation {before.generation}: {came} objects came, {replaced} changed, {gone} went")
 
 
 def _same_listing(manifest: Manifest, feed: Feed, listing: Listing) -> bool:

@@ -6,16 +6,14 @@ It is a function of the archive's objects and the feed's settings: landing the s
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from tidelake.errors import StorageError
+from tidelake.findings import Severity
 from tidelake.land.ranges import Ranges
 from tidelake.layout import manifest_key, manifests
 from tidelake.storage import Store
-
-Severity = Literal["info", "warning", "critical"]
 
 _KEY = re.compile(r"hour=(?P<hour>\d{4}-\d{2}-\d{2}T\d{2})/(?P<generation>\d+)\.json")
 
