@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tidelake.errors import ConfigError
-from tidelake.findings import KINDS, SEVERITIES, Action, Severity
 from tidelake.options import SinkOptions
+from tidelake.policy import Policy, ZeroDate
 
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
@@ -46,8 +46,9 @@ Layout = Literal[
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
-ZeroDate = Literal["null", "string", "reject"]
-HandleOnly = Literal["quarantine", "accept"]  # rows of which only the handle was sent
+ClosedBy = Literal["next-offset", "quiet"]
+
+_QUIET = {"next-offset": 0, "quiet": 15}  # minutes, unless the feed says so
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -79,7 +80,7 @@ class Source(_Section):
     """Where the messages are: an archive of Kafka objects, or live topics.
 
     claim_check: where the changefeed's claim-check files are. in_flight: bytes of messages that landing may hold which are read and not
-    yet durable in the lake.
+    yet durable in the lake. closed_by, quiet_minutes: when an hour is complete (docs/landing.md); minutes since its newest object.
     """
 
     kind: Literal["archive", "kafka"] = "archive"
@@ -89,6 +90,8 @@ class Source(_Section):
     claim_check: str | None = Field(default=None, repr=False)
     tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
     in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
+    closed_by: ClosedBy | None = None
+    quiet_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout(self) -> Source:
@@ -135,40 +138,6 @@ class Lake(_Section):
         if not _NAMESPACE.fullmatch(_VARIABLE.sub("x", namespace)):
             raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
         return namespace
-
-
-class Policy(_Section):
-    """What happens to what does not fit (design sections 6 to 8)."""
-
-    on_reject: Literal["block", "publish_incomplete"] = "block"
-    on_gap: Literal["block", "warn"] = "block"
-    on_finding: dict[str, Action] = {}  # by code; what a finding does that is not in it: docs/findings.md
-    wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # how long a row of Simple may wait for its table's schema
-    ddl: Literal["evolve", "strict", "ignore"] = "evolve"
-    ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
-    zero_date: ZeroDate = "null"
-    checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
-    handle_only: HandleOnly = "quarantine"
-
-    @field_validator("on_finding")
-    @classmethod
-    def _is_safe(cls, on_finding: dict[str, Action]) -> dict[str, Action]:
-        for code, action in on_finding.items():
-            if code not in KINDS:
-                raise ValueError(f"unknown finding {code}; allowed: {', '.join(KINDS)}")
-            if action not in KINDS[code].allowed:
-                allowed = " or ".join(map(repr, KINDS[code].allowed))
-                raise ValueError(f"{code} should be {allowed}, as {KINDS[code].because}; found {action!r}")
-        return on_finding
-
-    @property
-    def gap_severity(self) -> Severity:
-        """How serious a hole in the offsets is, unless `on_finding` says otherwise."""
-        return SEVERITIES[self.on_gap]
-
-    def severity(self, code: str, default: Severity) -> Severity:
-        """How serious a finding is to this feed. default: where `on_finding` says nothing of its code."""
-        return SEVERITIES[self.on_finding[code]] if code in self.on_finding else default
 
 
 class ColumnPolicy(_Section):
@@ -254,6 +223,20 @@ class Feed(_Section):
         if self.watermark.source == "checkpoints" and self.policy.on_finding.get("GAP") == "ignore":
             raise ValueError("policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'")
         return self
+
+    @property
+    def closed_by(self) -> ClosedBy:
+        """What closes an hour: the strongest rule that the source allows, unless it says otherwise.
+
+        Every partition goes on for ever only where the resolved ts stands in the messages.
+        """
+        return self.source.closed_by or ("next-offset" if self.watermark.source == "messages" else "quiet")
+
+    @property
+    def quiet_minutes(self) -> int:
+        """How long an hour's newest object must be there before the hour may be complete."""
+        given = self.source.quiet_minutes
+        return _QUIET[self.closed_by] if given is None else given
 
     @property
     def topic_pattern(self) -> re.Pattern[str] | None:

@@ -68,6 +68,14 @@ KINDS = {  # the most serious first
         allowed=("block", "warn"),
         because="where offsets are counted from names, it says that they are counted wrong",
     ),
+    "HOUR_NOT_CLOSED": Kind(
+        severity="warning",
+        but="critical where the resolved ts does not stand in the messages",
+        meaning="the hour was landed before it was certain that the archive has all of it",
+        remedy="land the hour again when the archive went on; `closed_by` and `quiet_minutes` under [source] say what is waited for",
+        allowed=("block", "warn"),
+        because="the end of the hour may be missing",
+    ),
     "LATE_START": Kind(
         severity="warning",
         meaning="the first landed hour does not begin at offset 0",

@@ -27,5 +27,6 @@ def test_whatever_may_not_be_said_of_a_finding_has_its_reason() -> None:
         "OVERLAP_CONFLICT": ("block", "warn"),
         "UNEXPECTED_PARTITION": ("block",),
         "OVERLAP_HOURS": ("block", "warn"),
+        "HOUR_NOT_CLOSED": ("block", "warn"),
     }
     assert all(kind.because or kind.allowed == ("block", "warn", "ignore") for kind in KINDS.values())

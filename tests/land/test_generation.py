@@ -16,7 +16,7 @@ def generation(number: int, layout: str = "kcat", **sources: str) -> Manifest:
 
 
 def said(before: Manifest, now: Manifest) -> list[tuple[str, str, str]]:
-    return [(f.code, f.severity, f.detail) for f in since(before, now)]
+    return [(f.code, f.severity, f.detail) for f in since(before, {s.key: s.sha256 for s in now.sources}, now.layout)]
 
 
 def test_objects_that_came_went_and_changed_are_two_findings() -> None:

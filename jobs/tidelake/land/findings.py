@@ -12,6 +12,7 @@ from tidelake.archives import Layout, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.findings import KINDS, Severity
+from tidelake.land.closing import Waits
 from tidelake.land.manifest import Finding, Manifest, Partition
 from tidelake.land.ranges import Range, Ranges, common, count, minus, show, union
 from tidelake.storage import ObjectInfo
@@ -24,16 +25,25 @@ _ORDER = {"critical": 0, "warning": 1, "info": 2}
 
 
 def judge(
-    feed: Feed, layout: Layout, manifest: Manifest, earlier: Sequence[Manifest], unknown: Sequence[ObjectInfo], *, complete: bool
+    feed: Feed,
+    layout: Layout,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    unknown: Sequence[ObjectInfo],
+    waits: Sequence[Waits] = (),
+    *,
+    complete: bool,
 ) -> tuple[Finding, ...]:
     """Everything there is to say about an hour, the most serious first.
 
-    earlier: the landed hours before it without a hole between them and the hour, ascending; complete: they reach the first landed hour.
+    earlier: the landed hours before it without a hole between them and the hour, ascending; complete: they reach the first landed hour;
+    waits: what keeps the hour open.
     """
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete),
         *_missing_partitions(feed, manifest, earlier),
         *_of_the_archive(feed, layout, manifest, unknown),
+        *_not_closed(feed, waits),
         *(finding(f.code, KINDS[f.code].severity, f.detail) for f in manifest.findings if f.code in _OF_A_GENERATION),
     ]
     found = [f.model_copy(update={"severity": feed.policy.severity(f.code, f.severity)}) for f in found]
@@ -110,6 +120,13 @@ def _missing_partitions(feed: Feed, manifest: Manifest, earlier: Sequence[Manife
             facts = manifest.partitions.get(topic, {}).get(number)
             if facts is None or not (facts.count or facts.conflicts):
                 yield finding("MISSING_PARTITION", severity, "there is no message in the hour", topic, number)
+
+
+def _not_closed(feed: Feed, waits: Sequence[Waits]) -> Iterator[Finding]:
+    """Where the resolved ts stands in the messages, it cannot pass those that are still to come; a recorded one does."""
+    severity: Severity = "warning" if feed.watermark.source == "messages" else "critical"
+    for wait in waits:
+        yield finding("HOUR_NOT_CLOSED", severity, f"the hour may not be complete: {wait.what}", wait.topic, wait.partition)
 
 
 def _of_the_archive(feed: Feed, layout: Layout, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:
