@@ -38,7 +38,7 @@ def test_the_feeds_of_this_checkout_are_right() -> None:
     done = call("check", "--schemas", CHECKOUT / "schemas")
     assert (done.code, done.err) == (0, "")
     said = [line for line in done.out.splitlines() if not line.startswith("  note: ")]
-    assert [line.partition(":")[0] for line in said] == sorted(p.name for p in (CHECKOUT / "schemas").iterdir())
+    assert [line.partition(":")[0] for line in said] == sorted(p.name for p in (CHECKOUT / "schemas").iterdir() if p.is_dir())
     assert all(": ok: " in line for line in said)
 
 
