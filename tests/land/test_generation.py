@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelake.land.generation import since
+from tests.land.test_coverage import hour
+from tidelake.land.generation import new_offsets, since
 from tidelake.land.manifest import Manifest, Source
 
 
@@ -35,3 +36,22 @@ def test_the_first_three_of_many_changed_objects_are_named() -> None:
 def test_another_layout_is_a_finding_of_its_own() -> None:
     before, now = generation(1, a="1"), generation(2, "secor", a="1")
     assert said(before, now) == [("LAYOUT_CHANGED", "warning", "since generation 1: read as secor, not kcat")]
+
+
+def test_what_a_generation_brings_is_told_by_partition_and_offset() -> None:
+    before = hour("2026-01-05T10", p0=((0, 4), (8, 9)), p1=((0, 9),))
+    now = hour("2026-01-05T10", p0=((0, 6), (8, 12)), p1=((0, 9),), p2=((7, 7),))
+    assert new_offsets(before, now) == "; new: t[0] 5–6, 10–12 (5 messages), t[2] 7 (1 messages)"
+
+
+def test_a_generation_that_repeats_what_was_there_brings_nothing() -> None:
+    one = hour("2026-01-05T10", p0=((0, 9),))
+    assert new_offsets(one, one) == "; no new offsets"
+
+
+def test_what_is_new_stands_behind_what_came_and_what_changed() -> None:
+    before, now = generation(1, a="1"), {"a": "2", "b": "1"}
+    assert [f.detail for f in since(before, now, "kcat", "; no new offsets")] == [
+        "since generation 1: other bytes in a; no new offsets",
+        "since generation 1: 1 objects came, 0 went; no new offsets",
+    ]

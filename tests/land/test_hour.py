@@ -125,7 +125,7 @@ def test_a_late_file_makes_a_second_generation_and_the_first_stays(tmp_path: Pat
     report = land_hour(feed, HOUR)
     assert (report.generation, report.new, report.messages, report.objects_written, report.objects_kept) == (2, True, 55, 1, 1)
     assert codes(report.findings) == [("LATE_FILE", "warning")]
-    assert report.findings[0].detail == "since generation 1: 1 objects came, 0 went"
+    assert report.findings[0].detail == "since generation 1: 1 objects came, 0 went; new: shop[1] 20–24 (5 messages)"
     after = contents(lake(feed))
     assert before.items() <= after.items()
     assert landed(feed, manifest(feed), tmp_path)[TOPIC, 1] == messages(0, 24, "w")
@@ -139,7 +139,7 @@ def test_an_object_that_was_overwritten_by_a_larger_one_makes_a_second_generatio
     key = put(feed, 1, messages(0, 29, "w"))
     report = land_hour(feed, HOUR)
     assert (report.generation, report.messages, codes(report.findings)) == (2, 60, [("CHANGED_AFTER_LANDING", "warning")])
-    assert report.findings[0].detail == f"since generation 1: other bytes in {key}"
+    assert report.findings[0].detail == f"since generation 1: other bytes in {key}; new: shop[1] 20–29 (10 messages)"
     assert land_hour(feed, HOUR).findings == report.findings
 
 

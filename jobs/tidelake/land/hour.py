@@ -17,7 +17,7 @@ from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
 from tidelake.land.closing import ends_of, waits_for
 from tidelake.land.findings import blocking, judge
-from tidelake.land.generation import since
+from tidelake.land.generation import new_offsets, since
 from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
 from tidelake.land.partition import Task, changed
 from tidelake.land.pipeline import LandedPartition, land_partitions
@@ -192,7 +192,8 @@ def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _P
     if past.this is None:
         return manifest
     _check_nothing_vanished(past.this, manifest)
-    found = since(past.this, {source.key: source.sha256 for source in manifest.sources}, manifest.layout)
+    digests = {source.key: source.sha256 for source in manifest.sources}
+    found = since(past.this, digests, manifest.layout, new_offsets(past.this, manifest))
     return manifest.model_copy(update={"findings": found})
 
 
