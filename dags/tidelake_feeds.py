@@ -1,8 +1,9 @@
-"""One DAG per feed of `schemas/`: hourly, five tasks with the names of the stages; the partition key is the hour (UTC).
+"""One DAG per feed of `schemas/`: hourly, a sensor and five tasks with the names of the stages; the partition key is the hour (UTC).
 
 * **Schedule**: each full hour brings in the hour just ended; windows go in order, one run at a time.
+* **Waiting**: `closed` waits until the archive has the whole hour (`closed_by` in feed.toml), three hours at most, and says what for.
 * **By hand**: trigger with `hour`, like `2026-01-05T10`. With `until` too, the hours from `hour` to `until` are landed and decoded
-  one by one and brought in as one cut at `until`. `redo` decodes again what was decoded from the same input.
+  one by one and brought in as one cut at `until`. `redo` decodes again what was decoded from the same input. `wait` off does not wait.
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
   --max-active-runs 1` (both ends included; one at a time, because windows go in order).
 * **Failures**: what may pass (storage, network, a lease held by another run) is retried with growing delays; a wrong file, a gap or a
@@ -15,6 +16,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, Param, chain
+from tidelake_closed import HourSensor
 from tidelake_stage import STAGES, StageOperator, dag_id, schemas_folder
 
 from tidelake.errors import ConfigError
@@ -25,6 +27,7 @@ HOUR = {"type": ["null", "string"], "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}$"}
 PARAMS = {
     "hour": Param(None, **HOUR, title="Hour", description="UTC, like 2026-01-05T10. Empty: the run's partition key."),
     "until": Param(None, **HOUR, title="Until", description="Last hour of a range, which becomes one cut. Empty: only that hour."),
+    "wait": Param(True, type="boolean", title="Wait", description="Until the archive has the whole hour. Off: land what is there."),
     "redo": Param(False, type="boolean", title="Decode again", description="Even where the hour was decoded from the same input."),
 }
 TASKS = {
@@ -45,7 +48,8 @@ def feed_dag(feed: Feed) -> None:
     tags = ["tidelake", feed.protocol]
     with DAG(dag_id(feed.name), schedule=every_hour, catchup=False, **limits, params=PARAMS, default_args=TASKS, tags=tags, doc_md=about):
         outlets = {"compact": [AssetAlias(dag_id(feed.name))]}  # the tables, which are known when they are published
-        chain(*(StageOperator(stage=s, feed=feed.name, schemas=str(SCHEMAS), outlets=outlets.get(s)) for s in STAGES))
+        closed = HourSensor(task_id="closed", feed=feed.name, schemas=str(SCHEMAS))
+        chain(closed, *(StageOperator(stage=s, feed=feed.name, schemas=str(SCHEMAS), outlets=outlets.get(s)) for s in STAGES))
 
 
 for name in feed_names(SCHEMAS):

@@ -56,6 +56,14 @@ def hours_of(params: Mapping[str, Any], partition_key: str | None) -> list[str]:
     return [format_hour(start + timedelta(hours=n)) for n in range((end - start) // timedelta(hours=1) + 1)]
 
 
+def child_environment(schemas: Path, feed: str) -> dict[str, str]:
+    """The environment of a child that works on a feed; what connections give is masked in logs. Raises ConfigError."""
+    connected = given(load_feed(schemas, feed, expand=False))
+    for value in connected.values():
+        mask_secret(value)
+    return stage_environment(connected)
+
+
 class QualityReportLink(BaseOperatorLink):
     """From a task to the quality report of its hour."""
 
@@ -86,13 +94,9 @@ class StageOperator(BaseOperator):
         """Run the stage; compact tells Airflow which tables were published."""
         try:
             hours = hours_of(context["params"], context.get("partition_key"))
-            feed = load_feed(Path(self.schemas), self.feed, expand=False)
-            connected = given(feed)
+            environment = child_environment(Path(self.schemas), self.feed)
         except ConfigError as e:
             raise AirflowFailException(str(e)) from e
-        for value in connected.values():
-            mask_secret(value)
-        environment = stage_environment(connected)
         with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
             status = Path(folder) / "status.json"
             options = {"decode": ["--redo"] if context["params"].get("redo") else [], "compact": ["--status", str(status)]}

@@ -9,6 +9,7 @@ import pytest
 
 from tidelake.errors import ConfigError
 from tidelake.feed import INSPECT_ONLY, Feed, Layout, feed_names, load_feed, unset_variables
+from tidelake.findings import KINDS
 from tidelake.options import SinkOptions
 from tidelake.protocols import protocol_names
 
@@ -89,6 +90,7 @@ namespace = "{feed}_{database}"
 [policy]
 on_reject = "publish_incomplete"
 on_gap = "warn"
+on_finding = {GAP = "block", LATE_FILE = "ignore"}
 ddl = "strict"
 ignore_ddl = [415508856908021766, 7]
 zero_date = "reject"
@@ -108,6 +110,7 @@ buckets = 16
     assert feed.avro.schemas == "schemas.json"
     assert feed.policy.ignore_ddl == (415508856908021766, 7)
     assert (feed.policy.on_reject, feed.policy.on_gap, feed.policy.ddl) == ("publish_incomplete", "warn", "strict")
+    assert feed.policy.on_finding == {"GAP": "block", "LATE_FILE": "ignore"}
     assert feed.policy.handle_only == "accept"
     assert feed.columns["shop.orders"]["paid_at"].zero_date == "string"
     assert feed.tables["shop.orders"].buckets == 16
@@ -236,13 +239,40 @@ MISTAKES = [
         'watermark: from = "checkpoints" needs `uri`, the recorded checkpoints',
     ),
     ("[lake]\n", '[policy]\non_gap = "halt"\n[lake]\n', "policy.on_gap: Input should be 'block' or 'warn' (found 'halt')"),
+    (
+        "[lake]\n",
+        '[policy.on_finding]\nGAP = "halt"\n[lake]\n',
+        "policy.on_finding.GAP: Input should be 'block', 'warn' or 'ignore' (found 'halt')",
+    ),
+    (
+        "[lake]\n",
+        '[policy.on_finding]\nLATE = "warn"\n[lake]\n',
+        f"policy.on_finding: unknown finding LATE; allowed: {', '.join(KINDS)}",
+    ),
+    (
+        "[lake]\n",
+        '[policy.on_finding]\nOVERLAP_CONFLICT = "ignore"\n[lake]\n',
+        "policy.on_finding: OVERLAP_CONFLICT should be 'block' or 'warn', as messages are left out; found 'ignore'",
+    ),
+    (
+        "[lake]\n",
+        '[policy.on_finding]\nUNEXPECTED_PARTITION = "warn"\n[lake]\n',
+        "policy.on_finding: UNEXPECTED_PARTITION should be 'block', as the resolved ts would pass rows that are still to come; "
+        "found 'warn'",
+    ),
+    (
+        "[lake]\n",
+        '[watermark]\nfrom = "checkpoints"\nuri = "x"\n[policy.on_finding]\nGAP = "ignore"\n[lake]\n',
+        "the file: policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'",
+    ),
     ("[lake]\n", '[policy]\nchecksum = "block"\n[lake]\n', "policy.checksum: Input should be 'warn' or 'quarantine' (found 'block')"),
     ("[lake]\n", "[policy]\nignore_ddl = 5\n[lake]\n", "policy.ignore_ddl: should be a list (found 5)"),
     ("[lake]\n", "[policy]\nignore_ddl = [true]\n[lake]\n", "policy.ignore_ddl.0: Input should be a valid integer (found True)"),
     (
         "[lake]\n",
         "[policy]\nzero_dates = 5\n[lake]\n",
-        "policy.zero_dates: unknown key; allowed: on_reject, on_gap, wait_hours, ddl, ignore_ddl, zero_date, checksum, handle_only",
+        "policy.zero_dates: unknown key; "
+        "allowed: on_reject, on_gap, on_finding, wait_hours, ddl, ignore_ddl, zero_date, checksum, handle_only",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
     (
@@ -296,6 +326,7 @@ def test_bytes_that_are_not_utf_8_are_no_toml(tmp_path: Path) -> None:
         PLAIN + 'password = "${PASSWORD}"\n',
         PLAIN + '[options]\nenable_tidb_extension = "${PASSWORD}"\n',
         PLAIN + '[policy]\non_gap = "${PASSWORD}"\n',
+        PLAIN + '[policy.on_finding]\nGAP = "${PASSWORD}"\n',
         PLAIN + '[policy]\nignore_ddl = ["${PASSWORD}"]\n',
         PLAIN + '[columns."a.b"]\nc = "${PASSWORD}"\n',
         PLAIN.replace('"aiven-jsonl"', '"${PASSWORD}"'),

@@ -79,6 +79,10 @@ def test_what_was_written_is_read_and_listed(store: Store) -> None:
     assert store.read("a/b") == b"three"
     assert store.head("a/b") == ObjectInfo("a/b", 5, etag(store, "a/b"))
     assert list(store.objects()) == [store.head("a/b")]
+    info = store.head("a/b")
+    assert info is not None
+    assert [i.modified_ms // 1000 for i in store.objects()] == [info.modified_ms // 1000]  # S3 answers HEAD in seconds
+    assert info.modified_ms > 1_600_000_000_000
 
 
 def test_a_folder_is_no_object(store: Store) -> None:

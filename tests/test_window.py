@@ -6,8 +6,8 @@ import pytest
 
 from tidelake.errors import OrderError
 from tidelake.event import Shape, ShapeColumn
-from tidelake.feed import Policy
 from tidelake.incarnations import ALWAYS, Catalog, Incarnation
+from tidelake.policy import Policy
 from tidelake.tso import from_ms, show
 from tidelake.values import MysqlType, lake_type
 from tidelake.window import LedgerEntry, Sighting, Statement, compile_window, find_sent, same_name, sanitised, sent_type

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
+from tidelake.policy import Policy, ZeroDate
 
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
@@ -45,8 +46,9 @@ Layout = Literal[
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
-ZeroDate = Literal["null", "string", "reject"]
-HandleOnly = Literal["quarantine", "accept"]  # rows of which only the handle was sent
+ClosedBy = Literal["next-offset", "quiet"]
+
+_QUIET = {"next-offset": 0, "quiet": 15}  # minutes, unless the feed says so
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -78,7 +80,7 @@ class Source(_Section):
     """Where the messages are: an archive of Kafka objects, or live topics.
 
     claim_check: where the changefeed's claim-check files are. in_flight: bytes of messages that landing may hold which are read and not
-    yet durable in the lake.
+    yet durable in the lake. closed_by, quiet_minutes: when an hour is complete (docs/landing.md); minutes since its newest object.
     """
 
     kind: Literal["archive", "kafka"] = "archive"
@@ -88,6 +90,8 @@ class Source(_Section):
     claim_check: str | None = Field(default=None, repr=False)
     tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
     in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
+    closed_by: ClosedBy | None = None
+    quiet_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout(self) -> Source:
@@ -134,20 +138,6 @@ class Lake(_Section):
         if not _NAMESPACE.fullmatch(_VARIABLE.sub("x", namespace)):
             raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
         return namespace
-
-
-class Policy(_Section):
-    """What happens to what does not fit (design sections 6 to 8)."""
-
-    on_reject: Literal["block", "publish_incomplete"] = "block"
-    on_gap: Literal["block", "warn"] = "block"
-    on_late: Literal["block", "publish_incomplete"] = "publish_incomplete"  # rows that came after the cut that should hold them
-    wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # how long a row of Simple may wait for its table's schema
-    ddl: Literal["evolve", "strict", "ignore"] = "evolve"
-    ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
-    zero_date: ZeroDate = "null"
-    checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
-    handle_only: HandleOnly = "quarantine"
 
 
 class ColumnPolicy(_Section):
@@ -227,6 +217,26 @@ class Feed(_Section):
         if self.source.claim_check is not None and self.protocol not in CLAIM_CHECK:
             raise ValueError(f"source.claim_check: {self.protocol} messages name no files; {', '.join(sorted(CLAIM_CHECK))} do")
         return self
+
+    @model_validator(mode="after")
+    def _no_gap_passes_unseen(self) -> Feed:
+        if self.watermark.source == "checkpoints" and self.policy.on_finding.get("GAP") == "ignore":
+            raise ValueError("policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'")
+        return self
+
+    @property
+    def closed_by(self) -> ClosedBy:
+        """What closes an hour: the strongest rule that the source allows, unless it says otherwise.
+
+        Every partition goes on for ever only where the resolved ts stands in the messages.
+        """
+        return self.source.closed_by or ("next-offset" if self.watermark.source == "messages" else "quiet")
+
+    @property
+    def quiet_minutes(self) -> int:
+        """How long an hour's newest object must be there before the hour may be complete."""
+        given = self.source.quiet_minutes
+        return _QUIET[self.closed_by] if given is None else given
 
     @property
     def topic_pattern(self) -> re.Pattern[str] | None:

@@ -6,7 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -17,11 +17,15 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectInfo:
-    """A listed object. etag changes when the object does: S3's ETag, or time and size of a local file."""
+    """A listed object. etag changes when the object does: S3's ETag, or time and size of a local file.
+
+    modified_ms: when it was written, by the store's clock; two listings of the same object are equal whatever it says.
+    """
 
     key: str
     size: int
     etag: str
+    modified_ms: int = field(default=0, compare=False)
 
 
 class Store(ABC):

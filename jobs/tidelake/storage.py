@@ -12,6 +12,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from stat import S_ISREG
@@ -154,7 +155,8 @@ class _LocalStore(Store):
                 return None
             raise
         etag = f"{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ino:x}"
-        return ObjectInfo(key, found.st_size, etag) if S_ISREG(found.st_mode) else None  # a folder is no object
+        info = ObjectInfo(key, found.st_size, etag, found.st_mtime_ns // 1_000_000)
+        return info if S_ISREG(found.st_mode) else None  # a folder is no object
 
     def delete(self, key: str) -> None:
         with self._errors(key):
@@ -211,7 +213,7 @@ class _S3Store(Store):
         pages = _client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self.prefix + prefix)
         with self._errors(prefix):
             items = [item for page in pages for item in page.get("Contents", [])]
-        found = (ObjectInfo(item["Key"].removeprefix(self.prefix), item["Size"], item["ETag"].strip('"')) for item in items)
+        found = (_info(item["Key"].removeprefix(self.prefix), item["Size"], item["ETag"], item["LastModified"]) for item in items)
         yield from sorted(info for info in found if not info.key.endswith("/"))  # SeaweedFS lists folder by folder, not by key
 
     def folders(self, prefix: str = "") -> list[str]:
@@ -266,7 +268,7 @@ class _S3Store(Store):
                 if e.response["Error"]["Code"] in ("404", "NoSuchKey", "NotFound"):
                     return None
                 raise
-        return ObjectInfo(key, found["ContentLength"], found["ETag"].strip('"'))
+        return _info(key, found["ContentLength"], found["ETag"], found["LastModified"])
 
     def tags(self, key: str) -> dict[str, str]:
         with self._errors(key):
@@ -279,6 +281,10 @@ class _S3Store(Store):
 
     def _errors(self, key: str) -> AbstractContextManager[None]:
         return aws_errors(self.uri_of(key))
+
+
+def _info(key: str, size: int, etag: str, modified: datetime) -> ObjectInfo:
+    return ObjectInfo(key, size, etag.strip('"'), int(modified.timestamp() * 1000))
 
 
 @contextmanager

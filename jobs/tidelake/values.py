@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from tidelake.errors import ContractError
-from tidelake.feed import ZeroDate
+from tidelake.policy import ZeroDate
 
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
 _MODIFIERS = frozenset({"unsigned", "zerofill", "signed", "binary"})

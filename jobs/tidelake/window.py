@@ -14,8 +14,8 @@ from tidelake.ddl import parse
 from tidelake.ddl.changes import Change, ColumnDef, NoEffect, TableDef
 from tidelake.errors import ContractError, OrderError
 from tidelake.event import Shape, ShapeColumn
-from tidelake.feed import Policy
 from tidelake.incarnations import Catalog, Incarnation, Name, add_column, apply, create
+from tidelake.policy import Policy
 from tidelake.tso import show
 from tidelake.values import MysqlType
 

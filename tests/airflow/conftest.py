@@ -77,14 +77,28 @@ class Child:
     """Stands for the command line: says what it was told to, writes down how it was called, ends as told."""
 
     def __init__(self, folder: Path) -> None:
-        self.script, self._plan, self._calls = folder / "child.py", folder / "plan.json", folder / "calls"
+        self.script, self._plan, self._calls, self._asked = (folder / n for n in ("child.py", "plan.json", "calls", "asked"))
         self._calls.mkdir()
-        self.script.write_text(_CHILD.format(plan=str(self._plan), calls=str(self._calls)))
+        self._asked.mkdir()
+        self.script.write_text(_CHILD.format(plan=str(self._plan), calls=str(self._calls), asked=str(self._asked)))
         self.plan()
 
-    def plan(self, codes: dict[str, list[int]] | None = None, says: str = "done", status: dict[str, Any] | None = None) -> None:
-        """codes: per stage, the exit codes of its calls in turn, then 0. status: what `--status` gets."""
-        self._plan.write_text(json.dumps({"codes": codes or {}, "says": says, "status": status or {"published_hour": None}}))
+    def plan(
+        self,
+        codes: dict[str, list[int]] | None = None,
+        says: str = "done",
+        status: dict[str, Any] | None = None,
+        waits: list[list[str] | int] | None = None,
+    ) -> None:
+        """codes: per stage, the exit codes of its calls in turn, then 0. status: what `--status` gets. waits: what the questions whether
+        an hour is complete are answered in turn, or exit codes; then nothing is waited for."""
+        plan = {"codes": codes or {}, "says": says, "status": status or {"published_hour": None}, "waits": waits or []}
+        self._plan.write_text(json.dumps(plan))
+
+    @property
+    def asked(self) -> list[str]:
+        """The hours of which was asked whether they are complete, in order."""
+        return [path.read_text() for path in sorted(self._asked.iterdir())]
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -96,6 +110,16 @@ _CHILD = """
 import json, os, pathlib, sys
 plan, calls = json.loads(pathlib.Path({plan!r}).read_text()), pathlib.Path({calls!r})
 stage, number = sys.argv[1], len(list(calls.iterdir()))
+if "--dry-run" in sys.argv:
+    asked = pathlib.Path({asked!r})
+    number = len(list(asked.iterdir()))
+    (asked / f"{{number:04d}}").write_text(sys.argv[sys.argv.index("--hour") + 1])
+    answer = plan["waits"][number] if number < len(plan["waits"]) else []
+    if isinstance(answer, int):
+        print(plan["says"], file=sys.stderr)
+        sys.exit(answer)
+    print(json.dumps({{"waits_for": answer}}))
+    sys.exit(0)
 before = sum(json.loads(p.read_text())["arguments"][0] == stage for p in calls.iterdir())
 (calls / f"{{number:04d}}").write_text(json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ)}}))
 print(os.path.expandvars(plan["says"]))

@@ -39,7 +39,7 @@ def workload(s3: FreshUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 @pytest.mark.spark
 def test_the_first_hour_of_a_feed_becomes_the_tables_as_they_stood_then(dag: Any, workload: Workload) -> None:
     hour = workload.hours[0]
-    run = dag.test(logical_date=None, run_conf={"hour": format_hour(hour), "until": None, "redo": False})
+    run = dag.test(logical_date=None, run_conf={"hour": format_hour(hour), "until": None, "redo": False, "wait": True})
     assert str(run.state) == "success"
     with Lake.of(load_feed(CHECKOUT / "schemas", "bazaar-open")) as lake:
         found = compare(lake, workload, "open", hour)

@@ -40,8 +40,8 @@ def run(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, 0.02)))
 
     def run_with(**conf: Any) -> dict[str, Any]:
-        complete = {"hour": None, "until": None, "redo": False} | conf  # because dag.test leaves a run's parameters in the DAG
-        done = dag.test(logical_date=None, run_conf=complete)
+        given = {"hour": None, "until": None, "redo": False, "wait": True}  # because dag.test leaves a run's parameters in the DAG
+        done = dag.test(logical_date=None, run_conf=given | conf)
         tasks = {ti.task_id: (str(ti.state), ti.try_number) for ti in done.get_task_instances()}
         return {"state": str(done.state), "run_id": done.run_id, **tasks}
 
@@ -118,6 +118,22 @@ def test_an_hour_is_five_calls_of_the_command_line(run: Run, child: Child) -> No
     assert not any("--redo" in c["arguments"] for c in child.calls)
 
 
+def test_an_hour_is_landed_when_it_is_complete(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dag.get_task("closed"), "every", timedelta(0))
+    child.plan(waits=[["the hour ends at noon"], ["shop[1]: no object"]])
+    found = run(hour=HOUR)
+    assert (found["state"], found["closed"][0], found["land"]) == ("success", "success", ("success", 1))
+    assert child.asked == [HOUR, HOUR, HOUR]
+
+
+def test_an_hour_that_does_not_become_complete_is_not_landed(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dag.get_task("closed"), "patience", timedelta(0))
+    child.plan(waits=[["shop[1]: no object"]])
+    found = run(hour=HOUR)
+    assert (found["state"], found["closed"], found["land"]) == ("failed", ("failed", 1), ("upstream_failed", 0))
+    assert child.calls == []
+
+
 def test_a_range_is_landed_and_decoded_by_hour_and_brought_in_at_its_end(run: Run, child: Child) -> None:
     assert run(hour="2026-01-05T10", until="2026-01-05T11", redo=True)["state"] == "success"
     by_hour = ["land 2026-01-05T10", "land 2026-01-05T11", "decode 2026-01-05T10", "decode 2026-01-05T11"]
@@ -166,10 +182,11 @@ def test_the_log_of_a_blocked_task_has_the_address_of_the_report(dag: Any, child
 
 
 def test_a_run_without_an_hour_fails_at_once_and_starts_nothing(run: Run, child: Child) -> None:
-    found = run()
+    found = run(wait=False)
     assert found["land"] == ("failed", 1)
-    assert child.calls == []
     assert links(found["run_id"])["land"] == ""
+    assert run()["closed"] == ("failed", 1)
+    assert (child.calls, child.asked) == ([], [])
 
 
 def test_every_stage_links_to_the_report_of_its_hour(run: Run, child: Child) -> None:

@@ -38,7 +38,7 @@ def test_the_feeds_of_this_checkout_are_right() -> None:
     done = call("check", "--schemas", CHECKOUT / "schemas")
     assert (done.code, done.err) == (0, "")
     said = [line for line in done.out.splitlines() if not line.startswith("  note: ")]
-    assert [line.partition(":")[0] for line in said] == sorted(p.name for p in (CHECKOUT / "schemas").iterdir())
+    assert [line.partition(":")[0] for line in said] == sorted(p.name for p in (CHECKOUT / "schemas").iterdir() if p.is_dir())
     assert all(": ok: " in line for line in said)
 
 
@@ -101,6 +101,11 @@ def test_check_reads_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ('layout = "aiven-jsonl"', 'layout = "json"', "source.layout: Input should be 'aiven-jsonl', 'aiven-jsonl-string', "),
         ("[lake]", '[policy]\nzero_date = "NULL"\n[lake]', "policy.zero_date: Input should be 'null', 'string' or 'reject' (found 'NULL')"),
         ("[lake]", '[watermark]\nfrom = "checkpoints"\n[lake]', 'watermark: from = "checkpoints" needs `uri`'),
+        (
+            "[lake]",
+            '[policy.on_finding]\nOVERLAP_CONFLICT = "ignore"\n[lake]',
+            "policy.on_finding: OVERLAP_CONFLICT should be 'block' or 'warn', as messages are left out",
+        ),
         ("[lake]", '[lake]\nnamespace = "{tabel}"', "lake.namespace: letters, digits, _ and -, {feed} and {database} are allowed"),
         ("partitions = 3", 'partitions = 3\ntime_zone = "Mars/Base"', "time_zone: a name like Asia/Shanghai, or an offset like +08:00"),
         ("partitions = 3", 'partitions = {"other" = 3}', "topic 'shop.open' is missing"),

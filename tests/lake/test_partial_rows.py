@@ -11,11 +11,11 @@ import pytest
 from tests.lake.histories import Message, publish, resolved, row, rows_of, shape
 from tests.lake.test_windows import KV, TEXT, opened, table
 from tidelake.errors import OrderError
-from tidelake.feed import Policy
 from tidelake.lake.changes import changes_of
 from tidelake.lake.cut import Cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.report import hour_facts
+from tidelake.policy import Policy
 from tidelake.quality.report import render
 
 KEY = shape("id bigint")

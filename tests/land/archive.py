@@ -22,7 +22,10 @@ TOPIC = "shop"
 
 
 def make_feed(root: Path | str, **settings: Any) -> Feed:
-    """A feed whose archive and lake lie below root; two partitions, layout aiven-jsonl, unless settings say otherwise."""
+    """A feed whose archive and lake lie below root; two partitions, layout aiven-jsonl, unless settings say otherwise.
+
+    Its hours are closed as soon as they are over.
+    """
     settings = {
         "name": "small",
         "folder": Path("schemas/small"),
@@ -32,6 +35,7 @@ def make_feed(root: Path | str, **settings: Any) -> Feed:
         "source": {"uri": f"{root}/archive", "layout": "aiven-jsonl"},
         "lake": {"uri": f"{root}/lake"},
     } | settings
+    settings["source"] = {"closed_by": "quiet", "quiet_minutes": 0} | settings["source"]
     return Feed(**settings)
 
 

@@ -11,6 +11,7 @@ from tests.land.archive import HOUR, archive, at, codes, lake, landed, make_feed
 from tidelake.errors import ConfigError, Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.land import land_hour
+from tidelake.land.coverage import coverage
 from tidelake.land.findings import CODES, REMEDIES
 
 BRING_BACK = (
@@ -43,7 +44,7 @@ def test_a_gap_inside_an_hour_blocks_and_says_where_and_what_to_do(tmp_path: Pat
     assert len(landed(feed, found, tmp_path)["shop", 0]) == 20
     archive(feed).write(middle, content)
     report = land_hour(feed, HOUR)
-    assert (report.generation, report.messages, codes(report.findings)) == (2, 30, [("LATE", "warning")])
+    assert (report.generation, report.messages, codes(report.findings)) == (2, 30, [("LATE_FILE", "warning")])
 
 
 def test_a_gap_is_only_a_warning_where_the_feed_says_so(tmp_path: Path) -> None:
@@ -197,6 +198,56 @@ def test_changing_the_policy_changes_the_judgement_without_a_new_generation(tmp_
     assert blocked(feed).code == "GAP"
     report = land_hour(feed_of(tmp_path, policy={"on_gap": "warn"}), HOUR)
     assert (report.generation, report.new, codes(report.findings)) == (1, False, [("GAP", "warning")])
+
+
+@pytest.mark.parametrize(
+    ("action", "severity"),
+    [("warn", "warning"), ("ignore", "info")],
+)
+def test_a_feed_says_what_a_finding_does_and_none_is_ever_hidden(action: str, severity: str, tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, policy={"on_finding": {"GAP": action}})
+    put(feed, 0, messages(0, 9))
+    put(feed, 0, messages(15, 19))
+    report = land_hour(feed, HOUR)
+    assert (report.new, codes(report.findings)) == (True, [("GAP", severity)])
+    assert report.findings[0].detail == "offsets 10–14 are missing (5 messages)"
+    assert manifest(feed).findings == report.findings
+
+
+def test_what_a_feed_says_of_a_code_goes_before_on_gap_and_for_that_code_only(tmp_path: Path) -> None:
+    feed = make_feed(tmp_path, policy={"on_gap": "warn", "on_finding": {"GAP": "block"}})
+    put(feed, 0, [*messages(0, 4), *messages(6, 9)])
+    assert blocked(feed).code == "GAP"
+    assert codes(manifest(feed).findings) == [("GAP", "critical"), ("MISSING_PARTITION", "warning")]
+
+
+def test_what_is_only_told_by_default_blocks_if_the_feed_says_so(tmp_path: Path) -> None:
+    source = {"uri": f"{tmp_path}/archive", "layout": "confluent-json"}
+    feed = feed_of(tmp_path, source=source, policy={"on_finding": {"TOMBSTONES_LOST": "block"}})
+    put(feed, 0, messages(0, 9))
+    error = blocked(feed)
+    assert (error.code, error.at) == ("TOMBSTONES_LOST", None)
+    assert error.message == "hour 2026-01-05T10: layout confluent-json loses something: a null value stops the connector, or is left out"
+
+
+def test_a_conflict_that_only_warns_stays_a_hole(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, policy={"on_finding": {"OVERLAP_CONFLICT": "warn"}})
+    put(feed, 0, messages(0, 9))
+    put(feed, 0, messages(5, 5, "other"), name=5)
+    report = land_hour(feed, HOUR)
+    assert codes(report.findings) == [("OVERLAP_CONFLICT", "warning")]
+    assert (report.messages, manifest(feed).partitions["shop"][0].ranges) == (9, ((0, 4), (6, 9)))
+    assert coverage([manifest(feed)]).prefixes == {"shop": {0: (0, 4)}}
+
+
+def test_a_late_file_blocks_where_the_feed_wants_to_decide_and_goes_on_once_it_did(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, policy={"on_finding": {"LATE_FILE": "block"}})
+    put(feed, 0, messages(0, 9))
+    land_hour(feed, HOUR)
+    put(feed, 0, messages(10, 19))
+    assert (blocked(feed).code, blocked(feed).code, manifest(feed).generation) == ("LATE_FILE", "LATE_FILE", 2)
+    report = land_hour(feed_of(tmp_path), HOUR)
+    assert (report.new, codes(report.findings)) == (False, [("LATE_FILE", "warning")])
 
 
 def test_every_finding_has_a_remedy(tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def test_a_late_file_makes_a_second_generation_and_the_first_stays(tmp_path: Pat
     put(feed, 1, messages(20, 24, "w"))
     report = land_hour(feed, HOUR)
     assert (report.generation, report.new, report.messages, report.objects_written, report.objects_kept) == (2, True, 55, 1, 1)
-    assert codes(report.findings) == [("LATE", "warning")]
-    assert report.findings[0].detail == "since generation 1: 1 objects came, 0 changed, 0 went"
+    assert codes(report.findings) == [("LATE_FILE", "warning")]
+    assert report.findings[0].detail == "since generation 1: 1 objects came, 0 went; new: shop[1] 20–24 (5 messages)"
     after = contents(lake(feed))
     assert before.items() <= after.items()
     assert landed(feed, manifest(feed), tmp_path)[TOPIC, 1] == messages(0, 24, "w")
@@ -136,10 +136,11 @@ def test_a_late_file_makes_a_second_generation_and_the_first_stays(tmp_path: Pat
 def test_an_object_that_was_overwritten_by_a_larger_one_makes_a_second_generation(tmp_path: Path) -> None:
     feed = filled(tmp_path)
     land_hour(feed, HOUR)
-    put(feed, 1, messages(0, 29, "w"))
+    key = put(feed, 1, messages(0, 29, "w"))
     report = land_hour(feed, HOUR)
-    assert (report.generation, report.messages) == (2, 60)
-    assert report.findings[0].detail == "since generation 1: 0 objects came, 1 changed, 0 went"
+    assert (report.generation, report.messages, codes(report.findings)) == (2, 60, [("CHANGED_AFTER_LANDING", "warning")])
+    assert report.findings[0].detail == f"since generation 1: other bytes in {key}; new: shop[1] 20–29 (10 messages)"
+    assert land_hour(feed, HOUR).findings == report.findings
 
 
 def test_an_archive_that_lost_what_was_landed_makes_no_generation(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_another_message_at_the_same_offset_blocks_and_neither_is_landed(other: 
     assert 12 not in [m.offset for m in landed(feed, manifest(feed), tmp_path)["shop", 0]]
     archive(feed).delete(second)
     report = land_hour(feed, HOUR)
-    assert (report.generation, report.messages, codes(report.findings)) == (2, 22, [("LATE", "warning")])
+    assert (report.generation, report.messages, codes(report.findings)) == (2, 22, [("LATE_FILE", "warning")])
 
 
 def test_a_conflict_with_what_was_landed_before_blocks_and_takes_the_offset_back(tmp_path: Path) -> None:

@@ -46,5 +46,6 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
 LAYOUT = Layout(
     read=read,
     extensions=frozenset({"avro"}),
+    number_is_last_offset=True,
     losses={"LOSSY_LAYOUT": "headers that are written as a record instead of a map are not read"},
 )

@@ -46,4 +46,6 @@ def _batch(block: Block, source: SourceObject) -> pa.RecordBatch:
     return message_batch(source, offset, value, timestamp_ms=stamps, key=key)
 
 
-LAYOUT = Layout(read=read, extensions=frozenset({"json", "jsonl"}), losses={"LOSSY_LAYOUT": "headers are not read"})
+LAYOUT = Layout(
+    read=read, extensions=frozenset({"json", "jsonl"}), number_is_last_offset=True, losses={"LOSSY_LAYOUT": "headers are not read"}
+)

@@ -53,9 +53,10 @@ def topics_of(feed: Feed, store: Store) -> list[str]:
 
 def list_hour(feed: Feed, store: Store, topic: str, hour: datetime, layout: Layout) -> Listing:
     """The objects of one topic and hour. Empty files, and those that every archive has beside its data, are passed over."""
-    objects, unknown = list[SourceObject](), list[ObjectInfo]()
+    objects, unknown, newest = list[SourceObject](), list[ObjectInfo](), 0
     for prefix, names in _places(feed, topic, hour, layout):
         found = [info for info in store.objects(prefix) if info.size and not _IGNORED.fullmatch(info.key, len(prefix))]
+        newest = max([newest, *(info.modified_ms for info in found)])
         siblings = _siblings(found) if layout.has_siblings else {}
         for info in found:
             if (source := _source(info, topic, names, layout)) is not None:
@@ -64,7 +65,7 @@ def list_hour(feed: Feed, store: Store, topic: str, hour: datetime, layout: Layo
             elif not layout.has_siblings or _SIBLING.fullmatch(info.key) is None:
                 unknown.append(info)
         unknown += [ObjectInfo(s.key, s.size, s.etag) for several in siblings.values() for s in several]
-    return Listing(objects=tuple(sorted(objects)), unknown=tuple(sorted(unknown)))
+    return Listing(objects=tuple(sorted(objects)), unknown=tuple(sorted(unknown)), newest_ms=newest)
 
 
 def all_have_keys(keys: list[str]) -> bool:

@@ -60,10 +60,14 @@ def beside(path: Path, view: str) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What lies in the folders of an hour: objects in the order of topic, partition, key, and files that are none of the layout's."""
+    """What lies in the folders of an hour: objects in the order of topic, partition, key, and files that are none of the layout's.
+
+    newest_ms: when the newest object was written, epoch milliseconds of the store's clock; two listings that differ in it only are equal.
+    """
 
     objects: tuple[SourceObject, ...]
     unknown: tuple[ObjectInfo, ...] = ()
+    newest_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +75,16 @@ class Layout:
     """What a layout declares.
 
     extensions: what may stand in its objects' names, without codecs. number_is_first_offset: the name's number is the first record's
-    offset and the records count on from it. has_keys: Kafka keys are in the objects. has_siblings: objects may have `.keys` and
-    `.headers` beside them. templates: where its objects lie, as in source.template, if not in the usual folders. protocols: those whose
-    messages survive it, None if all do. losses: what the layout cannot carry, by the code of the finding, for people.
+    offset and the records count on from it. number_is_last_offset: it is the last record's offset. has_keys: Kafka keys are in the
+    objects. has_siblings: objects may have `.keys` and `.headers` beside them. templates: where its objects lie, as in source.template,
+    if not in the usual folders. protocols: those whose messages survive it, None if all do. losses: what the layout cannot carry, by the
+    code of the finding, for people.
     """
 
     read: Callable[[Path, SourceObject], Iterator[pa.RecordBatch]]
     extensions: frozenset[str]
     number_is_first_offset: bool = False
+    number_is_last_offset: bool = False
     has_keys: bool = True
     has_siblings: bool = False
     templates: tuple[str, ...] = ()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Schemas, byte_progress, opened, out, print_json
+from tidelake.feed import load_feed
+from tidelake.quality.texts import plural
 from tidelake.tso import format_hour, parse_hour, show
 
 if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
     from tidelake.lake.run import HourRun
+    from tidelake.land.comparison import Comparison
+    from tidelake.land.manifest import Finding
 
 Redo = Annotated[bool, typer.Option("--redo", help="Decode again even where the hour was decoded from the same input.")]
 
@@ -24,12 +29,24 @@ def register(app: typer.Typer) -> None:
         app.command(rich_help_panel="Stages")(command)
 
 
-def land(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+def land(
+    feed: FeedName,
+    hour: Hour,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare the archive with what is landed; write nothing.")] = False,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Archive objects of an hour → canonical Parquet and a manifest.
 
     Landing an hour again compares with what is landed and changes nothing unless the archive did. Exit code 3: something is missing
-    or contradicts; what is there is landed.
+    or contradicts; what is there is landed. A dry run says what came, went or has other bytes since, and what a complete hour waits for.
     """
+    if dry_run:
+        from tidelake.land.comparison import compare_hour
+
+        _say_comparison(compare_hour(load_feed(schemas, feed), parse_hour(hour)), as_json)
+        return
     from tidelake.lake.run import land as stage
 
     with opened(schemas, feed, quiet=as_json) as lake, byte_progress(f"landing {hour}") as progress:
@@ -39,8 +56,25 @@ def land(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json
         return
     state = f"generation {report.generation}" if report.new else "unchanged"
     out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} objects, {state}", highlight=False)
-    for f in report.findings:
+    _say_findings(report.findings)
+
+
+def _say_findings(findings: Sequence[Finding]) -> None:
+    for f in findings:
         out.print(f"  {f.severity}: {f.code}: {f.detail}; {f.remedy}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _say_comparison(found: Comparison, as_json: bool) -> None:
+    if as_json:
+        facts = {"hour": found.hour, "generation": found.generation, "objects": found.objects, "closed": not found.waits}
+        print_json(facts | {"waits_for": [str(w) for w in found.waits], "findings": [f.model_dump() for f in found.findings]})
+        return
+    state = "not landed" if found.generation is None else f"landed as generation {found.generation}"
+    state += ", changed since" if found.findings else "" if found.generation is None else ", unchanged"
+    out.print(f"{found.hour}: {plural(found.objects, 'object')}, {state}", highlight=False)
+    _say_findings(found.findings)
+    for wait in found.waits:
+        out.print(f"  waits for: {wait}", highlight=False, markup=False, soft_wrap=True)
 
 
 def decode(

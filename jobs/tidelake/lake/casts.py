@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tidelake.feed import ZeroDate
+from tidelake.policy import ZeroDate
 from tidelake.values import MysqlType, lake_type
 
 NAMES_SENT = frozenset({"avro", "csv", "debezium"})  # protocols that send ENUM and SET as names

@@ -151,7 +151,7 @@ def _largest_up_to(events: LakeTable, hour: str, topic: str, partition: int, end
 
 def _resolved(feed: Feed, watermarks: Partitions, gaps: Mapping[Coordinates, Range], hour: str) -> tuple[int, int | None]:
     if feed.watermark.source == "checkpoints":
-        if gaps and feed.policy.on_gap == "block":
+        if gaps and feed.policy.severity("GAP", feed.policy.gap_severity) == "critical":
             at, (first, last) = next(iter(gaps.items()))
             raise OrderError(
                 f"offsets {first} to {last} are not landed", code="GAP", at=at, remedy="bring the missing files back and land again"

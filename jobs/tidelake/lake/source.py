@@ -21,12 +21,12 @@ from pyspark.sql.types import StructType
 from tidelake.avro_schemas import schema_source
 from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
-from tidelake.feed import HandleOnly
 from tidelake.frozen_schemas import frozen_schemas
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.shelf import LakeShelf
 from tidelake.lake.worker_errors import told
 from tidelake.options import SinkOptions
+from tidelake.policy import HandleOnly
 from tidelake.protocols import Context, decode
 from tidelake.storage import open_store
 

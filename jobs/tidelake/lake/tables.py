@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidelake.feed import Feed, ZeroDate
+from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable, iceberg_type
 from tidelake.lake.cut import Reshape
 from tidelake.layout import changelog_namespace, lake_name, past_namespace
+from tidelake.policy import ZeroDate
 from tidelake.values import lake_type
 
 COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the change that made the row so")

@@ -11,49 +11,42 @@ from collections.abc import Iterator, Sequence
 from tidelake.archives import Layout, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
-from tidelake.land.manifest import Finding, Manifest, Partition, Severity
+from tidelake.findings import KINDS, Severity
+from tidelake.land.closing import Waits
+from tidelake.land.manifest import Finding, Manifest, Partition
 from tidelake.land.ranges import Range, Ranges, common, count, minus, show, union
 from tidelake.storage import ObjectInfo
 
-_PREFIX = "then the resolved ts counts up to the gap only"
-REMEDIES = {
-    "OVERLAP_CONFLICT": "find out which of the objects is wrong, move it out of the archive and land the hour again",
-    "GAP": f'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": {_PREFIX}',
-    "MISSING_PARTITION": "find out why the archiver wrote nothing for it (an idle partition still receives resolved events), bring back "
-    f'its files and land the hour again, or set [policy] on_gap = "warn": {_PREFIX}',
-    "UNEXPECTED_PARTITION": "set `partitions` in feed.toml to the number of partitions that the topic has",
-    "OVERLAP_HOURS": "nothing, if the archiver delivered twice; where offsets come from names, check its partitioner and "
-    "what it does with nulls",
-    "LATE_START": "if the archive should begin earlier, bring back the missing files and land from the first hour again",
-    "UNKNOWN_OBJECT": "check source.layout and source.template, or move the file out of the hour's folder",
-    "LATE": "nothing: decode and order take the new generation, what is at or below the applied ts goes to the late ledger",
-    "OVERLAP_SAME": "nothing: one copy was kept",
-    "NO_OFFSETS": "prefer a layout that holds offsets, set s3.object.tagging in the connector and `tags` here, or keep the connector from "
-    "dropping and re-sorting records",
-    "TOMBSTONES_LOST": "nothing, as the protocol has no null values; prefer a layout that keeps them",
-    "KEYS_LOST": "nothing, as the protocol does not need them; prefer a layout that keeps them",
-    "REORDERED_JSON": "set value.converter = ByteArrayConverter in the connector, and the layout for it here",
-    "NOT_BINARY_SAFE": "set value.converter = ByteArrayConverter in the connector, and the layout for it here",
-    "LOSSY_LAYOUT": "prefer aiven-parquet or aiven-jsonl with all five fields",
-    "EMPTY": "nothing, if the feed was idle",
-}
-CODES = tuple(REMEDIES)  # the most serious first
+REMEDIES = {code: kind.remedy for code, kind in KINDS.items()}
+CODES = tuple(KINDS)  # the most serious first
+_OF_A_GENERATION = ("CHANGED_AFTER_LANDING", "LATE_FILE", "LAYOUT_CHANGED")  # what only its landing could see
+_SHOWN = 3
 _ORDER = {"critical": 0, "warning": 1, "info": 2}
 
 
 def judge(
-    feed: Feed, layout: Layout, manifest: Manifest, earlier: Sequence[Manifest], unknown: Sequence[ObjectInfo], *, complete: bool
+    feed: Feed,
+    layout: Layout,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    unknown: Sequence[ObjectInfo],
+    waits: Sequence[Waits] = (),
+    *,
+    complete: bool,
 ) -> tuple[Finding, ...]:
     """Everything there is to say about an hour, the most serious first.
 
-    earlier: the landed hours before it without a hole between them and the hour, ascending; complete: they reach the first landed hour.
+    earlier: the landed hours before it without a hole between them and the hour, ascending; complete: they reach the first landed hour;
+    waits: what keeps the hour open.
     """
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete),
         *_missing_partitions(feed, manifest, earlier),
         *_of_the_archive(feed, layout, manifest, unknown),
-        *(f for f in manifest.findings if f.code == "LATE"),
+        *_not_closed(feed, waits),
+        *(finding(f.code, KINDS[f.code].severity, f.detail) for f in manifest.findings if f.code in _OF_A_GENERATION),
     ]
+    found = [f.model_copy(update={"severity": feed.policy.severity(f.code, f.severity)}) for f in found]
     return tuple(sorted(found, key=lambda f: (_ORDER[f.severity], CODES.index(f.code), f.topic or "", f.partition or 0, f.detail)))
 
 
@@ -62,6 +55,11 @@ def finding(
 ) -> Finding:
     """A finding with its remedy."""
     return Finding(code=code, severity=severity, topic=topic, partition=partition, offset=offset, detail=detail, remedy=REMEDIES[code])
+
+
+def named(keys: Sequence[str]) -> str:
+    """Some keys, for people: the first ones and how many more there are."""
+    return ", ".join(keys[:_SHOWN]) + (f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else "")
 
 
 def blocking(hour: str, findings: Sequence[Finding]) -> OrderError | None:
@@ -96,7 +94,7 @@ def _of_partition(
         yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages were there again with the same content", *at)
     if missing := _gaps(partition, before):
         detail = f"offsets {show(missing)} are missing ({count(missing)} messages)"
-        yield finding("GAP", "critical" if feed.policy.on_gap == "block" else "warning", detail, *at, missing[0][0])
+        yield finding("GAP", feed.policy.gap_severity, detail, *at, missing[0][0])
     if again := common(partition.ranges, before):
         detail = f"offsets {show(again)} were landed with an earlier hour already"
         yield finding("OVERLAP_HOURS", "critical" if layout.number_is_first_offset else "warning", detail, *at, again[0][0])
@@ -116,9 +114,7 @@ def _gaps(partition: Partition, before: Ranges) -> Ranges:
 def _missing_partitions(feed: Feed, manifest: Manifest, earlier: Sequence[Manifest]) -> Iterator[Finding]:
     """Expected partitions of which the hour has nothing. A topic found by a pattern is expected from the first hour it appears."""
     topics = feed.topics if feed.topic_pattern is None else sorted({topic for m in (*earlier, manifest) for topic in m.partitions})
-    severity: Severity = "info"
-    if feed.watermark.source == "messages":
-        severity = "critical" if feed.policy.on_gap == "block" else "warning"
+    severity = feed.policy.gap_severity if feed.watermark.source == "messages" else "info"
     for topic in topics:
         for number in range(feed.partitions_of(topic)):
             facts = manifest.partitions.get(topic, {}).get(number)
@@ -126,9 +122,16 @@ def _missing_partitions(feed: Feed, manifest: Manifest, earlier: Sequence[Manife
                 yield finding("MISSING_PARTITION", severity, "there is no message in the hour", topic, number)
 
 
+def _not_closed(feed: Feed, waits: Sequence[Waits]) -> Iterator[Finding]:
+    """Where the resolved ts stands in the messages, it cannot pass those that are still to come; a recorded one does."""
+    severity: Severity = "warning" if feed.watermark.source == "messages" else "critical"
+    for wait in waits:
+        yield finding("HOUR_NOT_CLOSED", severity, f"the hour may not be complete: {wait.what}", wait.topic, wait.partition)
+
+
 def _of_the_archive(feed: Feed, layout: Layout, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:
     if unknown:
-        names = ", ".join(info.key for info in unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
+        names = named([info.key for info in unknown])
         yield finding("UNKNOWN_OBJECT", "warning", f"not read, as its name is none of layout {manifest.layout}: {names}")
     if not manifest.sources:
         yield finding("EMPTY", "info", "the archive has nothing for the hour")

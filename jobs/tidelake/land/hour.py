@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from threading import Lock
 
 from tidelake.archives import Layout, Listing, SourceObject, layout_of, list_hour, topics_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
-from tidelake.land.findings import blocking, finding, judge
+from tidelake.land.closing import ends_of, waits_for
+from tidelake.land.findings import blocking, judge
+from tidelake.land.generation import new_offsets, since
 from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
 from tidelake.land.partition import Task, changed
 from tidelake.land.pipeline import LandedPartition, land_partitions
@@ -69,21 +71,26 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
     layout, name = layout_of(feed.source.layout or ""), format_hour(hour)
     past = _past(lake, feed, name)
-    listing = _listing(feed, archive, hour, layout)
+    listing = hour_listing(feed, archive, hour, layout)
+
+    def judged(manifest: Manifest) -> tuple[Finding, ...]:
+        ends = ends_of([*past.earlier, manifest])
+        waits = waits_for(feed, archive, layout, hour, listing, ends, datetime.now(UTC))
+        return judge(feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete)
+
     if past.this is not None and _same_listing(past.this, feed, listing):
-        return _judged(feed, layout, past.this, past, listing, new=False, written=0)
+        return _report(past.this, judged(past.this), new=False, written=0)
     _check_keys(feed, layout, listing)
     landed = _land(feed, name, layout, archive, lake, listing, progress)
-    if _listing(feed, archive, hour, layout) != listing:
+    if hour_listing(feed, archive, hour, layout) != listing:
         raise changed(f"the listing of {archive.uri}")
     manifest = _manifest(feed, name, landed, past)
     written = sum(partition.written for partition in landed)
     if past.this is not None and _same_content(past.this, manifest):
-        return _judged(feed, layout, past.this, past, listing, new=False, written=written)
-    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete)
-    manifest = manifest.model_copy(update={"findings": findings})
+        return _report(past.this, judged(past.this), new=False, written=written)
+    manifest = manifest.model_copy(update={"findings": judged(manifest)})
     _record(lake, manifest)
-    return _judged(feed, layout, manifest, past, listing, new=True, written=written)
+    return _report(manifest, manifest.findings, new=True, written=written)
 
 
 def _check(feed: Feed) -> None:
@@ -132,12 +139,13 @@ def _past(lake: Store, feed: Feed, hour: str) -> _Past:
     return _Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
 
 
-def _listing(feed: Feed, archive: Store, hour: datetime, layout: Layout) -> Listing:
+def hour_listing(feed: Feed, archive: Store, hour: datetime, layout: Layout) -> Listing:
     """The hour's objects of all topics."""
     listings = [list_hour(feed, archive, topic, hour, layout) for topic in topics_of(feed, archive)]
     return Listing(
         objects=tuple(sorted(source for listing in listings for source in listing.objects)),
         unknown=tuple(sorted(info for listing in listings for info in listing.unknown)),
+        newest_ms=max((listing.newest_ms for listing in listings), default=0),
     )
 
 
@@ -166,7 +174,7 @@ def _land(
 
 
 def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _Past) -> Manifest:
-    """The manifest without its findings but LATE. Raises OrderError (VANISHED)."""
+    """The manifest, with what only this landing can find out. Raises OrderError (VANISHED)."""
     partitions: dict[str, dict[int, Partition]] = {}
     for partition in landed:
         partitions.setdefault(partition.topic, {})[partition.number] = partition.facts
@@ -184,7 +192,9 @@ def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _P
     if past.this is None:
         return manifest
     _check_nothing_vanished(past.this, manifest)
-    return manifest.model_copy(update={"findings": (_late(past.this, manifest),)})
+    digests = {source.key: source.sha256 for source in manifest.sources}
+    found = since(past.this, digests, manifest.layout, new_offsets(past.this, manifest))
+    return manifest.model_copy(update={"findings": found})
 
 
 def _check_nothing_vanished(before: Manifest, now: Manifest) -> None:
@@ -201,13 +211,6 @@ def _check_nothing_vanished(before: Manifest, now: Manifest) -> None:
                     at=Coordinates(topic, number, lost[0][0]),
                     remedy=f"bring the archive's objects back; generation {before.generation} stays in force",
                 )
-
-
-def _late(before: Manifest, now: Manifest) -> Finding:
-    old, new = ({source.key: source.sha256 for source in manifest.sources} for manifest in (before, now))
-    came, gone = len(new.keys() - old.keys()), len(old.keys() - new.keys())
-    replaced = sum(old[key] != new[key] for key in old.keys() & new.keys())
-    return finding("LATE", "warning", f"since generation {before.generation}: {came} objects came, {replaced} changed, {gone} went")
 
 
 def _same_listing(manifest: Manifest, feed: Feed, listing: Listing) -> bool:
@@ -232,9 +235,8 @@ def _record(lake: Store, manifest: Manifest) -> None:
         )
 
 
-def _judged(feed: Feed, layout: Layout, manifest: Manifest, past: _Past, listing: Listing, *, new: bool, written: int) -> LandReport:
+def _report(manifest: Manifest, findings: tuple[Finding, ...], *, new: bool, written: int) -> LandReport:
     """The report. Raises OrderError for the first critical finding."""
-    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete)
     if error := blocking(manifest.hour, findings):
         raise error
     facts = [partition for partitions in manifest.partitions.values() for partition in partitions.values()]

@@ -5,17 +5,17 @@ It is a function of the archive's objects and the feed's settings: landing the s
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.json_schema import GenerateJsonSchema
 
 from tidelake.errors import StorageError
+from tidelake.findings import Severity
 from tidelake.land.ranges import Ranges
 from tidelake.layout import manifest_key, manifests
 from tidelake.storage import Store
-
-Severity = Literal["info", "warning", "critical"]
 
 _KEY = re.compile(r"hour=(?P<hour>\d{4}-\d{2}-\d{2}T\d{2})/(?P<generation>\d+)\.json")
 
@@ -95,6 +95,19 @@ class Manifest(_Record):
     def to_json(self) -> bytes:
         """As it is stored."""
         return self.model_dump_json(indent=1).encode()
+
+
+def json_schema() -> bytes:
+    """The JSON Schema of manifests: schemas/manifest.schema.json."""
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(dialect | Manifest.model_json_schema(schema_generator=_Plain), indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+class _Plain(GenerateJsonSchema):
+    """Members without titles, which would only say their names again."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
 
 
 def newest(store: Store, feed: str, hour: str) -> Manifest | None:

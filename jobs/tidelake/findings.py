@@ -1,0 +1,134 @@
+"""What landing may find out about an hour: codes, how serious they are, what they mean, what to do, what a feed may decide.
+
+docs/findings.md shows this table. Light on purpose: feed.toml is checked against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["info", "warning", "critical"]
+Action = Literal["block", "warn", "ignore"]
+
+SEVERITIES: dict[Action, Severity] = {"block": "critical", "warn": "warning", "ignore": "info"}
+_ANY: tuple[Action, ...] = ("block", "warn", "ignore")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of finding. severity: by default; but: when the default is another one; allowed: what `on_finding` may say of it;
+    because: why not everything is allowed."""
+
+    severity: Severity
+    meaning: str
+    remedy: str
+    but: str = ""
+    allowed: tuple[Action, ...] = _ANY
+    because: str = ""
+
+
+_UP_TO_THE_GAP = "then the resolved ts counts up to the gap only"
+_AS_BYTES = "set value.converter = ByteArrayConverter in the connector, and the layout for it here"
+_KEEP_THEM = "prefer a layout that keeps them"
+
+KINDS = {  # the most serious first
+    "OVERLAP_CONFLICT": Kind(
+        severity="critical",
+        meaning="an offset is there with different contents; none of them is landed",
+        remedy="find out which of the objects is wrong, move it out of the archive and land the hour again",
+        allowed=("block", "warn"),
+        because="messages are left out",
+    ),
+    "GAP": Kind(
+        severity="critical",
+        but='warning with `on_gap = "warn"`',
+        meaning="offsets are missing inside the hour, or between it and the hours before",
+        remedy=f'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
+    ),
+    "MISSING_PARTITION": Kind(
+        severity="critical",
+        but='warning with `on_gap = "warn"`; info where the resolved ts does not stand in the messages',
+        meaning="the hour has no message of a partition that feed.toml expects",
+        remedy="find out why the archiver wrote nothing for it (an idle partition still receives resolved events), bring back "
+        f'its files and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
+    ),
+    "UNEXPECTED_PARTITION": Kind(
+        severity="critical",
+        meaning="the hour has a partition that feed.toml does not expect, so nothing waits for its resolved ts",
+        remedy="set `partitions` in feed.toml to the number of partitions that the topic has",
+        allowed=("block",),
+        because="the resolved ts would pass rows that are still to come",
+    ),
+    "OVERLAP_HOURS": Kind(
+        severity="warning",
+        but="critical where offsets are counted from names",
+        meaning="offsets of the hour were landed with an earlier hour already",
+        remedy="nothing, if the archiver delivered twice; where offsets come from names, check its partitioner and what it does with nulls",
+        allowed=("block", "warn"),
+        because="where offsets are counted from names, it says that they are counted wrong",
+    ),
+    "HOUR_NOT_CLOSED": Kind(
+        severity="warning",
+        but="critical where the resolved ts does not stand in the messages",
+        meaning="the hour was landed before it was certain that the archive has all of it",
+        remedy="land the hour again when the archive went on; `closed_by` and `quiet_minutes` under [source] say what is waited for",
+        allowed=("block", "warn"),
+        because="the end of the hour may be missing",
+    ),
+    "LATE_START": Kind(
+        severity="warning",
+        meaning="the first landed hour does not begin at offset 0",
+        remedy="if the archive should begin earlier, bring back the missing files and land from the first hour again",
+    ),
+    "UNKNOWN_OBJECT": Kind(
+        severity="warning",
+        meaning="an object in the hour's folder was not read, as its name is none of the layout's",
+        remedy="check source.layout and source.template, or move the file out of the hour's folder",
+    ),
+    "CHANGED_AFTER_LANDING": Kind(
+        severity="warning",
+        meaning="an object that was landed has other bytes now; the hour has a new generation",
+        remedy="nothing, if the archiver wrote the object again with more in it; else find out who changed it. What the generation "
+        "before held stays under its number",
+    ),
+    "LATE_FILE": Kind(
+        severity="warning",
+        meaning="objects came, or went, after the hour was landed; the hour has a new generation",
+        remedy="nothing: decode and order take the new generation, what is at or below the applied ts goes to the late ledger",
+    ),
+    "LAYOUT_CHANGED": Kind(
+        severity="warning",
+        meaning="the hour was read with another layout than before; it has a new generation",
+        remedy="nothing, if source.layout was corrected",
+    ),
+    "OVERLAP_SAME": Kind(
+        severity="info",
+        meaning="messages were there more than once with the same content",
+        remedy="nothing: one copy was kept",
+    ),
+    "NO_OFFSETS": Kind(
+        severity="info",
+        meaning="the layout holds no offsets: they are counted from the number in each object's name",
+        remedy="prefer a layout that holds offsets, set s3.object.tagging in the connector and `tags` here, or keep the connector from "
+        "dropping and re-sorting records",
+    ),
+    "TOMBSTONES_LOST": Kind(
+        severity="info",
+        meaning="the layout loses messages without a value",
+        remedy=f"nothing, as the protocol has no null values; {_KEEP_THEM}",
+    ),
+    "KEYS_LOST": Kind(
+        severity="info",
+        meaning="the layout loses Kafka's keys",
+        remedy=f"nothing, as the protocol does not need them; {_KEEP_THEM}",
+    ),
+    "REORDERED_JSON": Kind(severity="info", meaning="the layout loses how JSON was written", remedy=_AS_BYTES),
+    "NOT_BINARY_SAFE": Kind(severity="info", meaning="the layout loses values that are no UTF-8 text", remedy=_AS_BYTES),
+    "LOSSY_LAYOUT": Kind(
+        severity="info",
+        meaning="the layout loses something else: headers, timestamps, null against empty",
+        remedy="prefer aiven-parquet or aiven-jsonl with all five fields",
+    ),
+    "EMPTY": Kind(severity="info", meaning="the archive has nothing for the hour", remedy="nothing, if the feed was idle"),
+}

@@ -1,0 +1,72 @@
+"""The dry run of landing: an hour's archive beside what is landed of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from tidelake.archives import Listing, layout_of
+from tidelake.feed import Feed
+from tidelake.land.closing import Ends, Waits, ends_of, waits_for
+from tidelake.land.generation import since
+from tidelake.land.hour import hour_listing
+from tidelake.land.manifest import Finding, Manifest, newest
+from tidelake.storage import CHUNK, Store, open_store
+from tidelake.tso import format_hour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """An hour's archive beside what is landed of it.
+
+    generation: the newest one, None where the hour is not landed; objects: in the archive; findings: what a new generation would say;
+    waits: what keeps the hour open.
+    """
+
+    hour: str
+    generation: int | None
+    objects: int
+    findings: tuple[Finding, ...]
+    waits: tuple[Waits, ...]
+
+
+def compare_hour(feed: Feed, hour: datetime) -> Comparison:
+    """Compare an hour's archive with what is landed of it, and write nothing. Reads objects that may have changed, and listings.
+
+    Raises ConfigError, StorageError.
+    """
+    archive, name, layout = open_store(feed.source.uri), format_hour(hour), layout_of(feed.source.layout or "")
+    listing, landed = hour_listing(feed, archive, hour, layout), newest(open_store(feed.lake.uri), feed.name, name)
+    ends: Ends = ends_of([landed]) if landed else {(source.topic, source.partition): None for source in listing.objects}
+    found = since(landed, _digests(archive, landed, listing), feed.source.layout or "") if landed else ()
+    return Comparison(
+        hour=name,
+        generation=landed.generation if landed else None,
+        objects=sum(len(source.parts) for source in listing.objects),
+        findings=tuple(f.model_copy(update={"severity": feed.policy.severity(f.code, f.severity)}) for f in found),
+        waits=waits_for(feed, archive, layout, hour, listing, ends, datetime.now(UTC)),
+    )
+
+
+def _digests(archive: Store, landed: Manifest, listing: Listing) -> dict[str, str]:
+    """The sha256 of every listed object that was landed: known where size and ETag are; empty of those that came."""
+    known = {source.key: source for source in landed.sources}
+    out: dict[str, str] = {}
+    for part in (part for source in listing.objects for part in source.parts):
+        old = known.get(part.key)
+        if old is None:
+            out[part.key] = ""
+        elif (old.size, old.etag) == (part.size, part.etag):
+            out[part.key] = old.sha256
+        else:
+            out[part.key] = _digest(archive, part.key)
+    return out
+
+
+def _digest(archive: Store, key: str) -> str:
+    digest = hashlib.sha256()
+    with archive.open(key) as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

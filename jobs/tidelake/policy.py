@@ -1,0 +1,49 @@
+"""What a feed decides about what does not fit: [policy] of feed.toml."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from tidelake.findings import KINDS, SEVERITIES, Action, Severity
+
+ZeroDate = Literal["null", "string", "reject"]
+HandleOnly = Literal["quarantine", "accept"]  # rows of which only the handle was sent
+
+
+class Policy(BaseModel):
+    """What happens to what does not fit (design sections 6 to 8)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    on_reject: Literal["block", "publish_incomplete"] = "block"
+    on_gap: Literal["block", "warn"] = "block"
+    on_late: Literal["block", "publish_incomplete"] = "publish_incomplete"  # rows that came after the cut that should hold them
+    on_finding: dict[str, Action] = {}  # by code; what a finding does that is not in it: docs/findings.md
+    wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # how long a row of Simple may wait for its table's schema
+    ddl: Literal["evolve", "strict", "ignore"] = "evolve"
+    ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
+    zero_date: ZeroDate = "null"
+    checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
+    handle_only: HandleOnly = "quarantine"
+
+    @field_validator("on_finding")
+    @classmethod
+    def _is_safe(cls, on_finding: dict[str, Action]) -> dict[str, Action]:
+        for code, action in on_finding.items():
+            if code not in KINDS:
+                raise ValueError(f"unknown finding {code}; allowed: {', '.join(KINDS)}")
+            if action not in KINDS[code].allowed:
+                allowed = " or ".join(map(repr, KINDS[code].allowed))
+                raise ValueError(f"{code} should be {allowed}, as {KINDS[code].because}; found {action!r}")
+        return on_finding
+
+    @property
+    def gap_severity(self) -> Severity:
+        """How serious a hole in the offsets is, unless `on_finding` says otherwise."""
+        return SEVERITIES[self.on_gap]
+
+    def severity(self, code: str, default: Severity) -> Severity:
+        """How serious a finding is to this feed. default: where `on_finding` says nothing of its code."""
+        return SEVERITIES[self.on_finding[code]] if code in self.on_finding else default
