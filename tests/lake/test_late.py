@@ -13,7 +13,7 @@ from tests.lake.histories import publish, resolved, row, rows_of
 from tests.lake.test_windows import KV, TEXT, opened, table
 from tidelake.cli import run
 from tidelake.errors import OrderError
-from tidelake.feed import Policy
+from tidelake.policy import Policy
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.late import late_rows
 from tidelake.lake.opened import Lake
