@@ -95,7 +95,8 @@ KINDS = {  # the most serious first
     "LATE_FILE": Kind(
         severity="warning",
         meaning="objects came, or went, after the hour was landed; the hour has a new generation",
-        remedy="nothing: decode and order take the new generation, what is at or below the applied ts goes to the late ledger",
+        remedy="nothing, if no cut holds the hour yet: its run takes the new generation. Of a published hour, rows at or below the cut's "
+        "resolved ts are not brought in: find out why they came late",
     ),
     "LAYOUT_CHANGED": Kind(
         severity="warning",
