@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def land(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
-    """Archive objects of an hour → canonical Parquet and a manifest.
+    """Archive objects or live topics of an hour → canonical Parquet and a manifest.
 
     Landing an hour again compares with what is landed and changes nothing unless the archive did. Exit code 3: something is missing
     or contradicts; what is there is landed.
@@ -38,7 +38,7 @@ def land(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json
         print_json({"hour": report.hour, "generation": report.generation, "new": report.new, "messages": report.messages})
         return
     state = f"generation {report.generation}" if report.new else "unchanged"
-    out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} objects, {state}", highlight=False)
+    out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} sources, {state}", highlight=False)
     for f in report.findings:
         out.print(f"  {f.severity}: {f.code}: {f.detail}; {f.remedy}", highlight=False, markup=False, soft_wrap=True)
 

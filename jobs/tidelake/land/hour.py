@@ -21,7 +21,7 @@ from tidelake.land.partition import Task, changed
 from tidelake.land.pipeline import LandedPartition, land_partitions
 from tidelake.land.ranges import Range, minus, show
 from tidelake.layout import manifest_key
-from tidelake.storage import Store, open_store, probe_conditional_puts
+from tidelake.storage import ObjectInfo, Store, open_store, probe_conditional_puts
 from tidelake.tso import format_hour, parse_hour
 
 LOOK_BACK = 24  # hours before the landed one that its offsets are compared with
@@ -50,7 +50,7 @@ class LandReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Past:
+class Past:
     """What the lake holds already. earlier: the hours that lie before without a hole, ascending; complete: there are no others."""
 
     this: Manifest | None
@@ -68,22 +68,22 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     _check(feed)
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
     layout, name = layout_of(feed.source.layout or ""), format_hour(hour)
-    past = _past(lake, feed, name)
+    past = past_of(lake, feed, name)
     listing = _listing(feed, archive, hour, layout)
     if past.this is not None and _same_listing(past.this, feed, listing):
-        return _judged(feed, layout, past.this, past, listing, new=False, written=0)
+        return judged(feed, layout, past.this, past, listing.unknown, new=False, written=0)
     _check_keys(feed, layout, listing)
     landed = _land(feed, name, layout, archive, lake, listing, progress)
     if _listing(feed, archive, hour, layout) != listing:
         raise changed(f"the listing of {archive.uri}")
-    manifest = _manifest(feed, name, landed, past)
+    manifest = manifest_of(feed, feed.source.layout or "", name, landed, past)
     written = sum(partition.written for partition in landed)
     if past.this is not None and _same_content(past.this, manifest):
-        return _judged(feed, layout, past.this, past, listing, new=False, written=written)
+        return judged(feed, layout, past.this, past, listing.unknown, new=False, written=written)
     findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete)
     manifest = manifest.model_copy(update={"findings": findings})
-    _record(lake, manifest)
-    return _judged(feed, layout, manifest, past, listing, new=True, written=written)
+    record(lake, manifest)
+    return judged(feed, layout, manifest, past, listing.unknown, new=True, written=written)
 
 
 def _check(feed: Feed) -> None:
@@ -116,7 +116,8 @@ def _check_keys(feed: Feed, layout: Layout, listing: Listing) -> None:
                 )
 
 
-def _past(lake: Store, feed: Feed, hour: str) -> _Past:
+def past_of(lake: Store, feed: Feed, hour: str) -> Past:
+    """What the lake holds. Raises StorageError where it is the first hour and the store cannot put conditionally."""
     landed = generations(lake, feed.name)
     if not landed:
         probe_conditional_puts(lake)
@@ -129,7 +130,7 @@ def _past(lake: Store, feed: Feed, hour: str) -> _Past:
         first = previous
     near = all_newest(lake, feed.name, since=first, until=hour)
     this = near.pop(hour, None)
-    return _Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
+    return Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
 
 
 def _listing(feed: Feed, archive: Store, hour: datetime, layout: Layout) -> Listing:
@@ -165,7 +166,7 @@ def _land(
     return land_partitions(tasks, layout, archive, lake, feed.source.in_flight, read)
 
 
-def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _Past) -> Manifest:
+def manifest_of(feed: Feed, layout: str, hour: str, landed: Sequence[LandedPartition], past: Past) -> Manifest:
     """The manifest without its findings but LATE. Raises OrderError (VANISHED)."""
     partitions: dict[str, dict[int, Partition]] = {}
     for partition in landed:
@@ -175,7 +176,7 @@ def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _P
         hour=hour,
         generation=past.this.generation + 1 if past.this else 1,
         protocol=feed.protocol,
-        layout=feed.source.layout or "",
+        layout=layout,
         sources=tuple(source for partition in landed for source in partition.sources),
         objects=tuple(landed_object for partition in landed for landed_object in partition.objects),
         partitions=partitions,
@@ -222,7 +223,8 @@ def _same_content(one: Manifest, other: Manifest) -> bool:
     return one.layout == other.layout and next(contents) == next(contents)
 
 
-def _record(lake: Store, manifest: Manifest) -> None:
+def record(lake: Store, manifest: Manifest) -> None:
+    """Write the manifest: the hour is landed. Raises LeaseError if another run wrote another."""
     key, content = manifest_key(manifest.feed, manifest.hour, manifest.generation), manifest.to_json()
     if not lake.put_if_absent(key, content) and lake.read(key) != content:
         raise LeaseError(
@@ -232,9 +234,14 @@ def _record(lake: Store, manifest: Manifest) -> None:
         )
 
 
-def _judged(feed: Feed, layout: Layout, manifest: Manifest, past: _Past, listing: Listing, *, new: bool, written: int) -> LandReport:
-    """The report. Raises OrderError for the first critical finding."""
-    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete)
+def judged(
+    feed: Feed, layout: Layout | None, manifest: Manifest, past: Past, unknown: Sequence[ObjectInfo], *, new: bool, written: int
+) -> LandReport:
+    """The report on an hour whose manifest is written. Raises OrderError for the first critical finding.
+
+    layout: None for live topics; unknown: the archive's objects that were not read.
+    """
+    findings = judge(feed, layout, manifest, past.earlier, unknown, complete=past.complete)
     if error := blocking(manifest.hour, findings):
         raise error
     facts = [partition for partitions in manifest.partitions.values() for partition in partitions.values()]
