@@ -19,8 +19,8 @@ from tempfile import mkdtemp
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tidelake.lake.application import ivy_folder
 from tidelake.lake.java import ensure_java
@@ -109,11 +109,15 @@ class KafkaBroker:
         (made,) = self.admin.create_partitions([NewPartitions(topic, partitions)]).values()
         made.result(30)
 
-    def alter(self, topic: str, **settings: str) -> None:
-        """Change a topic's settings."""
-        resource = ConfigResource("topic", topic, set_config={name.replace("_", "."): value for name, value in settings.items()})
-        (made,) = self.admin.alter_configs([resource]).values()
-        made.result(30)
+    def delete_before(self, topic: str, partition: int, offset: int) -> None:
+        """Delete a partition's first messages, as retention does."""
+        (done,) = self.admin.delete_records([TopicPartition(topic, partition, offset)]).values()
+        assert done.result(30).low_watermark == offset
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic."""
+        (done,) = self.admin.delete_topics([topic]).values()
+        done.result(30)
 
     def _run(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [_java(), *_JAVA, "-cp", f"{kafka_jars()}/*", program, *arguments, str(self._settings)]

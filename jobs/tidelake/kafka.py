@@ -10,13 +10,16 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import chain
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tidelake.errors import ConfigError, Coordinates, StorageError
+from tidelake.event import HEADERS, MESSAGE
 
 ANSWER_SECONDS = 15.0  # how long a question to the brokers may take
 SILENCE_SECONDS = 90.0  # how long none of the messages that must be there may come; brokers restart within that
@@ -46,25 +49,6 @@ _LOG = logging.getLogger("tidelake.kafka")
 _LOG.addHandler(logging.NullHandler())
 
 Place = tuple[str, int]  # topic, partition
-Headers = Sequence[tuple[str, bytes | None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Messages:
-    """Some messages of one partition, by column, ascending by offset.
-
-    timestamps: milliseconds, None where the topic has none; sizes: bytes of key and value.
-    """
-
-    offsets: Sequence[int]
-    timestamps: Sequence[int | None]
-    keys: Sequence[bytes | None]
-    values: Sequence[bytes | None]
-    headers: Sequence[Headers | None]
-    sizes: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self.offsets)
 
 
 class Topics:
@@ -106,10 +90,10 @@ class Topics:
             _raise_first(found)
         return {(at.topic, at.partition): at.offset if at.offset >= 0 else None for at in found}
 
-    def read(self, place: Place, begin: int, end: int) -> Iterator[Messages]:
-        """The messages of a partition from offset begin up to, not including, end: all that the log holds of them, in order.
+    def read(self, place: Place, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        """The messages of a partition from offset begin up to, not including, end: all that the log holds of them, in order, as MESSAGE.
 
-        When the last came, the client's position has passed every offset of the range: what did not come is not there. Raises
+        When one came, or the last of all, the client's position has passed every offset before: what did not come is not there. Raises
         StorageError: NO_BROKER where nothing comes for long, SOURCE_CHANGED where offsets of the range expire meanwhile.
         """
         with self._lent(f"read {Coordinates(*place)}") as consumer:
@@ -120,14 +104,15 @@ class Topics:
                 silence = 0.0 if got else silence + _WAIT_SECONDS
                 if silence > SILENCE_SECONDS:
                     raise self._silent(Coordinates(*place, position))
-                position = max([position, *(_end_of_log(message, place, position) for message in got if message.error() is not None)])
-                messages = _columns([message for message in got if message.error() is None], end)
+                if any(map(Message.error, got)):
+                    events, got = [m for m in got if m.error()], [m for m in got if not m.error()]
+                    position = max([position, *(_end_of_log(event, place, position) for event in events)])
+                batch = _message_batch(got, place, end)
                 del got
-                if len(messages):
-                    most = _next_batch(messages)
-                    yield messages
-                    position = max(position, messages.offsets[-1] + 1)
-            consumer.unassign()
+                if len(batch):
+                    most = _next_batch(batch)
+                    position = max(position, batch.column("offset")[-1].as_py() + 1)
+                    yield batch
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
         """Record in the consumer group where the next hour goes on. Raises StorageError."""
@@ -145,6 +130,9 @@ class Topics:
             yield consumer
         except KafkaException as e:
             raise self._failed(consumer, purpose, e.args[0]) from None
+        except GeneratorExit:  # enough was read
+            self._idle.append(consumer)
+            raise
         except BaseException:
             consumer.close()
             raise
@@ -197,26 +185,33 @@ def _refused(settings: Mapping[str, Any], error: KafkaError) -> ConfigError:
     )
 
 
-def _columns(messages: Sequence[Message], end: int) -> Messages:
-    """Those before offset `end`. The one place where Python handles single messages."""
-    offsets = [m.offset() or 0 for m in messages]
-    if offsets and offsets[-1] >= end:
-        messages = messages[: sum(offset < end for offset in offsets)]
-        offsets = offsets[: len(messages)]
-    keys, values = list(map(Message.key, messages)), list(map(Message.value, messages))
-    return Messages(
-        offsets=offsets,
-        timestamps=[ms if kind else None for kind, ms in map(Message.timestamp, messages)],
-        keys=keys,
-        values=values,
-        headers=list(map(Message.headers, messages)),  # type: ignore[arg-type]
-        sizes=[len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)],
-    )
+def _message_batch(messages: Sequence[Message], place: Place, end: int) -> pa.RecordBatch:
+    """Those before offset `end`, which may be none. The one place where Python handles single messages; a record without headers has an
+    empty list of them, as the log says so."""
+    offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
+    count = int(np.searchsorted(offsets, end))
+    messages = messages if count == len(messages) else messages[:count]
+    kinds, stamps = np.fromiter(chain.from_iterable(map(Message.timestamp, messages)), np.int64, 2 * count).reshape(-1, 2).T
+    headers = list(map(Message.headers, messages))
+    columns = {
+        "topic": pa.repeat(pa.scalar(place[0], pa.string()), count),
+        "partition": pa.repeat(pa.scalar(place[1], pa.int32()), count),
+        "offset": pa.array(offsets[:count]),
+        "timestamp_ms": pa.array(stamps, mask=kinds == TIMESTAMP_NOT_AVAILABLE),
+        "key": pa.array(map(Message.key, messages), pa.binary(), size=count),
+        "value": pa.array(map(Message.value, messages), pa.binary(), size=count),
+        "headers": pa.array([several or () for several in headers], HEADERS) if any(headers) else _no_headers(count),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in MESSAGE.names], schema=MESSAGE)
 
 
-def _next_batch(messages: Messages) -> int:
+def _no_headers(count: int) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], HEADERS.value_type), type=HEADERS)
+
+
+def _next_batch(batch: pa.RecordBatch) -> int:
     """How many messages to ask for, so that they weigh about BATCH_BYTES."""
-    return max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(messages) // max(sum(messages.sizes), 1)))
+    return max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(batch) // max(batch.nbytes, 1)))
 
 
 def _end_of_log(event: Message, place: Place, position: int) -> int:

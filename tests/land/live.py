@@ -7,12 +7,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.archives.objects import Message
 from tests.kafka_broker import KafkaBroker
 from tests.land.archive import HOUR, make_feed
 from tidelake.feed import Feed
+from tidelake.kafka import Topics
 
 HOUR_MS = 3_600_000
 FIRST_MS = int(HOUR.timestamp() * 1000)
@@ -62,10 +63,24 @@ def transact(broker: KafkaBroker, topic: str, partition: int, parts: Sequence[tu
 
 
 def _settings(broker: KafkaBroker) -> dict[str, Any]:
-    return {"bootstrap.servers": broker.servers, "linger.ms": 5, "enable.idempotence": True, "log_level": 0}
+    return {"bootstrap.servers": broker.servers, "linger.ms": 5, "max.in.flight": 1, "queue.buffering.max.messages": 0, "log_level": 0}
 
 
 def _append(producer: Producer, topic: str, partition: int, content: Iterable[Message]) -> None:
     for m in content:
         headers = list(m.headers) if m.headers else None
         producer.produce(topic, m.value, m.key, partition, timestamp=m.timestamp_ms or 0, headers=headers)
+
+
+def committed(broker: KafkaBroker, group: str, topic: str, partition: int = 0) -> int:
+    """What the group was told, below 0 if nothing."""
+    with Consumer(_settings(broker) | {"group.id": group}) as consumer:
+        (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=30)
+        return found.offset
+
+
+def offsets(broker: KafkaBroker, topic: str, partition: int = 0) -> list[int]:
+    """The offsets that a partition has messages at."""
+    with Topics(broker.servers, {}, "looks") as topics:
+        place = (topic, partition)
+        return [offset for batch in topics.read(place, *topics.bounds([place])[place]) for offset in batch.column("offset").to_pylist()]

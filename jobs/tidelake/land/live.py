@@ -12,6 +12,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Lock
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tidelake.archives import Layout, layout_of
 from tidelake.errors import ConfigError, Coordinates, OrderError
 from tidelake.feed import Feed
@@ -32,12 +36,23 @@ _ONE_HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """The hour's offsets of one partition: from start up to, not including, end. What lies before begin is gone already."""
+    """The hour's offsets of one partition: from start up to, not including, end. What lies before begin is gone already.
+
+    near: from here on, a message with the timestamp until_ms or a later one ends the hour sooner; None where there is none. It may be a
+    little before that message: a marker of a transaction has the timestamp of when it was written.
+    """
 
     place: Place
     start: int
     begin: int
     end: int
+    near: int | None
+    until_ms: int
+
+    @property
+    def expected(self) -> int:
+        """About how many offsets there are to read."""
+        return (self.end if self.near is None else self.near) - self.begin
 
 
 def land_live_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
@@ -69,7 +84,7 @@ def plan(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past) ->
     """What to read of every partition that exists, sorted. Raises as land_live_hour."""
     places = _places(feed, topics)
     bounds = topics.bounds(places)
-    begins, ends = (topics.first_since(places, int(moment.timestamp() * 1000)) for moment in (hour, hour + _ONE_HOUR))
+    begins, ends = (topics.first_since(places, _ms(moment)) for moment in (hour, hour + _ONE_HOUR))
     before = past.earlier[-1] if past.earlier else None
     after = newest(lake, feed.name, format_hour(hour + _ONE_HOUR))
     stretches = list[Stretch]()
@@ -80,14 +95,13 @@ def plan(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past) ->
             new = before is not None and not any(_facts(m, place) for m in past.earlier)
             first = low if new else begins[place]
             start = high if first is None else first
-        end = _start_of(after, place)
-        if end is None:
-            found = ends[place]
-            end = high if found is None else min(found, high)
-        end = max(start, end)
+        found = _start_of(after, place)
+        end, near = (high, ends[place]) if found is None else (max(start, found), None)
         if start > high or end > high:
             raise _went_back(place, max(start, end), high)
-        stretches.append(Stretch(place=place, start=start, begin=min(max(start, low), end), end=end))
+        begin = min(max(start, low), end)
+        near = None if near is None else min(max(begin, near), end)
+        stretches.append(Stretch(place=place, start=start, begin=begin, end=end, near=near, until_ms=_ms(hour + _ONE_HOUR)))
     return stretches
 
 
@@ -128,33 +142,52 @@ def _start_of(after: Manifest | None, place: Place) -> int | None:
 def _reads(
     feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], progress: Progress | None
 ) -> list[Callable[[Put], PartitionRead]]:
-    total, done, lock = sum(s.end - s.begin for s in stretches), 0, Lock()
+    total, done, lock = sum(s.expected for s in stretches), 0, Lock()
 
     def read(offsets: int) -> None:
         nonlocal done
         with lock:
             done += offsets
             if progress:
-                progress(done, total)
+                progress(min(done, total), total)
 
     return [partial(_read, feed.name, hour, topics, stretch, read) for stretch in stretches]
 
 
 def _read(feed: str, hour: str, topics: Topics, stretch: Stretch, read: Callable[[int], None], put: Put) -> PartitionRead:
-    (topic, number), begin, end = stretch.place, stretch.begin, stretch.end
+    (topic, number), at, end = stretch.place, stretch.begin, stretch.end
     cutter = ObjectCutter(feed, hour, topic, number)
-    for messages in topics.read(stretch.place, begin, end):
-        for draft in cutter.add(messages):
+    for whole in topics.read(stretch.place, at, end):
+        batch, beyond = _until(whole, stretch)
+        for draft in cutter.add(batch):
             put(draft)
-        read(messages.offsets[-1] + 1 - begin)
-        begin = messages.offsets[-1] + 1
+        if beyond is not None:
+            end = beyond
+            break
+        passed = batch.column("offset")[-1].as_py() + 1
+        read(passed - at)
+        at = passed
     for draft in cutter.rest():
         put(draft)
-    read(end - begin)
+    read(end - at)
     facts = cutter.facts(stretch.start, stretch.begin, end)
     key = f"kafka:{topic}/{number}/{stretch.begin}-{end - 1}"
     sources = (Source(key=key, size=facts.bytes),) if stretch.begin < end else ()
     return PartitionRead(topic=topic, number=number, sources=sources, facts=facts)
+
+
+def _until(batch: pa.RecordBatch, stretch: Stretch) -> tuple[pa.RecordBatch, int | None]:
+    """The messages of the hour, and the offset of the first one beyond it, None if it is not among them."""
+    if stretch.near is None:
+        return batch, None
+    offsets = batch.column("offset").to_numpy()
+    late = pc.fill_null(pc.greater_equal(batch.column("timestamp_ms"), stretch.until_ms), False).to_numpy(zero_copy_only=False)
+    beyond = np.flatnonzero(late & (offsets >= stretch.near))
+    return (batch.slice(0, beyond[0]), int(offsets[beyond[0]])) if len(beyond) else (batch, None)
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
 
 
 def _commit(topics: Topics, lake: Store, feed: Feed, manifest: Manifest) -> None:
