@@ -211,7 +211,8 @@ def _no_headers(count: int) -> pa.Array:
 
 def _next_batch(batch: pa.RecordBatch) -> int:
     """How many messages to ask for, so that they weigh about BATCH_BYTES."""
-    return max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(batch) // max(batch.nbytes, 1)))
+    nbytes: int = batch.nbytes
+    return max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(batch) // max(nbytes, 1)))
 
 
 def _end_of_log(event: Message, place: Place, position: int) -> int:

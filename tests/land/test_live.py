@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,6 +109,15 @@ def test_hours_that_are_landed_in_another_order_join_too(kafka: KafkaBroker, top
     for hours in (3, 1, 0, 2):
         assert land_hour(feed, at(hours)).messages == 10
     assert [stretch(feed, f"2026-01-05T{10 + hours}", topic) for hours in range(4)] == [(0, 10), (10, 20), (20, 30), (30, 40)]
+
+
+def test_hours_join_where_the_later_was_landed_before_the_last_messages_came(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+    feed = live_feed(tmp_path, kafka, topic)
+    produce(kafka, topic, 0, messages(0, 5))
+    land_hour(feed, at(1))
+    produce(kafka, topic, 0, messages(5, 3))
+    assert [land_hour(feed, at(hours)).messages for hours in (0, 2)] == [5, 3]
+    assert [stretch(feed, hour, topic) for hour in (TEN, ELEVEN, TWELVE)] == [(0, 5), (5, 5), (5, 8)]
 
 
 def test_an_hour_in_which_nothing_came_lands_empty_and_the_next_goes_on_behind_it(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
@@ -316,6 +328,28 @@ def _restart(kafka: KafkaBroker) -> Thread:
     thread = Thread(target=kafka.start)
     thread.start()
     return thread
+
+
+def test_a_landing_that_is_killed_at_any_step_is_completed_by_the_next(kafka: KafkaBroker, tmp_path: Path) -> None:
+    topic = fresh()
+    kafka.create(topic, 2)
+    for number in range(2):
+        produce(kafka, topic, number, [*messages(0, 10), *messages(10, 5, hours=1)])
+    feed = live_feed(tmp_path, kafka, topic, partitions=2)
+    land_hour(feed, at(0))
+    whole = contents(lake(feed))
+    (tmp_path / "scratch").mkdir()
+    environment = os.environ | {"TMPDIR": str(tmp_path / "scratch")}
+    command = [sys.executable, "-m", "tests.land.killed", str(tmp_path), kafka.servers, topic]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, check=True, capture_output=True, text=True)
+    points, code = map(int, done.stdout.split())
+    assert (points >= 10, code) == (True, 0)
+    for point in range(1, points + 2):
+        killed = live_feed(tmp_path, kafka, topic, partitions=2, lake={"uri": f"{tmp_path}/lake-{point}"})
+        left = {key: data for key, data in contents(lake(killed)).items() if not key.startswith("probe-")}
+        assert left.items() <= whole.items()
+        assert land_hour(killed, at(0)).new is (not any(key.startswith("manifests/") for key in left))
+        assert {key: data for key, data in contents(lake(killed)).items() if not key.startswith("probe-")} == whole
 
 
 def test_servers_that_are_none_end_in_an_error_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
