@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from itertools import count
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tidelake import storage
 from tidelake.embedded_s3 import EmbeddedS3
+
+if TYPE_CHECKING:
+    from tests.kafka_broker import KafkaBroker
 
 FreshUri = Callable[[str], str]
 
@@ -33,6 +37,15 @@ def s3(s3_server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fresh
     storage.reset()
     yield lambda name: f"s3://{s3_server.bucket}/{name}-{next(_NUMBERS)}"
     storage.reset()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A real Kafka broker, started when the first test wants it."""
+    from tests.kafka_broker import KafkaBroker
+
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")

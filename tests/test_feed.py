@@ -18,6 +18,7 @@ HEAD = 'protocol = "open"\ntopics = ["shop.open"]\npartitions = 3\n'
 SOURCE = '[source]\nuri = "s3://archive/${STAGE}/open"\nlayout = "aiven-jsonl"\n'
 LAKE = '[lake]\nuri = "s3://lake"\ncatalog = "jdbc:postgresql://u:${PASSWORD}@db/lake"\n'
 PLAIN = HEAD + SOURCE + LAKE
+SERVERS = "of live topics, `uri` is their brokers, host:port,host:port"
 ENVIRONMENT = {"STAGE": "prod", "PASSWORD": SECRET}
 
 
@@ -42,6 +43,17 @@ def refused(folder: Path, text: str, **more: Any) -> str:
     start = f"CONFIG: {folder / 'shop' / 'feed.toml'}: "
     assert said.startswith(start)
     return said.removeprefix(start)
+
+
+def test_a_feed_of_live_topics_passes_settings_on_to_the_client_and_shows_none_of_them(tmp_path: Path) -> None:
+    text = '[source]\nkind = "kafka"\nuri = "b1:9092, b2:9092"\n[source.kafka]\nsecurity.protocol = "SASL_SSL"\n'
+    text += '"sasl.password" = "${PASSWORD}"\nsasl.username = "u"\nsocket.keepalive.enable = true\n'
+    feed = loaded(tmp_path, HEAD + text + LAKE)
+    assert (feed.source.kind, feed.source.uri, feed.source.layout) == ("kafka", "b1:9092, b2:9092", None)
+    password = {"sasl.password": SECRET, "sasl.username": "u"}
+    assert feed.source.kafka == {"security.protocol": "SASL_SSL", "socket.keepalive.enable": True} | password
+    assert SECRET not in repr(feed)
+    assert unset_variables(loaded(tmp_path, HEAD + text + LAKE, expand=False), {}) == ["PASSWORD"]
 
 
 def test_a_feed_with_the_least_that_must_be_said_has_the_documented_defaults(tmp_path: Path) -> None:
@@ -225,8 +237,22 @@ MISTAKES = [
     ("[lake]\n", '[watermark]\nfrom = "x"\n[lake]\n', "watermark.from: Input should be 'messages', 'checkpoints' or 'offsets' (found 'x')"),
     (
         'layout = "aiven-jsonl"',
-        'kind = "kafka"',
-        'source: kind = "kafka" is not in this version; archive the topics with a Kafka Connect sink',
+        'layout = "aiven-jsonl"\nkind = "kafka"',
+        'source: `layout`, `template` and `tags` are of archives; kind = "kafka" needs none of them',
+    ),
+    ('"s3://archive/${STAGE}/open"\nlayout = "aiven-jsonl"', '"b1"\nkind = "kafka"', f"source: {SERVERS}"),
+    ('"s3://archive/${STAGE}/open"\nlayout = "aiven-jsonl"', '"b1:9092,"\nkind = "kafka"', f"source: {SERVERS}"),
+    ("[lake]\n", "[source.kafka]\ndebug = 'all'\n[lake]\n", 'source: [source.kafka] is for kind = "kafka"'),
+    ("[lake]\n", "[source.kafka]\nx.y = [1]\n[lake]\n", "source.kafka: x.y: should be a text, a number, true or false"),
+    ("[lake]\n", "kafka = 5\n[lake]\n", "source.kafka: should be a table (found 5)"),
+    *(
+        ("[lake]\n", f'[source.kafka]\n{name} = "x"\n[lake]\n', f"source.kafka: {name} cannot be set: {why}")
+        for name, why in {
+            "bootstrap.servers": "it is source.uri",
+            "enable.auto.commit": "offsets are committed after the manifest is written",
+            "auto.offset.reset": "an hour begins where the one before ended; what is not there any more is a finding",
+            "isolation.level": "only what is committed is landed",
+        }.items()
     ),
     (
         "[lake]\n",
@@ -272,7 +298,7 @@ MISTAKES = [
         "[lake]\n",
         "[policy]\nzero_dates = 5\n[lake]\n",
         "policy.zero_dates: unknown key; "
-        "allowed: on_reject, on_gap, on_finding, wait_hours, ddl, ignore_ddl, zero_date, checksum, handle_only",
+        "allowed: on_reject, on_gap, on_late, on_finding, wait_hours, ddl, ignore_ddl, zero_date, checksum, handle_only",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
     (

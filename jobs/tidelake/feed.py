@@ -56,6 +56,18 @@ _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
 _SIZE = re.compile(r"([1-9][0-9]{0,5}) ?(MB|GB)")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")  # what Kafka allows
+_SERVERS = re.compile(r"[^\s/,@]+:\d+( *, *[^\s/,@]+:\d+)*")
+_NOT_KAFKAS = {  # settings of Kafka's client that would break what landing promises
+    "bootstrap.servers": "it is source.uri",
+    "metadata.broker.list": "the servers are source.uri",
+    "enable.auto.commit": "offsets are committed after the manifest is written",
+    "enable.auto.offset.store": "offsets are committed after the manifest is written",
+    "auto.commit.interval.ms": "offsets are committed after the manifest is written",
+    "auto.offset.reset": "an hour begins where the one before ended; what is not there any more is a finding",
+    "isolation.level": "only what is committed is landed",
+    "enable.partition.eof": "landing needs the ends of partitions",
+    "plugin.library.paths": "it would load code into Tidelake",
+}
 
 
 def _counts(value: Any) -> Any:
@@ -72,15 +84,31 @@ def _bytes(value: Any) -> Any:
     return int(found[1]) << (20 if found[2] == "MB" else 30)
 
 
+def _client_settings(value: Any, prefix: str = "") -> Any:
+    """The settings by their whole names: TOML takes the dots of `security.protocol` for tables."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        name = f"{prefix}{key}"
+        if name in _NOT_KAFKAS:
+            raise ValueError(f"{name} cannot be set: {_NOT_KAFKAS[name]}")
+        if not isinstance(item, dict | str | int | float):
+            raise ValueError(f"{name}: should be a text, a number, true or false")
+        flat |= _client_settings(item, f"{name}.") if isinstance(item, dict) else {name: item}
+    return flat
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Source(_Section):
-    """Where the messages are: an archive of Kafka objects, or live topics.
+    """Where the messages are: an archive of Kafka objects, or live topics, whose uri is `host:port,…`.
 
-    claim_check: where the changefeed's claim-check files are. in_flight: bytes of messages that landing may hold which are read and not
-    yet durable in the lake. closed_by, quiet_minutes: when an hour is complete (docs/landing.md); minutes since its newest object.
+    kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md). claim_check: where the changefeed's claim-check files
+    are. in_flight: bytes of messages that landing may hold which are read and not yet durable in the lake. closed_by, quiet_minutes: when
+    an hour of an archive is complete (docs/landing.md); minutes since its newest object.
     """
 
     kind: Literal["archive", "kafka"] = "archive"
@@ -92,15 +120,25 @@ class Source(_Section):
     in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
     closed_by: ClosedBy | None = None
     quiet_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
+    kafka: Annotated[dict[str, Any], BeforeValidator(_client_settings)] = Field(default={}, repr=False)
 
     @model_validator(mode="after")
-    def _is_an_archive_with_a_layout(self) -> Source:
+    def _is_an_archive_with_a_layout_or_live_topics(self) -> Source:
         if self.kind == "kafka":
-            raise ValueError('kind = "kafka" is not in this version; archive the topics with a Kafka Connect sink')
-        if self.kind == "archive" and self.layout is None:
+            return self._live()
+        if self.layout is None:
             raise ValueError("an archive needs `layout`")
-        if self.tags and not str(self.layout).startswith("confluent-"):
+        if self.kafka:
+            raise ValueError('[source.kafka] is for kind = "kafka"')
+        if self.tags and not self.layout.startswith("confluent-"):
             raise ValueError("only Confluent's connector writes `tags`")
+        return self
+
+    def _live(self) -> Source:
+        if self.layout or self.template or self.tags:
+            raise ValueError('`layout`, `template` and `tags` are of archives; kind = "kafka" needs none of them')
+        if not _VARIABLE.search(self.uri) and not _SERVERS.fullmatch(self.uri):
+            raise ValueError("of live topics, `uri` is their brokers, host:port,host:port")
         return self
 
 

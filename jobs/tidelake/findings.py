@@ -46,6 +46,13 @@ KINDS = {  # the most serious first
         meaning="offsets are missing inside the hour, or between it and the hours before",
         remedy=f'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
     ),
+    "EXPIRED": Kind(
+        severity="critical",
+        but='warning with `on_gap = "warn"`',
+        meaning="the topic's retention deleted messages before they were landed (live topics)",
+        remedy="give the topic a longer retention and land in time; bring the messages back through an archive of them, or set [policy] "
+        f'on_gap = "warn": {_UP_TO_THE_GAP}',
+    ),
     "MISSING_PARTITION": Kind(
         severity="critical",
         but='warning with `on_gap = "warn"`; info where the resolved ts does not stand in the messages',
@@ -79,7 +86,7 @@ KINDS = {  # the most serious first
     "LATE_START": Kind(
         severity="warning",
         meaning="the first landed hour does not begin at offset 0",
-        remedy="if the archive should begin earlier, bring back the missing files and land from the first hour again",
+        remedy="if the feed should begin earlier, bring back the missing files, and land from the first hour on",
     ),
     "UNKNOWN_OBJECT": Kind(
         severity="warning",
@@ -95,8 +102,8 @@ KINDS = {  # the most serious first
     "LATE_FILE": Kind(
         severity="warning",
         meaning="objects came, or went, after the hour was landed; the hour has a new generation",
-        remedy="nothing, if no cut holds the hour yet: its run takes the new generation. Of a published hour, rows at or below the cut's "
-        "resolved ts are not brought in: find out why they came late",
+        remedy="nothing, if no cut holds the hour yet: its run takes the new generation. Of a published hour, `tidelake late` lists "
+        "the rows that the tables lack, after the next cut: find out why they came late",
     ),
     "LAYOUT_CHANGED": Kind(
         severity="warning",
@@ -130,6 +137,11 @@ KINDS = {  # the most serious first
         severity="info",
         meaning="the layout loses something else: headers, timestamps, null against empty",
         remedy="prefer aiven-parquet or aiven-jsonl with all five fields",
+    ),
+    "LEGAL_GAPS": Kind(
+        severity="info",
+        meaning="the topic has no messages at these offsets: markers of transactions, aborted messages, compaction (live topics)",
+        remedy="nothing, if producers use transactions; a topic that is compacted loses changes: set its cleanup.policy to delete",
     ),
     "EMPTY": Kind(severity="info", meaning="the archive has nothing for the hour", remedy="nothing, if the feed was idle"),
 }

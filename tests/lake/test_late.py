@@ -13,11 +13,11 @@ from tests.lake.histories import publish, resolved, row, rows_of
 from tests.lake.test_windows import KV, TEXT, opened, table
 from tidelake.cli import run
 from tidelake.errors import OrderError
-from tidelake.policy import Policy
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.late import late_rows
 from tidelake.lake.opened import Lake
 from tidelake.layout import certificate_key
+from tidelake.policy import Policy
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 FIRST = [row(0, "insert", 100, KV, ("1", "a")), row(0, "insert", 110, KV, ("2", "b")), *resolved(200)]

@@ -1,6 +1,7 @@
 """Lands one hour again and again into new lakes, killing itself a step later each time, until a landing survives.
 
-python -m tests.land.killed ROOT: the archive is ROOT/archive, lakes are ROOT/lake-<n>. Prints how many times it was killed.
+python -m tests.land.killed ROOT [SERVERS TOPIC]: the archive is ROOT/archive, or the source a live topic with two partitions; lakes are
+ROOT/lake-<n>. Prints how many times it was killed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.land.archive import HOUR, make_feed
+from tidelake.kafka import Topics
 from tidelake.land import land_hour
 from tidelake.storage import Store
 
@@ -25,10 +27,12 @@ STEPS: list[tuple[Any, str]] = [
     (Path, "replace"),
     (Path, "hardlink_to"),
     (Path, "unlink"),
+    (Topics, "bounds"),
+    (Topics, "commit"),
 ]
 
 
-def main(root: Path) -> None:
+def main(root: Path, live: dict[str, Any]) -> None:
     """Fork a landing for each point until one ends by itself."""
     pa.array([0])  # pyarrow imports pandas at its first use: once here, not in every fork
     point = 0
@@ -37,7 +41,7 @@ def main(root: Path) -> None:
         child = os.fork()
         if child == 0:
             _arm(point)
-            land_hour(make_feed(root, lake={"uri": f"{root}/lake-{point}"}), HOUR)
+            land_hour(make_feed(root, lake={"uri": f"{root}/lake-{point}"}, **live), HOUR)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):
@@ -63,4 +67,5 @@ def _arm(point: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    where = {"topics": tuple(sys.argv[3:]), "source": {"kind": "kafka", "uri": sys.argv[2]}} if sys.argv[2:] else {}
+    main(Path(sys.argv[1]), where)

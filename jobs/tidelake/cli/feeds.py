@@ -68,6 +68,10 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
             _tried(errors, check_expectation, rule)
     if feed is not None and feed.avro is not None and not _ELSEWHERE.search(feed.avro.schemas):
         _tried(errors, schema_source, feed.avro.schemas, feed.folder)
+    if feed is not None and feed.source.kafka:
+        from tidelake.kafka import check_settings
+
+        _tried(errors, check_settings, feed.source.kafka)
     if feed is None or errors:
         return {"errors": errors, "notes": [], "summary": ""}
     known = {f"{t.database}.{t.table}".lower() for t in tables}

@@ -37,7 +37,7 @@ def land(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Archive objects of an hour → canonical Parquet and a manifest.
+    """Archive objects or live topics of an hour → canonical Parquet and a manifest.
 
     Landing an hour again compares with what is landed and changes nothing unless the archive did. Exit code 3: something is missing
     or contradicts; what is there is landed. A dry run says what came, went or has other bytes since, and what a complete hour waits for.
@@ -55,7 +55,7 @@ def land(
         print_json({"hour": report.hour, "generation": report.generation, "new": report.new, "messages": report.messages})
         return
     state = f"generation {report.generation}" if report.new else "unchanged"
-    out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} objects, {state}", highlight=False)
+    out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} sources, {state}", highlight=False)
     _say_findings(report.findings)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from tidelake.archives import layout_of, list_hour, topics_of
+from tidelake.archives import SourceObject, layout_of, list_hour, topics_of
 from tidelake.errors import OrderError
+from tidelake.feed import Feed
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decode import decoder_id, read_record
 from tidelake.lake.opened import Lake
@@ -22,6 +23,7 @@ class Plan(BaseModel):
     feed: str
     hour: str
     published: bool
+    source: str
     objects: int  # in the archive
     object_bytes: int
     landed_generation: int | None
@@ -38,7 +40,7 @@ class Plan(BaseModel):
         window = f"({show(self.applied_ts or 0)}, {show(self.resolved_ts)}]" if self.resolved_ts else "known once the hour is decoded"
         return [
             f"{self.feed} {self.hour}: {'published already, nothing would happen' if self.published else 'would be published'}",
-            f"  land      {self.objects} objects, {self.object_bytes:,} bytes, {state}",
+            f"  land      {f'{self.objects} objects, {self.object_bytes:,} bytes' if self.source == 'archive' else 'live topics'}, {state}",
             f"  decode    {'would decode' if self.decodes else 'unchanged'}",
             f"  order     {self.blocked or f'window {window}'}",
             *(f"  writes    {w}" for w in self.writes),
@@ -50,11 +52,12 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
     feed = lake.feed
     cut = newest_cut(lake.catalog, lake.store, feed.name)
     published = cut is not None and cut.hour >= hour
-    archive, layout = open_store(feed.source.uri), layout_of(feed.source.layout or "")
-    found = [o for topic in topics_of(feed, archive) for o in list_hour(feed, archive, topic, parse_hour(hour), layout).objects]
+    found = _archived(feed, hour) if feed.source.kind == "archive" else []
     manifest, record = newest(lake.store, feed.name, hour), read_record(lake.store, feed.name, hour)
     parts = [part for source in found for part in source.parts]
-    same = manifest is not None and {(s.key, s.size) for s in manifest.sources} == {(part.key, part.size) for part in parts}
+    same = manifest is not None and (
+        feed.source.kind == "kafka" or {(s.key, s.size) for s in manifest.sources} == {(part.key, part.size) for part in parts}
+    )
     decodes = (
         not same or record is None or manifest is None or (record.generation, record.decoder) != (manifest.generation, decoder_id(feed))
     )
@@ -68,6 +71,7 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
         feed=feed.name,
         hour=hour,
         published=published,
+        source=feed.source.kind,
         objects=len(found),
         object_bytes=sum(part.size for part in parts),
         landed_generation=manifest.generation if manifest else None,
@@ -78,6 +82,11 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
         blocked=blocked,
         writes=[] if published else _places(lake, hour),
     )
+
+
+def _archived(feed: Feed, hour: str) -> list[SourceObject]:
+    archive, layout = open_store(feed.source.uri), layout_of(feed.source.layout or "")
+    return [o for topic in topics_of(feed, archive) for o in list_hour(feed, archive, topic, parse_hour(hour), layout).objects]
 
 
 def _places(lake: Lake, hour: str) -> list[str]:

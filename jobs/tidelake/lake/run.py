@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidelake.errors import OrderError, QualityError
 from tidelake.lake.opened import Lake
-from tidelake.land.hour import LandReport, land_hour
+from tidelake.land import LandReport, land_hour
 from tidelake.tso import format_hour
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ STAGES = ("land", "decode", "order", "validate", "compact")
 
 
 def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None = None) -> LandReport:
-    """Archive objects of the hour → canonical Parquet and a manifest."""
+    """What the source holds of the hour → canonical Parquet and a manifest."""
     with _reported(lake, hour):
         report = land_hour(lake.feed, hour, progress)
     lake.landed_bytes += report.bytes

@@ -1,7 +1,21 @@
-"""The land stage: the archive's objects of one hour → canonical objects and a manifest in the lake (design section 7)."""
+"""The land stage: what an archive or live topics hold of one hour → canonical objects and a manifest in the lake (design section 7)."""
 
 from __future__ import annotations
 
-from tidelake.land.hour import LandReport, land_hour
+from datetime import datetime
+
+from tidelake.feed import Feed
+from tidelake.land.hour import LandReport, Progress
+from tidelake.land.hour import land_hour as land_archived_hour
+
+
+def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
+    """Land one hour of the feed's source, as land_archived_hour or, of live topics, `live.land_live_hour` do."""
+    if feed.source.kind == "archive":
+        return land_archived_hour(feed, hour, progress)
+    from tidelake.land.live import land_live_hour  # Kafka's client: archives do without
+
+    return land_live_hour(feed, hour, progress)
+
 
 __all__ = ["LandReport", "land_hour"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from tidelake.archives import Listing, layout_of
 from tidelake.feed import Feed
@@ -34,8 +34,10 @@ class Comparison:
 def compare_hour(feed: Feed, hour: datetime) -> Comparison:
     """Compare an hour's archive with what is landed of it, and write nothing. Reads objects that may have changed, and listings.
 
-    Raises ConfigError, StorageError.
+    Of live topics, which nothing can come into once an hour has passed, only whether it has. Raises ConfigError, StorageError.
     """
+    if feed.source.kind == "kafka":
+        return _live(feed, hour)
     archive, name, layout = open_store(feed.source.uri), format_hour(hour), layout_of(feed.source.layout or "")
     listing, landed = hour_listing(feed, archive, hour, layout), newest(open_store(feed.lake.uri), feed.name, name)
     ends: Ends = ends_of([landed]) if landed else {(source.topic, source.partition): None for source in listing.objects}
@@ -49,6 +51,13 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
     )
 
 
+def _live(feed: Feed, hour: datetime) -> Comparison:
+    landed, over = newest(open_store(feed.lake.uri), feed.name, format_hour(hour)), hour + timedelta(hours=1)
+    waits = () if datetime.now(UTC) >= over else (Waits(what=f"the hour ends at {over:%Y-%m-%dT%H:%M:%SZ}"),)
+    generation = landed.generation if landed else None
+    return Comparison(hour=format_hour(hour), generation=generation, objects=0, findings=(), waits=waits)
+
+
 def _digests(archive: Store, landed: Manifest, listing: Listing) -> dict[str, str]:
     """The sha256 of every listed object that was landed: known where size and ETag are; empty of those that came."""
     known = {source.key: source for source in landed.sources}
@@ -58,7 +67,7 @@ def _digests(archive: Store, landed: Manifest, listing: Listing) -> dict[str, st
         if old is None:
             out[part.key] = ""
         elif (old.size, old.etag) == (part.size, part.etag):
-            out[part.key] = old.sha256
+            out[part.key] = old.sha256 or ""
         else:
             out[part.key] = _digest(archive, part.key)
     return out

@@ -34,7 +34,7 @@ def coverage(manifests: Iterable[Manifest], known: Mapping[str, Mapping[int, Ran
     for manifest in manifests:
         for topic, partitions in manifest.partitions.items():
             for number, partition in partitions.items():
-                ranges.setdefault((topic, number), []).append(partition.ranges)
+                ranges.setdefault((topic, number), []).append(partition.covered)
     out: Prefixes = {}
     gaps: dict[Coordinates, Range] = {}
     for (topic, number), several in sorted(ranges.items()):

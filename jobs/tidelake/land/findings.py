@@ -26,7 +26,7 @@ _ORDER = {"critical": 0, "warning": 1, "info": 2}
 
 def judge(
     feed: Feed,
-    layout: Layout,
+    layout: Layout | None,
     manifest: Manifest,
     earlier: Sequence[Manifest],
     unknown: Sequence[ObjectInfo],
@@ -36,8 +36,8 @@ def judge(
 ) -> tuple[Finding, ...]:
     """Everything there is to say about an hour, the most serious first.
 
-    earlier: the landed hours before it without a hole between them and the hour, ascending; complete: they reach the first landed hour;
-    waits: what keeps the hour open.
+    layout: the archive's, None where the hour is one of live topics. earlier: the landed hours before it without a hole between them and
+    the hour, ascending; complete: they reach the first landed hour; waits: what keeps the hour open.
     """
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete),
@@ -73,15 +73,15 @@ def blocking(hour: str, findings: Sequence[Finding]) -> OrderError | None:
     return OrderError(f"hour {hour}: {first.detail}{more}", code=first.code, at=at, remedy=first.remedy)
 
 
-def _of_partitions(feed: Feed, layout: Layout, manifest: Manifest, earlier: Sequence[Manifest], complete: bool) -> Iterator[Finding]:
+def _of_partitions(feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], complete: bool) -> Iterator[Finding]:
     for topic, partitions in manifest.partitions.items():
         for number, partition in partitions.items():
-            before = union(m.partitions[topic][number].ranges for m in earlier if number in m.partitions.get(topic, {}))
+            before = union(m.partitions[topic][number].covered for m in earlier if number in m.partitions.get(topic, {}))
             yield from _of_partition(feed, layout, topic, number, partition, before, complete)
 
 
 def _of_partition(
-    feed: Feed, layout: Layout, topic: str, number: int, partition: Partition, before: Ranges, complete: bool
+    feed: Feed, layout: Layout | None, topic: str, number: int, partition: Partition, before: Ranges, complete: bool
 ) -> Iterator[Finding]:
     at = (topic, number)
     if number >= feed.partitions_of(topic):
@@ -95,20 +95,28 @@ def _of_partition(
     if missing := _gaps(partition, before):
         detail = f"offsets {show(missing)} are missing ({count(missing)} messages)"
         yield finding("GAP", feed.policy.gap_severity, detail, *at, missing[0][0])
+    if partition.expired:
+        gone = f"{show(partition.expired)} ({count(partition.expired)} messages)"
+        detail = f"the topic's retention deleted offsets {gone} before they were landed"
+        yield finding("EXPIRED", feed.policy.gap_severity, detail, *at, partition.expired[0][0])
+    if partition.legal_gaps:
+        detail = f"the topic holds no messages at offsets {show(partition.legal_gaps)} ({count(partition.legal_gaps)})"
+        yield finding("LEGAL_GAPS", "info", detail, *at, partition.legal_gaps[0][0])
     if again := common(partition.ranges, before):
         detail = f"offsets {show(again)} were landed with an earlier hour already"
-        yield finding("OVERLAP_HOURS", "critical" if layout.number_is_first_offset else "warning", detail, *at, again[0][0])
+        yield finding("OVERLAP_HOURS", "critical" if layout and layout.number_is_first_offset else "warning", detail, *at, again[0][0])
     if complete and not before and partition.ranges and partition.ranges[0][0] > 0:
         yield finding("LATE_START", "warning", f"offsets before {partition.ranges[0][0]} were never landed", *at, partition.ranges[0][0])
 
 
 def _gaps(partition: Partition, before: Ranges) -> Ranges:
     """Offsets that neither this hour nor one before has, up to the last of this hour and from the last of the hours before."""
-    if not partition.ranges:
+    there = union([partition.covered, partition.expired])
+    if not there:
         return ()
-    first, last = partition.ranges[0][0], partition.ranges[-1][1]
+    first, last = there[0][0], there[-1][1]
     span: Range = (min(first, before[-1][1] + 1) if before else first, last)
-    return minus(minus([span], union([partition.ranges, before])), partition.conflicts)
+    return minus(minus([span], union([there, before])), partition.conflicts)
 
 
 def _missing_partitions(feed: Feed, manifest: Manifest, earlier: Sequence[Manifest]) -> Iterator[Finding]:
@@ -119,7 +127,8 @@ def _missing_partitions(feed: Feed, manifest: Manifest, earlier: Sequence[Manife
         for number in range(feed.partitions_of(topic)):
             facts = manifest.partitions.get(topic, {}).get(number)
             if facts is None or not (facts.count or facts.conflicts):
-                yield finding("MISSING_PARTITION", severity, "there is no message in the hour", topic, number)
+                live = facts is not None and facts.next is not None  # the topic itself has none
+                yield finding("MISSING_PARTITION", "info" if live else severity, "there is no message in the hour", topic, number)
 
 
 def _not_closed(feed: Feed, waits: Sequence[Waits]) -> Iterator[Finding]:
@@ -129,14 +138,16 @@ def _not_closed(feed: Feed, waits: Sequence[Waits]) -> Iterator[Finding]:
         yield finding("HOUR_NOT_CLOSED", severity, f"the hour may not be complete: {wait.what}", wait.topic, wait.partition)
 
 
-def _of_the_archive(feed: Feed, layout: Layout, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:
+def _of_the_archive(feed: Feed, layout: Layout | None, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:
     if unknown:
         names = named([info.key for info in unknown])
         yield finding("UNKNOWN_OBJECT", "warning", f"not read, as its name is none of layout {manifest.layout}: {names}")
     if not manifest.sources:
-        yield finding("EMPTY", "info", "the archive has nothing for the hour")
-    elif layout.number_is_first_offset and not feed.source.tags:
+        yield finding("EMPTY", "info", f"{'the archive has' if layout else 'the topics have'} nothing for the hour")
+    if layout is None or not manifest.sources:
+        return
+    if layout.number_is_first_offset and not feed.source.tags:
         yield finding("NO_OFFSETS", "info", "offsets are counted from the number in each object's name")
-    for code, lost in layout.losses.items() if manifest.sources else ():
+    for code, lost in layout.losses.items():
         if code != "KEYS_LOST" or not all_have_keys([source.key for source in manifest.sources]):
             yield finding(code, "info", f"layout {manifest.layout} loses something: {lost}")

@@ -52,7 +52,7 @@ class LandReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Past:
+class Past:
     """What the lake holds already. earlier: the hours that lie before without a hole, ascending; complete: there are no others."""
 
     this: Manifest | None
@@ -70,7 +70,7 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     _check(feed)
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
     layout, name = layout_of(feed.source.layout or ""), format_hour(hour)
-    past = _past(lake, feed, name)
+    past = past_of(lake, feed, name)
     listing = hour_listing(feed, archive, hour, layout)
 
     def judged(manifest: Manifest) -> tuple[Finding, ...]:
@@ -79,18 +79,18 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
         return judge(feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete)
 
     if past.this is not None and _same_listing(past.this, feed, listing):
-        return _report(past.this, judged(past.this), new=False, written=0)
+        return report(past.this, judged(past.this), new=False, written=0)
     _check_keys(feed, layout, listing)
     landed = _land(feed, name, layout, archive, lake, listing, progress)
     if hour_listing(feed, archive, hour, layout) != listing:
         raise changed(f"the listing of {archive.uri}")
-    manifest = _manifest(feed, name, landed, past)
+    manifest = manifest_of(feed, feed.source.layout or "", name, landed, past)
     written = sum(partition.written for partition in landed)
     if past.this is not None and _same_content(past.this, manifest):
-        return _report(past.this, judged(past.this), new=False, written=written)
+        return report(past.this, judged(past.this), new=False, written=written)
     manifest = manifest.model_copy(update={"findings": judged(manifest)})
-    _record(lake, manifest)
-    return _report(manifest, manifest.findings, new=True, written=written)
+    record(lake, manifest)
+    return report(manifest, manifest.findings, new=True, written=written)
 
 
 def _check(feed: Feed) -> None:
@@ -123,7 +123,8 @@ def _check_keys(feed: Feed, layout: Layout, listing: Listing) -> None:
                 )
 
 
-def _past(lake: Store, feed: Feed, hour: str) -> _Past:
+def past_of(lake: Store, feed: Feed, hour: str) -> Past:
+    """What the lake holds. Raises StorageError where it is the first hour and the store cannot put conditionally."""
     landed = generations(lake, feed.name)
     if not landed:
         probe_conditional_puts(lake)
@@ -136,7 +137,7 @@ def _past(lake: Store, feed: Feed, hour: str) -> _Past:
         first = previous
     near = all_newest(lake, feed.name, since=first, until=hour)
     this = near.pop(hour, None)
-    return _Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
+    return Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
 
 
 def hour_listing(feed: Feed, archive: Store, hour: datetime, layout: Layout) -> Listing:
@@ -173,7 +174,7 @@ def _land(
     return land_partitions(tasks, layout, archive, lake, feed.source.in_flight, read)
 
 
-def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _Past) -> Manifest:
+def manifest_of(feed: Feed, layout: str, hour: str, landed: Sequence[LandedPartition], past: Past) -> Manifest:
     """The manifest, with what only this landing can find out. Raises OrderError (VANISHED)."""
     partitions: dict[str, dict[int, Partition]] = {}
     for partition in landed:
@@ -183,7 +184,7 @@ def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _P
         hour=hour,
         generation=past.this.generation + 1 if past.this else 1,
         protocol=feed.protocol,
-        layout=feed.source.layout or "",
+        layout=layout,
         sources=tuple(source for partition in landed for source in partition.sources),
         objects=tuple(landed_object for partition in landed for landed_object in partition.objects),
         partitions=partitions,
@@ -192,7 +193,7 @@ def _manifest(feed: Feed, hour: str, landed: Sequence[LandedPartition], past: _P
     if past.this is None:
         return manifest
     _check_nothing_vanished(past.this, manifest)
-    digests = {source.key: source.sha256 for source in manifest.sources}
+    digests = {source.key: source.sha256 or "" for source in manifest.sources}
     found = since(past.this, digests, manifest.layout, new_offsets(past.this, manifest))
     return manifest.model_copy(update={"findings": found})
 
@@ -225,7 +226,8 @@ def _same_content(one: Manifest, other: Manifest) -> bool:
     return one.layout == other.layout and next(contents) == next(contents)
 
 
-def _record(lake: Store, manifest: Manifest) -> None:
+def record(lake: Store, manifest: Manifest) -> None:
+    """Write the manifest: the hour is landed. Raises LeaseError if another run wrote another."""
     key, content = manifest_key(manifest.feed, manifest.hour, manifest.generation), manifest.to_json()
     if not lake.put_if_absent(key, content) and lake.read(key) != content:
         raise LeaseError(
@@ -235,8 +237,8 @@ def _record(lake: Store, manifest: Manifest) -> None:
         )
 
 
-def _report(manifest: Manifest, findings: tuple[Finding, ...], *, new: bool, written: int) -> LandReport:
-    """The report. Raises OrderError for the first critical finding."""
+def report(manifest: Manifest, findings: tuple[Finding, ...], *, new: bool, written: int) -> LandReport:
+    """The report on an hour whose manifest is written. Raises OrderError for the first critical finding."""
     if error := blocking(manifest.hour, findings):
         raise error
     facts = [partition for partitions in manifest.partitions.values() for partition in partitions.values()]

@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from tidelake.errors import StorageError
 from tidelake.findings import Severity
-from tidelake.land.ranges import Ranges
+from tidelake.land.ranges import Ranges, union
 from tidelake.layout import manifest_key, manifests
 from tidelake.storage import Store
 
@@ -25,12 +25,15 @@ class _Record(BaseModel):
 
 
 class Source(_Record):
-    """An archived object that was read. size: bytes in the archive."""
+    """What was read: an archived object, or offsets of a live topic (`kafka:<topic>/<partition>/<first>-<last>`).
+
+    size: bytes in the archive, of a live topic's keys and values. etag, sha256: of the object, None for a live topic.
+    """
 
     key: str
     size: int
-    etag: str
-    sha256: str
+    etag: str | None = None
+    sha256: str | None = None
 
 
 class Landed(_Record):
@@ -52,6 +55,10 @@ class Partition(_Record):
 
     ranges: landed offsets; gaps: offsets between them; duplicates: records that were there more than once with the same content, not
     counting the one that stayed; conflicts: offsets with different contents, of which nothing is landed, and the objects that hold them.
+
+    Of a live topic: start, next: the hour's offsets, from the first up to, not including, the one where the next hour goes on. Each of them
+    is in ranges, in legal_gaps (the log holds no message there: transaction markers, aborted messages, compaction) or in expired
+    (retention deleted it before it was landed).
     """
 
     first: int | None
@@ -65,6 +72,15 @@ class Partition(_Record):
     conflict_sources: tuple[str, ...] = ()
     min_timestamp_ms: int | None
     max_timestamp_ms: int | None
+    start: int | None = None
+    next: int | None = None
+    legal_gaps: Ranges = ()
+    expired: Ranges = ()
+
+    @property
+    def covered(self) -> Ranges:
+        """The offsets of which nothing is missing: those that are landed, and those that never held a message."""
+        return union([self.ranges, self.legal_gaps]) if self.legal_gaps else self.ranges
 
 
 class Finding(_Record):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -30,6 +31,8 @@ SLOTS = 1024
 ATTEMPTS = 5
 BACK_OFF_SECONDS = 0.5  # after the first failed upload; doubled after each further one
 
+Put = Callable[[Callable[[], Draft]], None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedPartition:
@@ -46,10 +49,23 @@ class LandedPartition:
 def land_partitions(
     tasks: Sequence[Task], layout: Layout, archive: Store, lake: Store, in_flight: int, read: Callable[[int], None]
 ) -> list[LandedPartition]:
-    """Land all partitions; at most in_flight bytes and one object more are read and not yet durable.
+    """Land all partitions of an archive, as land_all does.
 
-    read: told the size of every source object once it was read, in bytes, by several threads. Raises what reading raises, and StorageError
-    for an object that cannot be uploaded; then the lake may hold objects that no manifest names.
+    read: told the size of every source object once it was read, in bytes, by several threads.
+    """
+    return land_all([partial(_read_archived, task, layout, archive, read) for task in tasks], lake, in_flight)
+
+
+def _read_archived(task: Task, layout: Layout, archive: Store, read: Callable[[int], None], put: Put) -> PartitionRead:
+    return read_partition(task, layout, archive, put, read)
+
+
+def land_all(reads: Sequence[Callable[[Put], PartitionRead]], lake: Store, in_flight: int) -> list[LandedPartition]:
+    """Land partitions, each read by a function that puts its objects; at most in_flight bytes and one object more are put
+    and not yet durable.
+
+    Raises what reading raises, and StorageError for an object that cannot be uploaded; then the lake may hold objects that no manifest
+    names.
     """
     return_large_buffers()
     store: EventStore[Draft] = EventStore(slots=SLOTS, budget=in_flight)
@@ -60,7 +76,7 @@ def land_partitions(
         with turn:  # one object at a time is made and waits for room
             store.put([draft()])
 
-    with _readers(store, tasks, lambda task: read_partition(task, layout, archive, put, read)) as futures:
+    with _readers(store, reads, put) as futures:
         try:
             uploaded = _upload_all(store, lake)
         except EventStoreError as e:
@@ -70,11 +86,9 @@ def land_partitions(
 
 
 @contextmanager
-def _readers(
-    store: EventStore[Draft], tasks: Sequence[Task], work: Callable[[Task], PartitionRead]
-) -> Iterator[list[Future[PartitionRead]]]:
-    """Runs the tasks; the store is closed when all are done and fails with the first that does. None runs on after the block."""
-    left, lock = len(tasks), Lock()
+def _readers(store: EventStore[Draft], reads: Sequence[Callable[[Put], PartitionRead]], put: Put) -> Iterator[list[Future[PartitionRead]]]:
+    """Runs the reads; the store is closed when all are done and fails with the first that does. None runs on after the block."""
+    left, lock = len(reads), Lock()
 
     def done(future: Future[PartitionRead]) -> None:
         nonlocal left
@@ -87,11 +101,11 @@ def _readers(
             store.close()
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="reader") as pool:
-        futures = [pool.submit(work, task) for task in tasks]
+        futures = [pool.submit(read, put) for read in reads]
         try:
             for future in futures:
                 future.add_done_callback(done)
-            if not tasks:
+            if not reads:
                 store.close()
             yield futures
         except BaseException as e:

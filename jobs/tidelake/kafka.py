@@ -1,0 +1,237 @@
+"""Live topics: what there is, where a time begins, messages in order. The only user of confluent_kafka, whose client is librdkafka.
+
+Only what is committed is read. Whoever reads says from where to where; nothing is taken from or left to consumer groups, but for the
+offsets that `commit` records for people and monitors to look at.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from tidelake.errors import ConfigError, Coordinates, StorageError
+from tidelake.event import HEADERS, MESSAGE
+
+ANSWER_SECONDS = 15.0  # how long a question to the brokers may take
+SILENCE_SECONDS = 90.0  # how long none of the messages that must be there may come; brokers restart within that
+BATCH_MESSAGES = 10_000
+BATCH_BYTES = 8 << 20
+
+_WAIT_SECONDS = 0.05  # consume waits so long for a full batch, even at the end of a partition
+_FIRST_BATCH = 100  # before it is known how large messages are
+_OURS: dict[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",  # an offset that is not there any more is an error, not a leap
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,
+}
+_DEFAULTS: dict[str, Any] = {
+    "client.id": "tidelake",
+    "check.crcs": True,
+    "queued.max.messages.kbytes": 16 << 10,  # of each consumer, that is of each reader
+    "fetch.message.max.bytes": 4 << 20,
+    "fetch.queue.backoff.ms": 5,  # a reader that was full and waits a second is what limits it
+    "fetch.wait.max.ms": 100,
+}
+_SECRET = re.compile(r"password|secret|token|jaas|\.pem$|credentials|sasl\.oauthbearer\.(config|extensions)")
+_UNKNOWN = "No such configuration property"
+_LOG = logging.getLogger("tidelake.kafka")
+_LOG.addHandler(logging.NullHandler())
+
+Place = tuple[str, int]  # topic, partition
+
+
+class Topics:
+    """The topics of a cluster. `with Topics(servers, settings, group) as topics: …`; usable by several threads.
+
+    servers: `host:port,…`; settings: librdkafka's, beside those that are ours. Raises ConfigError for settings that it refuses.
+    """
+
+    def __init__(self, servers: str, settings: Mapping[str, Any], group: str) -> None:
+        self._servers = servers
+        self._settings = {"bootstrap.servers": servers, "group.id": group} | _DEFAULTS | dict(settings) | _OURS
+        self._said = ""
+        self._idle = [self._opened()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def partitions(self) -> dict[str, int]:
+        """How many partitions every topic has that this client may see. Raises StorageError."""
+        with self._lent("list the topics") as consumer:
+            found = consumer.list_topics(timeout=ANSWER_SECONDS).topics
+        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+    def bounds(self, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
+        """The first offset that is still there, and the one behind the last message that is committed. Raises StorageError."""
+        with self._lent("ask for the offsets of its partitions") as consumer:
+            return {place: consumer.get_watermark_offsets(TopicPartition(*place), timeout=ANSWER_SECONDS) for place in places}
+
+    def first_since(self, places: Sequence[Place], timestamp_ms: int) -> dict[Place, int | None]:
+        """The offset of each partition's first message that has this timestamp or a later one, None without one. Raises StorageError."""
+        if not places:
+            return {}
+        with self._lent("look up timestamps") as consumer:
+            found = consumer.offsets_for_times([TopicPartition(*place, timestamp_ms) for place in places], timeout=ANSWER_SECONDS)
+            _raise_first(found)
+        return {(at.topic, at.partition): at.offset if at.offset >= 0 else None for at in found}
+
+    def read(self, place: Place, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        """The messages of a partition from offset begin up to, not including, end: all that the log holds of them, in order, as MESSAGE.
+
+        When one came, or the last of all, the client's position has passed every offset before: what did not come is not there. Raises
+        StorageError: NO_BROKER where nothing comes for long, SOURCE_CHANGED where offsets of the range expire meanwhile.
+        """
+        with self._lent(f"read {Coordinates(*place)}") as consumer:
+            consumer.assign([TopicPartition(*place, begin)])
+            position, most, silence = begin, _FIRST_BATCH, 0.0
+            while position < end:
+                got = consumer.consume(most, _WAIT_SECONDS)
+                silence = 0.0 if got else silence + _WAIT_SECONDS
+                if silence > SILENCE_SECONDS:
+                    raise self._silent(Coordinates(*place, position))
+                if any(map(Message.error, got)):
+                    events, got = [m for m in got if m.error()], [m for m in got if not m.error()]
+                    position = max([position, *(_end_of_log(event, place, position) for event in events)])
+                batch = _message_batch(got, place, end)
+                del got
+                if len(batch):
+                    most = _next_batch(batch)
+                    position = max(position, batch.column("offset")[-1].as_py() + 1)
+                    yield batch
+
+    def commit(self, offsets: Mapping[Place, int]) -> None:
+        """Record in the consumer group where the next hour goes on. Raises StorageError."""
+        if offsets:
+            with self._lent("commit offsets") as consumer:
+                _raise_first(
+                    consumer.commit(offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()], asynchronous=False)
+                )
+
+    @contextmanager
+    def _lent(self, purpose: str) -> Iterator[Consumer]:
+        """A consumer for one thread; what the client cannot do becomes a StorageError, and the consumer is not used again."""
+        consumer = self._idle.pop() if self._idle else self._opened()
+        try:
+            yield consumer
+        except KafkaException as e:
+            raise self._failed(consumer, purpose, e.args[0]) from None
+        except GeneratorExit:  # enough was read
+            self._idle.append(consumer)
+            raise
+        except BaseException:
+            consumer.close()
+            raise
+        self._idle.append(consumer)
+
+    def _opened(self) -> Consumer:
+        try:
+            return Consumer(self._settings | {"error_cb": self._heard}, logger=_LOG)
+        except KafkaException as e:
+            raise _refused(self._settings, e.args[0]) from None
+
+    def _heard(self, error: KafkaError) -> None:
+        """What the client complains of while it tries on; why it cannot log in says more than that no broker is left."""
+        if not self._said or error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._said = error.str()
+
+    def _failed(self, consumer: Consumer, purpose: str, error: KafkaError) -> StorageError:
+        consumer.poll(0)  # for complaints that wait
+        consumer.close()
+        why = error.str() if self._said in ("", error.str()) else f"{error.str()}; {self._said}"
+        return StorageError(f"the brokers at {self._servers} did not {purpose}: {why}", code="NO_BROKER", remedy=_REMEDY)
+
+    def _silent(self, at: Coordinates) -> StorageError:
+        why = f": {self._said}" if self._said else ""
+        return StorageError(
+            f"nothing came for {SILENCE_SECONDS:g} s from the brokers at {self._servers}{why}", code="NO_BROKER", at=at, remedy=_REMEDY
+        )
+
+
+_REMEDY = "see that they run and can be reached from here under the names they advertise, and check uri and [source.kafka] in feed.toml"
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise ConfigError for the first setting that librdkafka does not know; touches no network."""
+    for name, value in settings.items():
+        try:
+            Consumer({"group.id": "check", name: value}, logger=_LOG).close()
+        except KafkaException as e:
+            if _UNKNOWN in e.args[0].str():
+                raise _refused(settings, e.args[0]) from None
+
+
+def _refused(settings: Mapping[str, Any], error: KafkaError) -> ConfigError:
+    said = error.str()
+    for name, value in settings.items():
+        if _SECRET.search(name) and value:
+            said = said.replace(str(value), "…")
+    return ConfigError(
+        f"[source.kafka]: {said}", remedy="its keys are those of librdkafka's CONFIGURATION.md, like security.protocol and sasl.mechanisms"
+    )
+
+
+def _message_batch(messages: Sequence[Message], place: Place, end: int) -> pa.RecordBatch:
+    """Those before offset `end`, which may be none. The one place where Python handles single messages; a record without headers has an
+    empty list of them, as the log says so."""
+    offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
+    count = int(np.searchsorted(offsets, end))
+    messages = messages if count == len(messages) else messages[:count]
+    kinds, stamps = np.fromiter(chain.from_iterable(map(Message.timestamp, messages)), np.int64, 2 * count).reshape(-1, 2).T
+    headers = list(map(Message.headers, messages))
+    columns = {
+        "topic": pa.repeat(pa.scalar(place[0], pa.string()), count),
+        "partition": pa.repeat(pa.scalar(place[1], pa.int32()), count),
+        "offset": pa.array(offsets[:count]),
+        "timestamp_ms": pa.array(stamps, mask=kinds == TIMESTAMP_NOT_AVAILABLE),
+        "key": pa.array(map(Message.key, messages), pa.binary(), size=count),
+        "value": pa.array(map(Message.value, messages), pa.binary(), size=count),
+        "headers": pa.array([several or () for several in headers], HEADERS) if any(headers) else _no_headers(count),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in MESSAGE.names], schema=MESSAGE)
+
+
+def _no_headers(count: int) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], HEADERS.value_type), type=HEADERS)
+
+
+def _next_batch(batch: pa.RecordBatch) -> int:
+    """How many messages to ask for, so that they weigh about BATCH_BYTES."""
+    nbytes: int = batch.nbytes
+    return max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(batch) // max(nbytes, 1)))
+
+
+def _end_of_log(event: Message, place: Place, position: int) -> int:
+    """Where the log ends, of an event that says so. Raises what any other says."""
+    error = event.error()
+    assert error is not None
+    if error.code() == KafkaError._PARTITION_EOF:
+        return event.offset() or 0
+    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        raise StorageError(
+            f"offsets that were there are not any more ({error.str()})",
+            code="SOURCE_CHANGED",
+            at=Coordinates(*place, position),
+            remedy="retention deleted them while they were read: land the hour again, it says what is gone",
+        )
+    raise KafkaException(error)
+
+
+def _raise_first(found: Iterable[TopicPartition] | None) -> None:
+    for at in found or ():
+        if at.error is not None:
+            raise KafkaException(at.error)

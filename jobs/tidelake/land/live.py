@@ -1,0 +1,224 @@
+"""Landing one hour of live topics: a range of offsets of every partition → canonical objects and a manifest (docs/landing.md).
+
+An hour begins where the one before ended, and ends before the first message whose timestamp lies beyond it. So the hours of a partition
+join without hole or overlap, whatever its timestamps do; a message that is late belongs to the hour that is landed next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.archives import Layout, layout_of
+from tidelake.errors import ConfigError, Coordinates, OrderError
+from tidelake.feed import Feed
+from tidelake.kafka import Place, Topics
+from tidelake.land.findings import judge
+from tidelake.land.hour import LandReport, Past, Progress, manifest_of, past_of, record, report
+from tidelake.land.manifest import Manifest, Partition, Source, generations, newest
+from tidelake.land.partition import PartitionRead
+from tidelake.land.pipeline import Put, land_all
+from tidelake.land.stream import ObjectCutter
+from tidelake.storage import Store, open_store
+from tidelake.tso import format_hour
+
+LAYOUT = "kafka"  # in manifests
+
+_ONE_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """The hour's offsets of one partition: from start up to, not including, end. What lies before begin is gone already.
+
+    near: from here on, a message with the timestamp until_ms or a later one ends the hour sooner; None where there is none. It may be a
+    little before that message: a marker of a transaction has the timestamp of when it was written.
+    """
+
+    place: Place
+    start: int
+    begin: int
+    end: int
+    near: int | None
+    until_ms: int
+
+    @property
+    def expected(self) -> int:
+        """About how many offsets there are to read."""
+        return (self.end if self.near is None else self.near) - self.begin
+
+
+def land_live_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
+    """Land one hour of live topics; one that is landed is only judged again, as nothing can come into offsets that have passed.
+
+    progress: called with the offsets read so far and in all, from several threads but one at a time.
+    Raises OrderError: HOUR_NOT_CLOSED, OFFSETS_WENT_BACK, and after the manifest is written the first critical finding's; ConfigError
+    for topics that do not exist and settings that the client refuses; StorageError.
+    """
+    if _now() < hour + _ONE_HOUR:
+        raise _not_closed(hour)
+    lake, name = open_store(feed.lake.uri), format_hour(hour)
+    past = past_of(lake, feed, name)
+    with Topics(feed.source.uri, feed.source.kafka, f"tidelake-{feed.name}") as topics:
+        if past.this is not None:
+            _commit(topics, lake, feed, past.this)
+            findings = judge(feed, _layout(past.this), past.this, past.earlier, (), complete=past.complete)
+            return report(past.this, findings, new=False, written=0)
+        stretches = plan(feed, topics, lake, hour, past)
+        landed = land_all(_reads(feed, name, topics, stretches, progress), lake, feed.source.in_flight)
+        manifest = manifest_of(feed, LAYOUT, name, landed, past)
+        findings = judge(feed, None, manifest, past.earlier, (), complete=past.complete)
+        manifest = manifest.model_copy(update={"findings": findings})
+        record(lake, manifest)
+        _commit(topics, lake, feed, manifest)
+    return report(manifest, findings, new=True, written=sum(partition.written for partition in landed))
+
+
+def plan(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past) -> list[Stretch]:
+    """What to read of every partition that exists, sorted. Raises as land_live_hour."""
+    places = _places(feed, topics)
+    bounds = topics.bounds(places)
+    begins, ends = (topics.first_since(places, _ms(moment)) for moment in (hour, hour + _ONE_HOUR))
+    before = past.earlier[-1] if past.earlier else None
+    after = newest(lake, feed.name, format_hour(hour + _ONE_HOUR))
+    stretches = list[Stretch]()
+    for place in places:
+        low, high = bounds[place]
+        start = _next_of(before, place)
+        if start is None:
+            new = before is not None and not any(_facts(m, place) for m in past.earlier)
+            first = low if new else begins[place]
+            start = high if first is None else first
+        found = _start_of(after, place)
+        end, near = (high, ends[place]) if found is None else (max(start, found), None)
+        if start > high or end > high:
+            raise _went_back(place, max(start, end), high)
+        begin = min(max(start, low), end)
+        near = None if near is None else min(max(begin, near), end)
+        stretches.append(Stretch(place=place, start=start, begin=begin, end=end, near=near, until_ms=_ms(hour + _ONE_HOUR)))
+    return stretches
+
+
+def _places(feed: Feed, topics: Topics) -> list[Place]:
+    """Every partition of the feed's topics. Raises ConfigError for one that does not exist, or whose partitions feed.toml does not say."""
+    there, pattern = topics.partitions(), feed.topic_pattern
+    names = list(feed.topics) if pattern is None else [name for name in there if pattern.fullmatch(name)]
+    for name in names:
+        if name not in there:
+            raise ConfigError(
+                f"{feed.folder / 'feed.toml'}: topics: {feed.source.uri} has no topic {name!r} that this client may read",
+                code="UNKNOWN_TOPIC",
+                remedy="check its name and the client's rights",
+            )
+        feed.partitions_of(name)
+    return [(name, number) for name in sorted(names) for number in range(there[name])]
+
+
+def _facts(manifest: Manifest | None, place: Place) -> Partition | None:
+    return manifest.partitions.get(place[0], {}).get(place[1]) if manifest else None
+
+
+def _next_of(before: Manifest | None, place: Place) -> int | None:
+    """Where the hour before ended, which may have been landed from an archive."""
+    facts = _facts(before, place)
+    if facts is None:
+        return None
+    return facts.next if facts.next is not None else facts.last + 1 if facts.last is not None else None
+
+
+def _start_of(after: Manifest | None, place: Place) -> int | None:
+    facts = _facts(after, place)
+    if facts is None:
+        return None
+    return facts.start if facts.start is not None else facts.first
+
+
+def _reads(
+    feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], progress: Progress | None
+) -> list[Callable[[Put], PartitionRead]]:
+    total, done, lock = sum(s.expected for s in stretches), 0, Lock()
+
+    def read(offsets: int) -> None:
+        nonlocal done
+        with lock:
+            done += offsets
+            if progress:
+                progress(min(done, total), total)
+
+    return [partial(_read, feed.name, hour, topics, stretch, read) for stretch in stretches]
+
+
+def _read(feed: str, hour: str, topics: Topics, stretch: Stretch, read: Callable[[int], None], put: Put) -> PartitionRead:
+    (topic, number), at, end = stretch.place, stretch.begin, stretch.end
+    cutter = ObjectCutter(feed, hour, topic, number)
+    for whole in topics.read(stretch.place, at, end):
+        batch, beyond = _until(whole, stretch)
+        for draft in cutter.add(batch):
+            put(draft)
+        if beyond is not None:
+            end = beyond
+            break
+        passed = batch.column("offset")[-1].as_py() + 1
+        read(passed - at)
+        at = passed
+    for draft in cutter.rest():
+        put(draft)
+    read(end - at)
+    facts = cutter.facts(stretch.start, stretch.begin, end)
+    key = f"kafka:{topic}/{number}/{stretch.begin}-{end - 1}"
+    sources = (Source(key=key, size=facts.bytes),) if stretch.begin < end else ()
+    return PartitionRead(topic=topic, number=number, sources=sources, facts=facts)
+
+
+def _until(batch: pa.RecordBatch, stretch: Stretch) -> tuple[pa.RecordBatch, int | None]:
+    """The messages of the hour, and the offset of the first one beyond it, None if it is not among them."""
+    if stretch.near is None:
+        return batch, None
+    offsets = batch.column("offset").to_numpy()
+    late = pc.fill_null(pc.greater_equal(batch.column("timestamp_ms"), stretch.until_ms), False).to_numpy(zero_copy_only=False)
+    beyond = np.flatnonzero(late & (offsets >= stretch.near))
+    return (batch.slice(0, beyond[0]), int(offsets[beyond[0]])) if len(beyond) else (batch, None)
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _commit(topics: Topics, lake: Store, feed: Feed, manifest: Manifest) -> None:
+    """Tell the group where the next hour goes on, unless a later hour is landed and did."""
+    if max(generations(lake, feed.name)) == manifest.hour:
+        facts = {(topic, number): facts for topic, numbers in manifest.partitions.items() for number, facts in numbers.items()}
+        topics.commit({place: partition.next for place, partition in facts.items() if partition.next is not None})
+
+
+def _layout(manifest: Manifest) -> Layout | None:
+    """The archive's layout where the hour was landed from one."""
+    return None if manifest.layout == LAYOUT else layout_of(manifest.layout)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _not_closed(hour: datetime) -> OrderError:
+    return OrderError(
+        f"hour {format_hour(hour)} is not over: messages may still come into it",
+        code="HOUR_NOT_CLOSED",
+        remedy=f"land it from {hour + _ONE_HOUR:%Y-%m-%dT%H:%M}Z on",
+    )
+
+
+def _went_back(place: Place, wanted: int, high: int) -> OrderError:
+    return OrderError(
+        f"the hours beside this one reach up to offset {wanted}, and the log ends at {high}",
+        code="OFFSETS_WENT_BACK",
+        at=Coordinates(*place, wanted),
+        remedy="the topic was made anew, or it is another cluster's: land it as a feed of another name",
+    )
