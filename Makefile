@@ -47,7 +47,7 @@ lint: $(READY) ## ruff, and the import contracts
 types: $(READY) ## mypy, strict on the package
 	$(BIN)/mypy
 
-bench: $(READY) ## decoders, decode through Spark, the whole line; exit code 1 if a limit is not kept
+bench: $(READY) ## decoders, landing, decode through Spark, the whole line; exit code 1 if a limit is not kept
 	$(BIN)/python -m tests.benchmarks
 
 bench-compare: $(READY) ## the two newest runs of bench, figure by figure

@@ -73,10 +73,15 @@ class Store(ABC):
     def delete(self, key: str) -> None:
         """Remove the object if it is there."""
 
+    def chunks(self, key: str) -> Iterator[bytes]:
+        """The object's bytes, about CHUNK at a time. Raises StorageError (NOT_FOUND, CHANGED where a replacement shows)."""
+        with self._errors(key), self.open(key) as stream:
+            while chunk := stream.read(CHUNK):
+                yield chunk
+
     def read(self, key: str) -> bytes:
         """The whole object."""
-        with self._errors(key), self.open(key) as stream:
-            return stream.read()
+        return b"".join(self.chunks(key))
 
     def read_if_present(self, key: str) -> bytes | None:
         """The whole object, None where there is none."""
@@ -90,8 +95,8 @@ class Store(ABC):
     def download(self, key: str, path: Path) -> str:
         """Copy an object into a local file, in chunks; returns its sha256 in hex."""
         digest = hashlib.sha256()
-        with self._errors(key), self.open(key) as stream, path.open("wb") as out:
-            while chunk := stream.read(CHUNK):
+        with self._errors(key), path.open("wb") as out:
+            for chunk in self.chunks(key):
                 digest.update(chunk)
                 out.write(chunk)
         return digest.hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK", "ObjectInfo", "Store", "open_store", "probe_conditional_puts", "reset"]
 
-_ATTEMPTS = 5  # of a conditional put that S3 answers with "conflict, try again"
+CONNECT_SECONDS = 10
+READ_SECONDS = 60  # without a byte
+BACK_OFF_SECONDS = 0.5  # after a download broke off; doubled after each further one that brought nothing
+
+_ATTEMPTS = 5  # of a conditional put that S3 answers with "conflict, try again", and of a download that breaks off
+_MISSING = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "EntityNotFoundException"})
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"})
+_BUSY = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "ThrottlingException", "500", "502", "503", "504"})
 
 
 def open_store(uri: str) -> Store:
@@ -228,6 +236,29 @@ class _S3Store(Store):
             body: Any = _client().get_object(Bucket=self.bucket, Key=self.prefix + key)["Body"]
         return body  # type: ignore[no-any-return]  # a StreamingBody reads like a file
 
+    def chunks(self, key: str) -> Iterator[bytes]:
+        """As everywhere; a download that breaks off goes on where it broke, if it still is the same object."""
+        from botocore.exceptions import HTTPClientError, IncompleteReadError
+
+        done, failures, condition = 0, 0, dict[str, Any]()
+        with self._errors(key):
+            while True:
+                answer = _client().get_object(Bucket=self.bucket, Key=self.prefix + key, **condition)
+                size = done + answer["ContentLength"]
+                try:
+                    for chunk in answer["Body"].iter_chunks(CHUNK):
+                        yield chunk
+                        done, failures = done + len(chunk), 0
+                    return
+                except (HTTPClientError, IncompleteReadError):
+                    failures += 1
+                    if done == size:
+                        return
+                    if failures == _ATTEMPTS:
+                        raise
+                time.sleep(BACK_OFF_SECONDS * 2 ** (failures - 1))
+                condition = {"Range": f"bytes={done}-", "IfMatch": answer["ETag"]}
+
     def write(self, key: str, data: bytes) -> None:
         with self._errors(key):
             _client().put_object(Bucket=self.bucket, Key=self.prefix + key, Body=data)
@@ -249,7 +280,8 @@ class _S3Store(Store):
                 except ClientError as e:
                     code = e.response["Error"]["Code"]
                     if code in ("PreconditionFailed", "412", "NoSuchKey"):
-                        return False
+                        tried_again = e.response["ResponseMetadata"].get("RetryAttempts", 0) > 0
+                        return tried_again and self.read_if_present(key) == data  # the first try was done, its answer lost
                     if code != "ConditionalRequestConflict" or attempt == _ATTEMPTS - 1:
                         raise
         raise AssertionError("unreachable")
@@ -295,13 +327,26 @@ def aws_errors(what: str) -> Iterator[None]:
 
     try:
         yield
-    except ClientError as e:
-        code, text = e.response["Error"]["Code"], e.response["Error"].get("Message", "")
-        missing = code in ("404", "NoSuchKey", "NotFound", "NoSuchBucket", "EntityNotFoundException")
-        remedy = "check the bucket and key" if missing else "check the credentials and what they may do"
-        raise StorageError(f"{what}: {code}: {text}", code="NOT_FOUND" if missing else "", remedy=remedy) from e
-    except (BotoCoreError, Boto3Error) as e:  # upload_file wraps what S3 answers in an error of its own
+    except (ClientError, BotoCoreError, Boto3Error) as e:
+        answered = e.__context__ if isinstance(e, Boto3Error) else e  # upload_file wraps what S3 answers in an error of its own
+        if isinstance(answered, ClientError):
+            answer, text = answered.response["Error"]["Code"], answered.response["Error"].get("Message", "")
+            code, remedy = _meaning(answer)
+            raise StorageError(f"{what}: {answer}: {text}", code=code, remedy=remedy) from e
         raise StorageError(f"{what}: {e}", remedy="check AWS_ENDPOINT_URL_S3, the network and the credentials") from e
+
+
+def _meaning(answer: str) -> tuple[str, str]:
+    """Our code for what an AWS service answers, and what to do."""
+    if answer in _MISSING:
+        return "NOT_FOUND", "check the bucket and key"
+    if answer in ("PreconditionFailed", "412"):
+        return "CHANGED", "it was replaced meanwhile: run again"
+    if answer in _EXPIRED:
+        return "CREDENTIALS_EXPIRED", "renew the credentials and run again: what is done already is found"
+    if answer in _BUSY:
+        return "UNAVAILABLE", "the store is overloaded or out of order: run again later, what is done already is found"
+    return "", "check the credentials and what they may do"
 
 
 @cache
@@ -310,7 +355,7 @@ def aws_client(service: str, region: str = "") -> Any:
     from botocore.config import Config
 
     style: Any = {"addressing_style": "path"} if _custom_endpoint() else {}
-    config = Config(retries={"mode": "standard", "max_attempts": 5}, s3=style, connect_timeout=10, read_timeout=60)
+    config = Config(retries={"mode": "standard", "max_attempts": 5}, s3=style, connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS)
     return _session().client(service, config=config, region_name=region or _session().region_name or "us-east-1")
 
 

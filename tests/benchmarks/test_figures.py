@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.benchmarks import compare, decoders, spark
+from tests.benchmarks import compare, decoders, landing, spark
 from tests.benchmarks.decoders import FILES
 from tests.benchmarks.figures import Figure, compared, missed
 from tests.benchmarks.results import Results, load, newest, save
@@ -91,6 +91,19 @@ def test_a_worker_that_holds_too_much_is_missed() -> None:
     turn = {"seconds": 10.0, "worker": 1025 << 20}
     one = {"events": 1000, "write": [{"seconds": 7.0}, {"seconds": 7.0}], "decode": [turn]}
     assert missed(spark.figures({"open": one})) == ["open: Python worker is 1,025 MiB, must be at most 1,024"]
+
+
+def test_landing_is_set_against_the_plain_loop_right_before_it_and_against_its_limits() -> None:
+    turns = {"plain": [{"seconds": s} for s in (3, 9, 4)], "land": [{"seconds": s} for s in (2, 3, 4)]}  # 1.5, 3 and 1 times as fast
+    memory = {"64": {"peak": 396 << 20}, "512": {"peak": 900 << 20}}
+    details = {"formats": {"avro": {"bytes": 6e6} | turns}, "memory": memory, "tiny": {"seconds": 61}}
+    found = landing.figures(details)
+    assert found["avro: land"] == Figure(value=1.5, unit="× the plain loop", must=1.5, more_is_better=True, ratio=True)
+    assert found["avro: messages"].value == 2.0
+    assert missed(found) == [
+        "512 MB in flight: peak memory is 900 MiB, must be at most 844",
+        "10,000 objects is 61 s, must be at most 60",
+    ]
 
 
 def test_a_run_is_saved_with_its_machine_and_read_back(tmp_path: Path) -> None:

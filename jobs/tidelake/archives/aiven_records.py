@@ -20,6 +20,7 @@ from tidelake.archives.lines import Block, blocks
 from tidelake.archives.shape import SourceObject, damaged, message_batch, refused, sound
 from tidelake.archives.views import header_lists
 from tidelake.errors import OrderError
+from tidelake.wire import aiven_lines
 from tidelake.wire.json_members import member
 from tidelake.wire.spans import column, frozen
 
@@ -58,6 +59,9 @@ def check_members(layout: str, form: str, block: Block, source: SourceObject) ->
 
 def batch_of(form: str, block: Block, source: SourceObject) -> pa.RecordBatch:
     """The block's records. Raises OrderError (DAMAGED_OBJECT)."""
+    if form == BASE64 and (plain := aiven_lines.records(block.data, block.lines)) is not None:
+        members = {"timestamp_ms": plain.timestamp_ms, "key": plain.key, "headers": plain.headers}
+        return message_batch(source, plain.offset, plain.value, **members)
     try:
         rows = parse(block.data, _MEMBERS[form])
         columns = {name: rows.column(name).combine_chunks() for name in _MEMBERS[form].names}

@@ -106,8 +106,13 @@ def _messages(
 
 
 def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> Source:
-    """Copy an object, which must still be as large as it was listed."""
-    digest = archive.download(part.key, path)
+    """Copy an object, which must still be there and as large as it was listed."""
+    try:
+        digest = archive.download(part.key, path)
+    except StorageError as e:
+        if e.code in ("CHANGED", "NOT_FOUND"):
+            raise changed(part.key) from e
+        raise
     if path.stat().st_size != part.size:
         raise changed(part.key)
     return Source(key=part.key, size=part.size, etag=part.etag, sha256=digest)

@@ -1,0 +1,56 @@
+"""Lands one hour again and again into new lakes on S3 and kills each landing at an instant that a seeded die chooses.
+
+python -m tests.land.killed_anywhere ROOT SEED KILLS: the archive is ROOT/archive, the lakes are ROOT/lake-<n>. Instants are spread over
+the time that the landing of ROOT/lake-whole took. Prints one JSON object: the seconds of that, and the instants at which one was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+import boto3  # noqa: F401  # once here, not in every fork
+import pyarrow as pa
+
+from tests.land.archive import HOUR, make_feed
+from tidelake.land import land_hour, partition
+
+OBJECT_BYTES = 40  # so that there are many objects
+
+
+def main(root: str, seed: int, kills: int) -> None:
+    """Fork a landing that ends, then one for each kill. Forks share nothing but what was imported."""
+    pa.array([0])  # pyarrow imports pandas at its first use
+    partition.OBJECT_BYTES = OBJECT_BYTES
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    started = time.monotonic()
+    code = _landing(root, "whole", 60.0)
+    seconds, die = time.monotonic() - started, random.Random(seed)
+    instants = [die.uniform(0, seconds) for _ in range(kills)]
+    killed = [instant for n, instant in enumerate(instants) if _landing(root, str(n), instant) == -signal.SIGKILL]
+    sys.stdout.write(json.dumps({"code": code, "seconds": seconds, "killed": killed}))
+
+
+def _landing(root: str, name: str, instant: float) -> int:
+    """Exit code of a landing that is killed at an instant, in seconds, unless it has ended by then."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            land_hour(make_feed(root, lake={"uri": f"{root}/lake-{name}"}), HOUR)
+            code = 0
+        finally:
+            os._exit(code)
+    signal.sigtimedwait({signal.SIGCHLD}, instant)
+    os.kill(child, signal.SIGKILL)  # a zombie does not mind
+    status = os.waitpid(child, 0)[1]
+    signal.sigtimedwait({signal.SIGCHLD}, 0)  # the next landing's wait is not for this one
+    return os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
