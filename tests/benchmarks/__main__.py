@@ -47,7 +47,7 @@ def _flags() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--only", choices=list(SECTIONS), help="one section; all by default")
     parser.add_argument("--passes", type=int, default=9, help="decoders: over each file, the median is judged (default %(default)s)")
-    parser.add_argument("--land-mb", type=int, default=192, help="land: MB of messages for each format (default %(default)s)")
+    parser.add_argument("--land-mb", type=int, default=512, help="land: MB of messages for each format (default %(default)s)")
     parser.add_argument("--spark-rows", type=int, default=1_000_000, help="spark: row events of the hour, about (default %(default)s)")
     parser.add_argument("--rows", type=int, default=200_000, help="line: row events of the hour, about (default %(default)s)")
     parser.add_argument("--no-baseline", action="store_true", help="line: leave the plain pipeline out")

@@ -110,14 +110,16 @@ def _measured(what: str, servers: str, lake: str) -> dict[str, Any]:
 def _taken(feed: Feed, *, cut: bool) -> int:
     """Read everything, and throw it away."""
     size = 0
-    with Topics(feed.source.uri, {}, "benchmark") as topics:
+    with Topics(feed.source.uri, {}, "benchmark") as topics, tempfile.TemporaryDirectory() as folder:
         places = [(TOPIC, number) for number in range(PARTITIONS)]
         for place, (low, high) in topics.bounds(places).items():
-            cutter = ObjectCutter(feed.name, "none", *place)
+            cutter = ObjectCutter(Path(folder), feed.name, "none", *place)
             for batch in topics.read(place, low, high):
                 size += int(pc.sum(payload(batch)).as_py())
                 for _ in cutter.add(batch) if cut else ():
                     pass
+            for _ in cutter.rest():
+                pass
     return size
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,13 @@ def batch(sizes: list[int], first: int = 0) -> pa.RecordBatch:
 
 
 def drafts(whole: pa.RecordBatch, pieces: list[int]) -> Iterator[Draft]:
-    cutter = ObjectCutter("small", "2026-01-05T10", "shop", 0)
+    with TemporaryDirectory() as folder:
+        yield from _drafts(Path(folder), whole, pieces)
+        assert list(Path(folder).iterdir()) == []
+
+
+def _drafts(folder: Path, whole: pa.RecordBatch, pieces: list[int]) -> Iterator[Draft]:
+    cutter = ObjectCutter(folder, "small", "2026-01-05T10", "shop", 0)
     at = 0
     for piece in [*pieces, len(whole)]:
         if part := whole.slice(at, piece):
@@ -87,8 +94,8 @@ def test_the_bytes_of_an_object_do_not_show_how_many_messages_came_at_a_time(tmp
     assert [len(written) for written in keys] == [1]
 
 
-def test_the_facts_tell_what_is_gone_from_what_was_never_there() -> None:
-    cutter = ObjectCutter("small", "2026-01-05T10", "shop", 0)
+def test_the_facts_tell_what_is_gone_from_what_was_never_there(tmp_path: Path) -> None:
+    cutter = ObjectCutter(tmp_path, "small", "2026-01-05T10", "shop", 0)
     for first, count in ((12, 3), (15, 2), (20, 1)):
         list(cutter.add(batch([5] * count, first)))
     facts = cutter.facts(5, 10, 25)
@@ -99,7 +106,7 @@ def test_the_facts_tell_what_is_gone_from_what_was_never_there() -> None:
     assert facts.covered == ((10, 24),)
 
 
-def test_the_facts_of_nothing() -> None:
-    facts = ObjectCutter("small", "2026-01-05T10", "shop", 0).facts(7, 7, 7)
+def test_the_facts_of_nothing(tmp_path: Path) -> None:
+    facts = ObjectCutter(tmp_path, "small", "2026-01-05T10", "shop", 0).facts(7, 7, 7)
     assert (facts.first, facts.count, facts.ranges, facts.legal_gaps, facts.expired, facts.covered) == (None, 0, (), (), (), ())
     assert (facts.start, facts.next, facts.min_timestamp_ms) == (7, 7, None)

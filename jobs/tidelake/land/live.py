@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 
 import numpy as np
@@ -157,19 +159,20 @@ def _reads(
 
 def _read(feed: str, hour: str, topics: Topics, stretch: Stretch, read: Callable[[int], None], put: Put) -> PartitionRead:
     (topic, number), at, end = stretch.place, stretch.begin, stretch.end
-    cutter = ObjectCutter(feed, hour, topic, number)
-    for whole in topics.read(stretch.place, at, end):
-        batch, beyond = _until(whole, stretch)
-        for draft in cutter.add(batch):
+    with TemporaryDirectory(prefix="tidelake-land-") as folder:
+        cutter = ObjectCutter(Path(folder), feed, hour, topic, number)
+        for whole in topics.read(stretch.place, at, end):
+            batch, beyond = _until(whole, stretch)
+            for draft in cutter.add(batch):
+                put(draft)
+            if beyond is not None:
+                end = beyond
+                break
+            passed = batch.column("offset")[-1].as_py() + 1
+            read(passed - at)
+            at = passed
+        for draft in cutter.rest():
             put(draft)
-        if beyond is not None:
-            end = beyond
-            break
-        passed = batch.column("offset")[-1].as_py() + 1
-        read(passed - at)
-        at = passed
-    for draft in cutter.rest():
-        put(draft)
     read(end - at)
     facts = cutter.facts(stretch.start, stretch.begin, end)
     key = f"kafka:{topic}/{number}/{stretch.begin}-{end - 1}"

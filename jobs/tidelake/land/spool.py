@@ -34,6 +34,11 @@ class Spool:
     def __len__(self) -> int:
         return int(self._starts[-1])
 
+    @property
+    def batches(self) -> Sequence[pa.RecordBatch]:
+        """As they were appended."""
+        return self._batches
+
     def longs(self, of: Callable[[pa.RecordBatch], pa.Array]) -> Longs:
         """One number a message, computed batch by batch."""
         parts = [of(batch).to_numpy(zero_copy_only=False).astype(np.int64) for batch in self._batches]
@@ -69,11 +74,16 @@ def spooled(folder: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[Spool]:
     with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, CONTENT) as writer:
         for batch in batches:
             writer.write_batch(batch.select(CONTENT.names))
+    yield mapped(path)
+
+
+def mapped(path: Path) -> Spool:
+    """Map an Arrow IPC file of CONTENT batches into memory, and remove its name."""
     with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     path.unlink()
-    reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
-    yield Spool(mapped, [reader.get_batch(i) for i in range(reader.num_record_batches)])
+    reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(memory)))
+    return Spool(memory, [reader.get_batch(i) for i in range(reader.num_record_batches)])
 
 
 def payload(batch: pa.RecordBatch) -> pa.Array:

@@ -1,13 +1,15 @@
 """Messages of one partition that come in the order of their offsets → drafts of canonical objects, and the facts for the manifest.
 
-What comes in order needs no spool: an object is cut as soon as the message behind it is there. Objects and row groups end where
-`objects.cuts` would end them over all messages at once, however few or many come at a time.
+What comes in order needs no sorting: an object is cut as soon as the message behind it is there, and only its row groups lie in a spool, so
+that memory does not grow with readers. Objects and row groups end where `objects.cuts` would end them over all messages at once, however
+few or many come at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +18,23 @@ import pyarrow.compute as pc
 from tidelake.land.manifest import Partition
 from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, Draft
 from tidelake.land.ranges import Range, minus, runs
-from tidelake.land.spool import CONTENT, Longs, payload
+from tidelake.land.spool import CONTENT, Longs, mapped, payload
 
 
 class ObjectCutter:
-    """Cuts one partition of an hour into objects: `add` and at last `rest` give those that are complete."""
+    """Cuts one partition of an hour into objects: `add` and at last `rest` give those that are complete.
 
-    def __init__(self, feed: str, hour: str, topic: str, partition: int) -> None:
+    folder: on local disk, for one file that is gone when the object is complete.
+    """
+
+    def __init__(self, folder: Path, feed: str, hour: str, topic: str, partition: int) -> None:
+        self._path = folder / "object.arrow"
+        self._writer: pa.RecordBatchFileWriter | None = None  # of the row groups that the next object has
         self._feed, self._hour, self._topic, self._partition = feed, hour, topic, partition
         self._waiting = list[pa.RecordBatch]()  # in no row group yet
         self._waiting_sizes = np.zeros(0, np.int64)
-        self._groups = list[pa.Table]()
-        self._sizes = list[Longs]()
-        self._bytes = 0  # of the groups
+        self._sizes = list[Longs]()  # of the messages of these row groups
+        self._bytes = 0
         self._ranges = list[Range]()
         self._count = self._total = 0
         self._times: tuple[int, int] | None = None
@@ -46,8 +52,8 @@ class ObjectCutter:
     def rest(self) -> Iterator[Callable[[], Draft]]:
         """The objects of what is left, when no more messages come."""
         yield from self._cut(last=True)
-        if self._groups:
-            yield self._object()
+        if self._writer:
+            yield self._object(self._writer)
 
     def facts(self, start: int, begin: int, end: int) -> Partition:
         """What was added, of the hour's offsets from start up to end, of which those from begin on were there."""
@@ -82,26 +88,30 @@ class ObjectCutter:
         while len(sizes := self._waiting_sizes):
             ends = np.cumsum(sizes)
             left = int(np.searchsorted(ends, OBJECT_BYTES - self._bytes, side="right"))
-            if not left and self._groups:
-                yield self._object()
+            if not left and self._writer:
+                yield self._object(self._writer)
                 continue
             group = min(max(int(np.searchsorted(ends, GROUP_BYTES, side="right")), 1), GROUP_MESSAGES, max(left, 1))
             if group == len(sizes) and not last:
                 return  # the next message may belong to it
             self._bytes += int(ends[group - 1])
             self._sizes.append(sizes[:group])
-            self._groups.append(self._taken(group))
+            self._writer = self._writer or pa.ipc.new_file(str(self._path), CONTENT)
+            self._writer.write_batch(self._taken(group))
             self._waiting_sizes = sizes[group:]
 
-    def _taken(self, count: int) -> pa.Table:
+    def _taken(self, count: int) -> pa.RecordBatch:
         """The first messages that wait, as CONTENT in one piece: where pieces end would show in the bytes of the object."""
         table = pa.Table.from_batches(self._waiting, CONTENT)
         self._waiting = table.slice(count).to_batches()
-        return table.slice(0, count).combine_chunks()
+        (taken,) = table.slice(0, count).combine_chunks().to_batches()
+        return taken
 
-    def _object(self) -> Callable[[], Draft]:
-        groups, sizes = tuple(self._groups), np.concatenate(self._sizes)
-        self._groups, self._sizes, self._bytes = [], [], 0
+    def _object(self, writer: pa.RecordBatchFileWriter) -> Callable[[], Draft]:
+        writer.close()
+        spool, sizes = mapped(self._path), np.concatenate(self._sizes)
+        self._writer, self._sizes, self._bytes = None, [], 0
+        groups = tuple(pa.Table.from_batches([batch], CONTENT) for batch in spool.batches)
         return partial(
             Draft,
             feed=self._feed,
@@ -113,9 +123,5 @@ class ObjectCutter:
             sizes=sizes,
             nbytes=sum(group.nbytes for group in groups),
             timestamp_ms=groups[0].column("timestamp_ms")[0].as_py() or 0,
-            release=_nothing,
+            release=spool.release,
         )
-
-
-def _nothing() -> None:
-    """No mapped memory was read."""
