@@ -31,7 +31,7 @@ _HEAD = 1 << 20
 _LINE = 2 * MAX_BYTES + (1 << 16)  # a message in hex or base64
 _BATCH = 500
 _NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+?)(?P<joint>[+-])(?P<partition>\d{1,9})(?P=joint)(?P<offset>\d{1,20})(?![\dA-Za-z+-])")
-_FORMATS = {  # by the first bytes of a file
+FORMATS = {  # by the first bytes of a file
     b"PAR1": ("canonical", "lenses-parquet", "confluent-parquet", "aiven-parquet"),
     b"Obj\x01": ("lenses-avro", "confluent-avro", "aiven-avro"),
     b"SEQ": ("secor",),
@@ -40,7 +40,7 @@ _FIELDS = re.compile(rb"[A-Za-z0-9+/=]*,[A-Za-z0-9+/=]*,\d{1,19},-?\d{0,18}(,.*)
 _ARRAY = re.compile(rb'\s*\[\s*\{\s*"(headers|key|value|offset|timestamp)"')  # Aiven's: an array of records
 _SAMPLE = 5
 _LARGEST = 1 << 62  # offset, so that records can be counted from it
-_READING = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, MemoryError)
+READING = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, MemoryError)
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Found:
                     return
         except TidelakeError as e:
             self.problem = e.message
-        except _READING as e:  # what readers of file formats say to bytes that are none of theirs
+        except READING as e:  # what readers of file formats say to bytes that are none of theirs
             self.problem = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else 'unreadable'}"
 
     def _read(self) -> Iterator[pa.RecordBatch]:
@@ -91,7 +91,7 @@ def recognised(path: Path, limit: int) -> Found:
     """What the file is, by its first bytes. Raises OSError where it cannot be opened."""
     with path.open("rb") as file:
         start = file.read(_HEAD)
-    for mark, layouts in _FORMATS.items():
+    for mark, layouts in FORMATS.items():
         if start.startswith(mark):
             layout = _first_that_reads(path, layouts)
             return Found(layout, path, limit, layout)
@@ -107,11 +107,16 @@ def _first_that_reads(path: Path, layouts: Sequence[str]) -> str:
     for layout in layouts:
         try:
             first = next(iter(layout_of(layout).read(path, _source(path))), None)
-            if layout != "confluent-parquet" or first is None or "key" not in pq.read_schema(path).names:
+            if layout != "confluent-parquet" or first is None or not has_keys(path):
                 return layout
-        except (TidelakeError, *_READING):
+        except (TidelakeError, *READING):
             continue
     return layouts[-1]
+
+
+def has_keys(path: Path) -> bool:
+    """Whether a Parquet file has a column `key`, which Confluent's connector does not write. Raises one of READING."""
+    return "key" in pq.read_schema(path).names
 
 
 def _decompressed_head(path: Path) -> bytes:
@@ -119,7 +124,7 @@ def _decompressed_head(path: Path) -> bytes:
     try:
         with decompressed(path, _source(path)) as stream:
             return stream.read(_HEAD)
-    except (TidelakeError, *_READING):
+    except (TidelakeError, *READING):
         return b""
 
 
@@ -131,7 +136,7 @@ def _of_lines(head: bytes) -> str | None:
         return None
     if lines[0].startswith(b"[") and _ARRAY.match(head):
         return "aiven-json"
-    if all(line.startswith(b'"') and line.endswith(b'"') and len(line) > 2 for line in lines):
+    if all(line.startswith(b'"') and line.endswith(b'"') and len(line) >= 2 for line in lines):
         return "confluent-json" if all(is_base64(line[1:-1]) for line in lines) else "confluent-json-string"
     if all(_FIELDS.fullmatch(line) and all(map(is_base64, line.split(b",")[:2])) for line in lines):
         return "aiven-csv"
