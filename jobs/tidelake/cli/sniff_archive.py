@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ def sniff_archive(
     with _progress() as tell:
         archive = look(uri, context, most=most, messages=limit, tell=tell)
     starters = {
-        number: starter(section, archive.uri, avro_schemas)
+        number: starter(section, archive, avro_schemas)
         for number, section in enumerate(archive.sections)
         if section.recognised and not blockers(section)
     }
@@ -295,4 +294,4 @@ def _sink_document(sink: Sink) -> dict[str, Any]:
     from tidelake.cli.sniff import guess_document
 
     plain = {name: getattr(sink, name) for name in ("base", "form", "tables", "files", "schemas", "checkpoint_ts", "problems", "examples")}
-    return json.loads(json.dumps(plain)) | {"guesses": [guess_document(guess) for guess in sink.verdict.guesses]}
+    return plain | {"guesses": [guess_document(guess) for guess in sink.verdict.guesses]}

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
 from tidelake.archives import layout_of
+from tidelake.avro_schemas import schema_source
 from tidelake.errors import StorageError
 from tidelake.protocols import Context
 from tidelake.sniff.absent import explained, nothing
@@ -73,7 +74,9 @@ class Section:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
     """Everything found. listed: objects that were listed; whole: there are no more; left_out: folders that were not looked into; unknown:
-    objects whose names are none of an archive's; ignored: empty ones and those that every archive has beside its data."""
+    objects whose names are none of an archive's; ignored: empty ones and those that every archive has beside its data. schemas,
+    checkpoints: keys of files with Avro schemas and recorded checkpoints that lie there, too.
+    """
 
     uri: str
     listed: int
@@ -83,6 +86,8 @@ class Archive:
     sinks: tuple[Sink, ...]
     unknown: tuple[str, ...]
     ignored: int
+    schemas: str | None = None
+    checkpoints: str | None = None
 
 
 @dataclass(slots=True)
@@ -114,6 +119,9 @@ def look(uri: str, context: Context, *, most: int = MOST_OBJECTS, messages: int 
     root = root_of(store)
     named_ones, sink_files, unknown, ignored = _sorted_out(seen, root)
     entries, tombstones = _with_siblings(named_ones, unknown)
+    schemas, checkpoints = (_taken(unknown, name) for name in ("avro_schemas.json", "checkpoints.json"))
+    if schemas is not None and context.avro_schema is None:
+        context = replace(context, avro_schema=schema_source(store.uri_of(schemas), Path("/")))
     streams = _read(store, entries, messages, tell)
     groups = _grouped(streams, context)
     sections = [_section(store, root, group, tombstones, seen.whole, messages, context) for group in groups]
@@ -126,7 +134,17 @@ def look(uri: str, context: Context, *, most: int = MOST_OBJECTS, messages: int 
         sinks=sinks_of(store, root, sink_files, whole=seen.whole, context=context),
         unknown=tuple(sorted(unknown)),
         ignored=ignored,
+        schemas=schemas,
+        checkpoints=checkpoints,
     )
+
+
+def _taken(unknown: list[str], name: str) -> str | None:
+    """The first key that ends in this name, taken out of the unknown ones."""
+    found = next((key for key in sorted(unknown) if key.rpartition("/")[2] == name), None)
+    if found is not None:
+        unknown.remove(found)
+    return found
 
 
 def root_of(store: Store) -> str:

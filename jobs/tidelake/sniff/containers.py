@@ -2,7 +2,8 @@
 
 inspect lines   {"topic"?, "partition"?, "offset"?, "key": hex | null, "value": hex | null}
 archive object  of a layout of tidelake.archives, told by its content, not by its name; topic, partition and offset are the name's
-bare lines      several JSON objects, one a line: files of the storage sink; each line is the value of a message without key
+bare lines      several JSON objects, one a line: files of the storage sink; each line is the value of a message without key. Under an
+                archive's name, `t+0+0000000007.bin` or `.json`, they are Confluent's
 bare value      anything else: the value of one message without key
 """
 
@@ -38,6 +39,8 @@ FORMATS = {  # by the first bytes of a file
 }
 _FIELDS = re.compile(rb"[A-Za-z0-9+/=]*,[A-Za-z0-9+/=]*,\d{1,19},-?\d{0,18}(,.*)?")
 _ARRAY = re.compile(rb'\s*\[\s*\{\s*"(headers|key|value|offset|timestamp)"')  # Aiven's: an array of records
+_OPEN = "confluent-bin-open"
+_LINES = {"bin": "confluent-bin", "json": "confluent-json-nested"}  # of JSON objects, by extension
 _SAMPLE = 5
 _LARGEST = 1 << 62  # offset, so that records can be counted from it
 READING = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, MemoryError)
@@ -97,9 +100,21 @@ def recognised(path: Path, limit: int) -> Found:
             return Found(layout, path, limit, layout)
     head = _decompressed_head(path)
     container = _of_lines(head)
+    if container is None and head.startswith(b"\x00"):
+        container = _OPEN if _reads(path, _OPEN) else None
+    if container == BARE_LINES and _NAME.search(path.name):
+        container = next((form for word, form in _LINES.items() if word in path.name.lower().split(".")), container)
     if container is None:
         return Found(BARE, path, limit)
     return Found(container, path, limit, None if container in (INSPECT, BARE_LINES) else container, compressed=head != start)
+
+
+def _reads(path: Path, layout: str) -> bool:
+    """Whether the layout's reader takes the whole file."""
+    try:
+        return sum(map(len, layout_of(layout).read(path, _source(path)))) > 0
+    except (TidelakeError, *READING):
+        return False
 
 
 def _first_that_reads(path: Path, layouts: Sequence[str]) -> str:

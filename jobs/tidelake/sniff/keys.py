@@ -155,6 +155,7 @@ def _written(stem: str, start: int, spans: list[Span]) -> str:
 
 def _hour(fields: dict[str, str]) -> datetime | None:
     try:
-        return datetime(*(int(fields[f]) for f in ("yyyy", "MM", "dd", "HH")), tzinfo=UTC)  # type: ignore[arg-type]
+        year, month, day, hour = (int(fields[name]) for name in ("yyyy", "MM", "dd", "HH"))
+        return datetime(year, month, day, hour, tzinfo=UTC)
     except (KeyError, ValueError):
         return None

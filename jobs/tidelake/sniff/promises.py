@@ -152,7 +152,9 @@ def _blockers(section: Section) -> Iterator[Blocker]:
     elif not any(t.hours for t in section.topics):
         yield Blocker("no hour is in the objects' names, so an hour's objects cannot be listed", mend(section, "HOUR"))
     if section.guess is None:
-        yield Blocker("the messages' protocol is not decided", _protocol_mend(section))
+        keyless = section.layout is not None and not layout_of(section.layout).has_keys and not any(t.with_keys for t in section.topics)
+        told = "; Open Protocol and Avro cannot be told or decoded without their keys, which are not there" if keyless else ""
+        yield Blocker(f"the messages' protocol is not decided{told}", mend(section, "KEYS_LOST") if keyless else _protocol_mend(section))
         return
     yield from _of_protocol(section, section.guess.protocol)
     if section.contents.without_ts and section.guess.protocol in ("canal-json", "debezium", "csv"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tidelake.archives import layout_of
 from tidelake.options import SinkOptions
-from tidelake.sniff.archive import Section
+from tidelake.sniff.archive import Archive, Section
 from tidelake.sniff.sighting import OptionValue
 
 _STANDARD = re.compile(
@@ -39,16 +39,29 @@ def template_of(section: Section) -> str | None:
     return None if section.template in layout_of(section.layout or "").templates else section.template
 
 
-def starter(section: Section, uri: str, avro_schemas: str | None = None, name: str | None = None) -> Starter:
-    """The file for a section with a layout and a protocol. uri: what was sniffed, TIDELAKE_ARCHIVE where the section lies below it."""
+def starter(section: Section, archive: Archive, avro_schemas: str | None = None) -> Starter:
+    """The file for a section with a layout and a protocol. avro_schemas: where they are, if it was said.
+
+    What was sniffed is TIDELAKE_ARCHIVE where the section lies below it.
+    """
+    uri = archive.uri
     root = uri if section.base == uri or section.base.startswith(f"{uri}/") else section.base
+    beside = {
+        name: f"${{TIDELAKE_ARCHIVE}}/{key}" for name, key in (("schemas", archive.schemas), ("checkpoints", archive.checkpoints)) if key
+    }
+    if root != uri:
+        beside = {}
+    schemas = avro_schemas or beside.get("schemas")
     environment = {"TIDELAKE_ARCHIVE": root, "TIDELAKE_LAKE": "s3://…", "TIDELAKE_CATALOG": "jdbc:postgresql://…"}
-    if _watermark(section) == "checkpoints":
+    if _watermark(section) == "checkpoints" and "checkpoints" not in beside:
         environment["TIDELAKE_CHECKPOINTS"] = "s3://…/checkpoints.json"
     if _claim_check(section):
         environment["TIDELAKE_CLAIMS"] = "s3://…"
-    text = "\n".join([*_head(section), *_options(section), *_source(section, root), *_rest(section, avro_schemas)]) + "\n"
-    return Starter(name or feed_name(section), text, environment, tuple(_missing(section, avro_schemas)))
+    text = (
+        "\n".join([*_head(section), *_options(section), *_source(section, root), *_rest(section, schemas, beside.get("checkpoints"))])
+        + "\n"
+    )
+    return Starter(feed_name(section), text, environment, tuple(_missing(section, schemas, beside.get("checkpoints"))))
 
 
 def feed_name(section: Section) -> str:
@@ -103,14 +116,14 @@ def _source(section: Section, root: str) -> Iterator[str]:
         yield 'claim_check = "${TIDELAKE_CLAIMS}"  # where the changefeed\'s claim-check files are now'
 
 
-def _rest(section: Section, avro_schemas: str | None) -> Iterator[str]:
+def _rest(section: Section, avro_schemas: str | None, checkpoints: str | None) -> Iterator[str]:
     guess = section.verdict.guesses[0]
     yield from ("", "[watermark]")
     if _watermark(section) == "messages":
         yield 'from = "messages"'
     else:
-        yield "# The messages bring no resolved ts: record the changefeed's checkpoints beside the archive, docs/protocols.md."
-        yield from ('from = "checkpoints"', 'uri = "${TIDELAKE_CHECKPOINTS}"')
+        yield "# The messages bring no resolved ts: the changefeed's checkpoints have to be recorded."
+        yield from ('from = "checkpoints"', f"uri = {_toml(checkpoints or '${TIDELAKE_CHECKPOINTS}')}")
     if guess.protocol == "avro":
         ids = ", ".join(map(str, guess.schema_ids[:10])) + (", …" if len(guess.schema_ids) > 10 else "")
         yield from ("", "[avro]", f"schemas = {_toml(avro_schemas or 'avro_schemas.json')}  # must hold {ids or 'none yet'}")
@@ -118,7 +131,7 @@ def _rest(section: Section, avro_schemas: str | None) -> Iterator[str]:
     yield '# Where several feeds carry the same database: namespace = "{feed}_{database}"'
 
 
-def _missing(section: Section, avro_schemas: str | None) -> Iterator[str]:
+def _missing(section: Section, avro_schemas: str | None, checkpoints: str | None) -> Iterator[str]:
     guess = section.verdict.guesses[0]
     tables = list(section.contents.rows)
     told = f": {', '.join(tables[:8])}{f' and {len(tables) - 8} more' if len(tables) > 8 else ''}" if tables else ""
@@ -128,7 +141,8 @@ def _missing(section: Section, avro_schemas: str | None) -> Iterator[str]:
     if guess.protocol == "avro" and not avro_schemas:
         yield f"avro_schemas.json: the schemas of {len(guess.schema_ids)} ids, or the registry's URL"
     if _watermark(section) == "checkpoints":
-        yield "checkpoints.json: the changefeed's checkpoints as they were recorded, the only resolved ts that there is"
+        if not checkpoints:
+            yield "checkpoints.json: the changefeed's checkpoints as they were recorded, the only resolved ts that there is"
     elif not section.contents.resolved:
         yield "a resolved ts: none is in the messages that were looked at, and hours are complete only up to one"
     if _claim_check(section):
