@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tidelake.protocols import Context
     from tidelake.sniff.archive import Archive, Section
+    from tidelake.sniff.proof import Proof
     from tidelake.sniff.sink import Sink
     from tidelake.sniff.starter import Starter
     from tidelake.sniff.topics import Offsets, Topic
@@ -37,24 +38,32 @@ def sniff_archive(
 ) -> None:
     """Look at the archive and tell. Raises typer.Exit (3) where nothing was recognised, ConfigError for what --write cannot do."""
     from tidelake.sniff.archive import look
-    from tidelake.sniff.promises import blockers
-    from tidelake.sniff.starter import starter
 
     with _progress() as tell:
         archive = look(uri, context, most=most, messages=limit, tell=tell)
-    starters = {
-        number: starter(section, archive, avro_schemas)
-        for number, section in enumerate(archive.sections)
-        if section.recognised and not blockers(section)
-    }
+        starters = _starters(archive, avro_schemas)
     if as_json:
         print_json(_document(archive, starters))
     else:
         _print(archive, starters)
     if write is not None:
-        _write(write, archive, list(starters.values()))
+        _write(write, [start for start, _ in starters.values()])
     if not any(section.recognised for section in archive.sections) and not any(sink.verdict.decided for sink in archive.sinks):
         raise typer.Exit(UNDECIDED)
+
+
+def _starters(archive: Archive, avro_schemas: str | None) -> dict[int, tuple[Starter, Proof]]:
+    """What to start from, by section; of those that can be landed."""
+    from tidelake.sniff.promises import blockers
+    from tidelake.sniff.proof import proved
+    from tidelake.sniff.starter import starter
+
+    found: dict[int, tuple[Starter, Proof]] = {}
+    for number, section in enumerate(archive.sections):
+        if not blockers(section):
+            start = starter(section, archive, avro_schemas, {other.name for other, _ in found.values()})
+            found[number] = (start, proved(section, start))
+    return found
 
 
 @contextmanager
@@ -68,22 +77,23 @@ def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
         task = progress.add_task("listing", total=None, told="")
 
         def tell(what: str, done: int, total: int) -> None:
-            told = f"{done / (1 << 20):,.0f} of {total / (1 << 20):,.0f} MB" if total else f"{done:,} objects"
+            told = f"{done / (1 << 20):,.0f} of {total / (1 << 20):,.0f} MB" if total else f"{done:,}"
             progress.update(task, description=what, completed=done, total=total or None, told=told)
 
         yield tell
 
 
-def _write(path: Path, archive: Archive, starters: list[Starter]) -> None:
-    """Write the one feed.toml there is."""
-    if len(starters) != 1:
-        bases = ", ".join(sorted({s.base for s in archive.sections if s.recognised})[:5])
-        problem = "no feed can be landed" if not starters else f"{len(starters)} feeds were recognised, and --write writes one"
-        raise ConfigError(f"--write: {problem}", remedy=f"narrow the prefix: {bases}" if starters else "see what keeps them from it above")
+def _write(path: Path, starters: list[Starter]) -> None:
+    """Write the one feed.toml there is, of several the one for the folder's name."""
+    chosen = starters if len(starters) == 1 else [start for start in starters if start.name == path.absolute().parent.name]
+    if not chosen:
+        names = ", ".join(str(path.parent.parent / start.name / path.name) for start in starters)
+        problem = "which of the feeds? They are told by their folders" if starters else "no feed can be landed"
+        raise ConfigError(f"--write {path}: {problem}", remedy=f"one of {names}" if starters else "see what keeps them from it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(starters[0].text)
+            file.write(chosen[0].text)
     except FileExistsError as e:
         raise ConfigError(f"--write {path}: is there already, and is not overwritten", remedy="remove it, or give another name") from e
     except OSError as e:
@@ -91,7 +101,7 @@ def _write(path: Path, archive: Archive, starters: list[Starter]) -> None:
     errors.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _print(archive: Archive, starters: dict[int, Starter]) -> None:
+def _print(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:
     told = plural(archive.listed, "object") if archive.whole else f"a sample of {plural(archive.listed, 'object')}, as there are more"
     left = f", {plural(archive.left_out, 'folder')} not looked into" if archive.left_out else ""
     say(f"{archive.uri}: {told}{left}")
@@ -99,7 +109,7 @@ def _print(archive: Archive, starters: dict[int, Starter]) -> None:
     say(f"{plural(feeds, 'feed')} can be landed" if feeds else "no feed can be landed")
     for number, section in enumerate(archive.sections):
         say("")
-        _section(number, section, starters.get(number))
+        _section(number, section, *starters.get(number, (None, None)))
     for sink in archive.sinks:
         say("")
         _sink(sink)
@@ -114,12 +124,14 @@ def _print(archive: Archive, starters: dict[int, Starter]) -> None:
         _next(archive, starters)
 
 
-def _section(number: int, section: Section, start: Starter | None) -> None:
+def _section(number: int, section: Section, start: Starter | None, proof: Proof | None) -> None:
     from tidelake.sniff.promises import blockers, promises
 
     best = section.verdict.guesses[0] if section.verdict.guesses else None
     protocol = f"{best.protocol} ({best.confidence})" if best else "no protocol of TiCDC or Canal"
-    say(f"{number + 1}. {section.layout or section.form} · {protocol} · {section.base}/{section.template}")
+    say(f"{number + 1}. {section.layout or section.form} · {protocol}")
+    say(f"   in {section.base}")
+    say(f"   as {section.template}")
     out.print(_topics(section))
     _evidence(section)
     kept = promises(section)
@@ -135,13 +147,21 @@ def _section(number: int, section: Section, start: Starter | None) -> None:
     for stop in stops:
         say(f"     {stop.says}")
         say(f"       → {stop.mend}")
-    if start is not None:
+    if start is not None and proof is not None:
+        _tried(proof)
         say(f"   missing beside schemas/{start.name}/feed.toml")
         for thing in start.missing:
             say(f"     {thing}")
         say("   feed.toml")
         for line in start.text.splitlines():
             say(f"     {line}" if line else "")
+
+
+def _tried(proof: Proof) -> None:
+    others = f", and {plural(len(proof.unknown), 'file')} that are none of the layout's, as {proof.unknown[0]}" if proof.unknown else ""
+    say(f"   tried: with the feed.toml below `land` finds {plural(proof.objects, 'object')} in hour {format_hour(proof.hour)}{others}")
+    if proof.absent:
+        say(f"     but not {plural(len(proof.absent), 'object')} of that hour, as {proof.absent[0]}: adjust template, or have them renamed")
 
 
 def _topics(section: Section) -> Table:
@@ -187,7 +207,7 @@ def _evidence(section: Section) -> None:
         for misfit in section.verdict.strangers[:2]:
             say(f"     {misfit.at}: {misfit.says}")
         return
-    say(f"     {best.protocol}: {best.decoded} of {plural(section.verdict.messages, 'message')} decode; {best.framing}")
+    say(f"     {best.protocol}: {best.decoded:,} of {plural(section.verdict.messages, 'message')} decode; {best.framing}")
     for e in best.evidence[:_MOST_EVIDENCE]:
         say(f"     {e.text} ({plural(e.messages, 'message')}, first {e.first})" if e.messages > 1 else f"     {e.text} ({e.first})")
     for misfit in best.misfits[:2]:
@@ -218,13 +238,13 @@ def _sink(sink: Sink) -> None:
     say("   cannot be landed: lines have no partition and offset (docs/layouts.md); `tidelake inspect` decodes them")
 
 
-def _next(archive: Archive, starters: dict[int, Starter]) -> None:
-    start = next(iter(starters.values()))
+def _next(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:
+    start, _ = next(iter(starters.values()))
     section = archive.sections[next(iter(starters))]
     hour = next((format_hour(h) for t in section.topics for h in t.hours), "")
     say("next")
-    uri = archive.uri if len(starters) == 1 else section.base
-    say(f"  tidelake sniff {shlex.quote(uri)} --write schemas/{start.name}/feed.toml")
+    for each, _ in starters.values():
+        say(f"  tidelake sniff {shlex.quote(archive.uri)} --write schemas/{each.name}/feed.toml")
     say(f"  export {' '.join(f'{name}={_word(value)}' for name, value in start.environment.items())}")
     say("  tidelake check")
     say(f"  tidelake land --feed {start.name} --hour {hour}")
@@ -239,20 +259,20 @@ def _plain(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-def _document(archive: Archive, starters: dict[int, Starter]) -> dict[str, Any]:
+def _document(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> dict[str, Any]:
     return {
         "uri": archive.uri,
         "listed": archive.listed,
         "whole": archive.whole,
         "left_out_folders": archive.left_out,
-        "sections": [_section_document(s, starters.get(i)) for i, s in enumerate(archive.sections)],
+        "sections": [_section_document(s, *starters.get(i, (None, None))) for i, s in enumerate(archive.sections)],
         "storage_sinks": [_sink_document(sink) for sink in archive.sinks],
         "unknown": list(archive.unknown),
         "passed_over": archive.ignored,
     }
 
 
-def _section_document(section: Section, start: Starter | None) -> dict[str, Any]:
+def _section_document(section: Section, start: Starter | None, proof: Proof | None) -> dict[str, Any]:
     from tidelake.cli.sniff import guess_document
     from tidelake.sniff.promises import blockers, promises
 
@@ -279,10 +299,13 @@ def _section_document(section: Section, start: Starter | None) -> dict[str, Any]
         },
         "promises": [asdict(promise) for promise in promises(section)],
         "blockers": [asdict(blocker) for blocker in blockers(section)],
-        "feed": None
-        if start is None
-        else {"name": start.name, "toml": start.text, "environment": start.environment, "missing": start.missing},
+        "feed": None if start is None or proof is None else _feed_document(start, proof),
     }
+
+
+def _feed_document(start: Starter, proof: Proof) -> dict[str, Any]:
+    tried = {"hour": format_hour(proof.hour), "objects": proof.objects, "not_found": proof.absent, "unknown": proof.unknown}
+    return {"name": start.name, "toml": start.text, "environment": start.environment, "missing": start.missing, "tried": tried}
 
 
 def _topic_document(topic: Topic) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from tidelake.sniff.contents import Contents, contents
 from tidelake.sniff.keys import TOMBSTONES, Named, named
 from tidelake.sniff.objects import Read
 from tidelake.sniff.reading import LARGEST, Choice, chosen, read_all
+from tidelake.sniff.roots import root_of, uri_of
 from tidelake.sniff.sampling import MOST_OBJECTS, Sample, sample
 from tidelake.sniff.sink import Sink, is_sink_file, sinks_of
 from tidelake.sniff.topics import Entry, Topic, topic_of
@@ -118,20 +119,22 @@ def look(uri: str, context: Context, *, most: int = MOST_OBJECTS, messages: int 
         raise nothing(store)
     root = root_of(store)
     named_ones, sink_files, unknown, ignored = _sorted_out(seen, root)
-    entries, tombstones = _with_siblings(named_ones, unknown)
+    entries, tombstones = _with_siblings(named_ones, unknown, root)
     schemas, checkpoints = (_taken(unknown, name) for name in ("avro_schemas.json", "checkpoints.json"))
     if schemas is not None and context.avro_schema is None:
         context = replace(context, avro_schema=schema_source(store.uri_of(schemas), Path("/")))
     streams = _read(store, entries, messages, tell)
-    groups = _grouped(streams, context)
-    sections = [_section(store, root, group, tombstones, seen.whole, messages, context) for group in groups]
+    groups = _grouped(streams, context, tell)
+    sections = [_section(store, group, tombstones, seen.whole, messages, context) for group in groups]
+    sinks = sinks_of(store, sink_files, whole=seen.whole, context=context)
+    unknown += [info.key for info in sink_files if not sinks]
     return Archive(
         uri=store.uri,
         listed=len(seen.objects),
         whole=seen.whole,
         left_out=seen.left_out,
         sections=tuple(sorted(sections, key=lambda s: (not s.recognised, s.base, s.form, s.topics[0].name))),
-        sinks=sinks_of(store, root, sink_files, whole=seen.whole, context=context),
+        sinks=sinks,
         unknown=tuple(sorted(unknown)),
         ignored=ignored,
         schemas=schemas,
@@ -145,19 +148,6 @@ def _taken(unknown: list[str], name: str) -> str | None:
     if found is not None:
         unknown.remove(found)
     return found
-
-
-def root_of(store: Store) -> str:
-    """What stands before a store's keys, from the root of the bucket or file system: empty, or ending in `/`."""
-    path = store.uri.removeprefix("s3://").partition("/")[2] if store.uri.startswith("s3://") else store.uri.lstrip("/")
-    return f"{path.strip('/')}/" if path.strip("/") else ""
-
-
-def uri_below(store: Store, base: str) -> str:
-    """The URI of a folder by its key from the root of the store's bucket or file system."""
-    if not store.uri.startswith("s3://"):
-        return str(Path("/") / base)
-    return "/".join(["s3:/", store.uri.removeprefix("s3://").partition("/")[0], base]).rstrip("/")
 
 
 def _sorted_out(seen: Sample, root: str) -> tuple[list[tuple[ObjectInfo, Named]], list[ObjectInfo], list[str], int]:
@@ -175,10 +165,12 @@ def _sorted_out(seen: Sample, root: str) -> tuple[list[tuple[ObjectInfo, Named]]
     return found, sink, unknown, ignored
 
 
-def _with_siblings(found: Sequence[tuple[ObjectInfo, Named]], unknown: list[str]) -> tuple[list[Entry], Counter[tuple[str, str]]]:
+def _with_siblings(
+    found: Sequence[tuple[ObjectInfo, Named]], unknown: list[str], root: str
+) -> tuple[list[Entry], Counter[tuple[str, str]]]:
     """Values with what lies beside them, and objects of tombstones by base and topic; what lies beside nothing is unknown."""
     tombstones = Counter((said.base, said.topic) for _, said in found if said.view == TOMBSTONES)
-    values = {_ENDING.sub("", info.key): Entry(info.key, info, said) for info, said in found if not said.view}
+    values = {_ENDING.sub("", info.key): Entry(info.key, info, said, _below(root, info.key, said)) for info, said in found if not said.view}
     for info, said in found:
         if said.view and said.view != TOMBSTONES:
             beside = values.get(_ENDING.sub("", info.key))
@@ -187,6 +179,10 @@ def _with_siblings(found: Sequence[tuple[ObjectInfo, Named]], unknown: list[str]
             else:
                 beside.siblings[said.view] = info
     return list(values.values()), tombstones
+
+
+def _below(root: str, key: str, said: Named) -> str:
+    return (root + key).removeprefix(said.base).lstrip("/")
 
 
 def _read(store: Store, entries: Iterable[Entry], messages: int, tell: Tell | None) -> list[_Stream]:
@@ -216,10 +212,12 @@ def _by_form(entries: list[Entry], choice: Choice, reads: list[Read]) -> list[_S
     return out
 
 
-def _grouped(streams: list[_Stream], context: Context) -> list[list[_Stream]]:
+def _grouped(streams: list[_Stream], context: Context, tell: Tell | None) -> list[list[_Stream]]:
     """Streams that one feed can land: of one base, template, form and protocol."""
     groups: dict[tuple[str, str, str, str, bool], list[_Stream]] = defaultdict(list)
-    for stream in streams:
+    for number, stream in enumerate(streams):
+        if tell:
+            tell("topics decoded", number, 0)
         stream.verdict = judge(stream.messages, context)
         said = stream.entries[0].said
         protocol = stream.verdict.guesses[0].protocol if stream.verdict.guesses else ""
@@ -229,7 +227,7 @@ def _grouped(streams: list[_Stream], context: Context) -> list[list[_Stream]]:
 
 
 def _section(
-    store: Store, root: str, streams: list[_Stream], tombstones: Counter[tuple[str, str]], whole: bool, messages: int, context: Context
+    store: Store, streams: list[_Stream], tombstones: Counter[tuple[str, str]], whole: bool, messages: int, context: Context
 ) -> Section:
     first = streams[0]
     said, reads = first.entries[0].said, list(chain.from_iterable(s.reads for s in streams))
@@ -238,7 +236,7 @@ def _section(
     verdict = first.verdict if len(streams) == 1 and first.verdict else judge(batches, context)
     from_names = layout is not None and layout_of(layout).number_is_first_offset
     return Section(
-        base=uri_below(store, said.base),
+        base=uri_of(store, said.base),
         template=said.template,
         form=reads[0].form if reads else "",
         layout=layout,

@@ -97,7 +97,8 @@ def _keys(section: Section, layout: Layout) -> Iterator[Promise]:
     else:
         guess = section.guess
         needed = "" if guess is None else f"; {guess.protocol} {'needs' if guess.protocol in NEED_KEYS else 'does not need'} them"
-        yield Promise("keys", LOST, f"values only{needed}", mend(section, "KEYS_LOST"))
+        unneeded = guess is not None and guess.protocol not in NEED_KEYS
+        yield Promise("keys", LOST, f"values only{needed}", "" if unneeded else mend(section, "KEYS_LOST"))
 
 
 def _offsets(section: Section, layout: Layout) -> Iterator[Promise]:
@@ -107,6 +108,7 @@ def _offsets(section: Section, layout: Layout) -> Iterator[Promise]:
     joints = sum(t.offsets.joints for t in section.topics if t.offsets)
     wrong = sum(t.offsets.unproven for t in section.topics if t.offsets)
     told = f"; {wrong} of {joints} neighbouring objects that were read do not join" if wrong else ""
+    told = told or (f"; all {joints} neighbouring objects that were read join" if joints else "")
     if section.tags:
         yield Promise("offsets", UNSURE if wrong else KEPT, f"counted from the names; tags prove them object by object{told}")
     else:
@@ -118,8 +120,11 @@ def _nulls(section: Section, layout: Layout) -> Iterator[Promise]:
     matters = section.guess is not None and section.guess.protocol == _WRITES_NULLS
     if "TOMBSTONES_LOST" in layout.losses:
         apart = f"; {section.tombstones} objects under tombstone/ hold their keys, without offsets" if section.tombstones else ""
+        harmless = section.guess is not None and not matters
         why = "avro writes deletes so" if matters else "no matter: this protocol writes none" if section.guess else "only avro writes them"
-        yield Promise("null values", LOST, f"{layout.losses['TOMBSTONES_LOST']} ({why}){apart}", mend(section, "TOMBSTONES_LOST"))
+        yield Promise(
+            "null values", LOST, f"{layout.losses['TOMBSTONES_LOST']} ({why}){apart}", "" if harmless else mend(section, "TOMBSTONES_LOST")
+        )
     else:
         yield Promise("null values", KEPT, "a delete of Avro is there")
 

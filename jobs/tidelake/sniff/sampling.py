@@ -44,7 +44,7 @@ def sample(store: Store, most: int = MOST_OBJECTS, tell: Tell | None = None) -> 
 def _spread(store: Store, prefix: str, most: int, requests: int, found: Sample, tell: Tell | None) -> None:
     """Look into the folders below a prefix, each with its share of objects and requests."""
     folders = store.folders(prefix) if requests > 2 else []
-    chosen = _chosen(folders)
+    chosen = _chosen(folders, min(MOST_FOLDERS, requests - 1, most))
     found.requests += 1
     found.left_out += len(folders) - len(chosen)
     if not chosen:
@@ -53,7 +53,7 @@ def _spread(store: Store, prefix: str, most: int, requests: int, found: Sample, 
     share, left = max(1, most // len(chosen)), (requests - 1) // len(chosen)
     for folder in chosen:
         if tell:
-            tell("listing", len(found.objects), 0)
+            tell("objects listed", len(found.objects), 0)
         below = f"{prefix}{folder}/"
         some = store.some(below, share + 1)
         found.requests += 1
@@ -67,10 +67,10 @@ def _take(found: Sample, some: Iterable[ObjectInfo]) -> None:
     found.objects |= {info.key: info for info in some}
 
 
-def _chosen(folders: Sequence[str]) -> list[str]:
-    """The folders that are looked into, in their order."""
+def _chosen(folders: Sequence[str], most: int) -> list[str]:
+    """At most about so many folders that are looked into, in their order."""
     counted = [name for name in folders if _COUNTED.fullmatch(name)]
     others = [name for name in folders if not _COUNTED.fullmatch(name)]
-    step = max(1, -(-len(others) // MOST_FOLDERS))
+    step = max(1, -(-len(others) // max(1, most - 2)))
     by_number = sorted(counted, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
-    return sorted({*by_number[:1], *by_number[-1:], *others[::step]})
+    return sorted({*by_number[:1], *by_number[-1:], *others[::step]})[:most]

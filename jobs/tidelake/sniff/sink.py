@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.archives.shape import SourceObject, message_batch
-from tidelake.archives.storage_sink import DateSeparator, list_sink, read_lines
+from tidelake.archives.storage_sink import DataFile, DateSeparator, list_sink, read_lines
 from tidelake.errors import TidelakeError
 from tidelake.protocols import Context
+from tidelake.sniff.roots import root_of, uri_of
 from tidelake.sniff.verdict import Verdict, judge
 from tidelake.storage import ObjectInfo, Store, open_store
 
@@ -49,18 +51,18 @@ def is_sink_file(key: str) -> bool:
     return bool(_DATA.fullmatch(key) or _BESIDE.fullmatch(key))
 
 
-def sinks_of(store: Store, root: str, files: Sequence[ObjectInfo], *, whole: bool, context: Context) -> tuple[Sink, ...]:
-    """The sinks that these files are of; files without any data make none. root: what stands before the store's keys."""
+def sinks_of(store: Store, files: Sequence[ObjectInfo], *, whole: bool, context: Context) -> tuple[Sink, ...]:
+    """The sinks that these files are of; files without any data make none. Raises StorageError."""
+    root = root_of(store)
     by_base: dict[tuple[str, str], list[tuple[ObjectInfo, re.Match[str]]]] = defaultdict(list)
     for info in files:
         if found := _DATA.fullmatch(root + info.key):
             by_base[found["base"] or "", found["form"]].append((info, found))
-    return tuple(_sink(store, root, base, form, data, files, whole, context) for (base, form), data in sorted(by_base.items()))
+    return tuple(_sink(store, base, form, data, files, whole, context) for (base, form), data in sorted(by_base.items()))
 
 
 def _sink(
     store: Store,
-    root: str,
     base: str,
     form: str,
     data: Sequence[tuple[ObjectInfo, re.Match[str]]],
@@ -68,18 +70,17 @@ def _sink(
     whole: bool,
     context: Context,
 ) -> Sink:
-    above = f"{base}/" if base else ""
+    root, above = root_of(store), f"{base}/" if base else ""
     inside = [info for info in files if (root + info.key).startswith(above)]
     problems: tuple[str, ...] | None = None
-    below = store.uri if above == root else "/".join([store.uri.rstrip("/"), above.removeprefix(root).strip("/")])
     checkpoint = None
     if above.startswith(root):
         checkpoint = _checkpoint(store, above.removeprefix(root) + "metadata")
         if whole:
-            problems = list_sink(open_store(below), _SEPARATORS[len(data[0][1]["date"] or "")]).problems
+            problems = list_sink(open_store(uri_of(store, base)), _SEPARATORS[len(data[0][1]["date"] or "")]).problems
     batches = list(_messages(store, [info for info, _ in data][:_READ], form))
     return Sink(
-        base=below,
+        base=uri_of(store, base),
         form=form,
         tables=tuple(sorted({f"{found['database']}.{found['table']}" for _, found in data})),
         files=len(data),
@@ -101,8 +102,6 @@ def _checkpoint(store: Store, key: str) -> int | None:
 
 def _messages(store: Store, files: Sequence[ObjectInfo], form: str) -> Iterator[pa.RecordBatch]:
     """Values: a line each of JSON; of CSV the file's first lines together, as their separators are told by the whole."""
-    from tidelake.archives.storage_sink import DataFile
-
     with tempfile.TemporaryDirectory(prefix="tidelake-sniff-") as folder:
         for info in files:
             if info.size > _LARGEST:
@@ -118,6 +117,5 @@ def _messages(store: Store, files: Sequence[ObjectInfo], form: str) -> Iterator[
                     )
             except TidelakeError:
                 continue
-            rows = rows.slice(0, _LINES)
-            rows = rows.filter(pa.compute.greater(pa.compute.binary_length(rows), 0))
+            rows = rows.filter(pc.greater(pc.binary_length(rows), 0)).slice(0, _LINES)
             yield message_batch(SourceObject(info.key, 0, info.key, 0, 0, ""), pa.array(range(len(rows)), pa.int64()), rows)

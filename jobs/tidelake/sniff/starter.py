@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from tidelake.archives import layout_of
 from tidelake.options import SinkOptions
@@ -39,8 +40,8 @@ def template_of(section: Section) -> str | None:
     return None if section.template in layout_of(section.layout or "").templates else section.template
 
 
-def starter(section: Section, archive: Archive, avro_schemas: str | None = None) -> Starter:
-    """The file for a section with a layout and a protocol. avro_schemas: where they are, if it was said.
+def starter(section: Section, archive: Archive, avro_schemas: str | None = None, taken: Collection[str] = ()) -> Starter:
+    """The file for a section with a layout and a protocol. avro_schemas: where they are, if it was said; taken: names of other feeds.
 
     What was sniffed is TIDELAKE_ARCHIVE where the section lies below it.
     """
@@ -61,7 +62,11 @@ def starter(section: Section, archive: Archive, avro_schemas: str | None = None)
         "\n".join([*_head(section), *_options(section), *_source(section, root), *_rest(section, schemas, beside.get("checkpoints"))])
         + "\n"
     )
-    return Starter(feed_name(section), text, environment, tuple(_missing(section, schemas, beside.get("checkpoints"))))
+    name = feed_name(section)
+    numbered = (name if i == 1 else f"{name}-{i}" for i in count(1))
+    return Starter(
+        next(n for n in numbered if n not in taken), text, environment, tuple(_missing(section, schemas, beside.get("checkpoints")))
+    )
 
 
 def feed_name(section: Section) -> str:
@@ -81,10 +86,13 @@ def _common(names: list[str]) -> str:
 def _head(section: Section) -> Iterator[str]:
     guess = section.verdict.guesses[0]
     counts = {t.name: max(t.partitions) + 1 for t in section.topics}
-    yield f"# {guess.protocol} is {guess.confidence}: {guess.decoded} of {section.verdict.messages} messages that were looked at decode."
+    told = f"{guess.decoded:,} of {section.verdict.messages:,} messages that were looked at decode"
+    yield f"# {guess.protocol} is {guess.confidence}: {told}."
     yield f"protocol = {_toml(guess.protocol)}"
     names = [_toml(name) for name in counts]
     yield f"topics = [{', '.join(names)}]" if len(names) <= 3 else "topics = [\n" + "".join(f"  {name},\n" for name in names) + "]"
+    if len(names) > 1 and (common := _common(list(counts))) and len(set(counts.values())) == 1:
+        yield f"# For topics to come: topics = [{_toml(f'/{common}.*/')}]"
     yield "# As many as have objects; what Kafka has is right: kafka-topics.sh --describe. A partition too few or too many blocks."
     if len(set(counts.values())) == 1:
         yield f"partitions = {next(iter(counts.values()))}"

@@ -21,11 +21,12 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A listed object and what its key says. siblings: by view."""
+    """A listed object and what its key says. below: its key below the archive's base; siblings: by view."""
 
     key: str
     info: ObjectInfo
     said: Named
+    below: str
     siblings: dict[str, ObjectInfo] = field(default_factory=dict)
 
 
