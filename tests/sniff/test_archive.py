@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.archives.objects import WRITERS, Message
 from tests.shared import shared
@@ -18,7 +22,9 @@ from tidelake.land import land_hour
 from tidelake.land.hour import _check
 from tidelake.protocols import Context
 from tidelake.sniff.archive import Archive, Section, look
+from tidelake.sniff.objects import UNREAD
 from tidelake.sniff.promises import blockers, promises
+from tidelake.sniff.reading import chosen
 from tidelake.sniff.starter import Starter, starter
 from tidelake.storage import open_store
 
@@ -196,6 +202,51 @@ def test_records_of_another_place_than_their_name_says_are_not_believed(tmp_path
     section = only(looked(tmp_path))
     assert (section.layout, section.guess) == (None, None)
     assert section.why.endswith(f"it holds records of another place than {TOPIC}[1]")
+
+
+def test_an_object_that_went_since_it_was_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(open_store(str(tmp_path)), "aiven-jsonl")
+    gone = f"{TOPIC}/dt=2026-01-05/hr=10/{TOPIC}+0+00000000000000000000.jsonl.gz"
+    monkeypatch.setattr("tidelake.sniff.archive.chosen", lambda streams: [(tmp_path / gone).unlink(), chosen(streams)][1])
+    landed, lost = looked(tmp_path).sections
+    assert (landed.layout, landed.topics[0].read, lost.form, lost.layout) == ("aiven-jsonl", 3, UNREAD, None)
+    assert lost.why == f"NOT_FOUND: {tmp_path / gone} does not exist"
+
+
+def test_objects_that_are_too_large_are_not_read_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(open_store(str(tmp_path)), "aiven-jsonl")
+    monkeypatch.setattr("tidelake.sniff.reading.LARGEST", 10)
+    section = only(looked(tmp_path))
+    assert (section.form, section.topics[0].objects, section.topics[0].read, section.guess) == (UNREAD, 4, 0, None)
+    assert section.why == "none was read, as each is larger than 64 MB"
+
+
+def test_only_some_objects_of_a_topic_are_read_and_the_newest_among_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for hour in range(9):
+        put(open_store(str(tmp_path)), "aiven-jsonl", records("aiven-jsonl", 0, hour), 0, hour)
+    monkeypatch.setattr("tidelake.sniff.reading.MOST_READ", 4)
+    topic = only(looked(tmp_path)).topics[0]
+    assert (topic.objects, topic.read, topic.records, topic.missing) == (9, 5, 25, ())
+    assert topic.offsets is not None
+    assert (topic.offsets.records, topic.offsets.gaps, topic.offsets.last) == (20, 0, {0: 19})
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_hostile_archives_are_told_and_never_raise(tmp_path: Path, data: st.DataObject) -> None:
+    root = Path(mkdtemp(dir=tmp_path))
+    layout = data.draw(st.sampled_from(sorted(WRITERS)))
+    fill(open_store(str(root)), layout)
+    for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        content = bytearray(path.read_bytes())
+        for at in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
+            content[at] = data.draw(st.integers(0, 255))
+        path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    archive = looked(root)
+    for section in archive.sections:
+        promises(section)
+        if not blockers(section):
+            tomllib.loads(starter(section, archive).text)
 
 
 def test_a_mixed_prefix_has_a_section_for_each_feed(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidelake.sniff.topics import Offsets, Topic
 
 UNDECIDED = 3
-_MOST_TOPICS, _MOST_EVIDENCE, _MOST_UNKNOWN = 30, 6, 3
+_MOST_TOPICS, _MOST_EVIDENCE, _MOST_UNKNOWN, _MOST_KEYS = 30, 6, 3, 100
 _MARKS = {"kept": "yes", "lost": "no", "unsure": "?"}
 
 
@@ -267,7 +267,8 @@ def _document(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> d
         "left_out_folders": archive.left_out,
         "sections": [_section_document(s, *starters.get(i, (None, None))) for i, s in enumerate(archive.sections)],
         "storage_sinks": [_sink_document(sink) for sink in archive.sinks],
-        "unknown": list(archive.unknown),
+        "unknown": list(archive.unknown[:_MOST_KEYS]),
+        "unknown_count": len(archive.unknown),
         "passed_over": archive.ignored,
     }
 

@@ -22,7 +22,7 @@ from tidelake.protocols import Context
 from tidelake.sniff.absent import explained, nothing
 from tidelake.sniff.contents import Contents, contents
 from tidelake.sniff.keys import TOMBSTONES, Named, named
-from tidelake.sniff.objects import Read
+from tidelake.sniff.objects import UNREAD, Read
 from tidelake.sniff.reading import LARGEST, Choice, chosen, read_all
 from tidelake.sniff.roots import root_of, uri_of
 from tidelake.sniff.sampling import MOST_OBJECTS, Sample, sample
@@ -201,7 +201,7 @@ def _read(store: Store, entries: Iterable[Entry], messages: int, tell: Tell | No
 
 
 def _by_form(entries: list[Entry], choice: Choice, reads: list[Read]) -> list[_Stream]:
-    forms = [form for form, _ in Counter(r.form for r in reads).most_common()] or [""]
+    forms = [form for form, _ in Counter(r.form for r in reads).most_common()] or [UNREAD]
     if len(forms) == 1:
         return [_Stream(entries, reads, choice.joined)]
     other = {r.source.key: r.form for r in reads if r.form != forms[0]}
@@ -221,7 +221,7 @@ def _grouped(streams: list[_Stream], context: Context, tell: Tell | None) -> lis
         stream.verdict = judge(stream.messages, context)
         said = stream.entries[0].said
         protocol = stream.verdict.guesses[0].protocol if stream.verdict.guesses else ""
-        form = stream.reads[0].form if stream.reads else ""
+        form = stream.reads[0].form if stream.reads else UNREAD
         groups[said.base, said.template, form, protocol, stream.verdict.decided].append(stream)
     return list(groups.values())
 
@@ -238,7 +238,7 @@ def _section(
     return Section(
         base=uri_of(store, said.base),
         template=said.template,
-        form=reads[0].form if reads else "",
+        form=reads[0].form if reads else UNREAD,
         layout=layout,
         why="" if layout else _why(reads),
         topics=tuple(_topic(s, from_names, whole) for s in sorted(streams, key=lambda s: s.entries[0].said.topic)),

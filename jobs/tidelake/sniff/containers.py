@@ -130,8 +130,11 @@ def _first_that_reads(path: Path, layouts: Sequence[str]) -> str:
 
 
 def has_keys(path: Path) -> bool:
-    """Whether a Parquet file has a column `key`, which Confluent's connector does not write. Raises one of READING."""
-    return "key" in pq.read_schema(path).names
+    """Whether a Parquet file has a column `key`, which Confluent's connector does not write. Of a damaged one that is not known."""
+    try:
+        return "key" in pq.read_schema(path).names
+    except READING:
+        return False
 
 
 def _decompressed_head(path: Path) -> bytes:

@@ -22,7 +22,7 @@ from tidelake.archives.shape import message_batch
 from tidelake.errors import TidelakeError
 from tidelake.sniff.containers import BARE, BARE_LINES, FORMATS, INSPECT, READING, has_keys, recognised
 
-VALUES_ONLY = "lines of base64 values"
+VALUES_ONLY, UNREAD = "lines of base64 values", "objects that were not read"
 MOST_BYTES = 64 << 20  # of one object's messages
 _RAW = {"bin": ("confluent-bin-open", "confluent-bin"), "json": ("confluent-json-nested",)}  # by extension: their content says no more
 

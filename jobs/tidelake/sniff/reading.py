@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelake.archives import Sibling, SourceObject, beside
-from tidelake.sniff.objects import Read, read
+from tidelake.errors import StorageError
+from tidelake.sniff.objects import UNREAD, Read, read
 from tidelake.sniff.topics import Entry
 from tidelake.storage import CHUNK, Store
 
@@ -55,7 +56,7 @@ def _fits(entry: Entry) -> bool:
 
 
 def read_all(store: Store, choices: Sequence[Choice], most: int, done: Done | None) -> Iterator[list[Read]]:
-    """The objects of every choice. most: messages kept of a topic. Raises StorageError."""
+    """The objects of every choice. most: messages kept of a topic."""
     total = sum(_size(entry) for choice in choices for entry in choice.entries)
     so_far = 0
     with tempfile.TemporaryDirectory(prefix="tidelake-sniff-") as folder:
@@ -80,6 +81,8 @@ def _read(store: Store, entry: Entry, folder: Path, most: int) -> Read:
         for copy, key in copies.items():
             _copy(store, key, copy)
         return read(path, source, most)
+    except StorageError as e:  # gone since it was listed, or not allowed
+        return Read(source=source, form=UNREAD, problem=f"{e.code}: {e.message}")
     finally:
         for copy in copies:
             copy.unlink(missing_ok=True)
