@@ -101,6 +101,25 @@ def test_from_s3_programs_get_json_and_the_written_feed_lands(bucket: str, tmp_p
     assert land_hour(feed, HOUR).messages == 10
 
 
+def test_tags_that_prove_offsets_are_found_and_used(bucket: str, endpoint: str, tmp_path: Path) -> None:
+    store = open_store(bucket)
+    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    fill(store, "confluent-json")
+    for info in store.objects():
+        first = int(info.key.rpartition("+")[2].partition(".")[0])
+        tags = {"startOffset": first, "endOffset": first + 4, "recordCount": 5}
+        told = [{"Key": name, "Value": str(value)} for name, value in tags.items()]
+        client.put_object_tagging(Bucket="cdc", Key=f"{bucket.rpartition('/')[2]}/{info.key}", Tagging={"TagSet": told})
+    done = call("sniff", "--json", bucket, "--write", tmp_path / "shop" / "feed.toml")
+    (section,) = json.loads(done.out)["sections"]
+    assert (done.code, section["tags"]) == (0, True)
+    (offsets,) = [p for p in section["promises"] if p["what"] == "offsets"]
+    assert (offsets["state"], offsets["mend"]) == ("kept", "")
+    feed = load_feed(tmp_path, "shop", section["feed"]["environment"] | {"TIDELAKE_LAKE": str(tmp_path / "lake")})
+    assert feed.source.tags
+    assert land_hour(feed, HOUR).messages == 10
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     fill(open_store(str(tmp_path / "a")), "aiven-jsonl")
     target = tmp_path / "feed.toml"

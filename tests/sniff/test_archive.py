@@ -304,6 +304,30 @@ def test_an_archive_without_hours_cannot_be_landed_and_says_which_setting_mends_
     assert "partitioner.class = …TimeBasedPartitioner" in blocker.mend
 
 
+def test_keys_beside_some_objects_only_are_not_enough_for_open_protocol(tmp_path: Path) -> None:
+    fill(open_store(str(tmp_path)), "confluent-bin-open")
+    section = only(looked(tmp_path))
+    assert (blockers(section), section.topics[0].with_keys) == ([], 4)
+    next(tmp_path.rglob("*+1+0000000005.keys.bin")).unlink()
+    section = only(looked(tmp_path))
+    assert [(p.state, p.says) for p in promises(section) if p.what == "keys"] == [
+        ("unsure", "1 of 4 objects have no .keys object beside them")
+    ]
+    (blocker,) = blockers(section)
+    assert blocker.says.endswith("Open Protocol and Avro cannot be told without their keys, which 1 object lacks")
+    assert blocker.mend.startswith("store.kafka.keys = true")
+
+
+def test_one_object_of_ten_without_keys_blocks_though_the_protocol_is_told(tmp_path: Path) -> None:
+    for hour in range(12):
+        put(open_store(str(tmp_path)), "confluent-bin-open", records("confluent-bin-open", 0, hour), 0, hour)
+    next(tmp_path.rglob("*+0+0000000055.keys.bin")).unlink()
+    section = only(looked(tmp_path))
+    assert section.guess is not None
+    assert (section.guess.protocol, section.guess.confidence) == ("open", "likely")
+    assert [b.says for b in blockers(section)] == ["open needs Kafka keys, which 1 object lacks"]
+
+
 @pytest.mark.parametrize("layout", layout_names())
 @pytest.mark.parametrize("protocol", ["open", "craft", "avro", "canal-json"])
 def test_what_land_refuses_is_a_blocker_and_nothing_else(tmp_path: Path, layout: str, protocol: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tidelake.archives import Layout, layout_of
 from tidelake.feed import INSPECT_ONLY
 from tidelake.sniff.archive import Section
+from tidelake.sniff.sighting import counted
 from tidelake.sniff.topics import spelled
 
 KEPT, LOST, UNSURE = "kept", "lost", "unsure"
@@ -157,8 +158,9 @@ def _blockers(section: Section) -> Iterator[Blocker]:
     elif not any(t.hours for t in section.topics):
         yield Blocker("no hour is in the objects' names, so an hour's objects cannot be listed", mend(section, "HOUR"))
     if section.guess is None:
-        keyless = section.layout is not None and not layout_of(section.layout).has_keys and not any(t.with_keys for t in section.topics)
-        told = "; Open Protocol and Avro cannot be told or decoded without their keys, which are not there" if keyless else ""
+        keyless = _keyless(section)
+        lacking = f"{counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}"
+        told = f"; Open Protocol and Avro cannot be told without their keys, which {lacking}" if keyless else ""
         yield Blocker(f"the messages' protocol is not decided{told}", mend(section, "KEYS_LOST") if keyless else _protocol_mend(section))
         return
     yield from _of_protocol(section, section.guess.protocol)
@@ -178,10 +180,18 @@ def _of_protocol(section: Section, protocol: str) -> Iterator[Blocker]:
         yield Blocker(f"{section.layout} does not keep messages of {protocol} whole", mend(section, "NOT_BINARY_SAFE"))
     if protocol == _WRITES_NULLS and "TOMBSTONES_LOST" in layout.losses:
         yield Blocker("avro writes deletes as null values, which this layout loses", mend(section, "TOMBSTONES_LOST"))
-    elif (
-        protocol in NEED_KEYS and not layout.has_keys and sum(t.with_keys for t in section.topics) < sum(t.objects for t in section.topics)
-    ):
-        yield Blocker(f"{protocol} needs Kafka keys, and not every object has a .keys object beside it", mend(section, "KEYS_LOST"))
+    elif protocol in NEED_KEYS and (keyless := _keyless(section)):
+        yield Blocker(
+            f"{protocol} needs Kafka keys, which {counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}",
+            mend(section, "KEYS_LOST"),
+        )
+
+
+def _keyless(section: Section) -> int:
+    """How many objects have no keys, neither inside nor beside them."""
+    if section.layout is None or layout_of(section.layout).has_keys:
+        return 0
+    return sum(t.objects - t.with_keys for t in section.topics)
 
 
 def mend(section: Section, code: str) -> str:
