@@ -99,6 +99,16 @@ def test_objects_are_listed_by_key_and_a_prefix_need_not_end_at_a_folder(store: 
     assert [info.key for info in store.objects("none/")] == []
 
 
+def test_some_objects_are_no_more_than_asked_for(store: Store) -> None:
+    for key in ("a/x/1", "a/x/2", "a/x-3", "b/4"):
+        store.write(key, key.encode())
+    assert sorted(info.key for info in store.some("", 9)) == ["a/x-3", "a/x/1", "a/x/2", "b/4"]
+    assert sorted(info.key for info in store.some("a/x", 9)) == ["a/x-3", "a/x/1", "a/x/2"]
+    assert store.some("a/x/", 1) == [store.head("a/x/1")]
+    assert len(store.some("", 3)) == 3
+    assert store.some("none/", 3) == []
+
+
 def test_folders_are_the_names_below_a_prefix_that_hold_something(store: Store) -> None:
     for key in ("t/b/1", "t/a/x/1", "t/file", "u/1"):
         store.write(key, b"")

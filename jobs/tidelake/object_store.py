@@ -38,6 +38,10 @@ class Store(ABC):
         """Every object whose key starts with prefix, sorted by key."""
 
     @abstractmethod
+    def some(self, prefix: str, most: int) -> list[ObjectInfo]:
+        """At most `most` objects whose key starts with prefix, those that the store lists first; asks for no more than that."""
+
+    @abstractmethod
     def folders(self, prefix: str = "") -> list[str]:
         """The names directly below a prefix (`""` or ending in `/`) that have something below them, sorted."""
 

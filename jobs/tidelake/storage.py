@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
@@ -121,6 +122,10 @@ class _LocalStore(Store):
         keys = sorted(p.relative_to(self.root).as_posix() for p in paths)
         return (info for key in keys if key.startswith(prefix) and (info := self.head(key)))
 
+    def some(self, prefix: str, most: int) -> list[ObjectInfo]:
+        found = (self.head(path.relative_to(self.root).as_posix()) for path in _files(self.root / prefix.rpartition("/")[0]))
+        return list(islice((info for info in found if info and info.key.startswith(prefix)), most))
+
     def folders(self, prefix: str = "") -> list[str]:
         folder = self.root / prefix
         found = folder.iterdir() if folder.is_dir() else ()
@@ -211,6 +216,13 @@ class _LocalStore(Store):
             yield
 
 
+def _files(folder: Path) -> Iterator[Path]:
+    """The files of a folder and below it, found as they are asked for."""
+    for at, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (Path(at) / name for name in sorted(names) if not name.startswith(".tmp-"))
+
+
 class _S3Store(Store):
     def __init__(self, uri: str, bucket: str, prefix: str) -> None:
         self.uri = uri
@@ -223,6 +235,17 @@ class _S3Store(Store):
             items = [item for page in pages for item in page.get("Contents", [])]
         found = (_info(item["Key"].removeprefix(self.prefix), item["Size"], item["ETag"], item["LastModified"]) for item in items)
         yield from sorted(info for info in found if not info.key.endswith("/"))  # SeaweedFS lists folder by folder, not by key
+
+    def some(self, prefix: str, most: int) -> list[ObjectInfo]:
+        pages = (
+            _client()
+            .get_paginator("list_objects_v2")
+            .paginate(Bucket=self.bucket, Prefix=self.prefix + prefix, PaginationConfig={"MaxItems": most, "PageSize": min(most, 1000)})
+        )
+        with self._errors(prefix):
+            items = [item for page in pages for item in page.get("Contents", [])]
+        found = (ObjectInfo(item["Key"].removeprefix(self.prefix), item["Size"], item["ETag"].strip('"')) for item in items)
+        return [info for info in found if not info.key.endswith("/")]
 
     def folders(self, prefix: str = "") -> list[str]:
         paginator = _client().get_paginator("list_objects_v2")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.archives.objects import WRITERS, Message, gzipped
+from tests.archives.objects import WRITERS, Message, gzipped, open_value
 from tests.sniff.messages import encoded
 from tidelake.demo.encode_canal_json import CanalJsonEncoder
 from tidelake.sniff import judge
@@ -24,8 +24,8 @@ LINES = b"".join(
 CODECS = {"none": lambda content: content, "gzip": gzipped, "zstd": lambda content: pa.compress(content, "zstd", asbytes=True)}
 
 PACKED = [name for name in WRITERS if "avro" in name or "parquet" in name or name in ("canonical", "secor")]  # with codecs of their own
-BARELY = {"confluent-json-nested": BARE_LINES, "confluent-bin": BARE_LINES}  # objects that say no more than a file of values
-UNTOLD = ("confluent-bin-open",)  # bytes without a mark: taken for one value
+BARELY = ("confluent-json-nested", "confluent-bin")  # whose content says no more than a file of values: told by their names
+UNTOLD = ("confluent-bin-open",)  # of another protocol than the messages here
 OBJECTS = [(name, c) for name in WRITERS for c in CODECS if (c == "none" or name not in PACKED) and name not in UNTOLD]
 SOUND = [CODECS[codec](WRITERS[layout][0](MESSAGES)) for layout, codec in OBJECTS] + [LINES]
 
@@ -45,14 +45,36 @@ def messages(of: Found) -> list[tuple[str, int, int, bytes | None, bytes | None]
 def test_archive_objects_are_told_by_their_content(tmp_path: Path, layout: str, codec: str) -> None:
     write, extension = WRITERS[layout]
     of = found(tmp_path, CODECS[codec](write(MESSAGES)), f"t+0+00000000000000000007.{extension}")
-    assert (of.container, of.layout) == ((BARELY[layout], None) if layout in BARELY else (layout, layout))
+    assert (of.container, of.layout) == (layout, layout)
     assert [(at, json.loads(value or b"")) for *at, _, value in messages(of)] == [
-        (["", 0, i] if layout in BARELY else ["t", 0, m.offset], json.loads(m.value or b"")) for i, m in enumerate(MESSAGES)
+        (["t", 0, m.offset], json.loads(m.value or b"")) for m in MESSAGES
     ]
     assert {key for *_, key, _ in messages(of)} <= {None, b""}
     assert (of.cut, of.problem) == ("", "")
     verdict = judge(of.batches())
     assert (verdict.messages, verdict.guesses[0].protocol, verdict.guesses[0].confidence) == (5, "canal-json", "certain")
+
+
+@pytest.mark.parametrize("layout", BARELY)
+def test_bare_lines_without_an_archive_s_name_are_lines(tmp_path: Path, layout: str) -> None:
+    write, extension = WRITERS[layout]
+    of = found(tmp_path, write(MESSAGES), f"lines.{extension}")
+    assert (of.container, of.layout, [at for *at, _, _ in messages(of)]) == (BARE_LINES, None, [["", 0, i] for i in range(5)])
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_raw_records_of_open_protocol_are_told_by_their_lengths(tmp_path: Path, codec: str) -> None:
+    values = [open_value(b'{"u":{}}', b"\n{}"), open_value(b""), open_value(b"{}")]
+    content = CODECS[codec](b"".join(value + b"\n" for value in values))
+    of = found(tmp_path, content, "t+0+0000000007.bin")
+    assert (of.container, of.layout) == ("confluent-bin-open", "confluent-bin-open")
+    assert messages(of) == [("t", 0, 7 + i, None, value) for i, value in enumerate(values)]
+    assert found(tmp_path, values[0]).container == BARE  # one value, without the newline behind it
+
+
+def test_base64_lines_may_be_empty(tmp_path: Path) -> None:
+    of = found(tmp_path, b'""\n"e30="\n', "t+0+0000000007.json")
+    assert (of.container, messages(of)) == ("confluent-json", [("t", 0, 7, None, b""), ("t", 0, 8, None, b"{}")])
 
 
 @pytest.mark.parametrize("codec", CODECS)

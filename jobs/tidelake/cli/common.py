@@ -43,6 +43,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
+def say(line: str) -> None:
+    """One line on stdout as it is; what does not print is escaped, since it may come from messages and names."""
+    out.print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), highlight=False, markup=False, soft_wrap=True)
+
+
 @contextmanager
 def opened(schemas: Path, feed: str, quiet: bool = False) -> Iterator[Lake]:
     """A feed's lake; what it does is told on stderr."""

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from tidelake.cli.common import Debug, Json, out, print_json
+from tidelake.cli.common import Debug, Json, out, print_json, say
+from tidelake.cli.sniff_archive import UNDECIDED, sniff_archive
 from tidelake.errors import ConfigError
 from tidelake.quality.texts import plural
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from tidelake.sniff import Guess, Misfit, Verdict
     from tidelake.sniff.containers import Found
 
-UNDECIDED = 3
 LIMIT = 4_000
+MAX_OBJECTS = 20_000
 _STDIN_BYTES = 256 << 20
 _LINES = "messages.jsonl"
 
@@ -38,7 +39,11 @@ def register(app: typer.Typer) -> None:
 
 def sniff(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Lines for `inspect`, an archive object, or one message value; - for stdin.")
+        str,
+        typer.Argument(
+            metavar="FILE|URI",
+            help="An archive: a folder or s3://bucket/prefix. Or lines for `inspect`, an archive object, one message value; - for stdin.",
+        ),
     ],
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000_000, help="Look at no more than N messages.")] = LIMIT,
     avro_schemas: Annotated[
@@ -48,27 +53,41 @@ def sniff(
     lines: Annotated[
         Path | None, typer.Option("--lines", metavar="OUT.jsonl", help="Also write the messages as lines that `inspect` reads.")
     ] = None,
+    max_objects: Annotated[
+        int, typer.Option("--max-objects", metavar="N", min=100, max=1_000_000, help="Of an archive: list no more than about N objects.")
+    ] = MAX_OBJECTS,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FEED.toml", help="Of an archive: write feed.toml here; nothing is overwritten.")
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Guess protocol, framing, compression and sink options of unknown messages, with the evidence.
+    """Say what an archive holds and print a feed.toml to start from; or guess what unknown messages are.
 
-    A guess is certain if every message decodes with it. Exit codes: 0 certain or likely, 3 undecided or no
-    protocol of TiCDC or Canal, 2 wrong use.
+    Of a folder or s3:// prefix: layouts, topics, hours, offsets, protocols, and what is guaranteed. Of a file: protocol,
+    framing, compression and sink options, with the evidence. A guess is certain if every message decodes with it. Exit
+    codes: 0 certain or likely, 3 undecided or nothing of TiCDC or Canal, 2 wrong use.
     """
     from tidelake.sniff import judge
 
     context = _context(avro_schemas)
-    with _opened(file, limit) as found:
+    if file.startswith("s3://") or Path(file).is_dir():
+        if lines is not None:
+            raise ConfigError("--lines is for one file", remedy="give one object of the archive, as a local copy")
+        sniff_archive(file, context, avro_schemas, limit=limit, most=max_objects, write=write, as_json=as_json)
+        return
+    if write is not None:
+        raise ConfigError("--write is for archives", remedy="give a folder or s3://bucket/prefix")
+    with _opened(Path(file), limit) as found:
         batches = list(found.batches())
         if lines is not None:
             _write(lines, batches)
         verdict = judge(batches, context)
-    command = _command(verdict, found, file, lines, avro_schemas)
+    command = _command(verdict, found, Path(file), lines, avro_schemas)
     if as_json:
-        print_json(_document(verdict, found, file, command, avro_schemas))
+        print_json(_document(verdict, found, Path(file), command, avro_schemas))
     else:
-        _print(verdict, found, file, command, avro_schemas)
+        _print(verdict, found, Path(file), command, avro_schemas)
     if not verdict.decided:
         raise typer.Exit(UNDECIDED)
 
@@ -138,7 +157,7 @@ def _command(verdict: Verdict, found: Found, file: Path, lines: Path | None, avr
 def _document(verdict: Verdict, found: Found, file: Path, command: str, avro_schemas: str | None) -> dict[str, Any]:
     from tidelake.sniff.advice import feed_lines
 
-    guesses = [_guess(guess) for guess in verdict.guesses]
+    guesses = [guess_document(guess) for guess in verdict.guesses]
     return {
         "file": str(file),
         "container": found.container,
@@ -154,7 +173,8 @@ def _document(verdict: Verdict, found: Found, file: Path, command: str, avro_sch
     }
 
 
-def _guess(guess: Guess) -> dict[str, Any]:
+def guess_document(guess: Guess) -> dict[str, Any]:
+    """A guess for programs."""
     plain = {name: getattr(guess, name) for name in ("protocol", "confidence", "framing", "compression")}
     plain |= {"options": dict(guess.options), "decoded": guess.decoded, "waiting_for_schema": guess.waiting, "seen": guess.seen}
     plain["schema_ids"] = list(guess.schema_ids)
@@ -169,27 +189,27 @@ def _misfits(misfits: Iterable[Misfit]) -> list[dict[str, Any]]:
 def _print(verdict: Verdict, found: Found, file: Path, command: str, avro_schemas: str | None) -> None:
     from tidelake.sniff.advice import feed_lines
 
-    _say(f"{file}: {found.container}, {plural(verdict.messages, 'message')}{f'; {found.cut}' if found.cut else ''}")
+    say(f"{file}: {found.container}, {plural(verdict.messages, 'message')}{f'; {found.cut}' if found.cut else ''}")
     if found.problem:
-        _say(f"the rest cannot be read: {found.problem}")
+        say(f"the rest cannot be read: {found.problem}")
     if not verdict.guesses:
-        _say("no protocol of TiCDC or Canal")
+        say("no protocol of TiCDC or Canal")
         _several("messages", verdict.strangers, verdict.stranger_count)
         return
     out.print(_table(verdict))
     best = verdict.guesses[0]
-    _say("evidence")
+    say("evidence")
     for e in best.evidence:
-        _say(f"  {e.text} ({plural(e.messages, 'message')}, first {e.first})" if e.messages > 1 else f"  {e.text} ({e.first})")
+        say(f"  {e.text} ({plural(e.messages, 'message')}, first {e.first})" if e.messages > 1 else f"  {e.text} ({e.first})")
     if best.waiting:
         ids = ", ".join(map(str, best.schema_ids[:20])) + (", …" if len(best.schema_ids) > 20 else "")
-        _say(f"  {plural(best.waiting, 'message')} without their Avro schemas, {ids}: give --avro-schemas")
+        say(f"  {plural(best.waiting, 'message')} without their Avro schemas, {ids}: give --avro-schemas")
     _several("not decoded", best.misfits, best.misfit_count)
-    _say("feed.toml")
+    say("feed.toml")
     for line in feed_lines(best, found.layout, avro_schemas):
-        _say(f"  {line}" if line else "")
-    _say("to see the events")
-    _say(f"  {command}")
+        say(f"  {line}" if line else "")
+    say("to see the events")
+    say(f"  {command}")
 
 
 def _table(verdict: Verdict) -> Table:
@@ -204,12 +224,8 @@ def _several(title: str, misfits: Iterable[Misfit], count: int) -> None:
     told = list(misfits)
     if not told:
         return
-    _say(title)
+    say(title)
     for misfit in told:
-        _say(f"  {misfit.at}: {misfit.says}")
+        say(f"  {misfit.at}: {misfit.says}")
     if count > len(told):
-        _say(f"  and {count - len(told)} more")
-
-
-def _say(line: str) -> None:
-    out.print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), highlight=False, markup=False, soft_wrap=True)
+        say(f"  and {count - len(told)} more")

@@ -2,7 +2,8 @@
 
 inspect lines   {"topic"?, "partition"?, "offset"?, "key": hex | null, "value": hex | null}
 archive object  of a layout of tidelake.archives, told by its content, not by its name; topic, partition and offset are the name's
-bare lines      several JSON objects, one a line: files of the storage sink; each line is the value of a message without key
+bare lines      several JSON objects, one a line: files of the storage sink; each line is the value of a message without key. Under an
+                archive's name, `t+0+0000000007.bin` or `.json`, they are Confluent's
 bare value      anything else: the value of one message without key
 """
 
@@ -31,16 +32,18 @@ _HEAD = 1 << 20
 _LINE = 2 * MAX_BYTES + (1 << 16)  # a message in hex or base64
 _BATCH = 500
 _NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+?)(?P<joint>[+-])(?P<partition>\d{1,9})(?P=joint)(?P<offset>\d{1,20})(?![\dA-Za-z+-])")
-_FORMATS = {  # by the first bytes of a file
+FORMATS = {  # by the first bytes of a file
     b"PAR1": ("canonical", "lenses-parquet", "confluent-parquet", "aiven-parquet"),
     b"Obj\x01": ("lenses-avro", "confluent-avro", "aiven-avro"),
     b"SEQ": ("secor",),
 }
 _FIELDS = re.compile(rb"[A-Za-z0-9+/=]*,[A-Za-z0-9+/=]*,\d{1,19},-?\d{0,18}(,.*)?")
 _ARRAY = re.compile(rb'\s*\[\s*\{\s*"(headers|key|value|offset|timestamp)"')  # Aiven's: an array of records
+_OPEN = "confluent-bin-open"
+_LINES = {"bin": "confluent-bin", "json": "confluent-json-nested"}  # of JSON objects, by extension
 _SAMPLE = 5
 _LARGEST = 1 << 62  # offset, so that records can be counted from it
-_READING = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, MemoryError)
+READING = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, MemoryError)
 
 
 @dataclass(slots=True)
@@ -73,7 +76,7 @@ class Found:
                     return
         except TidelakeError as e:
             self.problem = e.message
-        except _READING as e:  # what readers of file formats say to bytes that are none of theirs
+        except READING as e:  # what readers of file formats say to bytes that are none of theirs
             self.problem = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else 'unreadable'}"
 
     def _read(self) -> Iterator[pa.RecordBatch]:
@@ -91,15 +94,27 @@ def recognised(path: Path, limit: int) -> Found:
     """What the file is, by its first bytes. Raises OSError where it cannot be opened."""
     with path.open("rb") as file:
         start = file.read(_HEAD)
-    for mark, layouts in _FORMATS.items():
+    for mark, layouts in FORMATS.items():
         if start.startswith(mark):
             layout = _first_that_reads(path, layouts)
             return Found(layout, path, limit, layout)
     head = _decompressed_head(path)
     container = _of_lines(head)
+    if container is None and head.startswith(b"\x00"):
+        container = _OPEN if _reads(path, _OPEN) else None
+    if container == BARE_LINES and _NAME.search(path.name):
+        container = next((form for word, form in _LINES.items() if word in path.name.lower().split(".")), container)
     if container is None:
         return Found(BARE, path, limit)
     return Found(container, path, limit, None if container in (INSPECT, BARE_LINES) else container, compressed=head != start)
+
+
+def _reads(path: Path, layout: str) -> bool:
+    """Whether the layout's reader takes the whole file."""
+    try:
+        return sum(map(len, layout_of(layout).read(path, _source(path)))) > 0
+    except (TidelakeError, *READING):
+        return False
 
 
 def _first_that_reads(path: Path, layouts: Sequence[str]) -> str:
@@ -107,11 +122,19 @@ def _first_that_reads(path: Path, layouts: Sequence[str]) -> str:
     for layout in layouts:
         try:
             first = next(iter(layout_of(layout).read(path, _source(path))), None)
-            if layout != "confluent-parquet" or first is None or "key" not in pq.read_schema(path).names:
+            if layout != "confluent-parquet" or first is None or not has_keys(path):
                 return layout
-        except (TidelakeError, *_READING):
+        except (TidelakeError, *READING):
             continue
     return layouts[-1]
+
+
+def has_keys(path: Path) -> bool:
+    """Whether a Parquet file has a column `key`, which Confluent's connector does not write. Of a damaged one that is not known."""
+    try:
+        return "key" in pq.read_schema(path).names
+    except READING:
+        return False
 
 
 def _decompressed_head(path: Path) -> bytes:
@@ -119,7 +142,7 @@ def _decompressed_head(path: Path) -> bytes:
     try:
         with decompressed(path, _source(path)) as stream:
             return stream.read(_HEAD)
-    except (TidelakeError, *_READING):
+    except (TidelakeError, *READING):
         return b""
 
 
@@ -131,7 +154,7 @@ def _of_lines(head: bytes) -> str | None:
         return None
     if lines[0].startswith(b"[") and _ARRAY.match(head):
         return "aiven-json"
-    if all(line.startswith(b'"') and line.endswith(b'"') and len(line) > 2 for line in lines):
+    if all(line.startswith(b'"') and line.endswith(b'"') and len(line) >= 2 for line in lines):
         return "confluent-json" if all(is_base64(line[1:-1]) for line in lines) else "confluent-json-string"
     if all(_FIELDS.fullmatch(line) and all(map(is_base64, line.split(b",")[:2])) for line in lines):
         return "aiven-csv"

@@ -1,0 +1,271 @@
+"""An archive below a URI: what lies there, recognised topic by topic, one section for each feed that it takes to land it.
+
+Nothing is believed that does not decode: a layout is named because its own reader took objects of every topic, a protocol because its
+decoder took their messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+
+from tidelake.archives import layout_of
+from tidelake.avro_schemas import schema_source
+from tidelake.errors import StorageError
+from tidelake.protocols import Context
+from tidelake.sniff.absent import explained, nothing
+from tidelake.sniff.contents import Contents, contents
+from tidelake.sniff.keys import TOMBSTONES, Named, named
+from tidelake.sniff.objects import UNREAD, Read
+from tidelake.sniff.reading import LARGEST, Choice, chosen, read_all
+from tidelake.sniff.roots import root_of, uri_of
+from tidelake.sniff.sampling import MOST_OBJECTS, Sample, sample
+from tidelake.sniff.sink import Sink, is_sink_file, sinks_of
+from tidelake.sniff.topics import Entry, Topic, topic_of
+from tidelake.sniff.verdict import Guess, Verdict, judge
+from tidelake.storage import ObjectInfo, Store, open_store
+
+MOST_MESSAGES = 4_000
+MOST_OF_TOPIC = 200  # messages, where there are many topics
+_IGNORED = re.compile(r"(.*/)?(_SUCCESS|\..*|_temporary/.*|[^/]*\.crc)")
+_ENDING = re.compile(r"(\.[A-Za-z]\w*)+$")
+
+Tell = Callable[[str, int, int], None]  # what, done, in all (0: not known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Topics of one base folder, form and protocol: what one feed.toml can land.
+
+    base: URI; template: how its keys are written, in the words of source.template; form: the layout, or what else the objects are; layout:
+    None if it is none of ours, why then says why. verdict: of the messages; tombstones: objects of deletes that lie apart; read: objects.
+    """
+
+    base: str
+    template: str
+    form: str
+    layout: str | None
+    why: str
+    topics: tuple[Topic, ...]
+    verdict: Verdict
+    contents: Contents
+    tombstones: int
+    tags: bool | None
+    examples: tuple[str, ...]
+    codecs: tuple[str, ...]
+    entries: tuple[Entry, ...] = field(repr=False)
+
+    @property
+    def guess(self) -> Guess | None:
+        """The protocol, if it is decided."""
+        return self.verdict.guesses[0] if self.verdict.decided else None
+
+    @property
+    def recognised(self) -> bool:
+        """Whether both layout and protocol are known."""
+        return self.layout is not None and self.guess is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """Everything found. listed: objects that were listed; whole: there are no more; left_out: folders that were not looked into; unknown:
+    objects whose names are none of an archive's; ignored: empty ones and those that every archive has beside its data. schemas,
+    checkpoints: keys of files with Avro schemas and recorded checkpoints that lie there, too.
+    """
+
+    uri: str
+    listed: int
+    whole: bool
+    left_out: int
+    sections: tuple[Section, ...]
+    sinks: tuple[Sink, ...]
+    unknown: tuple[str, ...]
+    ignored: int
+    schemas: str | None = None
+    checkpoints: str | None = None
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Objects of one topic that are named alike."""
+
+    entries: list[Entry]
+    reads: list[Read] = field(default_factory=list)
+    joined: int = 0
+    verdict: Verdict | None = None
+
+    @property
+    def messages(self) -> list[pa.RecordBatch]:
+        return [batch for r in self.reads for batch in r.messages]
+
+
+def look(uri: str, context: Context, *, most: int = MOST_OBJECTS, messages: int = MOST_MESSAGES, tell: Tell | None = None) -> Archive:
+    """Look at an archive. most: objects that are listed; messages: that are judged of each section.
+
+    Raises ConfigError where nothing is there, StorageError.
+    """
+    store = open_store(uri)
+    try:
+        seen = sample(store, most, tell)
+    except StorageError as e:
+        raise explained(e) from e
+    if not seen.objects:
+        raise nothing(store)
+    root = root_of(store)
+    named_ones, sink_files, unknown, ignored = _sorted_out(seen, root)
+    entries, tombstones = _with_siblings(named_ones, unknown, root)
+    schemas, checkpoints = (_taken(unknown, name) for name in ("avro_schemas.json", "checkpoints.json"))
+    if schemas is not None and context.avro_schema is None:
+        context = replace(context, avro_schema=schema_source(store.uri_of(schemas), Path("/")))
+    streams = _read(store, entries, messages, tell)
+    groups = _grouped(streams, context, tell)
+    sections = [_section(store, group, tombstones, seen.whole, messages, context) for group in groups]
+    sinks = sinks_of(store, sink_files, whole=seen.whole, context=context)
+    unknown += [info.key for info in sink_files if not sinks]
+    return Archive(
+        uri=store.uri,
+        listed=len(seen.objects),
+        whole=seen.whole,
+        left_out=seen.left_out,
+        sections=tuple(sorted(sections, key=lambda s: (not s.recognised, s.base, s.form, s.topics[0].name))),
+        sinks=sinks,
+        unknown=tuple(sorted(unknown)),
+        ignored=ignored,
+        schemas=schemas,
+        checkpoints=checkpoints,
+    )
+
+
+def _taken(unknown: list[str], name: str) -> str | None:
+    """The first key that ends in this name, taken out of the unknown ones."""
+    found = next((key for key in sorted(unknown) if key.rpartition("/")[2] == name), None)
+    if found is not None:
+        unknown.remove(found)
+    return found
+
+
+def _sorted_out(seen: Sample, root: str) -> tuple[list[tuple[ObjectInfo, Named]], list[ObjectInfo], list[str], int]:
+    """Named objects, files of a storage sink, keys that say nothing, and how many are passed over."""
+    found, sink, unknown, ignored = list[tuple[ObjectInfo, Named]](), list[ObjectInfo](), list[str](), 0
+    for key, info in seen.objects.items():
+        if is_sink_file(root + key):
+            sink.append(info)
+        elif not info.size or _IGNORED.fullmatch(key):
+            ignored += 1
+        elif (said := named(root + key)) is not None:
+            found.append((info, said))
+        else:
+            unknown.append(key)
+    return found, sink, unknown, ignored
+
+
+def _with_siblings(
+    found: Sequence[tuple[ObjectInfo, Named]], unknown: list[str], root: str
+) -> tuple[list[Entry], Counter[tuple[str, str]]]:
+    """Values with what lies beside them, and objects of tombstones by base and topic; what lies beside nothing is unknown."""
+    tombstones = Counter((said.base, said.topic) for _, said in found if said.view == TOMBSTONES)
+    values = {_ENDING.sub("", info.key): Entry(info.key, info, said, _below(root, info.key, said)) for info, said in found if not said.view}
+    for info, said in found:
+        if said.view and said.view != TOMBSTONES:
+            beside = values.get(_ENDING.sub("", info.key))
+            if beside is None:
+                unknown.append(info.key)
+            else:
+                beside.siblings[said.view] = info
+    return list(values.values()), tombstones
+
+
+def _below(root: str, key: str, said: Named) -> str:
+    return (root + key).removeprefix(said.base).lstrip("/")
+
+
+def _read(store: Store, entries: Iterable[Entry], messages: int, tell: Tell | None) -> list[_Stream]:
+    """The objects by place, name and topic, some of each read; where they are of several forms, each is a stream of its own."""
+    alike: dict[tuple[object, ...], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        said = entry.said
+        alike[said.base, said.template, said.extensions, said.topic].append(entry)
+    choices = chosen(list(alike.values()))
+    progress = None if tell is None else lambda done, total: tell("reading", done, total)
+    streams = list[_Stream]()
+    messages = min(messages, max(MOST_OF_TOPIC, 10 * messages // max(1, len(choices))))
+    for several, choice, reads in zip(alike.values(), choices, read_all(store, choices, messages, progress), strict=True):
+        streams += _by_form(several, choice, reads)
+    return streams
+
+
+def _by_form(entries: list[Entry], choice: Choice, reads: list[Read]) -> list[_Stream]:
+    forms = [form for form, _ in Counter(r.form for r in reads).most_common()] or [UNREAD]
+    if len(forms) == 1:
+        return [_Stream(entries, reads, choice.joined)]
+    other = {r.source.key: r.form for r in reads if r.form != forms[0]}
+    out = list[_Stream]()
+    for form in forms:
+        mine = [e for e in entries if other.get(e.key, forms[0]) == form]
+        out.append(_Stream(mine, [r for r in reads if r.form == form]))
+    return out
+
+
+def _grouped(streams: list[_Stream], context: Context, tell: Tell | None) -> list[list[_Stream]]:
+    """Streams that one feed can land: of one base, template, form and protocol."""
+    groups: dict[tuple[str, str, str, str, bool], list[_Stream]] = defaultdict(list)
+    for number, stream in enumerate(streams):
+        if tell:
+            tell("topics decoded", number, 0)
+        stream.verdict = judge(stream.messages, context)
+        said = stream.entries[0].said
+        protocol = stream.verdict.guesses[0].protocol if stream.verdict.guesses else ""
+        form = stream.reads[0].form if stream.reads else UNREAD
+        groups[said.base, said.template, form, protocol, stream.verdict.decided].append(stream)
+    return list(groups.values())
+
+
+def _section(
+    store: Store, streams: list[_Stream], tombstones: Counter[tuple[str, str]], whole: bool, messages: int, context: Context
+) -> Section:
+    first = streams[0]
+    said, reads = first.entries[0].said, list(chain.from_iterable(s.reads for s in streams))
+    layout = next((r.layout for r in reads if r.layout), None)
+    batches = [batch.slice(0, max(1, messages // len(reads))) for s in streams for batch in s.messages]
+    verdict = first.verdict if len(streams) == 1 and first.verdict else judge(batches, context)
+    from_names = layout is not None and layout_of(layout).number_is_first_offset
+    return Section(
+        base=uri_of(store, said.base),
+        template=said.template,
+        form=reads[0].form if reads else UNREAD,
+        layout=layout,
+        why="" if layout else _why(reads),
+        topics=tuple(_topic(s, from_names, whole) for s in sorted(streams, key=lambda s: s.entries[0].said.topic)),
+        verdict=verdict,
+        contents=contents(batches, verdict.guesses[0] if verdict.decided else None, context),
+        tombstones=sum(tombstones[said.base, s.entries[0].said.topic] for s in streams),
+        tags=_tagged(store, first.entries[-1].key) if from_names else None,
+        examples=tuple(r.source.key for r in reads if r.layout == layout)[:3],
+        codecs=tuple(sorted({codec for s in streams for e in s.entries for codec in e.said.codecs})),
+        entries=tuple(chain.from_iterable(s.entries for s in streams)),
+    )
+
+
+def _topic(stream: _Stream, from_names: bool, whole: bool) -> Topic:
+    name = stream.entries[0].said.topic
+    return topic_of(name, stream.entries, stream.reads, stream.reads[: stream.joined], from_names, whole)
+
+
+def _why(reads: Sequence[Read]) -> str:
+    if any(len(r.offsets) for r in reads):
+        return "they hold values only, without keys, offsets and timestamps"
+    return next((r.problem for r in reads if r.problem), f"none was read, as each is larger than {LARGEST >> 20} MB")
+
+
+def _tagged(store: Store, key: str) -> bool | None:
+    """Whether the object has the tags that prove its offsets; None where tags cannot be read."""
+    try:
+        return {"startOffset", "endOffset", "recordCount"} <= store.tags(key).keys()
+    except StorageError:
+        return None

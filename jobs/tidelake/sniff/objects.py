@@ -1,0 +1,140 @@
+"""Objects of an archive, read: the layout is the one whose own reader takes the object, with what its name says and lies beside it.
+
+What is no layout but understood: bare lines (values only, a line each) and lines of base64 (Aiven's default fields: the value only).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from tidelake.archives import SourceObject, layout_of
+from tidelake.archives.base64text import is_base64
+from tidelake.archives.lines import blocks
+from tidelake.archives.raw_records import lines
+from tidelake.archives.shape import message_batch
+from tidelake.errors import TidelakeError
+from tidelake.sniff.containers import BARE, BARE_LINES, FORMATS, INSPECT, READING, has_keys, recognised
+
+VALUES_ONLY, UNREAD = "lines of base64 values", "objects that were not read"
+MOST_BYTES = 64 << 20  # of one object's messages
+_RAW = {"bin": ("confluent-bin-open", "confluent-bin"), "json": ("confluent-json-nested",)}  # by extension: their content says no more
+
+_DAMAGED = "DAMAGED_OBJECT"
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(slots=True, kw_only=True)
+class Read:
+    """An object that was read. form: the layout, or BARE_LINES, VALUES_ONLY, or what else the content is; layout: None if it is none of
+    archives'. offsets, timestamps: of all records; messages: MESSAGE batches of the first of them. whole: up to its end. problem: why not.
+    """
+
+    source: SourceObject
+    form: str
+    layout: str | None = None
+    offsets: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    timestamps: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    messages: list[pa.RecordBatch] = field(default_factory=list)
+    whole: bool = False
+    problem: str = ""
+
+
+def read(path: Path, source: SourceObject, most: int) -> Read:
+    """Read a local copy, siblings beside it. most: how many messages are kept. Raises OSError only.
+
+    A layout that finds the object damaged has recognised it; one that refuses it has not.
+    """
+    first: Read | None = None
+    for form in _candidates(path, source.key):
+        found = Read(source=source, form=form, layout=None if form in _FOREIGN else form)
+        _fill(found, _reader(form)(path, source), most)
+        if len(found.offsets) or not found.problem or found.problem.startswith(_DAMAGED):
+            return found
+        first = first or found
+    return Read(source=source, form=BARE, problem=first.problem if first else "its content is none that Tidelake knows")
+
+
+def _candidates(path: Path, key: str) -> list[str]:
+    """What the object may be, the likeliest first: what its content looks like, then what its extension says."""
+    with path.open("rb") as file:
+        start = file.read(8)
+    for mark, layouts in FORMATS.items():
+        if start.startswith(mark):
+            return [name for name in layouts if name != "confluent-parquet" or not has_keys(path)]
+    container = recognised(path, 1).container
+    extensions = key.rpartition("/")[2].lower().split(".")
+    raw = list(chain.from_iterable(forms for word, forms in _RAW.items() if word in extensions))
+    if container in (BARE, BARE_LINES, INSPECT):
+        return [*raw, VALUES_ONLY, BARE_LINES]
+    return [container, *raw]
+
+
+def _reader(form: str) -> Callable[[Path, SourceObject], Batches]:
+    return _FOREIGN[form] if form in _FOREIGN else layout_of(form).read
+
+
+def _fill(found: Read, batches: Batches, most: int) -> None:
+    offsets, stamps, kept, size = list[np.ndarray](), list[np.ndarray](), 0, 0
+    try:
+        for batch in batches:
+            offsets.append(batch.column("offset").to_numpy())
+            stamps.append(batch.column("timestamp_ms").drop_null().to_numpy())
+            if kept < most and len(batch):
+                found.messages.append(batch.slice(0, most - kept))
+                kept += len(found.messages[-1])
+            size += batch.nbytes
+            if size > MOST_BYTES:
+                break
+        else:
+            found.whole = True
+    except TidelakeError as e:
+        found.problem = f"{e.code}: {e.message}"
+    except READING as e:  # what readers of file formats say to bytes that are none of theirs
+        found.problem = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else 'unreadable'}"
+    found.offsets = np.concatenate(offsets) if offsets else found.offsets
+    found.timestamps = np.concatenate(stamps) if stamps else found.timestamps
+
+
+def _bare_lines(path: Path, source: SourceObject) -> Batches:
+    """Lines of JSON objects."""
+    for first, values in _counted(lines(path, source)):
+        if not first and not all(value.startswith(b"{") and value.endswith(b"}") for value in _sample(values)):
+            raise ValueError("its lines are not JSON objects")
+        yield _batch(source, first, values)
+
+
+def _values_only(path: Path, source: SourceObject) -> Batches:
+    """Lines of base64; an empty line is an empty or a null value."""
+    done = 0
+    for block in blocks(path, source):
+        texts = block.split()
+        if not all(map(is_base64, texts)) or not any(texts):
+            raise ValueError("its lines are not base64")
+        yield _batch(source, done, pa.array([b64decode(text) or None for text in texts], pa.binary()))
+        done += len(texts)
+
+
+def _counted(arrays: Iterator[pa.Array]) -> Iterator[tuple[int, pa.Array]]:
+    done = 0
+    for values in arrays:
+        yield done, values
+        done += len(values)
+
+
+def _sample(values: pa.Array) -> Sequence[bytes]:
+    return [value for value in values.slice(0, 5).to_pylist() if value]
+
+
+def _batch(source: SourceObject, first: int, values: pa.Array) -> pa.RecordBatch:
+    return message_batch(source, pa.array(np.arange(first, first + len(values), dtype=np.int64)), values)
+
+
+_FOREIGN: dict[str, Callable[[Path, SourceObject], Batches]] = {VALUES_ONLY: _values_only, BARE_LINES: _bare_lines}

@@ -1,0 +1,207 @@
+"""What an archive's layout guarantees of Kafka's messages and what it cannot, each with the connector's setting that would mend it; and
+what keeps a feed of it from landing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidelake.archives import Layout, layout_of
+from tidelake.feed import INSPECT_ONLY
+from tidelake.sniff.archive import Section
+from tidelake.sniff.sighting import counted
+from tidelake.sniff.topics import spelled
+
+KEPT, LOST, UNSURE = "kept", "lost", "unsure"
+NEED_KEYS = frozenset({"open", "avro", "maxwell"})  # as `land` needs them
+_WRITES_NULLS = "avro"
+
+_BYTES = "value.converter = org.apache.kafka.connect.converters.ByteArrayConverter, and the layout for it in feed.toml"
+_FIELDS = "format.output.fields = key,value,offset,timestamp,headers"
+_MEND = {  # by family of layouts
+    "aiven": {
+        "NOT_BINARY_SAFE": f"{_BYTES} (aiven-jsonl)",
+        "REORDERED_JSON": f"{_BYTES} (aiven-jsonl)",
+        "LOSSY_LAYOUT": f"format.output.type = jsonl with ByteArrayConverter and {_FIELDS}",
+    },
+    "confluent": {
+        "KEYS_LOST": "store.kafka.keys = true (it fails on null keys)",
+        "TOMBSTONES_LOST": "no setting of this connector keeps them in their place: archive with Aiven's connector",
+        "NOT_BINARY_SAFE": f"format.class = …json.JsonFormat and {_BYTES} (confluent-json)",
+        "REORDERED_JSON": f"{_BYTES} (confluent-json)",
+        "LOSSY_LAYOUT": "store.kafka.headers = true keeps headers; timestamps need a layout that holds them, such as aiven-parquet",
+        "NO_OFFSETS": "s3.object.tagging = true, and `tags = true` under [source]",
+        "HOUR": "partitioner.class = …TimeBasedPartitioner, path.format = 'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH, "
+        "partition.duration.ms = 3600000, timestamp.extractor = Record, timezone = UTC",
+    },
+    "lenses": {
+        "LOSSY_LAYOUT": "STOREAS AVRO or PARQUET with store.envelope = true keeps headers that are maps",
+        "HOUR": "PARTITIONBY _date.uuuu, _date.LL, _date.dd, _date.hh, _topic, _partition",
+    },
+}
+_MEND["aiven"]["HOUR"] = (
+    "file.name.template = {{topic}}/dt={{timestamp:unit=yyyy}}-{{timestamp:unit=MM}}-{{timestamp:unit=dd}}/hr={{timestamp:unit=HH}}/"
+    "{{topic}}+{{partition}}+{{start_offset:padding=true}}, file.name.timestamp.source = event, file.name.timestamp.timezone = UTC"
+)
+_ELSE = "prefer aiven-parquet or aiven-jsonl with all five fields"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What becomes of one thing that Kafka's messages have. state: KEPT, LOST or UNSURE; mend: empty where there is nothing to mend."""
+
+    what: str
+    state: str
+    says: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Why no feed can land this, and what to do."""
+
+    says: str
+    mend: str
+
+
+def promises(section: Section) -> list[Promise]:
+    """One for everything that a message has; none for objects that are of no layout."""
+    if section.layout is None:
+        return []
+    return list(_promises(section, layout_of(section.layout)))
+
+
+def _promises(section: Section, layout: Layout) -> Iterator[Promise]:
+    yield from _keys(section, layout)
+    yield from _offsets(section, layout)
+    yield from _nulls(section, layout)
+    unsafe = [code for code in ("NOT_BINARY_SAFE", "REORDERED_JSON") if code in layout.losses]
+    for code in unsafe:
+        yield Promise("bytes", LOST, layout.losses[code], mend(section, code))
+    if not unsafe:
+        yield Promise("bytes", KEPT, "values are there byte for byte")
+    if "LOSSY_LAYOUT" in layout.losses:
+        yield Promise("the rest", LOST, layout.losses["LOSSY_LAYOUT"], mend(section, "LOSSY_LAYOUT"))
+    yield from _hours(section)
+
+
+def _keys(section: Section, layout: Layout) -> Iterator[Promise]:
+    objects, there = sum(t.objects for t in section.topics), sum(t.with_keys for t in section.topics)
+    if layout.has_keys:
+        yield Promise("keys", KEPT, "in the records")
+    elif there == objects:
+        yield Promise("keys", KEPT, "in .keys objects beside the values")
+    elif there:
+        yield Promise(
+            "keys", UNSURE, f"{objects - there} of {objects} objects have no .keys object beside them", mend(section, "KEYS_LOST")
+        )
+    else:
+        guess = section.guess
+        needed = "" if guess is None else f"; {guess.protocol} {'needs' if guess.protocol in NEED_KEYS else 'does not need'} them"
+        unneeded = guess is not None and guess.protocol not in NEED_KEYS
+        yield Promise("keys", LOST, f"values only{needed}", "" if unneeded else mend(section, "KEYS_LOST"))
+
+
+def _offsets(section: Section, layout: Layout) -> Iterator[Promise]:
+    if not layout.number_is_first_offset:
+        yield Promise("offsets", KEPT, "in the records: what is missing or there twice is seen")
+        return
+    joints = sum(t.offsets.joints for t in section.topics if t.offsets)
+    wrong = sum(t.offsets.unproven for t in section.topics if t.offsets)
+    told = f"; {wrong} of {joints} neighbouring objects that were read do not join" if wrong else ""
+    told = told or (f"; all {joints} neighbouring objects that were read join" if joints else "")
+    if section.tags:
+        yield Promise("offsets", UNSURE if wrong else KEPT, f"counted from the names; tags prove them object by object{told}")
+    else:
+        text = "counted from the names: right only where the connector drops no record and sorts no late one into another hour"
+        yield Promise("offsets", UNSURE, text + told, mend(section, "NO_OFFSETS"))
+
+
+def _nulls(section: Section, layout: Layout) -> Iterator[Promise]:
+    matters = section.guess is not None and section.guess.protocol == _WRITES_NULLS
+    if "TOMBSTONES_LOST" in layout.losses:
+        apart = f"; {section.tombstones} objects under tombstone/ hold their keys, without offsets" if section.tombstones else ""
+        harmless = section.guess is not None and not matters
+        why = "avro writes deletes so" if matters else "no matter: this protocol writes none" if section.guess else "only avro writes them"
+        yield Promise(
+            "null values", LOST, f"{layout.losses['TOMBSTONES_LOST']} ({why}){apart}", "" if harmless else mend(section, "TOMBSTONES_LOST")
+        )
+    else:
+        yield Promise("null values", KEPT, "a delete of Avro is there")
+
+
+def _hours(section: Section) -> Iterator[Promise]:
+    of, inside = sum(t.of_hours for t in section.topics), sum(t.in_hour for t in section.topics)
+    if of and inside == of:
+        yield Promise("hours", KEPT, f"folders are the hours (UTC) of the records' timestamps, in all {of} records that were read")
+    elif of:
+        text = f"{of - inside} of {of} records are of another hour (UTC) than their folder, which is that of writing, or of another zone"
+        yield Promise("hours", UNSURE, text, "hours by the record's timestamp, in UTC: " + mend(section, "HOUR"))
+    elif any(t.hours for t in section.topics):
+        yield Promise("hours", UNSURE, "taken for UTC: the records hold no timestamps to compare with")
+    for topic in section.topics:
+        if topic.missing:
+            yield Promise("hours", UNSURE, f"{topic.name}: no object in {spelled(topic.missing)}", "find out whether the topic was idle")
+        if topic.holes:
+            yield Promise("partitions", UNSURE, f"{topic.name}: no object of partition {topic.holes}", "find out why they are missing")
+
+
+def blockers(section: Section) -> list[Blocker]:
+    """Everything that keeps a feed of this section from landing."""
+    return list(_blockers(section))
+
+
+def _blockers(section: Section) -> Iterator[Blocker]:
+    if section.layout is None:
+        text = f"the objects are of no layout that can be landed ({section.form}): {section.why}"
+        yield Blocker(text, f"have them written by Aiven's connector with ByteArrayConverter and {_FIELDS}; docs/layouts.md names all")
+    elif not any(t.hours for t in section.topics):
+        yield Blocker("no hour is in the objects' names, so an hour's objects cannot be listed", mend(section, "HOUR"))
+    if section.guess is None:
+        keyless = _keyless(section)
+        lacking = f"{counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}"
+        told = f"; Open Protocol and Avro cannot be told without their keys, which {lacking}" if keyless else ""
+        yield Blocker(f"the messages' protocol is not decided{told}", mend(section, "KEYS_LOST") if keyless else _protocol_mend(section))
+        return
+    yield from _of_protocol(section, section.guess.protocol)
+    if section.contents.without_ts and section.guess.protocol in ("canal-json", "debezium", "csv"):
+        option = "include-commit-ts" if section.guess.protocol == "csv" else "enable-tidb-extension"
+        text = f"{section.contents.without_ts} rows carry no commit ts, so they cannot be put in order"
+        yield Blocker(text, f"set {option} = true in the changefeed's sink")
+
+
+def _of_protocol(section: Section, protocol: str) -> Iterator[Blocker]:
+    if protocol in INSPECT_ONLY:
+        yield Blocker(f"feeds of {protocol} are not in this version", "`tidelake inspect` decodes it")
+    if section.layout is None:
+        return
+    layout = layout_of(section.layout)
+    if layout.protocols is not None and protocol not in layout.protocols:
+        yield Blocker(f"{section.layout} does not keep messages of {protocol} whole", mend(section, "NOT_BINARY_SAFE"))
+    if protocol == _WRITES_NULLS and "TOMBSTONES_LOST" in layout.losses:
+        yield Blocker("avro writes deletes as null values, which this layout loses", mend(section, "TOMBSTONES_LOST"))
+    elif protocol in NEED_KEYS and (keyless := _keyless(section)):
+        yield Blocker(
+            f"{protocol} needs Kafka keys, which {counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}",
+            mend(section, "KEYS_LOST"),
+        )
+
+
+def _keyless(section: Section) -> int:
+    """How many objects have no keys, neither inside nor beside them."""
+    if section.layout is None or layout_of(section.layout).has_keys:
+        return 0
+    return sum(t.objects - t.with_keys for t in section.topics)
+
+
+def mend(section: Section, code: str) -> str:
+    """The connector's setting that mends a loss."""
+    family = (section.layout or section.form).partition("-")[0]
+    return _MEND.get(family, {}).get(code, _MEND["aiven"]["HOUR"] if code == "HOUR" else _ELSE)
+
+
+def _protocol_mend(section: Section) -> str:
+    waiting = section.verdict.guesses and section.verdict.guesses[0].waiting
+    if waiting:
+        return "give the Avro schemas: --avro-schemas FILE.json, a folder, or the registry's URL"
+    return "`tidelake sniff OBJECT` on one of them shows every message that does not fit"

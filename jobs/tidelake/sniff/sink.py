@@ -1,0 +1,121 @@
+"""The folder of TiCDC's storage sink, as `sniff` sees it: the changefeed wrote objects without Kafka (archives.md 6)."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.archives.shape import SourceObject, message_batch
+from tidelake.archives.storage_sink import DataFile, DateSeparator, list_sink, read_lines
+from tidelake.errors import TidelakeError
+from tidelake.protocols import Context
+from tidelake.sniff.roots import root_of, uri_of
+from tidelake.sniff.verdict import Verdict, judge
+from tidelake.storage import ObjectInfo, Store, open_store
+
+_DATA = re.compile(
+    r"(?:(?P<base>.+)/)?(?P<database>[^/]+)/(?P<table>[^/]+)/(?P<version>\d{9,20})(?:/\d+)?(?:/(?P<date>\d{4}(?:-\d{2}){0,2}))?"
+    r"/CDC(?:_[^/_]+_)?\d{6,20}\.(?P<form>json|csv)"
+)
+_BESIDE = re.compile(r"(?:.+/)?(?:meta/CDC(?:_[^/_]+)?\.index|meta/schema_\d+_\d+\.json|metadata)")
+_SEPARATORS: dict[int, DateSeparator] = {0: "none", 4: "year", 7: "month", 10: "day"}  # by the length of the date
+_READ, _LINES, _LARGEST = 20, 200, 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """A storage sink's folder. form: json or csv; tables: `db.table`; checkpoint_ts: TSO, None where there is no metadata; problems: why
+    files may not be all there, None where the listing was cut."""
+
+    base: str
+    form: str
+    tables: tuple[str, ...]
+    files: int
+    schemas: int
+    checkpoint_ts: int | None
+    problems: tuple[str, ...] | None
+    verdict: Verdict
+    examples: tuple[str, ...]
+
+
+def is_sink_file(key: str) -> bool:
+    """Whether a key is one that the storage sink gives."""
+    return bool(_DATA.fullmatch(key) or _BESIDE.fullmatch(key))
+
+
+def sinks_of(store: Store, files: Sequence[ObjectInfo], *, whole: bool, context: Context) -> tuple[Sink, ...]:
+    """The sinks that these files are of; files without any data make none. Raises StorageError."""
+    root = root_of(store)
+    by_base: dict[tuple[str, str], list[tuple[ObjectInfo, re.Match[str]]]] = defaultdict(list)
+    for info in files:
+        if found := _DATA.fullmatch(root + info.key):
+            by_base[found["base"] or "", found["form"]].append((info, found))
+    return tuple(_sink(store, base, form, data, files, whole, context) for (base, form), data in sorted(by_base.items()))
+
+
+def _sink(
+    store: Store,
+    base: str,
+    form: str,
+    data: Sequence[tuple[ObjectInfo, re.Match[str]]],
+    files: Sequence[ObjectInfo],
+    whole: bool,
+    context: Context,
+) -> Sink:
+    root, above = root_of(store), f"{base}/" if base else ""
+    inside = [info for info in files if (root + info.key).startswith(above)]
+    problems: tuple[str, ...] | None = None
+    checkpoint = None
+    if above.startswith(root):
+        checkpoint = _checkpoint(store, above.removeprefix(root) + "metadata")
+        if whole:
+            problems = list_sink(open_store(uri_of(store, base)), _SEPARATORS[len(data[0][1]["date"] or "")]).problems
+    batches = list(_messages(store, [info for info, _ in data][:_READ], form))
+    return Sink(
+        base=uri_of(store, base),
+        form=form,
+        tables=tuple(sorted({f"{found['database']}.{found['table']}" for _, found in data})),
+        files=len(data),
+        schemas=sum("/meta/schema_" in info.key for info in inside),
+        checkpoint_ts=checkpoint,
+        problems=problems,
+        verdict=judge(batches, context),
+        examples=tuple(info.key for info, _ in data[:3]),
+    )
+
+
+def _checkpoint(store: Store, key: str) -> int | None:
+    try:
+        text = store.read_if_present(key)
+        return None if text is None else int(json.loads(text)["checkpoint-ts"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _messages(store: Store, files: Sequence[ObjectInfo], form: str) -> Iterator[pa.RecordBatch]:
+    """Values: a line each of JSON; of CSV the file's first lines together, as their separators are told by the whole."""
+    with tempfile.TemporaryDirectory(prefix="tidelake-sniff-") as folder:
+        for info in files:
+            if info.size > _LARGEST:
+                continue
+            path = Path(folder) / "file"
+            try:
+                store.download(info.key, path)
+                if form == "csv":
+                    rows = pa.array([path.read_bytes()], pa.binary())
+                else:
+                    rows = next(
+                        iter(read_lines(path, DataFile("", "", 0, 0, "", "", 0, info.key, info.size, ""))), pa.array([], pa.binary())
+                    )
+            except TidelakeError:
+                continue
+            rows = rows.filter(pc.greater(pc.binary_length(rows), 0)).slice(0, _LINES)
+            yield message_batch(SourceObject(info.key, 0, info.key, 0, 0, ""), pa.array(range(len(rows)), pa.int64()), rows)

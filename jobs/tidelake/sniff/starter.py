@@ -1,0 +1,173 @@
+"""A feed.toml to start from: everything that the archive says, and a comment where it could not be known."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from tidelake.archives import layout_of
+from tidelake.options import SinkOptions
+from tidelake.sniff.archive import Archive, Section
+from tidelake.sniff.sighting import OptionValue
+
+_STANDARD = re.compile(
+    r"\{topic\}/(dt=\{yyyy\}-\{MM\}-\{dd\}/hr=\{HH\}|year=\{yyyy\}/month=\{MM\}/day=\{dd\}/hour=\{HH\})"
+    r"/\{topic\}([+-])\{partition\}\2\{start_offset\}(-\{any\})?"
+)
+_MARKED = frozenset({"open", "craft", "simple-json", "simple-avro"})  # whose messages bring the resolved ts, whatever the options
+_EXTENDED = frozenset({"canal-json", "debezium"})  # … with the TiDB extension
+_NO_DDL = frozenset({"avro", "csv"})
+_SAFE = re.compile(r"[^a-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """name: of the feed; text: of feed.toml; environment: what its variables should be; missing: what has to be there besides."""
+
+    name: str
+    text: str
+    environment: dict[str, str]
+    missing: tuple[str, ...]
+
+
+def template_of(section: Section) -> str | None:
+    """source.template, None where the layout finds its objects without one."""
+    if _STANDARD.fullmatch(section.template) and not layout_of(section.layout or "").templates:
+        return None
+    return None if section.template in layout_of(section.layout or "").templates else section.template
+
+
+def starter(section: Section, archive: Archive, avro_schemas: str | None = None, taken: Collection[str] = ()) -> Starter:
+    """The file for a section with a layout and a protocol. avro_schemas: where they are, if it was said; taken: names of other feeds.
+
+    What was sniffed is TIDELAKE_ARCHIVE where the section lies below it.
+    """
+    uri = archive.uri
+    root = uri if section.base == uri or section.base.startswith(f"{uri}/") else section.base
+    beside = {
+        name: f"${{TIDELAKE_ARCHIVE}}/{key}" for name, key in (("schemas", archive.schemas), ("checkpoints", archive.checkpoints)) if key
+    }
+    if root != uri:
+        beside = {}
+    schemas = avro_schemas or beside.get("schemas")
+    environment = {"TIDELAKE_ARCHIVE": root, "TIDELAKE_LAKE": "s3://…", "TIDELAKE_CATALOG": "jdbc:postgresql://…"}
+    if _watermark(section) == "checkpoints" and "checkpoints" not in beside:
+        environment["TIDELAKE_CHECKPOINTS"] = "s3://…/checkpoints.json"
+    if _claim_check(section):
+        environment["TIDELAKE_CLAIMS"] = "s3://…"
+    text = (
+        "\n".join([*_head(section), *_options(section), *_source(section, root), *_rest(section, schemas, beside.get("checkpoints"))])
+        + "\n"
+    )
+    name = feed_name(section)
+    numbered = (name if i == 1 else f"{name}-{i}" for i in count(1))
+    return Starter(
+        next(n for n in numbered if n not in taken), text, environment, tuple(_missing(section, schemas, beside.get("checkpoints")))
+    )
+
+
+def feed_name(section: Section) -> str:
+    """A name for the feed's folder, from its topics."""
+    names = [t.name for t in section.topics]
+    common = names[0] if len(names) == 1 else _common(names)
+    safe = _SAFE.sub("-", common.lower()).strip("-_")
+    return safe if safe[:1].isalpha() else f"feed-{safe}".strip("-")
+
+
+def _common(names: list[str]) -> str:
+    """What all names begin with, up to a separator."""
+    size = next((i for i, several in enumerate(zip(*names, strict=False)) if len(set(several)) > 1), min(map(len, names)))
+    return names[0][:size].rpartition("_")[0] or names[0][:size].rpartition(".")[0] or names[0][:size]
+
+
+def _head(section: Section) -> Iterator[str]:
+    guess = section.verdict.guesses[0]
+    counts = {t.name: max(t.partitions) + 1 for t in section.topics}
+    told = f"{guess.decoded:,} of {section.verdict.messages:,} messages that were looked at decode"
+    yield f"# {guess.protocol} is {guess.confidence}: {told}."
+    yield f"protocol = {_toml(guess.protocol)}"
+    names = [_toml(name) for name in counts]
+    yield f"topics = [{', '.join(names)}]" if len(names) <= 3 else "topics = [\n" + "".join(f"  {name},\n" for name in names) + "]"
+    if len(names) > 1 and (common := _common(list(counts))) and len(set(counts.values())) == 1:
+        yield f"# For topics to come: topics = [{_toml(f'/{common}.*/')}]"
+    yield "# As many as have objects; what Kafka has is right: kafka-topics.sh --describe. A partition too few or too many blocks."
+    if len(set(counts.values())) == 1:
+        yield f"partitions = {next(iter(counts.values()))}"
+    else:
+        yield f"partitions = {{ {', '.join(f'{_toml(name)} = {count}' for name, count in counts.items())} }}"
+    yield "# Not in the messages: the changefeed's time zone, in which TIMESTAMP columns are written."
+    yield 'time_zone = "UTC"'
+
+
+def _options(section: Section) -> Iterator[str]:
+    options = section.verdict.guesses[0].options
+    if options:
+        yield from ("", "# Sink options that the messages show; what they do not show has TiCDC's default.", "[options]")
+        yield from (f"{name} = {_toml(value)}" for name, value in options.items())
+
+
+def _source(section: Section, root: str) -> Iterator[str]:
+    yield from (
+        "",
+        "[source]",
+        f"uri = {_toml('${TIDELAKE_ARCHIVE}' + section.base.removeprefix(root))}",
+        f"layout = {_toml(section.layout or '')}",
+    )
+    if (template := template_of(section)) is not None:
+        yield f"template = {_toml(template)}"
+    if section.tags:
+        yield "tags = true  # the objects have tags: those that do not prove their offsets are refused"
+    if _claim_check(section):
+        yield 'claim_check = "${TIDELAKE_CLAIMS}"  # where the changefeed\'s claim-check files are now'
+
+
+def _rest(section: Section, avro_schemas: str | None, checkpoints: str | None) -> Iterator[str]:
+    guess = section.verdict.guesses[0]
+    yield from ("", "[watermark]")
+    if _watermark(section) == "messages":
+        yield 'from = "messages"'
+    else:
+        yield "# The messages bring no resolved ts: the changefeed's checkpoints have to be recorded."
+        yield from ('from = "checkpoints"', f"uri = {_toml(checkpoints or '${TIDELAKE_CHECKPOINTS}')}")
+    if guess.protocol == "avro":
+        ids = ", ".join(map(str, guess.schema_ids[:10])) + (", …" if len(guess.schema_ids) > 10 else "")
+        yield from ("", "[avro]", f"schemas = {_toml(avro_schemas or 'avro_schemas.json')}  # must hold {ids or 'none yet'}")
+    yield from ("", "[lake]", 'uri = "${TIDELAKE_LAKE}"', 'catalog = "${TIDELAKE_CATALOG}"')
+    yield '# Where several feeds carry the same database: namespace = "{feed}_{database}"'
+
+
+def _missing(section: Section, avro_schemas: str | None, checkpoints: str | None) -> Iterator[str]:
+    guess = section.verdict.guesses[0]
+    tables = list(section.contents.rows)
+    told = f": {', '.join(tables[:8])}{f' and {len(tables) - 8} more' if len(tables) > 8 else ''}" if tables else ""
+    yield f"tables.sql: the CREATE TABLE statements as of the first hour{told}"
+    if guess.protocol in _NO_DDL:
+        yield f"ddl.jsonl: {guess.protocol} carries no DDL, so statements that come later must be recorded"
+    if guess.protocol == "avro" and not avro_schemas:
+        yield f"avro_schemas.json: the schemas of {len(guess.schema_ids)} ids, or the registry's URL"
+    if _watermark(section) == "checkpoints":
+        if not checkpoints:
+            yield "checkpoints.json: the changefeed's checkpoints as they were recorded, the only resolved ts that there is"
+    elif not section.contents.resolved:
+        yield "a resolved ts: none is in the messages that were looked at, and hours are complete only up to one"
+    if _claim_check(section):
+        yield "the changefeed's claim-check files (claim-check-storage-uri)"
+
+
+def _watermark(section: Section) -> str:
+    guess = section.verdict.guesses[0]
+    options = SinkOptions.model_validate(dict(guess.options))
+    marked = guess.protocol in _MARKED or (guess.protocol in _EXTENDED and options.enable_tidb_extension) or options.avro_enable_watermark
+    return "messages" if marked else "checkpoints"
+
+
+def _claim_check(section: Section) -> bool:
+    options: Mapping[str, OptionValue] = section.verdict.guesses[0].options
+    return options.get("large_message_handle_option") == "claim-check"
+
+
+def _toml(value: OptionValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

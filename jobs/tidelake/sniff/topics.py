@@ -1,0 +1,145 @@
+"""What a sample of an archive says of one topic: partitions, hours and the holes between them, offsets, whose hours the folders are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+
+from tidelake.sniff.keys import Named
+from tidelake.sniff.objects import Read
+from tidelake.storage import ObjectInfo
+from tidelake.tso import format_hour
+
+MOST_TOLD = 5  # missing hours, or other things told one by one
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A listed object and what its key says. below: its key below the archive's base; siblings: by view."""
+
+    key: str
+    info: ObjectInfo
+    said: Named
+    below: str
+    siblings: dict[str, ObjectInfo] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offsets:
+    """The offsets of the objects that were read. gaps: missing between a partition's first and last one; again: there more than once.
+
+    from_names: counted from the number in each name. unproven: of `joints` neighbouring objects of a partition, how many do not join,
+    if counted so. first, last: by partition.
+    """
+
+    from_names: bool
+    records: int
+    gaps: int
+    again: int
+    joints: int
+    unproven: int
+    first: dict[int, int]
+    last: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """Facts about a topic's objects in the sample. hours: ascending, with how many objects; missing: hours between the first and the last
+    without an object, None if the listing was cut. of_hours: how many of the records that were read have timestamps; in_hour: how many of
+    these lie in the hour of their folder."""
+
+    name: str
+    objects: int
+    bytes: int
+    partitions: tuple[int, ...]
+    hours: dict[datetime, int]
+    missing: tuple[datetime, ...] | None
+    with_keys: int
+    with_headers: int
+    read: int
+    records: int
+    in_hour: int
+    of_hours: int
+    offsets: Offsets | None
+    damaged: tuple[tuple[str, str], ...]
+
+    @property
+    def holes(self) -> str:
+        """Partitions below the highest one that have no object."""
+        absent = sorted(set(range(max(self.partitions, default=-1) + 1)) - set(self.partitions))
+        return ", ".join(map(str, absent))
+
+
+def topic_of(name: str, entries: Sequence[Entry], reads: Sequence[Read], joined: Sequence[Read], from_names: bool, whole: bool) -> Topic:
+    """The facts. entries: all listed objects of the topic; reads: those of them that were read; joined: those with no other object between
+    them, whose offsets should join; whole: the listing is."""
+    hours: dict[datetime, int] = defaultdict(int)
+    for entry in entries:
+        if entry.said.hour is not None:
+            hours[entry.said.hour] += 1
+    hour_of = {entry.key: entry.said.hour.timestamp() // 3600 for entry in entries if entry.said.hour is not None}
+    stamps = [(hour_of[r.source.key], r.timestamps // _HOUR_MS) for r in reads if r.source.key in hour_of]
+    return Topic(
+        name=name,
+        objects=len(entries),
+        bytes=sum(entry.info.size for entry in entries),
+        partitions=tuple(sorted({entry.said.partition for entry in entries})),
+        hours=dict(sorted(hours.items())),
+        missing=_missing(sorted(hours)) if whole else None,
+        with_keys=sum("keys" in entry.siblings for entry in entries),
+        with_headers=sum("headers" in entry.siblings for entry in entries),
+        read=len(reads),
+        records=sum(len(r.offsets) for r in reads),
+        in_hour=sum(int((at == hour).sum()) for hour, at in stamps),
+        of_hours=sum(len(at) for _, at in stamps),
+        offsets=_offsets(joined, from_names),
+        damaged=tuple((r.source.key, r.problem) for r in reads if r.problem),
+    )
+
+
+def _missing(hours: Sequence[datetime]) -> tuple[datetime, ...]:
+    if not hours:
+        return ()
+    span = int((hours[-1] - hours[0]).total_seconds()) // 3600
+    there = set(hours)
+    return tuple(at for i in range(span) if (at := hours[0] + timedelta(hours=i)) not in there)
+
+
+def _offsets(reads: Sequence[Read], from_names: bool) -> Offsets | None:
+    """None where nothing was read."""
+    by_partition: dict[int, list[Read]] = defaultdict(list)
+    for r in reads:
+        if len(r.offsets):
+            by_partition[r.source.partition].append(r)
+    if not by_partition:
+        return None
+    several = {p: np.concatenate([r.offsets for r in rs]) for p, rs in sorted(by_partition.items())}
+    single = {p: np.unique(found) for p, found in several.items()}
+    joints = unproven = 0
+    if from_names:
+        for rs in by_partition.values():
+            ends = sorted((int(r.offsets[0]), int(r.offsets[-1]) + 1, r.whole) for r in rs)
+            joints += len(ends) - 1
+            unproven += sum(a[1] != b[0] for a, b in pairwise(ends))
+    return Offsets(
+        from_names=from_names,
+        records=sum(map(len, several.values())),
+        gaps=sum(int(found[-1] - found[0]) + 1 - len(found) for found in single.values()),
+        again=sum(len(several[p]) - len(single[p]) for p in several),
+        joints=joints,
+        unproven=unproven,
+        first={p: int(found[0]) for p, found in single.items()},
+        last={p: int(found[-1]) for p, found in single.items()},
+    )
+
+
+def spelled(hours: Iterable[datetime], most: int = MOST_TOLD) -> str:
+    """Hours for people, the first few of many."""
+    told = [format_hour(hour) for hour in hours]
+    return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
