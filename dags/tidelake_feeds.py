@@ -1,7 +1,8 @@
 """One DAG per feed of `schemas/`: hourly, a sensor and five tasks with the names of the stages; the partition key is the hour (UTC).
 
 * **Schedule**: each full hour brings in the hour just ended; windows go in order, one run at a time.
-* **Waiting**: `closed` waits until the archive has the whole hour (`closed_by` in feed.toml), three hours at most, and says what for.
+* **Waiting**: `closed` waits until the archive has the whole hour (`closed_by` in feed.toml), three hours at most, and says what
+  for; an hour that ended longer ago is not waited for.
 * **By hand**: trigger with `hour`, like `2026-01-05T10`. With `until` too, the hours from `hour` to `until` are landed and decoded
   one by one and brought in as one cut at `until`. `redo` decodes again what was decoded from the same input. `wait` off does not wait.
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12

@@ -1,6 +1,7 @@
 """The sensor of the feed DAGs: an hour is complete in the archive, by the rule of its feed (docs/landing.md).
 
-It asks the command line, `tidelake land --dry-run --json`, and between two questions it is deferred and takes no worker's place.
+It asks the command line, `tidelake land --dry-run --json`, and between two questions it is deferred and takes no worker's place. An hour
+that is long over is not waited for: in a backfill nothing more will come, and landing says what is missing.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tidelake_stage import StageOperator, child_environment, error_in, hours_of
 
 from tidelake.errors import ConfigError
+from tidelake.tso import parse_hour
 
 _SHOWN = 5
 
 
 class HourSensor(BaseOperator):
-    """Waits until the hours of a run are complete. every: between two questions; patience: from the first question on, in all."""
+    """Waits until the hours of a run are complete. every: between two questions; patience: from the first question on, in all.
+
+    Hours that had ended so long before the first question are not waited for.
+    """
 
     def __init__(
         self, *, feed: str, schemas: str, every: timedelta = timedelta(minutes=1), patience: timedelta = timedelta(hours=3), **kwargs: Any
@@ -48,12 +53,14 @@ class HourSensor(BaseOperator):
             raise AirflowFailException(str(e)) from e
         for hour in hours:
             if waits := self._waits_for(hour, environment):
-                self._wait(hour, waits, since)
+                if parse_hour(hour) + timedelta(hours=1) + self.patience <= datetime.fromisoformat(since):
+                    self.log.warning("hour %s is long over and not waited for, although it lacks: %s", hour, _list(waits))
+                else:
+                    self._wait(hour, waits, since)
 
     def _wait(self, hour: str, waits: list[str], since: str) -> None:
         """Defer the task, or fail it where it waited long enough."""
-        what = f"hour {hour} is not complete in the archive; it waits for " + "; ".join(waits[:_SHOWN])
-        what += f" and {len(waits) - _SHOWN} more" if len(waits) > _SHOWN else ""
+        what = f"hour {hour} is not complete in the archive; it waits for {_list(waits)}"
         now = datetime.now(UTC)
         if now - datetime.fromisoformat(since) >= self.patience:
             remedy = "does the archiver run? Trigger the hour with `wait` off to land what is there"
@@ -70,3 +77,7 @@ class HourSensor(BaseOperator):
             raise (AirflowFailException if done.returncode in (2, 3) else AirflowException)(f"{hour}: {said}")
         found: list[str] = json.loads(done.stdout)["waits_for"]
         return found
+
+
+def _list(waits: list[str]) -> str:
+    return "; ".join(waits[:_SHOWN]) + (f" and {len(waits) - _SHOWN} more" if len(waits) > _SHOWN else "")

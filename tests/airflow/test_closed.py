@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from tests.airflow.conftest import CHECKOUT, Child
+from tidelake.tso import format_hour
 
-HOUR = "2026-01-05T10"
+JUST_OVER = datetime.now(UTC) - timedelta(hours=1)
+HOUR, NEXT, AFTER = (format_hour(JUST_OVER + timedelta(hours=n)) for n in range(3))
 GIVEN = {"params": {"hour": HOUR, "until": None, "redo": False, "wait": True}}
 MISSING = ["shop[0]: no object of a later hour is there", "shop[1]: no object of a later hour is there"]
 
@@ -62,16 +64,24 @@ def test_patience_ends_and_the_task_says_what_is_missing(sensor: Any, child: Chi
     assert said.endswith("does the archiver run? Trigger the hour with `wait` off to land what is there")
 
 
+def test_an_hour_that_is_long_over_is_not_waited_for(sensor: Any, child: Child, capfd: pytest.CaptureFixture[str]) -> None:
+    old = "2026-01-05T10"
+    child.plan(waits=[MISSING])
+    sensor.execute({"params": GIVEN["params"] | {"hour": old}})
+    assert child.asked == [old]
+    assert f"hour {old} is long over and not waited for, although it lacks: {MISSING[0]}; {MISSING[1]}" in capfd.readouterr().out
+
+
 def test_every_hour_of_a_range_must_be_complete(sensor: Any, child: Child) -> None:
     from airflow.sdk.exceptions import TaskDeferred
 
-    given = {"params": GIVEN["params"] | {"until": "2026-01-05T12"}}
+    given = {"params": GIVEN["params"] | {"until": AFTER}}
     child.plan(waits=[[], MISSING])
     with pytest.raises(TaskDeferred):
         sensor.execute(given)
-    assert child.asked == ["2026-01-05T10", "2026-01-05T11"]
+    assert child.asked == [HOUR, NEXT]
     sensor.ask(given, ago(hours=1))
-    assert child.asked[2:] == ["2026-01-05T10", "2026-01-05T11", "2026-01-05T12"]
+    assert child.asked[2:] == [HOUR, NEXT, AFTER]
 
 
 def test_nothing_is_asked_where_nobody_wants_to_wait(sensor: Any, child: Child) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from copy import copy
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 from tests.airflow.conftest import CHECKOUT, Child
 from tidelake.errors import ConfigError
 from tidelake.feed import load_feed
+from tidelake.tso import format_hour
 
 HOUR = "2026-01-05T10"
 STAGES = ["land", "decode", "order", "validate", "compact"]
@@ -121,15 +122,16 @@ def test_an_hour_is_five_calls_of_the_command_line(run: Run, child: Child) -> No
 def test_an_hour_is_landed_when_it_is_complete(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag.get_task("closed"), "every", timedelta(0))
     child.plan(waits=[["the hour ends at noon"], ["shop[1]: no object"]])
-    found = run(hour=HOUR)
+    hour = format_hour(datetime.now(UTC))
+    found = run(hour=hour)
     assert (found["state"], found["closed"][0], found["land"]) == ("success", "success", ("success", 1))
-    assert child.asked == [HOUR, HOUR, HOUR]
+    assert child.asked == [hour, hour, hour]
 
 
 def test_an_hour_that_does_not_become_complete_is_not_landed(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag.get_task("closed"), "patience", timedelta(0))
     child.plan(waits=[["shop[1]: no object"]])
-    found = run(hour=HOUR)
+    found = run(hour=format_hour(datetime.now(UTC)))
     assert (found["state"], found["closed"], found["land"]) == ("failed", ("failed", 1), ("upstream_failed", 0))
     assert child.calls == []
 
