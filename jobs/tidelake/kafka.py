@@ -23,8 +23,8 @@ from tidelake.event import HEADERS, MESSAGE
 
 ANSWER_SECONDS = 15.0  # how long a question to the brokers may take
 SILENCE_SECONDS = 90.0  # how long none of the messages that must be there may come; brokers restart within that
-BATCH_MESSAGES = 10_000
-BATCH_BYTES = 8 << 20
+BATCH_MESSAGES = 2_000  # more are not faster, and heavy: each is an object of Python's and one of the client's
+BATCH_BYTES = 4 << 20
 
 _WAIT_SECONDS = 0.05  # consume waits so long for a full batch, even at the end of a partition
 _FIRST_BATCH = 100  # before it is known how large messages are
@@ -38,8 +38,8 @@ _OURS: dict[str, Any] = {
 _DEFAULTS: dict[str, Any] = {
     "client.id": "tidelake",
     "check.crcs": True,
-    "queued.max.messages.kbytes": 16 << 10,  # of each consumer, that is of each reader
-    "fetch.message.max.bytes": 4 << 20,
+    "queued.max.messages.kbytes": 8 << 10,  # of each consumer, that is of each reader
+    "fetch.message.max.bytes": 2 << 20,
     "fetch.queue.backoff.ms": 5,  # a reader that was full and waits a second is what limits it
     "fetch.wait.max.ms": 100,
 }

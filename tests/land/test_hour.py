@@ -245,13 +245,13 @@ def test_an_object_that_is_replaced_between_listing_and_reading_is_not_recorded(
 def test_a_manifest_that_another_run_wrote_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feed = filled(tmp_path)
     other = b'{"another": "manifest"}'
-    record = hour._record
+    record = hour.record
 
     def late(store: Store, found: object) -> None:
         store.write("manifests/small/hour=2026-01-05T10/000001.json", other)
         record(store, found)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(hour, "_record", late)
+    monkeypatch.setattr(hour, "record", late)
     with pytest.raises(LeaseError, match=r"LANDED_MEANWHILE: .*another run landed .* at the same time; land the hour again"):
         land_hour(feed, HOUR)
     assert lake(feed).read("manifests/small/hour=2026-01-05T10/000001.json") == other
