@@ -13,6 +13,8 @@ from threading import Thread
 import pytest
 
 from tests.archives.objects import Message
+from tests.cli.calls import call
+from tests.cli.feeds import write
 from tests.kafka_broker import KafkaBroker
 from tests.land.archive import at, codes, contents, lake, landed, manifest
 from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, live_feed, messages, offsets, produce, transact
@@ -69,6 +71,14 @@ def test_two_hours_of_three_partitions_land_as_they_were_produced(kafka: KafkaBr
     facts = made.partitions[topic][2]
     assert (facts.start, facts.next, facts.ranges, facts.legal_gaps, facts.expired) == (42, 67, ((42, 66),), (), ())
     assert (facts.min_timestamp_ms, facts.max_timestamp_ms) == (FIRST_MS + HOUR_MS, FIRST_MS + HOUR_MS + 24_000)
+
+
+def test_the_command_line_lands_live_topics(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+    feed = f'protocol = "craft"\ntopics = ["{topic}"]\npartitions = 1\n[source]\nkind = "kafka"\nuri = "{kafka.servers}"\n'
+    write(tmp_path, feed=f'{feed}[source.kafka]\nclient.id = "me"\n[lake]\nuri = "{tmp_path}/lake"\n')
+    produce(kafka, topic, 0, messages(0, 10))
+    done = call("land", "--feed", "shop", "--hour", TEN, "--schemas", tmp_path)
+    assert (done.code, done.out) == (0, "landed 2026-01-05T10: 10 messages of 1 sources, generation 1\n")
 
 
 def test_an_hour_that_is_landed_is_not_read_again(kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
