@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.cli.calls import call
 from tests.cli.feeds import write
 from tests.kafka_broker import KafkaBroker
 from tests.land.archive import at, codes, contents, lake, landed, manifest
-from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, live_feed, messages, offsets, produce, transact
+from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, live_feed, messages, offsets, produce, transact, transaction
 from tidelake import kafka as client
 from tidelake.errors import ConfigError, OrderError, StorageError
 from tidelake.feed import Feed
@@ -169,6 +170,19 @@ def test_only_what_is_committed_is_landed_and_markers_are_legal(kafka: KafkaBrok
     assert (land_hour(feed, at(1)).messages, stretch(feed, ELEVEN, topic)) == (3, (14, 18))
     complete = coverage(all_newest(lake(feed), feed.name).values())
     assert (complete.prefixes, complete.holes) == ({topic: {0: (0, 17)}}, {})
+
+
+def test_an_open_transaction_is_left_to_the_next_hour(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+    feed = live_feed(tmp_path, kafka, topic)
+    produce(kafka, topic, 0, messages(0, 2))
+    with transaction(kafka, topic, 0, messages(2, 3)):
+        produce(kafka, topic, 0, messages(5, 2))
+        assert (land_hour(feed, at(0)).messages, stretch(feed, TEN, topic)) == (2, (0, 2))
+    produce(kafka, topic, 0, messages(8, 2, hours=2))
+    report = land_hour(feed, at(1))
+    assert (report.messages, stretch(feed, ELEVEN, topic)) == (5, (2, 8))
+    assert found(feed, ELEVEN, tmp_path) == [*messages(2, 3), *messages(5, 2)]
+    assert report.findings[0].detail == "the topic holds no messages at offsets 7 (1)"
 
 
 def test_what_compaction_took_out_is_legal(kafka: KafkaBroker, tmp_path: Path) -> None:
@@ -360,6 +374,35 @@ def test_a_landing_that_is_killed_at_any_step_is_completed_by_the_next(kafka: Ka
         assert left.items() <= whole.items()
         assert land_hour(killed, at(0)).new is (not any(key.startswith("manifests/") for key in left))
         assert {key: data for key, data in contents(lake(killed)).items() if not key.startswith("probe-")} == whole
+
+
+class OneTake(client.Consumer):
+    """A client that hands out these messages, once."""
+
+    taken: ClassVar[list[list[client.Message]]]
+
+    def consume(self, num_messages: int = 1, timeout: float = -1) -> list[client.Message]:
+        return self.taken.pop()
+
+
+def test_a_message_behind_the_end_ends_the_reading_though_none_is_of_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "Consumer", OneTake)
+    OneTake.taken = [[client.Message(topic="t", partition=0, offset=7, value=b"v", timestamp=(1, 5))]]
+    with client.Topics("127.0.0.1:1", {}, "none") as topics:
+        assert list(topics.read(("t", 0), 3, 6)) == []
+    assert OneTake.taken == []
+
+
+def test_messages_without_timestamps_and_headers_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "Consumer", OneTake)
+    stamped = [client.Message(topic="t", partition=0, offset=i, key=b"k", timestamp=(i, -1 if i == 0 else 5)) for i in range(2)]
+    OneTake.taken = [stamped]
+    with client.Topics("127.0.0.1:1", {}, "none") as topics:
+        (batch,) = topics.read(("t", 0), 0, 2)
+    assert batch.to_pylist() == [
+        {"topic": "t", "partition": 0, "offset": i, "timestamp_ms": ms, "key": b"k", "value": None, "headers": []}
+        for i, ms in enumerate([None, 5])
+    ]
 
 
 def test_servers_that_are_none_end_in_an_error_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
