@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from types import TracebackType
@@ -23,8 +23,8 @@ from tidelake.event import HEADERS, MESSAGE
 
 ANSWER_SECONDS = 15.0  # how long a question to the brokers may take
 SILENCE_SECONDS = 90.0  # how long none of the messages that must be there may come; brokers restart within that
-BATCH_MESSAGES = 10_000
-BATCH_BYTES = 8 << 20
+BATCH_MESSAGES = 2_000  # more are not faster, and heavy: each is an object of Python's and one of the client's
+BATCH_BYTES = 4 << 20
 
 _WAIT_SECONDS = 0.05  # consume waits so long for a full batch, even at the end of a partition
 _FIRST_BATCH = 100  # before it is known how large messages are
@@ -38,8 +38,8 @@ _OURS: dict[str, Any] = {
 _DEFAULTS: dict[str, Any] = {
     "client.id": "tidelake",
     "check.crcs": True,
-    "queued.max.messages.kbytes": 16 << 10,  # of each consumer, that is of each reader
-    "fetch.message.max.bytes": 4 << 20,
+    "queued.max.messages.kbytes": 8 << 10,  # of each consumer, that is of each reader
+    "fetch.message.max.bytes": 2 << 20,
     "fetch.queue.backoff.ms": 5,  # a reader that was full and waits a second is what limits it
     "fetch.wait.max.ms": 100,
 }
@@ -98,21 +98,10 @@ class Topics:
         """
         with self._lent(f"read {Coordinates(*place)}") as consumer:
             consumer.assign([TopicPartition(*place, begin)])
-            position, most, silence = begin, _FIRST_BATCH, 0.0
-            while position < end:
-                got = consumer.consume(most, _WAIT_SECONDS)
-                silence = 0.0 if got else silence + _WAIT_SECONDS
-                if silence > SILENCE_SECONDS:
-                    raise self._silent(Coordinates(*place, position))
-                if any(map(Message.error, got)):
-                    events, got = [m for m in got if m.error()], [m for m in got if not m.error()]
-                    position = max([position, *(_end_of_log(event, place, position) for event in events)])
-                batch = _message_batch(got, place, end)
-                del got
-                if len(batch):
-                    most = _next_batch(batch)
-                    position = max(position, batch.column("offset")[-1].as_py() + 1)
-                    yield batch
+            try:
+                yield from _messages(consumer, place, begin, end, self._silent)
+            finally:
+                consumer.unassign()  # or it would go on fetching
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
         """Record in the consumer group where the next hour goes on. Raises StorageError."""
@@ -183,6 +172,28 @@ def _refused(settings: Mapping[str, Any], error: KafkaError) -> ConfigError:
     return ConfigError(
         f"[source.kafka]: {said}", remedy="its keys are those of librdkafka's CONFIGURATION.md, like security.protocol and sasl.mechanisms"
     )
+
+
+def _messages(
+    consumer: Consumer, place: Place, begin: int, end: int, silent: Callable[[Coordinates], StorageError]
+) -> Iterator[pa.RecordBatch]:
+    """What comes of the assigned partition until the client's position is at the end."""
+    position, most, silence = begin, _FIRST_BATCH, 0.0
+    while position < end:
+        got = consumer.consume(most, _WAIT_SECONDS)
+        silence = 0.0 if got else silence + _WAIT_SECONDS
+        if silence > SILENCE_SECONDS:
+            raise silent(Coordinates(*place, position))
+        if any(map(Message.error, got)):
+            events, got = [m for m in got if m.error()], [m for m in got if not m.error()]
+            position = max([position, *(_end_of_log(event, place, position) for event in events)])
+        if got:
+            position = max(position, (got[-1].offset() or 0) + 1)
+            batch = _message_batch(got, place, end)
+            del got
+            if len(batch):
+                most = _next_batch(batch)
+                yield batch
 
 
 def _message_batch(messages: Sequence[Message], place: Place, end: int) -> pa.RecordBatch:

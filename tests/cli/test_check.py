@@ -53,6 +53,20 @@ def test_a_right_feed_is_summed_up_and_its_unset_variables_are_notes(tmp_path: P
     ]
 
 
+def test_a_feed_of_live_topics_is_checked_without_its_variables_down_to_the_names_of_its_settings(tmp_path: Path) -> None:
+    head, _, tail = feeds.FEED.partition("[source]")
+    lake = "[lake]" + tail.partition("[lake]")[2]
+    live = '[source]\nkind = "kafka"\nuri = "${SERVERS}"\n[source.kafka]\nsasl.password = "${PASSWORD}"\nsecurity.protocol = "SASL_SSL"\n'
+    feeds.write(tmp_path / "right", feed=head + live + lake)
+    assert errors(tmp_path / "right") == []
+    said = call("check", "--schemas", tmp_path / "right").out.splitlines()
+    assert "  note: PASSWORD is not set here; it must be where the feed runs" in said
+    feeds.write(tmp_path / "wrong", feed=head + live.replace("security.protocol", "security.protocl") + lake)
+    assert error(tmp_path / "wrong").startswith(
+        'CONFIG: [source.kafka]: No such configuration property: "security.protocl"; its keys are those of'
+    )
+
+
 def test_json_has_errors_notes_and_a_summary_of_every_feed(tmp_path: Path) -> None:
     feeds.write(tmp_path)
     feeds.write(tmp_path, "wrong", feed="protocol = 5")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import call
-from tests.cli.feeds import write
+from tests.cli.feeds import FEED, write
 from tidelake import storage
 
 
@@ -28,6 +28,13 @@ def test_a_dry_run_makes_no_lake(schemas: Path) -> None:
     plan = json.loads(said.out)[0]
     assert (plan["hour"], plan["objects"], plan["decodes"], plan["published"]) == ("2026-01-05T10", 0, True, False)
     assert sorted(p.name for p in schemas.parent.iterdir()) == ["archive", "schemas"]
+
+
+def test_a_dry_run_of_live_topics_asks_no_broker(schemas: Path) -> None:
+    feed = FEED.replace('uri = "${TIDELAKE_ARCHIVE}/open"\nlayout = "aiven-jsonl"', 'kind = "kafka"\nuri = "127.0.0.1:1"')
+    write(schemas, "live", feed=feed)
+    said = call("run", "--feed", "live", "--hour", "2026-01-05T10", "--dry-run", "--schemas", schemas)
+    assert (said.code, said.out.splitlines()[1]) == (0, "  land      live topics, new")
 
 
 def test_a_wrong_hour_makes_no_lake(schemas: Path) -> None:

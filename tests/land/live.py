@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,18 @@ def transact(broker: KafkaBroker, topic: str, partition: int, parts: Sequence[tu
             producer.commit_transaction(30)
         else:
             producer.abort_transaction(30)
+
+
+@contextmanager
+def transaction(broker: KafkaBroker, topic: str, partition: int, content: Sequence[Message]) -> Iterator[None]:
+    """A transaction with these messages that is open inside the block and committed behind it."""
+    producer = Producer(_settings(broker) | {"transactional.id": fresh("t")})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    _append(producer, topic, partition, content)
+    assert producer.flush(30) == 0
+    yield
+    producer.commit_transaction(30)
 
 
 def _settings(broker: KafkaBroker) -> dict[str, Any]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from tests.archives.objects import Message
+from tests.cli.calls import call
+from tests.cli.feeds import write
 from tests.kafka_broker import KafkaBroker
 from tests.land.archive import at, codes, contents, lake, landed, manifest
-from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, live_feed, messages, offsets, produce, transact
+from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, live_feed, messages, offsets, produce, transact, transaction
 from tidelake import kafka as client
 from tidelake.errors import ConfigError, OrderError, StorageError
 from tidelake.feed import Feed
@@ -69,6 +66,14 @@ def test_two_hours_of_three_partitions_land_as_they_were_produced(kafka: KafkaBr
     facts = made.partitions[topic][2]
     assert (facts.start, facts.next, facts.ranges, facts.legal_gaps, facts.expired) == (42, 67, ((42, 66),), (), ())
     assert (facts.min_timestamp_ms, facts.max_timestamp_ms) == (FIRST_MS + HOUR_MS, FIRST_MS + HOUR_MS + 24_000)
+
+
+def test_the_command_line_lands_live_topics(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+    feed = f'protocol = "craft"\ntopics = ["{topic}"]\npartitions = 1\n[source]\nkind = "kafka"\nuri = "{kafka.servers}"\n'
+    write(tmp_path, feed=f'{feed}[source.kafka]\nclient.id = "me"\n[lake]\nuri = "{tmp_path}/lake"\n')
+    produce(kafka, topic, 0, messages(0, 10))
+    done = call("land", "--feed", "shop", "--hour", TEN, "--schemas", tmp_path)
+    assert (done.code, done.out) == (0, "landed 2026-01-05T10: 10 messages of 1 sources, generation 1\n")
 
 
 def test_an_hour_that_is_landed_is_not_read_again(kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +164,19 @@ def test_only_what_is_committed_is_landed_and_markers_are_legal(kafka: KafkaBrok
     assert (land_hour(feed, at(1)).messages, stretch(feed, ELEVEN, topic)) == (3, (14, 18))
     complete = coverage(all_newest(lake(feed), feed.name).values())
     assert (complete.prefixes, complete.holes) == ({topic: {0: (0, 17)}}, {})
+
+
+def test_an_open_transaction_is_left_to_the_next_hour(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+    feed = live_feed(tmp_path, kafka, topic)
+    produce(kafka, topic, 0, messages(0, 2))
+    with transaction(kafka, topic, 0, messages(2, 3)):
+        produce(kafka, topic, 0, messages(5, 2))
+        assert (land_hour(feed, at(0)).messages, stretch(feed, TEN, topic)) == (2, (0, 2))
+    produce(kafka, topic, 0, messages(8, 2, hours=2))
+    report = land_hour(feed, at(1))
+    assert (report.messages, stretch(feed, ELEVEN, topic)) == (5, (2, 8))
+    assert found(feed, ELEVEN, tmp_path) == [*messages(2, 3), *messages(5, 2)]
+    assert report.findings[0].detail == "the topic holds no messages at offsets 7 (1)"
 
 
 def test_what_compaction_took_out_is_legal(kafka: KafkaBroker, tmp_path: Path) -> None:
@@ -270,118 +288,3 @@ def test_offsets_are_committed_after_the_manifest_and_never_back(
 
 def _refuse(*_: object) -> None:
     raise StorageError("no room")
-
-
-@pytest.fixture
-def much(kafka: KafkaBroker) -> str:
-    """A topic with 30 MB that take several fetches."""
-    topic = fresh("much")
-    kafka.create(topic, 2)
-    for number in range(2):
-        produce(kafka, topic, number, [Message(i, b"%07d" % i * 2_000, None, FIRST_MS + i) for i in range(1_100)])
-    return topic
-
-
-def test_a_broker_that_is_killed_and_comes_back_while_it_is_read_costs_nothing(kafka: KafkaBroker, much: str, tmp_path: Path) -> None:
-    calm = live_feed(tmp_path / "calm", kafka, much, partitions=2, lake={"uri": f"{tmp_path}/calm"})
-    land_hour(calm, at(0))
-    feed = live_feed(tmp_path, kafka, much, partitions=2, kafka={"queued.max.messages.kbytes": 1024})
-    restarts: list[Thread] = []
-    report = land_hour(feed, at(0), _once(lambda: restarts.append(_restart(kafka))))
-    restarts[0].join()
-    assert (report.messages, len(restarts)) == (2_200, 1)
-    assert contents(lake(feed)) == contents(lake(calm))
-
-
-def test_a_broker_that_does_not_come_back_ends_the_hour_and_the_next_try_gives_the_same(
-    kafka: KafkaBroker, much: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calm = live_feed(tmp_path / "calm", kafka, much, partitions=2, lake={"uri": f"{tmp_path}/calm"})
-    land_hour(calm, at(0))
-    feed = live_feed(tmp_path, kafka, much, partitions=2, kafka={"queued.max.messages.kbytes": 1024})
-    monkeypatch.setattr(client, "SILENCE_SECONDS", 1.0)
-    try:
-        with pytest.raises(
-            StorageError, match=rf"^NO_BROKER {much}\[.\]@\d+: nothing came for 1 s from the brokers at {kafka.servers}: .*"
-        ):
-            land_hour(feed, at(0), _once(kafka.kill))
-    finally:
-        kafka.start()
-    assert [key for key in contents(lake(feed)) if key.startswith("manifests/")] == []
-    assert land_hour(feed, at(0)).messages == 2_200
-    assert contents(lake(feed)) == contents(lake(calm))
-
-
-def _once(act: Callable[[], object]) -> Callable[[int, int], None]:
-    """Acts at the first progress."""
-    left = [act]
-
-    def progress(done: int, total: int) -> None:
-        if left and done < total:
-            left.pop()()
-
-    return progress
-
-
-def _restart(kafka: KafkaBroker) -> Thread:
-    kafka.kill()
-    thread = Thread(target=kafka.start)
-    thread.start()
-    return thread
-
-
-def test_a_landing_that_is_killed_at_any_step_is_completed_by_the_next(kafka: KafkaBroker, tmp_path: Path) -> None:
-    topic = fresh()
-    kafka.create(topic, 2)
-    for number in range(2):
-        produce(kafka, topic, number, [*messages(0, 10), *messages(10, 5, hours=1)])
-    feed = live_feed(tmp_path, kafka, topic, partitions=2)
-    land_hour(feed, at(0))
-    whole = contents(lake(feed))
-    (tmp_path / "scratch").mkdir()
-    environment = os.environ | {"TMPDIR": str(tmp_path / "scratch")}
-    command = [sys.executable, "-m", "tests.land.killed", str(tmp_path), kafka.servers, topic]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, check=True, capture_output=True, text=True)
-    points, code = map(int, done.stdout.split())
-    assert (points >= 10, code) == (True, 0)
-    for point in range(1, points + 2):
-        killed = live_feed(tmp_path, kafka, topic, partitions=2, lake={"uri": f"{tmp_path}/lake-{point}"})
-        left = {key: data for key, data in contents(lake(killed)).items() if not key.startswith("probe-")}
-        assert left.items() <= whole.items()
-        assert land_hour(killed, at(0)).new is (not any(key.startswith("manifests/") for key in left))
-        assert {key: data for key, data in contents(lake(killed)).items() if not key.startswith("probe-")} == whole
-
-
-def test_servers_that_are_none_end_in_an_error_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ANSWER_SECONDS", 0.5)
-    with pytest.raises(StorageError) as caught, client.Topics("127.0.0.1:1", {}, "none") as topics:
-        topics.partitions()
-    said = str(caught.value)
-    assert said.startswith("NO_BROKER: the brokers at 127.0.0.1:1 did not list the topics: Failed to get metadata: Local: ")
-    assert "Connection refused" in said
-    assert said.endswith("under the names they advertise, and check uri and [source.kafka] in feed.toml")
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"security.protocl": "ssl"}, 'No such configuration property: "security.protocl"'),
-        ({"security.protocol": "hunter"}, 'Invalid value "hunter" for configuration property "security.protocol"'),
-    ],
-)
-def test_settings_that_the_client_refuses_are_named(settings: dict[str, str], said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        client.Topics("127.0.0.1:1", settings, "none")
-    assert str(caught.value).startswith(f"CONFIG: [source.kafka]: {said}; its keys are those of librdkafka's CONFIGURATION.md")
-
-
-def test_secrets_are_not_shown_where_the_client_shows_them() -> None:
-    with pytest.raises(ConfigError) as caught:
-        client.Topics("127.0.0.1:1", {"sasl.password": "hunter2", "security.protocol": "hunter2"}, "none")
-    assert 'Invalid value "…" for configuration property "security.protocol"' in str(caught.value)
-
-
-def test_check_finds_settings_that_do_not_exist() -> None:
-    client.check_settings({"security.protocol": "${PROTOCOL}", "sasl.password": "${PASSWORD}", "ssl.ca.location": "/nowhere"})
-    with pytest.raises(ConfigError, match=r'^CONFIG: \[source.kafka\]: No such configuration property: "security.protocl"; its keys are'):
-        client.check_settings({"security.protocl": "ssl"})
