@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tidelake_stage import StageOperator, child_environment, error_in, hours_of
 
 from tidelake.errors import ConfigError
+from tidelake.findings import LONG_OVER
 from tidelake.tso import parse_hour
 
 _SHOWN = 5
@@ -31,7 +32,7 @@ class HourSensor(BaseOperator):
     """
 
     def __init__(
-        self, *, feed: str, schemas: str, every: timedelta = timedelta(minutes=1), patience: timedelta = timedelta(hours=3), **kwargs: Any
+        self, *, feed: str, schemas: str, every: timedelta = timedelta(minutes=1), patience: timedelta = LONG_OVER, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.feed = feed

@@ -6,11 +6,13 @@ docs/findings.md shows this table. Light on purpose: feed.toml is checked agains
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 Severity = Literal["info", "warning", "critical"]
 Action = Literal["block", "warn", "ignore"]
 
+LONG_OVER = timedelta(hours=3)  # after its end, new objects of an hour are copies or late files, and nobody waits for more
 SEVERITIES: dict[Action, Severity] = {"block": "critical", "warn": "warning", "ignore": "info"}
 _ANY: tuple[Action, ...] = ("block", "warn", "ignore")
 

@@ -37,8 +37,7 @@ def feed_folder(folder: Path, name: str, truth: dict[str, Any]) -> Path:
     made = folder / "schemas" / "shop"
     made.mkdir(parents=True)
     protocol = name.removesuffix("-cc")
-    text = f'protocol = "{protocol}"\n{FEEDS[name]}\nuri = "{home}/archives/{name}"\nclosed_by = "quiet"\nquiet_minutes = 0\n'
-    text += f'[lake]\nuri = "{folder}/lake"\n'
+    text = f'protocol = "{protocol}"\n{FEEDS[name]}\nuri = "{home}/archives/{name}"\n[lake]\nuri = "{folder}/lake"\n'
     text += '[columns."shopdb.customers".last_login]\nzero_date = "string"\n[columns."shopdb.coupons".expires]\nzero_date = "string"\n'
     if name == "avro":
         text += f'[watermark]\nfrom = "checkpoints"\nuri = "{home}/checkpoints.json"\n[avro]\nschemas = "{home}/avro_schemas.json"\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ def waits(feed: Feed, ends: Ends | None = None, now: datetime = LATER) -> list[s
 
 
 def written(feed: Feed) -> datetime:
-    """When the newest object of the hour was written, by the store's clock."""
+    """When the newest object of the hour was written, by the store's clock: half an hour after the hour."""
+    late = at(1) + timedelta(minutes=30)
+    for info in archive(feed).objects(""):
+        os.utime(Path(feed.source.uri) / info.key, (late.timestamp(), late.timestamp()))
     newest = hour_listing(feed, archive(feed), HOUR, layout_of(feed.source.layout or "")).newest_ms
     return datetime.fromtimestamp(newest / 1000, UTC)
 
@@ -96,6 +100,13 @@ def test_quiet_counts_from_the_newest_object_whatever_later_hours_hold(tmp_path:
     assert waits(feed, now=end) == []
 
 
+def test_an_archive_that_was_copied_long_after_the_hour_is_not_waited_for(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, "quiet", 10_000)
+    put(feed, 0, messages(0, 9))
+    assert len(waits(feed, now=at(4) - timedelta(seconds=1))) == 1
+    assert waits(feed, now=at(4)) == []
+
+
 def test_quiet_counts_from_the_hours_end_where_no_object_is_newer(tmp_path: Path) -> None:
     feed = feed_of(tmp_path, "quiet", 20)
     said = "the hour ended at 2026-01-05T11:00:00Z, and it must be quiet until 2026-01-05T11:20:00Z"
@@ -141,14 +152,14 @@ def test_an_hour_that_was_landed_too_early_says_so_until_the_archive_went_on(tmp
 
 def test_an_open_hour_blocks_where_the_resolved_ts_does_not_stand_in_the_messages(tmp_path: Path) -> None:
     watermark = {"from": "checkpoints", "uri": "x"}
-    feed = feed_of(tmp_path, None, watermark=watermark, partitions=1)
+    feed = feed_of(tmp_path, watermark=watermark, partitions=1)
     put(feed, 0, messages(0, 9))
     with pytest.raises(
-        OrderError, match="HOUR_NOT_CLOSED: hour 2026-01-05T10: the hour may not be complete: its newest object was written"
+        OrderError, match=r"HOUR_NOT_CLOSED shop\[0\]: hour 2026-01-05T10: the hour may not be complete: no object of a later"
     ):
         land_hour(feed, HOUR)
     assert manifest(feed).partitions[TOPIC][0].count == 10
-    feed = feed_of(tmp_path, None, watermark=watermark, partitions=1, policy={"on_finding": {"HOUR_NOT_CLOSED": "warn"}})
+    feed = feed_of(tmp_path, watermark=watermark, partitions=1, policy={"on_finding": {"HOUR_NOT_CLOSED": "warn"}})
     assert codes(land_hour(feed, HOUR).findings) == [("HOUR_NOT_CLOSED", "warning")]
 
 

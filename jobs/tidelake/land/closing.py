@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from tidelake.archives import Layout, Listing, list_hour
 from tidelake.feed import Feed
+from tidelake.findings import LONG_OVER
 from tidelake.land.manifest import Manifest
 from tidelake.land.ranges import show
 from tidelake.storage import Store
@@ -39,7 +40,7 @@ def waits_for(feed: Feed, archive: Store, layout: Layout, hour: datetime, listin
         return (Waits(what=f"the hour ends at {_time(over)}"),)
     newest = datetime.fromtimestamp(listing.newest_ms / 1000, UTC)
     quiet = max(newest, over) + timedelta(minutes=feed.quiet_minutes)
-    if feed.quiet_minutes and now < quiet:  # without minutes no clock but ours is asked
+    if feed.quiet_minutes and now < min(quiet, over + LONG_OVER):  # without minutes no clock but ours is asked
         what = f"its newest object was written at {_time(newest)}" if newest > over else f"the hour ended at {_time(over)}"
         return (Waits(what=f"{what}, and it must be quiet until {_time(quiet)}"),)
     return tuple(_not_followed(feed, archive, layout, hour, ends, now)) if feed.closed_by == "next-offset" else ()
