@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,11 +15,20 @@ from tests.shared import shared
 from tidelake.demo.encode_avro import AvroEncoder, record
 from tidelake.demo.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.encode_craft import CraftEncoder
+from tidelake.demo.encode_debezium import DebeziumEncoder
 from tidelake.demo.encode_open import OpenEncoder
 from tidelake.demo.encode_simple import SimpleEncoder
 from tidelake.demo.model import Column, Ddl, Encoder, Record, RowChange, Table
+from tidelake.wire.mysql_codes import word
 
-COUNTS = {"open": 157, "craft": 154, "canal-json": 134, "avro": 113, "simple-json": 37}
+COUNTS = {"open": 157, "craft": 154, "canal-json": 134, "avro": 113, "simple-json": 37, "debezium": 18}
+DEBEZIUM_TYPES = {  # of the vectors' columns, where the code and flag do not say all
+    **{"b1": "bit(1)", "b8": "bit(8)", "b10": "bit(10)", "b63": "bit(63)", "b64": "bit(64)", "bitT": "bit(10)"},
+    **{"dt6": "datetime(6)", "e": "enum('a','b','c,d','q''uote','ü')", "s": "set('a','b','c')"},
+    **{"s64": "set(" + ",".join(f"'m{i}'" for i in range(64)) + ")", "enumT": "enum('a','b','c')", "setT": "set('a','b','c')"},
+}
+DEBEZIUM_DEFAULTS = {"tu1": "1", "s": "5", "m": "10", "i": "15", "bi": "20", "biu": "21", "floatT": "3.14", "doubleT": "2.7182818284"}
+DEBEZIUM_DEFAULTS |= {"decimalT": "179394.2333", "varcharT": "测试Varchar default", "enumT": "b", "setT": "c"}
 ANY_TS = re.compile(rb'"ts":\d+,')
 ID = Column("id", "int(11)", 3, 0x0B)
 ANY_NUMBER = re.compile(rb'"(?:buildTs|tableID|schemaVersion)":\d+')
@@ -118,6 +128,28 @@ def test_simple_rows_are_ticdc_s_but_for_build_time_table_id_and_schema_version(
     checksum = re.compile(rb',"checksum":\{[^}]*\}')
     _, value = encoded(SimpleEncoder(), vector)
     assert ANY_NUMBER.sub(b"", value or b"") == ANY_NUMBER.sub(b"", checksum.sub(b"", want))
+
+
+@pytest.mark.parametrize(
+    "vector", [pytest.param(v, id=v["name"]) for v in vectors.load("debezium") if v["expected"]["type"] in ("row", "resolved")]
+)
+def test_debezium_records_are_ticdc_s_but_for_build_time(vector: dict[str, Any]) -> None:
+    schema = not vector["options"].get("debezium_disable_schema", False)
+    event = vectors.events(vector)[0]
+    encoder, build_ms = DebeziumEncoder(schema=schema), int(re.findall(rb'"ts_ms":(\d+)', bytes.fromhex(vector["value_hex"]))[1])
+    key, value = encoder.resolved(event["commit_ts"], build_ms) if "op" not in event else encoder.rows([with_types(event)], build_ms)
+    assert (key or b"").decode() == bytes.fromhex(vector["key_hex"]).decode()
+    assert (value or b"").decode() == bytes.fromhex(vector["value_hex"]).decode()
+
+
+def with_types(event: dict[str, Any]) -> RowChange:
+    """The vector's change with what Debezium's schema says besides."""
+    change = vectors.change(event)
+    columns = []
+    for c in change.table.columns:
+        bare, full = word(c.code, c.flag) or "", DEBEZIUM_TYPES.get(c.name, "")
+        columns.append(replace(c, type=full if full.startswith(bare) else bare, default=DEBEZIUM_DEFAULTS.get(c.name)))
+    return change._replace(table=change.table.with_columns(columns))
 
 
 def encoded(encoder: Encoder, vector: dict[str, Any], *, full_types: bool = False) -> Record:

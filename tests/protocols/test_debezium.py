@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -124,6 +125,21 @@ def test_without_a_schema_a_known_table_says_the_types() -> None:
     assert found.after == [b"1", b"/wA=", b"\xff\0", b"1.50", b"2023-12-27 12:27:23.000000", b"00:00:00.000"]
     assert found.shape is not None
     assert [(c.name, c.key) for c in found.shape.columns if c.key] == [("v", True)]  # the message knows better
+
+
+def test_types_that_will_be_known_later_leave_values_as_they_were_sent() -> None:
+    later = replace(context((*COLUMNS, ShapeColumn("at", "datetime", full_type="datetime(6)"))), types_later=True)
+    row = {"id": 1, "bin": "/wA=", "n": 1.5, "at": 1_703_680_043_000, "b": True}
+    found = event(debezium("c", key={"id": 1}, after=row), later)
+    assert found.after == [b"1", b"/wA=", b"1.5", b"1703680043000", b"1"]
+    assert found.shape is not None
+    assert [(c.type, c.key) for c in found.shape.columns] == [(None, True), *[(None, False)] * 4]
+    told = event(debezium("c", schema(field("bin", "varbinary"), field("n")), after={"bin": "/wA=", "n": 1.5}), later)
+    assert told.after == [b"\xff\0", b"1.5"]  # n's type is told by nobody
+
+
+def test_no_digit_of_a_decimal_is_dropped_for_a_scale_that_is_out_of_date() -> None:
+    assert event(debezium("c", after={"n": 1.2345}), context(COLUMNS)).after == [b"1.2345"]
 
 
 def test_a_schema_overrules_a_known_table_but_for_the_digits_it_lacks() -> None:

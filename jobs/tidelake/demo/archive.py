@@ -187,6 +187,8 @@ LAYOUTS = {  # by protocol
     "craft": Layout(_AIVEN, 20, "parquet", _parquet),
     "canal-json": Layout("year=%Y/month=%m/day=%d/hour=%H", 10, "json.gz", _json, names_window=False),
     "simple-json": Layout(_AIVEN, 20, "jsonl.gz", _jsonl),
+    "debezium": Layout(_AIVEN, 20, "jsonl.gz", _jsonl),
+    "debezium-bare": Layout(_AIVEN, 20, "jsonl.gz", _jsonl),
     "canal-json-cc": Layout(_AIVEN, 20, "csv.gz", _csv),
     "avro": Layout(_AIVEN, 20, "avro", _avro),
 }

@@ -89,7 +89,7 @@ class _Plan:
         self._cells = [_cell(c) for c in table.columns]
         self.types = [f"{n}{easyjson_string(_type(c, compatible))}" for n, c in zip(self._names, table.columns, strict=True)]
         limits = [_PROMOTED.get(c.code) if c.flag & UNSIGNED else None for c in table.columns]
-        self._sql = list(zip(self._names, map(_jdbc, table.columns), limits, strict=True))
+        self._sql = list(zip(self._names, map(jdbc_type, table.columns), limits, strict=True))
 
     def cells(self, row: Row) -> list[str]:
         """The values as JSON strings, or null."""
@@ -114,7 +114,8 @@ class _Plan:
         )
 
 
-def _jdbc(column: Column) -> int:
+def jdbc_type(column: Column) -> int:
+    """The number of a column's type in java.sql.Types (5.3)."""
     if column.code in _JDBC:
         return _JDBC[column.code]
     return 2004 if column.is_binary else _JDBC_TEXT.get(column.code, 2005)

@@ -1,4 +1,4 @@
-"""Text as Go prints it: JSON strings of encoding/json and easyjson, strconv.Quote, shortest floats."""
+"""Text as Go prints it: JSON strings of encoding/json, easyjson and json-iterator, strconv.Quote, shortest floats."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ json_string = _writer(_ESCAPES | {"\b": "\\b", "\f": "\\f"})
 
 easyjson_string = _writer(_ESCAPES)
 """The same as easyjson writes it, which has no short forms of U+0008 and U+000C."""
+
+
+raw_string = _writer(_ESCAPES | {c: c for c in "<>&\u2028\u2029"})
+"""The same as json-iterator writes it without HTML escapes."""
 
 
 def quote(data: bytes) -> str:

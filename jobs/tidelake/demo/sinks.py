@@ -11,6 +11,7 @@ from tidelake.demo.bazaar import tables
 from tidelake.demo.encode_avro import AvroEncoder
 from tidelake.demo.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.encode_craft import CraftEncoder
+from tidelake.demo.encode_debezium import DebeziumEncoder
 from tidelake.demo.encode_open import OpenEncoder
 from tidelake.demo.encode_simple import SimpleEncoder
 from tidelake.demo.model import Encoder, RowChange, Table
@@ -62,9 +63,9 @@ SINKS = {
         Sink("craft", "bazaar.craft", 3, 64, 3, lambda seed, shapes: CraftEncoder()),
         Sink("canal-json", "bazaar.canal", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed)),
         Sink("canal-json-cc", "bazaar.canal-cc", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed, content_compatible=True)),
-        Sink(
-            "simple-json", "bazaar.simple", 3, 1, 3, lambda seed, shapes: SimpleEncoder(islice(shapes, len(tables()), None)), bootstraps=1
-        ),
+        Sink("simple-json", "bazaar.simple", 3, 1, 3, lambda seed, shapes: SimpleEncoder(_led_to(shapes)), bootstraps=1),
+        Sink("debezium", "bazaar.debezium", 3, 1, 3, lambda seed, shapes: DebeziumEncoder(_led_to(shapes))),
+        Sink("debezium-bare", "bazaar.debezium-bare", 3, 1, 3, lambda seed, shapes: DebeziumEncoder(_led_to(shapes), schema=False)),
         Sink("avro", "cdc_{database}_{table}", 2, 1, 0, lambda seed, shapes: AvroEncoder(shapes), marks=False),
     )
 }

@@ -13,6 +13,7 @@ from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation, Name
 from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, nulled, quote, unfit
+from tidelake.lake.late_types import PROTOCOLS, late_text
 from tidelake.lake.tables import lake_column, zero_date
 from tidelake.layout import CATALOG
 from tidelake.ordering import CLASS
@@ -78,6 +79,8 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
 
     projections = table.projections
     cells = rows.selectExpr("*", *(f"{_cell(p, side)} AS {side[0]}{p.column.id}" for p in projections for side in _SIDES))
+    if late := {name: F.expr(sql) for p in projections for name, sql in _late(p, table).items()}:
+        cells = cells.withColumns(late)
     values = cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
     key = table.incarnation.key
     classes = " ".join(f"WHEN {literal(op)} THEN {n}" for op, n in CLASS.items())
@@ -159,6 +162,20 @@ def _cell(p: Projection, side: str) -> str:
         return after
     position = _position(p.places, "before_shape")
     return f"IF({position} IS NOT NULL, get(before, {position}), IF(op = 'update', {after}, NULL))"
+
+
+def _late(p: Projection, table: TableRows) -> dict[str, str]:
+    """Cells of a column whose type the messages did not say, by name: SQL for their canonical text."""
+    if table.feed.protocol not in PROTOCOLS:
+        return {}
+    columns = {s.id: s.columns for s in table.shapes}
+    bare = [place for place in p.places if columns[place.shape][place.position].type is None]
+    out = dict[str, str]()
+    for name, shape in ((f"a{p.column.id}", "shape"), (f"b{p.column.id}", "coalesce(before_shape, shape)")):
+        texts = ((place, late_text(name, place.type, table.feed.time_zone)) for place in bare)
+        cases = " ".join(f"WHEN {shape} = {place.shape}{_bounds(place)} THEN {text}" for place, text in texts if text)
+        out |= {name: f"CASE {cases} ELSE {name} END"} if cases else {}
+    return out
 
 
 def _position(places: Sequence[Place], shape: str) -> str:

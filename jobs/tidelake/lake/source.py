@@ -23,6 +23,7 @@ from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
 from tidelake.frozen_schemas import frozen_schemas
 from tidelake.lake.known import Known, columns_of
+from tidelake.lake.late_types import PROTOCOLS
 from tidelake.lake.shelf import LakeShelf
 from tidelake.lake.worker_errors import told
 from tidelake.options import SinkOptions
@@ -87,7 +88,13 @@ class LandedReader(DataSourceReader):
 
 
 def _context(job: DecodeJob) -> Context:
-    plain = Context(options=job.options, columns=columns_of(job.tables), time_zone=job.time_zone, refuse_mismatches=job.refuse_mismatches)
+    plain = Context(
+        options=job.options,
+        columns=columns_of(job.tables),
+        types_later=job.protocol in PROTOCOLS,
+        time_zone=job.time_zone,
+        refuse_mismatches=job.refuse_mismatches,
+    )
     if not job.avro_schemas:
         files = claim_files(job.claim_check) if job.claim_check else None
         return replace(plain, claim_file=files, shelf=LakeShelf(open_store(job.lake_uri), job.feed))

@@ -48,6 +48,7 @@ class Context:
     avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA). max_bytes: cap of
     a message, before and after decompression. memory: what decoders keep between batches (known shapes, compiled schemas).
     columns: (database, table) → its columns in order, for protocols whose messages do not say them; None where the table is unknown.
+    types_later: values whose types the message does not say are given as they were sent, for the table may have changed since `columns`.
     time_zone: how TIMESTAMP columns are printed (feed.toml's `time_zone`), where a message says the instant; what Avro's were printed in.
     refuse_mismatches: a row that does not add up to its checksum is an error (CHECKSUM), not only marked. shelf: where Simple's table
     schemas are kept; without one, rows whose schema is not known have names only.
@@ -60,6 +61,7 @@ class Context:
     max_bytes: int = MAX_MESSAGE_BYTES
     memory: dict[str, object] = field(default_factory=dict)
     columns: Callable[[str, str], tuple[ShapeColumn, ...] | None] | None = None
+    types_later: bool = False
     time_zone: str = "UTC"
     shelf: Shelf | None = None
     refuse_mismatches: bool = False

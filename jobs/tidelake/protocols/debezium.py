@@ -7,8 +7,8 @@ value  := {"payload": {"source": {"db", "table", "commit_ts", …}, "op": "c" | 
 schema := {"fields": [{"field": "before" | "after", "fields": [{"field": column, "type", "name"?: Debezium's meaning, "tidb_type"?, …}]}]}
 
 How a value is written depends on its column's type, and only the schema says that (tidb_type with the TiDB extension, else what
-Debezium's names tell); with debezium-disable-schema the table's columns do (Context.columns). Where neither does, cells are the values
-as sent. Key and value are compressed each on its own.
+Debezium's names tell); with debezium-disable-schema the table's columns do (Context.columns). Where neither does, and with
+Context.types_later where the message does not, cells are the values as sent. Key and value are compressed each on its own.
 
 What is lost on the way: a zero DATE or DATETIME is NULL (0 where NOT NULL), a NULL in a column with a default is that default, a DECIMAL
 is a double, an invalid ENUM or SET is "", the fraction digits of DATETIME and TIME are not said.
@@ -17,6 +17,7 @@ is a double, an invalid ENUM or SET is "", the fraction digits of DATETIME and T
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -52,6 +53,25 @@ MEANINGS = {  # Debezium's name of a field → MySQL's word, where the schema ha
 _COMMA = re.compile(r"(?<!\\),")
 
 Fields = dict[str, Field]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What is known of a table from elsewhere than the message. known: its columns by name; types_later: but their types may be others."""
+
+    known: dict[str, ShapeColumn]
+    types_later: bool
+    time_zone: str
+
+    @classmethod
+    def of(cls, database: str, table: str, context: Context) -> _Table:
+        """From the context."""
+        return cls({c.name: c for c in context.columns_of(database, table) or ()}, context.types_later, context.time_zone)
+
+    def column(self, name: str) -> ShapeColumn:
+        """A column of which the message says the name only."""
+        found = None if self.types_later else self.known.get(name)
+        return found or ShapeColumn(name)
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -125,8 +145,7 @@ def _row(
     there = {side for side in ("before", "after") if payload.get(side) is not None}
     if there not in ({"c": [{"after"}], "u": [{"after"}, {"before", "after"}], "d": [{"before"}]}[op]):  # "u": output-old-value is off
         raise DecodeError(f"op {op} with {' and '.join(sorted(there)) or 'neither before nor after'}", code="BAD_STRUCTURE")
-    known = {c.name: c for c in context.columns_of(database, table) or ()}
-    images = {side: _image(side, payload, message.get("schema"), known, keys, context.time_zone) for side in there}
+    images = {side: _image(side, payload, message.get("schema"), _Table.of(database, table, context), keys) for side in there}
     shape, after = images.get("after", (None, None))
     before_shape, before = images.get("before", (None, None))
     return Event(
@@ -142,33 +161,31 @@ def _row(
     )
 
 
-def _image(
-    side: str, payload: dict[str, Any], schema: Any, known: dict[str, ShapeColumn], keys: frozenset[str], time_zone: str
-) -> tuple[Shape, list[bytes | None]]:
+def _image(side: str, payload: dict[str, Any], schema: Any, table: _Table, keys: frozenset[str]) -> tuple[Shape, list[bytes | None]]:
     row = _object(payload, side, "the payload")
     if not row:
         raise DecodeError(f"{side} has no columns", code="BAD_STRUCTURE")
     refuse_width(row, side)
-    fields = None if schema is None else _fields(schema, side, known)
+    fields = None if schema is None else _fields(schema, side, table)
     described, cells = [], []
     for name, value in row.items():
         where = f"column {name[:80]!r} of {side}"
         if fields is None:
-            field = Field(known.get(name) or ShapeColumn(name))
+            field = Field(table.column(name))
         elif name in fields:
             field = fields[name]
         else:
             raise DecodeError(f"{where} is not in the schema", code="BAD_STRUCTURE")
         c = field.column
         described.append(ShapeColumn(c.name, c.type, name in keys, full_type=c.full_type, elements=c.elements))
-        cells.append(cell(value, field, time_zone, where))
+        cells.append(cell(value, field, table.time_zone, where))
     return Shape(tuple(described)), cells
 
 
-def _fields(schema: Any, side: str, known: dict[str, ShapeColumn]) -> Fields:
+def _fields(schema: Any, side: str, table: _Table) -> Fields:
     for part in _list(schema, "the schema"):
         if _text(part, "field") == side:
-            fields = (_field(f, known) for f in _list(part, f"the schema of {side}"))
+            fields = (_field(f, table) for f in _list(part, f"the schema of {side}"))
             return {f.column.name: f for f in fields}
     raise DecodeError(f"the schema has no field {side}", code="BAD_STRUCTURE")
 
@@ -180,16 +197,16 @@ def _list(schema: Any, what: str) -> list[dict[str, Any]]:
     return fields
 
 
-def _field(said: dict[str, Any], known: dict[str, ShapeColumn]) -> Field:
+def _field(said: dict[str, Any], table: _Table) -> Field:
     name, meaning = string(said, "field", "the schema"), _text(said, "name")
     word = _text(said, "tidb_type") or MEANINGS.get(meaning, "bit" if _text(said, "type") == "boolean" else "")
     if word:
         column = ShapeColumn(name, _type(word), full_type=_bits(word, said), elements=_elements(word, said))
-        table = known.get(name)
-        if table is not None and table.type == column.type and column.full_type is None:
-            column = ShapeColumn(name, column.type, full_type=table.full_type, elements=column.elements or table.elements)
+        known = table.known.get(name)
+        if known is not None and known.type == column.type and column.full_type is None:
+            column = ShapeColumn(name, column.type, full_type=known.full_type, elements=column.elements or known.elements)
     else:
-        column = known.get(name) or ShapeColumn(name)
+        column = table.column(name)
     default = said.get("default")
     return Field(column, meaning, default if isinstance(default, str) and not isinstance(default, Number) else None)
 

@@ -92,7 +92,7 @@ def _float(value: Any, field: Field, time_zone: str, where: str) -> bytes:
 
 
 def _decimal(value: Any, field: Field, time_zone: str, where: str) -> bytes:
-    """Plain digits, with the column's scale where that is known."""
+    """Plain digits, with the column's scale where that is known: none is dropped, the column may have a larger scale by now."""
     try:
         plain = Decimal(_float(value, field, time_zone, where).decode())
     except ArithmeticError:  # an exponent beyond all bounds
@@ -100,7 +100,8 @@ def _decimal(value: Any, field: Field, time_zone: str, where: str) -> bytes:
     if plain.adjusted() > MAX_DECIMAL or plain.adjusted() < -MAX_DECIMAL:
         _refuse(value, field, where)
     scale = _parsed(field.column.full_type).scale if field.column.full_type else None
-    return f"{plain:f}".encode() if scale is None else f"{plain:.{scale}f}".encode()
+    padded = f"{plain:f}" if scale is None else f"{plain:.{scale}f}"
+    return (padded if Decimal(padded) == plain else f"{plain:f}").encode()
 
 
 def _bit(value: Any, field: Field, time_zone: str, where: str) -> bytes:
