@@ -31,6 +31,8 @@ NAME = re.compile(r"(?P<topic>[^+]+)\+(?P<partition>\d+)\+(?P<number>\d+)\.(?P<e
 EXTENSIONS = {
     "open": "jsonl.gz",
     "simple-json": "jsonl.gz",
+    "debezium": "jsonl.gz",
+    "debezium-bare": "jsonl.gz",
     "craft": "parquet",
     "canal-json": "json.gz",
     "canal-json-cc": "csv.gz",
@@ -76,6 +78,8 @@ def read_avro(raw: bytes) -> Iterator[Read]:
 READERS = {
     "open": read_jsonl,
     "simple-json": read_jsonl,
+    "debezium": read_jsonl,
+    "debezium-bare": read_jsonl,
     "craft": read_parquet,
     "canal-json": read_json,
     "canal-json-cc": read_csv,
