@@ -42,9 +42,11 @@ Layout = Literal[
     "kcat",
     "secor",
     "canonical",
+    "storage-sink",
 ]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
+DateSeparator = Literal["none", "year", "month", "day"]
 ZeroDate = Literal["null", "string", "reject"]
 HandleOnly = Literal["quarantine", "accept"]  # rows of which only the handle was sent
 
@@ -86,6 +88,7 @@ class Source(_Section):
     layout: Layout | None = None
     template: str | None = None
     claim_check: str | None = Field(default=None, repr=False)
+    date_separator: DateSeparator = "day"  # of the storage sink
     tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
     in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
 
@@ -101,9 +104,9 @@ class Source(_Section):
 
 
 class Watermark(_Section):
-    """Where the resolved ts comes from (design section 8)."""
+    """Where the resolved ts comes from (design section 8). metadata: the storage sink's checkpoint, which landing waits for."""
 
-    source: Literal["messages", "checkpoints", "offsets"] = Field(alias="from", default="messages")
+    source: Literal["messages", "checkpoints", "metadata", "offsets"] = Field(alias="from", default="messages")
     uri: str | None = Field(default=None, repr=False)
 
     @model_validator(mode="after")
@@ -225,6 +228,21 @@ class Feed(_Section):
             raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
         if self.source.claim_check is not None and self.protocol not in CLAIM_CHECK:
             raise ValueError(f"source.claim_check: {self.protocol} messages name no files; {', '.join(sorted(CLAIM_CHECK))} do")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_the_storage_sink(self) -> Feed:
+        sink, options = self.source.layout == "storage-sink", self.options
+        if sink != (self.watermark.source == "metadata"):
+            raise ValueError('[watermark] from = "metadata" goes with layout = "storage-sink", and only with it')
+        if not sink:
+            return self
+        if self.protocol == "csv" and not (
+            options.include_commit_ts and options.quote == '"' and (options.terminator or "\n").endswith("\n")
+        ):
+            raise ValueError("CSV files of the storage sink need include_commit_ts, double quotes and a terminator that ends in a newline")
+        if self.protocol == "canal-json" and not options.enable_tidb_extension:
+            raise ValueError("Canal-JSON files of the storage sink need enable_tidb_extension: their lines carry no commit ts without it")
         return self
 
     @property

@@ -27,7 +27,7 @@ CONFLUENT = [name for name in layout_names() if name.startswith("confluent-") an
 def test_only_confluents_layouts_count_offsets_from_the_name_and_have_their_keys_beside() -> None:
     for found in ("number_is_first_offset", "has_siblings"):
         assert [name for name in layout_names() if getattr(layout_of(name), found)] == CONFLUENT
-    assert {name for name in layout_names() if not layout_of(name).has_keys} == {*CONFLUENT, "confluent-parquet", "secor"}
+    assert {name for name in layout_names() if not layout_of(name).has_keys} == {*CONFLUENT, "confluent-parquet", "secor", "storage-sink"}
 
 
 @pytest.mark.parametrize("name", layout_names())

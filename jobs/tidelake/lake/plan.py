@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from tidelake.archives import layout_of, list_hour, topics_of
+from tidelake.archives import layout_of
 from tidelake.errors import OrderError
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decode import decoder_id, read_record
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
+from tidelake.land.listing import lister
 from tidelake.land.manifest import newest
 from tidelake.layout import events_table, landed_folder, manifests, report_key
 from tidelake.storage import open_store
@@ -51,7 +52,7 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
     cut = newest_cut(lake.catalog, lake.store, feed.name)
     published = cut is not None and cut.hour >= hour
     archive, layout = open_store(feed.source.uri), layout_of(feed.source.layout or "")
-    found = [o for topic in topics_of(feed, archive) for o in list_hour(feed, archive, topic, parse_hour(hour), layout).objects]
+    found = lister(feed, archive, lake.store, parse_hour(hour), layout)().objects
     manifest, record = newest(lake.store, feed.name, hour), read_record(lake.store, feed.name, hour)
     parts = [part for source in found for part in source.parts]
     same = manifest is not None and {(s.key, s.size) for s in manifest.sources} == {(part.key, part.size) for part in parts}

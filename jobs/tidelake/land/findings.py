@@ -12,7 +12,7 @@ from tidelake.archives import Layout, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.land.manifest import Finding, Manifest, Partition, Severity
-from tidelake.land.ranges import Range, Ranges, common, count, minus, show, union
+from tidelake.land.ranges import Range, Ranges, common, count, holes, minus, numbers, show, union
 from tidelake.storage import ObjectInfo
 
 _PREFIX = "then the resolved ts counts up to the gap only"
@@ -24,6 +24,7 @@ REMEDIES = {
     "UNEXPECTED_PARTITION": "set `partitions` in feed.toml to the number of partitions that the topic has",
     "OVERLAP_HOURS": "nothing, if the archiver delivered twice; where offsets come from names, check its partitioner and "
     "what it does with nulls",
+    "SINK_INDEX": "nothing, if the sink writes the file now or was restarted before it could; else look for the file",
     "LATE_START": "if the archive should begin earlier, bring back the missing files and land from the first hour again",
     "UNKNOWN_OBJECT": "check source.layout and source.template, or move the file out of the hour's folder",
     "LATE": "nothing: decode and order take the new generation, what is at or below the applied ts goes to the late ledger",
@@ -42,16 +43,25 @@ _ORDER = {"critical": 0, "warning": 1, "info": 2}
 
 
 def judge(
-    feed: Feed, layout: Layout, manifest: Manifest, earlier: Sequence[Manifest], unknown: Sequence[ObjectInfo], *, complete: bool
+    feed: Feed,
+    layout: Layout,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    unknown: Sequence[ObjectInfo],
+    *,
+    complete: bool,
+    doubts: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
     """Everything there is to say about an hour, the most serious first.
 
     earlier: the landed hours before it without a hole between them and the hour, ascending; complete: they reach the first landed hour.
+    doubts: of the listing.
     """
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete),
-        *_missing_partitions(feed, manifest, earlier),
+        *(() if layout.file_bits else _missing_partitions(feed, manifest, earlier)),
         *_of_the_archive(feed, layout, manifest, unknown),
+        *(finding("SINK_INDEX", "warning", doubt) for doubt in doubts),
         *(f for f in manifest.findings if f.code == "LATE"),
     ]
     return tuple(sorted(found, key=lambda f: (_ORDER[f.severity], CODES.index(f.code), f.topic or "", f.partition or 0, f.detail)))
@@ -86,7 +96,7 @@ def _of_partition(
     feed: Feed, layout: Layout, topic: str, number: int, partition: Partition, before: Ranges, complete: bool
 ) -> Iterator[Finding]:
     at = (topic, number)
-    if number >= feed.partitions_of(topic):
+    if not layout.file_bits and number >= feed.partitions_of(topic):
         yield finding("UNEXPECTED_PARTITION", "critical", f"feed.toml says {feed.partitions_of(topic)} partitions, counted from 0", *at)
     if partition.conflicts:
         objects = ", ".join(partition.conflict_sources)
@@ -94,14 +104,22 @@ def _of_partition(
         yield finding("OVERLAP_CONFLICT", "critical", detail, *at, partition.conflicts[0][0])
     if partition.duplicates:
         yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages were there again with the same content", *at)
-    if missing := _gaps(partition, before):
-        detail = f"offsets {show(missing)} are missing ({count(missing)} messages)"
-        yield finding("GAP", "critical" if feed.policy.on_gap == "block" else "warning", detail, *at, missing[0][0])
+    if missing := _missing(layout, partition, before):
+        what, each = ("files", "files") if layout.file_bits else ("offsets", "messages")
+        detail = f"{what} {show(missing)} are missing ({count(missing)} {each})"
+        yield finding("GAP", "critical" if feed.policy.on_gap == "block" else "warning", detail, *at, missing[0][0] << layout.file_bits)
     if again := common(partition.ranges, before):
         detail = f"offsets {show(again)} were landed with an earlier hour already"
         yield finding("OVERLAP_HOURS", "critical" if layout.number_is_first_offset else "warning", detail, *at, again[0][0])
-    if complete and not before and partition.ranges and partition.ranges[0][0] > 0:
+    if complete and not before and partition.ranges and partition.ranges[0][0] >> layout.file_bits > bool(layout.file_bits):
         yield finding("LATE_START", "warning", f"offsets before {partition.ranges[0][0]} were never landed", *at, partition.ranges[0][0])
+
+
+def _missing(layout: Layout, partition: Partition, before: Ranges) -> Ranges:
+    """Offsets that are missing, or numbers of files."""
+    if not layout.file_bits:
+        return _gaps(partition, before)
+    return holes(union([numbers(partition.ranges, layout.file_bits), numbers(before, layout.file_bits)]))
 
 
 def _gaps(partition: Partition, before: Ranges) -> Ranges:

@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from threading import Lock
 
-from tidelake.archives import Layout, Listing, SourceObject, layout_of, list_hour, topics_of
+from tidelake.archives import Layout, Listing, SourceObject, layout_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
 from tidelake.land.findings import blocking, finding, judge
+from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
 from tidelake.land.partition import Task, changed
 from tidelake.land.pipeline import LandedPartition, land_partitions
@@ -69,19 +70,21 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
     layout, name = layout_of(feed.source.layout or ""), format_hour(hour)
     past = _past(lake, feed, name)
-    listing = _listing(feed, archive, hour, layout)
+    list_now = lister(feed, archive, lake, hour, layout)
+    listing = list_now()
     if past.this is not None and _same_listing(past.this, feed, listing):
         return _judged(feed, layout, past.this, past, listing, new=False, written=0)
     _check_keys(feed, layout, listing)
     landed = _land(feed, name, layout, archive, lake, listing, progress)
-    if _listing(feed, archive, hour, layout) != listing:
+    if list_now() != listing:
         raise changed(f"the listing of {archive.uri}")
     manifest = _manifest(feed, name, landed, past)
     written = sum(partition.written for partition in landed)
     if past.this is not None and _same_content(past.this, manifest):
         return _judged(feed, layout, past.this, past, listing, new=False, written=written)
-    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete)
+    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete, doubts=listing.doubts)
     manifest = manifest.model_copy(update={"findings": findings})
+    list_now.record()
     _record(lake, manifest)
     return _judged(feed, layout, manifest, past, listing, new=True, written=written)
 
@@ -130,15 +133,6 @@ def _past(lake: Store, feed: Feed, hour: str) -> _Past:
     near = all_newest(lake, feed.name, since=first, until=hour)
     this = near.pop(hour, None)
     return _Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
-
-
-def _listing(feed: Feed, archive: Store, hour: datetime, layout: Layout) -> Listing:
-    """The hour's objects of all topics."""
-    listings = [list_hour(feed, archive, topic, hour, layout) for topic in topics_of(feed, archive)]
-    return Listing(
-        objects=tuple(sorted(source for listing in listings for source in listing.objects)),
-        unknown=tuple(sorted(info for listing in listings for info in listing.unknown)),
-    )
 
 
 def _land(
@@ -234,7 +228,7 @@ def _record(lake: Store, manifest: Manifest) -> None:
 
 def _judged(feed: Feed, layout: Layout, manifest: Manifest, past: _Past, listing: Listing, *, new: bool, written: int) -> LandReport:
     """The report. Raises OrderError for the first critical finding."""
-    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete)
+    findings = judge(feed, layout, manifest, past.earlier, listing.unknown, complete=past.complete, doubts=listing.doubts)
     if error := blocking(manifest.hour, findings):
         raise error
     facts = [partition for partitions in manifest.partitions.values() for partition in partitions.values()]
