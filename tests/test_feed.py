@@ -8,10 +8,11 @@ from typing import Any, get_args
 import pytest
 
 from tidelake.errors import ConfigError
-from tidelake.feed import INSPECT_ONLY, Feed, Layout, feed_names, load_feed, unset_variables
+from tidelake.feed import INSPECT_ONLY, Feed, feed_names, load_feed, unset_variables
 from tidelake.findings import KINDS
 from tidelake.options import SinkOptions
 from tidelake.protocols import protocol_names
+from tidelake.source import Layout
 
 SECRET = "s3cr3t-of-the-environment"
 HEAD = 'protocol = "open"\ntopics = ["shop.open"]\npartitions = 3\n'
@@ -234,7 +235,11 @@ MISTAKES = [
     ("[lake]\n", "in_flight = 64\n[lake]\n", 'source.in_flight: a number and MB or GB, like "256 MB" (found 64)'),
     ("[lake]\n", "[lake]\nbucket = 1\n", "lake.bucket: unknown key; allowed: uri, catalog, namespace"),
     ("[lake]\n", "[watermark]\nsource = 1\n[lake]\n", "watermark.source: unknown key; allowed: from, uri"),
-    ("[lake]\n", '[watermark]\nfrom = "x"\n[lake]\n', "watermark.from: Input should be 'messages', 'checkpoints' or 'offsets' (found 'x')"),
+    (
+        "[lake]\n",
+        '[watermark]\nfrom = "x"\n[lake]\n',
+        "watermark.from: Input should be 'messages', 'checkpoints', 'metadata' or 'offsets' (found 'x')",
+    ),
     (
         'layout = "aiven-jsonl"',
         'layout = "aiven-jsonl"\nkind = "kafka"',
@@ -263,6 +268,11 @@ MISTAKES = [
         "[lake]\n",
         '[watermark]\nfrom = "checkpoints"\n[lake]\n',
         'watermark: from = "checkpoints" needs `uri`, the recorded checkpoints',
+    ),
+    (
+        'layout = "aiven-jsonl"',
+        'layout = "storage-sink"',
+        'the file: [watermark] from = "metadata" goes with layout = "storage-sink", and only with it',
     ),
     ("[lake]\n", '[policy]\non_gap = "halt"\n[lake]\n', "policy.on_gap: Input should be 'block' or 'warn' (found 'halt')"),
     (

@@ -18,56 +18,19 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
 from tidelake.policy import Policy, ZeroDate
+from tidelake.source import VARIABLE, ClosedBy, Source
 
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
 ]  # one per module of protocols/
-Layout = Literal[
-    "aiven-jsonl",
-    "aiven-jsonl-string",
-    "aiven-jsonl-nested",
-    "aiven-json",
-    "aiven-csv",
-    "aiven-avro",
-    "aiven-parquet",
-    "confluent-json",
-    "confluent-json-string",
-    "confluent-json-nested",
-    "confluent-avro",
-    "confluent-parquet",
-    "confluent-bin",
-    "confluent-bin-open",
-    "lenses-json",
-    "lenses-avro",
-    "lenses-parquet",
-    "kcat",
-    "secor",
-    "canonical",
-]  # one per module of archives/, which asserts that both lists are equal
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
-ClosedBy = Literal["next-offset", "quiet"]
-
 _QUIET = {"next-offset": 0, "quiet": 15}  # minutes, unless the feed says so
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
-_SIZE = re.compile(r"([1-9][0-9]{0,5}) ?(MB|GB)")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")  # what Kafka allows
-_SERVERS = re.compile(r"[^\s/,@]+:\d+( *, *[^\s/,@]+:\d+)*")
-_NOT_KAFKAS = {  # settings of Kafka's client that would break what landing promises
-    "bootstrap.servers": "it is source.uri",
-    "metadata.broker.list": "the servers are source.uri",
-    "enable.auto.commit": "offsets are committed after the manifest is written",
-    "enable.auto.offset.store": "offsets are committed after the manifest is written",
-    "auto.commit.interval.ms": "offsets are committed after the manifest is written",
-    "auto.offset.reset": "an hour begins where the one before ended; what is not there any more is a finding",
-    "isolation.level": "only what is committed is landed",
-    "enable.partition.eof": "landing needs the ends of partitions",
-    "plugin.library.paths": "it would load code into Tidelake",
-}
 
 
 def _counts(value: Any) -> Any:
@@ -77,75 +40,14 @@ def _counts(value: Any) -> Any:
     return value
 
 
-def _bytes(value: Any) -> Any:
-    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
-    if not found:
-        raise ValueError('a number and MB or GB, like "256 MB"')
-    return int(found[1]) << (20 if found[2] == "MB" else 30)
-
-
-def _client_settings(value: Any, prefix: str = "") -> Any:
-    """The settings by their whole names: TOML takes the dots of `security.protocol` for tables."""
-    if not isinstance(value, dict):
-        return value
-    flat: dict[str, Any] = {}
-    for key, item in value.items():
-        name = f"{prefix}{key}"
-        if name in _NOT_KAFKAS:
-            raise ValueError(f"{name} cannot be set: {_NOT_KAFKAS[name]}")
-        if not isinstance(item, dict | str | int | float):
-            raise ValueError(f"{name}: should be a text, a number, true or false")
-        flat |= _client_settings(item, f"{name}.") if isinstance(item, dict) else {name: item}
-    return flat
-
-
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Source(_Section):
-    """Where the messages are: an archive of Kafka objects, or live topics, whose uri is `host:port,…`.
-
-    kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md). claim_check: where the changefeed's claim-check files
-    are. in_flight: bytes of messages that landing may hold which are read and not yet durable in the lake. closed_by, quiet_minutes: when
-    an hour of an archive is complete (docs/landing.md); minutes since its newest object.
-    """
-
-    kind: Literal["archive", "kafka"] = "archive"
-    uri: str = Field(repr=False)
-    layout: Layout | None = None
-    template: str | None = None
-    claim_check: str | None = Field(default=None, repr=False)
-    tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
-    in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
-    closed_by: ClosedBy | None = None
-    quiet_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
-    kafka: Annotated[dict[str, Any], BeforeValidator(_client_settings)] = Field(default={}, repr=False)
-
-    @model_validator(mode="after")
-    def _is_an_archive_with_a_layout_or_live_topics(self) -> Source:
-        if self.kind == "kafka":
-            return self._live()
-        if self.layout is None:
-            raise ValueError("an archive needs `layout`")
-        if self.kafka:
-            raise ValueError('[source.kafka] is for kind = "kafka"')
-        if self.tags and not self.layout.startswith("confluent-"):
-            raise ValueError("only Confluent's connector writes `tags`")
-        return self
-
-    def _live(self) -> Source:
-        if self.layout or self.template or self.tags:
-            raise ValueError('`layout`, `template` and `tags` are of archives; kind = "kafka" needs none of them')
-        if not _VARIABLE.search(self.uri) and not _SERVERS.fullmatch(self.uri):
-            raise ValueError("of live topics, `uri` is their brokers, host:port,host:port")
-        return self
-
-
 class Watermark(_Section):
-    """Where the resolved ts comes from (design section 8)."""
+    """Where the resolved ts comes from (design section 8). metadata: the storage sink's checkpoint, which landing waits for."""
 
-    source: Literal["messages", "checkpoints", "offsets"] = Field(alias="from", default="messages")
+    source: Literal["messages", "checkpoints", "metadata", "offsets"] = Field(alias="from", default="messages")
     uri: str | None = Field(default=None, repr=False)
 
     @model_validator(mode="after")
@@ -173,7 +75,7 @@ class Lake(_Section):
     @field_validator("namespace")
     @classmethod
     def _names_only_what_is_known(cls, namespace: str) -> str:
-        if not _NAMESPACE.fullmatch(_VARIABLE.sub("x", namespace)):
+        if not _NAMESPACE.fullmatch(VARIABLE.sub("x", namespace)):
             raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
         return namespace
 
@@ -218,7 +120,7 @@ class Feed(_Section):
     @field_validator("topics")
     @classmethod
     def _names_or_one_pattern(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
-        names = [_VARIABLE.sub("x", t) for t in topics]
+        names = [VARIABLE.sub("x", t) for t in topics]
         if len(topics) == 1 and len(topics[0]) > 2 and topics[0].startswith("/") and topics[0].endswith("/"):
             try:
                 re.compile(topics[0][1:-1])
@@ -231,7 +133,7 @@ class Feed(_Section):
     @field_validator("time_zone")
     @classmethod
     def _is_known(cls, time_zone: str) -> str:
-        if time_zone == "UTC" or _OFFSET.fullmatch(time_zone) or _VARIABLE.fullmatch(time_zone):
+        if time_zone == "UTC" or _OFFSET.fullmatch(time_zone) or VARIABLE.fullmatch(time_zone):
             return time_zone
         try:
             ZoneInfo(time_zone)
@@ -241,7 +143,7 @@ class Feed(_Section):
 
     @model_validator(mode="after")
     def _every_topic_has_partitions(self) -> Feed:
-        if self.topic_pattern is None and not any(map(_VARIABLE.search, self.topics)):
+        if self.topic_pattern is None and not any(map(VARIABLE.search, self.topics)):
             for topic in self.topics:
                 self.partitions_of(topic)
         return self
@@ -258,8 +160,23 @@ class Feed(_Section):
 
     @model_validator(mode="after")
     def _no_gap_passes_unseen(self) -> Feed:
-        if self.watermark.source == "checkpoints" and self.policy.on_finding.get("GAP") == "ignore":
+        if self.watermark.source in ("checkpoints", "metadata") and self.policy.on_finding.get("GAP") == "ignore":
             raise ValueError("policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_the_storage_sink(self) -> Feed:
+        sink, options = self.source.layout == "storage-sink", self.options
+        if sink != (self.watermark.source == "metadata"):
+            raise ValueError('[watermark] from = "metadata" goes with layout = "storage-sink", and only with it')
+        if not sink:
+            return self
+        if self.protocol == "csv" and not (
+            options.include_commit_ts and options.quote == '"' and (options.terminator or "\n").endswith("\n")
+        ):
+            raise ValueError("CSV files of the storage sink need include_commit_ts, double quotes and a terminator that ends in a newline")
+        if self.protocol == "canal-json" and not options.enable_tidb_extension:
+            raise ValueError("Canal-JSON files of the storage sink need enable_tidb_extension: their lines carry no commit ts without it")
         return self
 
     @property
@@ -338,7 +255,7 @@ def feed_names(schemas: Path) -> list[str]:
 def unset_variables(feed: Feed, environment: Mapping[str, str]) -> list[str]:
     """The variables that an unexpanded feed names and the environment lacks, sorted."""
     text = feed.model_dump_json()
-    return sorted({name for name in _VARIABLE.findall(text) if name not in environment})
+    return sorted({name for name in VARIABLE.findall(text) if name not in environment})
 
 
 def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str) -> Any:
@@ -357,7 +274,7 @@ def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str) -
             )
         return environment[name]
 
-    return _VARIABLE.sub(substitute, value)
+    return VARIABLE.sub(substitute, value)
 
 
 def _sentence(error: dict[str, Any], content: Any) -> str:

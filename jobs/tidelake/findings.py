@@ -85,6 +85,11 @@ KINDS = {  # the most serious first
         allowed=("block", "warn"),
         because="the end of the hour may be missing",
     ),
+    "SINK_INDEX": Kind(
+        severity="warning",
+        meaning="an index of the storage sink names a file that is not there",
+        remedy="nothing, if the sink writes the file now or was restarted before it could; else look for the file",
+    ),
     "LATE_START": Kind(
         severity="warning",
         meaning="the first landed hour does not begin at offset 0",

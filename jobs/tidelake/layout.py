@@ -30,6 +30,11 @@ def manifest_key(feed: str, hour: str, generation: int) -> str:
     return f"{manifests(feed)}hour={hour}/{generation:06d}.json"
 
 
+def sink_key(feed: str, hour: str) -> str:
+    """Which files of a storage sink an hour took, and how far its folders are landed then."""
+    return f"sink/{feed}/hour={hour}.json"
+
+
 def decoded(feed: str) -> str:
     """Prefix of what decode found."""
     return f"decoded/{feed}/"

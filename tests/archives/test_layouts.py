@@ -16,7 +16,7 @@ import pytest
 from tests.archives import objects
 from tests.archives.objects import WRITERS, Message, read
 from tests.archives.test_codecs import arrow
-from tidelake.archives import SourceObject, layout_names, layout_of
+from tidelake.archives import SourceObject, layout_of
 from tidelake.archives.shape import BATCH_BYTES
 from tidelake.errors import ConfigError
 from tidelake.event import MESSAGE
@@ -170,7 +170,7 @@ def test_an_object_named_gz_that_begins_with_parquets_magic_is_parquet(tmp_path:
     assert len(read("aiven-parquet", tmp_path, objects.parquet(MESSAGES), "t+0+0.parquet.gz")) == 4
 
 
-@pytest.mark.parametrize("layout", layout_names())
+@pytest.mark.parametrize("layout", list(WRITERS))
 def test_an_object_of_many_batches_is_read_in_pieces_of_the_agreed_size(layout: str, tmp_path: Path) -> None:
     messages = objects.suited(layout, [Message(i, b"%09d" % i * 1_000) for i in range(3_000)])
     path = tmp_path / "object"

@@ -6,8 +6,9 @@ import pytest
 
 from tidelake.archives import layout_names, layout_of
 from tidelake.errors import ConfigError
-from tidelake.feed import Layout, Protocol
+from tidelake.feed import Protocol
 from tidelake.land.findings import REMEDIES
+from tidelake.source import Layout
 
 
 def test_the_registry_and_the_feed_know_the_same_layouts() -> None:
@@ -27,7 +28,7 @@ CONFLUENT = [name for name in layout_names() if name.startswith("confluent-") an
 def test_only_confluents_layouts_count_offsets_from_the_name_and_have_their_keys_beside() -> None:
     for found in ("number_is_first_offset", "has_siblings"):
         assert [name for name in layout_names() if getattr(layout_of(name), found)] == CONFLUENT
-    assert {name for name in layout_names() if not layout_of(name).has_keys} == {*CONFLUENT, "confluent-parquet", "secor"}
+    assert {name for name in layout_names() if not layout_of(name).has_keys} == {*CONFLUENT, "confluent-parquet", "secor", "storage-sink"}
 
 
 @pytest.mark.parametrize("name", layout_names())

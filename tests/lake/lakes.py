@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.feed import Feed, Lake, Source
+from tidelake.feed import Feed, Lake
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.settings import lake_settings
+from tidelake.source import Source
 
 COLUMNS = (
     LakeColumn(name="id", type="bigint", doc="1: bigint"),

@@ -15,7 +15,7 @@ from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.closing import Ends, ends_of, waits_for
-from tidelake.land.hour import hour_listing
+from tidelake.land.listing import lister
 
 LATER = datetime(2026, 1, 6, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ def feed_of(tmp_path: Path, rule: str | None = "next-offset", minutes: int | Non
 def waits(feed: Feed, ends: Ends | None = None, now: datetime = LATER) -> list[str]:
     """What the hour waits for, the archive having been written long before `now`."""
     store, layout = archive(feed), layout_of(feed.source.layout or "")
-    return [str(w) for w in waits_for(feed, store, layout, HOUR, hour_listing(feed, store, HOUR, layout), ends or {}, now)]
+    return [str(w) for w in waits_for(feed, store, layout, HOUR, lister(feed, store, store, HOUR, layout)(), ends or {}, now)]
 
 
 def written(feed: Feed) -> datetime:
@@ -37,7 +37,7 @@ def written(feed: Feed) -> datetime:
     late = at(1) + timedelta(minutes=30)
     for info in archive(feed).objects(""):
         os.utime(Path(feed.source.uri) / info.key, (late.timestamp(), late.timestamp()))
-    newest = hour_listing(feed, archive(feed), HOUR, layout_of(feed.source.layout or "")).newest_ms
+    newest = lister(feed, archive(feed), archive(feed), HOUR, layout_of(feed.source.layout or ""))().newest_ms
     return datetime.fromtimestamp(newest / 1000, UTC)
 
 

@@ -13,11 +13,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.archives.objects import Message, protocol, suited
+from tests.archives.objects import WRITERS, Message, protocol, suited
 from tests.archives.objects import confluent as confluent_json
 from tests.conftest import FreshUri
 from tests.land.archive import HOUR, TOPIC, archive, at, codes, contents, lake, landed, make_feed, manifest, messages, put
-from tidelake.archives import layout_names
 from tidelake.errors import ConfigError, LeaseError, OrderError, StorageError
 from tidelake.event import MESSAGE
 from tidelake.feed import Feed
@@ -158,7 +157,7 @@ def test_an_archive_that_lost_what_was_landed_makes_no_generation(tmp_path: Path
     assert manifest(feed).generation == 1
 
 
-@pytest.mark.parametrize("layout", layout_names())
+@pytest.mark.parametrize("layout", list(WRITERS))
 def test_every_layout_lands(layout: str, tmp_path: Path) -> None:
     feed = make_feed(tmp_path, protocol=protocol(layout), partitions=1, source={"uri": f"{tmp_path}/archive", "layout": layout})
     whole = suited(layout, messages(0, 149))

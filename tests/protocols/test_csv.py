@@ -38,6 +38,16 @@ def test_operations_names_and_commit_ts() -> None:
     assert {(e.kind, e.database, e.table) for e in found} == {("row", "db", "t")}
 
 
+def test_a_key_of_digits_is_the_table_version_whose_columns_go_before_others() -> None:
+    known = {"t": COLUMNS, "t@441": (ShapeColumn("old", "int", key=True),)}
+    versioned = Context(columns=lambda database, table: known.get(table))
+    for key, names in ((b"441", ["old"]), (b"442", None), (b"x", None), (None, None)):
+        row = b'"I","t","db",1\r\n' if names else b'"I","t","db",1,a,AA==,2\r\n'
+        (event,) = both("csv", [(key, row)], versioned)[0]
+        assert event.shape is not None
+        assert [c.name for c in event.shape.columns] == (names or [c.name for c in COLUMNS])
+
+
 def test_quoted_text_holds_anything_and_only_the_bare_null_word_is_null() -> None:
     assert after('"I","t","db","a""b","x,\r\ny","","\\N",\\N,-1.5e+06,"\\n"\r\n') == [
         b'a"b',

@@ -29,6 +29,7 @@ _MODULES = {
     "kcat": "kcat",
     "secor": "secor",
     "canonical": "canonical",
+    "storage-sink": "storage_sink",
 }
 
 

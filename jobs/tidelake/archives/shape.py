@@ -62,12 +62,14 @@ def beside(path: Path, view: str) -> Path:
 class Listing:
     """What lies in the folders of an hour: objects in the order of topic, partition, key, and files that are none of the layout's.
 
-    newest_ms: when the newest object was written, epoch milliseconds of the store's clock; two listings that differ in it only are equal.
+    newest_ms: when the newest object was written, epoch ms of the store's clock; doubts: why something may be missing, for people.
+    Neither makes two listings differ.
     """
 
     objects: tuple[SourceObject, ...]
     unknown: tuple[ObjectInfo, ...] = ()
     newest_ms: int = field(default=0, compare=False)
+    doubts: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,9 @@ class Layout:
 
     extensions: what may stand in its objects' names, without codecs. number_is_first_offset: the name's number is the first record's
     offset and the records count on from it. number_is_last_offset: it is the last record's offset. has_keys: Kafka keys are in the
-    objects. has_siblings: objects may have `.keys` and `.headers` beside them. templates: where its objects lie, as in source.template,
+    objects. has_siblings: objects may have `.keys` and `.headers` beside them. file_bits: partitions are folders of the archive with files
+    numbered from 1, and all but this many low bits of an offset are the file's number; 0 where partitions and offsets are Kafka's.
+    templates: where its objects lie, as in source.template,
     if not in the usual folders. protocols: those whose messages survive it, None if all do. losses: what the layout cannot carry, by the
     code of the finding, for people.
     """
@@ -87,6 +91,7 @@ class Layout:
     number_is_last_offset: bool = False
     has_keys: bool = True
     has_siblings: bool = False
+    file_bits: int = 0
     templates: tuple[str, ...] = ()
     protocols: frozenset[str] | None = None
     losses: Mapping[str, str] = field(default_factory=dict)

@@ -5,34 +5,36 @@
     <database>/<table>/meta/schema_<table version>_<checksum>.json        <database>/meta/schema_…json
     metadata := {"checkpoint-ts": TSO}                                    everything up to it is there
 
-Not a layout of the registry: lines have no partition and offset, and folders are days of the sink's clock, not hours, so the manifest's
-proof (no offset is missing) has nothing to count. The proof here is another one: the numbers of each folder count up from 1 to the one that
-the index names, every table version has its schema file, and the checkpoint bounds the commit ts of what is complete. It does not
-guarantee that a line is there once (after a restart TiCDC writes again), nor an order between tables or between dispatchers of a table:
-lines are ordered by commit ts afterwards, by whoever reads them.
+As a layout: the files that are numbered together (of a table version, physical table, date and dispatcher) are a partition, its number the
+CRC of its path below the table; a line's offset is its file's number times 2^32, plus the lines before it in the file. So no file moves
+another one's offsets, whenever it comes, and a number that is missing is a gap, as an offset is in Kafka's archives.
+land/sink_hours.py says which hour a file belongs to. A CSV message has the table version as its key: only the version's schema file names
+the columns.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.archives.lines import MAX_LINE, blocks
 from tidelake.archives.raw_records import lines
-from tidelake.archives.shape import SourceObject, damaged, unreadable
+from tidelake.archives.shape import Layout, SourceObject, damaged, message_batch, refused, unreadable
 from tidelake.errors import StorageError
+from tidelake.options import SinkOptions
+from tidelake.source import DateSeparator
 from tidelake.storage import Store
 from tidelake.wire.spans import column, frozen
 
-DateSeparator = Literal["none", "year", "month", "day"]
 Version = tuple[str, str, int]
 
 _DATES = {"none": "", "year": r"/(?P<date>\d{4})", "month": r"/(?P<date>\d{4}-\d{2})", "day": r"/(?P<date>\d{4}-\d{2}-\d{2})"}
@@ -40,7 +42,11 @@ _TABLE = r"(?P<database>[^/]+)/(?P<table>[^/]+)/(?P<version>\d+)(?:/(?P<physical
 _FILE = r"/CDC(?:_(?P<dispatcher>[^/_]+)_)?(?P<number>\d{6,20})\.(?P<form>json|csv)"
 _INDEX = r"(?P<folder>.+)/meta/CDC(?:_(?P<dispatcher>[^/_]+))?\.index"
 _SCHEMA = re.compile(r"(?P<database>[^/]+)/(?P<table>[^/]+)/meta/schema_(?P<version>\d+)_\d+\.json")
+_VERSION = re.compile(r"/meta/schema_(\d+)_\d+\.json$")
 _METADATA = "metadata"
+_JSON_TS = r'"_tidb":\{[^{}]*"commitTs":(?P<ts>[0-9]{1,19})'  # no text holds that: its quotes follow backslashes
+HEADER = "ticdc-meta$"
+OFFSET_BITS = 32  # of the lines of a file
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,21 +64,37 @@ class DataFile:
     size: int
     etag: str
 
+    @property
+    def topic(self) -> str:
+        """The table, as feeds name topics."""
+        return f"{self.database}.{self.table}"
+
+    @property
+    def sequence(self) -> str:
+        """What its number counts in: the path below the table, with the dispatcher."""
+        return f"{self.version}/{self.physical}/{self.date}/{self.dispatcher}"
+
+    @property
+    def partition(self) -> int:
+        """The number of the sequence."""
+        return zlib.crc32(self.sequence.encode()) >> 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
     """What a sink's folder holds. schemas: key of the schema file by table version; checkpoint_ts: TSO, None before the first one;
-    problems: why the files may not be all there, for people."""
+    problems: why the files may not be all there, for people; index_problems: those of them that an index file tells."""
 
     files: tuple[DataFile, ...]
     schemas: dict[Version, str]
     checkpoint_ts: int | None
     problems: tuple[str, ...]
+    index_problems: tuple[str, ...] = ()
 
 
 def list_sink(store: Store, date_separator: DateSeparator = "day") -> Sink:
     """All that a sink has written below a store. Raises StorageError (BAD_OBJECT) for metadata that is no JSON."""
-    checkpoint_ts = _checkpoint(store)  # before the listing: what it promises is then in the listing
+    checkpoint_ts = checkpoint(store)  # before the listing: what it promises is then in the listing
     name = re.compile(_TABLE + _DATES[date_separator] + _FILE)
     files, schemas, indexes = list[DataFile](), dict[Version, str](), dict[tuple[str, str], str]()
     for info in store.objects():
@@ -85,8 +107,9 @@ def list_sink(store: Store, date_separator: DateSeparator = "day") -> Sink:
         elif found := re.fullmatch(_INDEX, info.key):
             indexes[found["folder"], found["dispatcher"] or ""] = store.read(info.key).decode("utf-8", "replace").strip()
     files.sort()
-    problems = (*_holes(files, indexes), *_without_schema(files, schemas))
-    return Sink(files=tuple(files), schemas=schemas, checkpoint_ts=checkpoint_ts, problems=problems)
+    told = tuple(_index_problems(files, indexes))
+    problems = (*told, *_holes(files), *_without_schema(files, schemas))
+    return Sink(files=tuple(files), schemas=schemas, checkpoint_ts=checkpoint_ts, problems=problems, index_problems=told)
 
 
 def read_lines(path: Path, file: DataFile, quote: str = '"') -> Iterator[pa.Array]:
@@ -100,7 +123,42 @@ def read_lines(path: Path, file: DataFile, quote: str = '"') -> Iterator[pa.Arra
     return _csv_rows(path, source, ord(quote))
 
 
-def _csv_rows(path: Path, source: SourceObject, quote: int) -> Iterator[pa.Array]:
+def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
+    """The lines of one file as messages. CSV keeps its line ends, which its decoder wants to see, and stands in double quotes."""
+    csv = source.key.endswith(".csv")
+    offset = source.number << OFFSET_BITS
+    for rows in _csv_rows(path, source, ord('"'), ends_kept=True) if csv else lines(path, source):
+        rows = rows if csv else rows.filter(pc.greater(pc.binary_length(rows), 0))
+        offsets = pa.array(np.arange(offset, offset + len(rows)), pa.int64())
+        yield message_batch(source, offsets, rows, key=_versions(source, len(rows)) if csv else None)
+        offset += len(rows)
+
+
+def _versions(source: SourceObject, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(b"%d" % version_of(source.key)[2], pa.binary()), count)
+
+
+def commit_ts(rows: pa.Array, source: SourceObject, options: SinkOptions) -> pa.Array:
+    """The commit ts of lines, null for a header. Raises ConfigError (ARCHIVE_LAYOUT) for lines that carry none."""
+    csv = source.key.endswith(".csv")
+    texts = rows.cast(pa.string(), safe=False)
+    found = pc.struct_field(pc.extract_regex(texts, pattern=_csv_pattern(options.delimiter) if csv else _JSON_TS), "ts")
+    missing = pc.is_null(found)
+    if csv:
+        missing = pc.and_(missing, pc.invert(pc.match_substring(texts, f"{HEADER}operation")))
+    if pc.any(missing, min_count=0).as_py():
+        option = "include-commit-ts = true under [sink.csv]" if csv else "enable-tidb-extension=true"
+        raise refused(source, "storage-sink", "a line has no commit ts", f"set {option} in the changefeed")
+    return found.cast(pa.int64())
+
+
+def _csv_pattern(delimiter: str) -> str:
+    d, other = re.escape(delimiter), re.escape(delimiter[0])
+    name = f'(?:"(?:[^"]|"")*"|[^"{other}]*)'
+    return f'^(?:"[IUD]"|[IUD]){d}{name}{d}{name}{d}(?P<ts>[0-9]{{1,19}})(?:{d}|[\r\n]|$)'
+
+
+def _csv_rows(path: Path, source: SourceObject, quote: int, *, ends_kept: bool = False) -> Iterator[pa.Array]:
     """A newline ends a row where an even number of quotes stands before it: quotes inside quoted text are doubled."""
     rest = b""
     for block in blocks(path, source):
@@ -115,13 +173,31 @@ def _csv_rows(path: Path, source: SourceObject, quote: int) -> Iterator[pa.Array
             continue
         starts = np.append(0, ends[:-1] + 1)
         returns = (ends > starts) & (data[np.maximum(ends, 1) - 1] == ord("\r"))
-        yield column(data, starts, ends - starts - returns)
+        yield column(data, starts, ends - starts + 1 if ends_kept else ends - starts - returns)
         rest = text[int(ends[-1]) + 1 :]
     if rest:
         raise unreadable(source, "cut short inside a quoted text")
 
 
-def _checkpoint(store: Store) -> int | None:
+def list_schemas(store: Store) -> dict[str, int]:
+    """The schema files of a sink's tables and databases: key → version (TSO)."""
+    out = dict[str, int]()
+    for database in store.folders():
+        for folder in store.folders(f"{database}/"):
+            for info in store.objects(f"{database}/meta/" if folder == "meta" else f"{database}/{folder}/meta/"):
+                if found := _VERSION.search(info.key):
+                    out[info.key] = int(found[1])
+    return out
+
+
+def version_of(key: str) -> Version:
+    """Database, table and version of a data file."""
+    database, table, version = key.split("/")[:3]
+    return database, table, int(version)
+
+
+def checkpoint(store: Store) -> int | None:
+    """The TSO up to which all is there, None before the first one was written. Raises StorageError (BAD_OBJECT)."""
     text = store.read_if_present(_METADATA)
     if text is None:
         return None
@@ -131,24 +207,42 @@ def _checkpoint(store: Store) -> int | None:
         raise StorageError(f"{store.uri_of(_METADATA)} has no checkpoint-ts: {e}", code="BAD_OBJECT") from e
 
 
-def _holes(files: list[DataFile], indexes: dict[tuple[str, str], str]) -> Iterator[str]:
-    """Numbers that are missing in a folder, up to the one that its index names."""
-    seen = set[tuple[str, str]]()
-    for (folder, dispatcher), group in groupby(files, lambda file: (file.key.rpartition("/")[0], file.dispatcher)):
-        several = list(group)
-        seen.add((folder, dispatcher))
-        newest = indexes.get((folder, dispatcher))
-        if newest is None:
-            yield f"{folder}: no index file says which file is its newest"
-        elif newest != several[-1].key.rpartition("/")[2]:
-            yield f"{folder}: the index names {newest}, the newest file is {several[-1].key.rpartition('/')[2]}"
-        numbers = {file.number for file in several}
+def _holes(files: list[DataFile]) -> Iterator[str]:
+    """Numbers that are missing in a folder, up to its newest file."""
+    for (folder, _), group in groupby(files, _place):
+        numbers = {file.number for file in group}
         if missing := sorted(set(range(1, max(numbers) + 1)) - numbers):
             yield f"{folder}: {len(missing)} of {max(numbers)} files are missing, the first is number {missing[0]}"
+
+
+def _index_problems(files: list[DataFile], indexes: dict[tuple[str, str], str]) -> Iterator[str]:
+    """Folders whose newest file is not the one that the index names, which is written first."""
+    seen = set[tuple[str, str]]()
+    for (folder, dispatcher), group in groupby(files, _place):
+        *_, last = group
+        seen.add((folder, dispatcher))
+        named, there = indexes.get((folder, dispatcher)), last.key.rpartition("/")[2]
+        if named is None:
+            yield f"{folder}: no index file says which file is its newest"
+        elif named != there:
+            yield f"{folder}: the index names {named}, the newest file is {there}"
     for folder, dispatcher in sorted(indexes.keys() - seen):
         yield f"{folder}: the index names {indexes[folder, dispatcher]}, and there is no file"
+
+
+def _place(file: DataFile) -> tuple[str, str]:
+    return file.key.rpartition("/")[0], file.dispatcher
 
 
 def _without_schema(files: list[DataFile], schemas: dict[Version, str]) -> Iterator[str]:
     for database, table, version in sorted({(file.database, file.table, file.version) for file in files} - schemas.keys()):
         yield f"{database}/{table}: no schema file for table version {version}"
+
+
+LAYOUT = Layout(
+    read=read,
+    extensions=frozenset({"json", "csv"}),
+    has_keys=False,
+    file_bits=OFFSET_BITS,
+    protocols=frozenset({"canal-json", "csv"}),
+)

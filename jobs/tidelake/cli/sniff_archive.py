@@ -235,7 +235,7 @@ def _sink(sink: Sink) -> None:
         say("   only a sample was listed: whether files are missing was not looked at")
     for problem in (sink.problems or ())[:5]:
         say(f"   {problem}")
-    say("   cannot be landed: lines have no partition and offset (docs/layouts.md); `tidelake inspect` decodes them")
+    say('   to land it: layout = "storage-sink" and [watermark] from = "metadata"; docs/layouts.md has a feed.toml to start from')
 
 
 def _next(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import control_batches, control_rows, ensure_events
 from tidelake.lake.known import known_tables, needs_tables
+from tidelake.lake.sink_schemas import version_shapes
 from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
@@ -141,7 +142,7 @@ def decoder_id(feed: Feed) -> str:
 def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, identifier: str, decoder: str) -> None:
     from pyspark.sql import functions as F
 
-    job = decode_job(feed, [o.key for o in manifest.objects])
+    job = decode_job(feed, [o.key for o in manifest.objects], version_shapes(feed, [s.key for s in manifest.sources]))
     events = spark.read.format(FORMAT).option("job", job.model_dump_json()).load().withColumn("hour", F.lit(hour))
     writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)
     writer = writer.option("snapshot-property.tidelake.generation", str(manifest.generation))
@@ -149,8 +150,8 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
         writer.option("snapshot-property.tidelake.decoder", decoder).overwrite(F.col("hour") == F.lit(hour))
 
 
-def decode_job(feed: Feed, keys: list[str]) -> DecodeJob:
-    """What workers need to decode these objects. Raises ContractError."""
+def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, str]] = ()) -> DecodeJob:
+    """What workers need to decode these objects. versions: columns that the archive says besides. Raises ContractError."""
     return DecodeJob(
         lake_uri=feed.lake.uri,
         feed=feed.name,
@@ -162,7 +163,7 @@ def decode_job(feed: Feed, keys: list[str]) -> DecodeJob:
         handle_only=feed.policy.handle_only,
         folder=str(feed.folder.resolve()),
         time_zone=feed.time_zone,
-        tables=known_tables(feed),
+        tables=[*known_tables(feed), *versions],
         refuse_mismatches=feed.policy.checksum == "quarantine",
     )
 

@@ -30,6 +30,7 @@ from tidelake.lake.late import judge_late
 from tidelake.lake.progress import Progress, progress, stands_still
 from tidelake.lake.rows import TableRows, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
+from tidelake.lake.sink_schemas import sink_statements
 from tidelake.lake.stretches import steps_back, with_stretch
 from tidelake.lake.tables import bucket_column, key_columns
 from tidelake.lake.waiting import CODE as WAITING
@@ -153,6 +154,7 @@ def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, 
     """Statements in [applied, resolved] that are not in the ledger: a DDL may follow the resolved ts that equals it."""
     sent = [Statement(commit_ts=r["commit_ts"], database=r["database"] or "", query=r["ddl"]) for r in _ddl_rows(events, done.scan)]
     sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query) for d in read_recorded_ddl(feed.folder)]
+    sent += sink_statements(feed, window.applied_ts, window.resolved_ts)
     known = {(e.commit_ts, e.query) for e in cut.ledger} if cut else set()
     inside = (s for s in sent if window.applied_ts <= s.commit_ts <= window.resolved_ts and s.identity not in known)
     return list({s.identity: s for s in inside}.values())

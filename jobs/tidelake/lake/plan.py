@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from tidelake.archives import SourceObject, layout_of, list_hour, topics_of
+from tidelake.archives import SourceObject, layout_of
 from tidelake.errors import OrderError
-from tidelake.feed import Feed
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decode import decoder_id, read_record
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
+from tidelake.land.listing import lister
 from tidelake.land.manifest import newest
 from tidelake.layout import events_table, landed_folder, manifests, report_key
 from tidelake.storage import open_store
@@ -52,7 +52,7 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
     feed = lake.feed
     cut = newest_cut(lake.catalog, lake.store, feed.name)
     published = cut is not None and cut.hour >= hour
-    found = _archived(feed, hour) if feed.source.kind == "archive" else []
+    found = _archived(lake, hour) if feed.source.kind == "archive" else ()
     manifest, record = newest(lake.store, feed.name, hour), read_record(lake.store, feed.name, hour)
     parts = [part for source in found for part in source.parts]
     same = manifest is not None and (
@@ -84,9 +84,9 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
     )
 
 
-def _archived(feed: Feed, hour: str) -> list[SourceObject]:
-    archive, layout = open_store(feed.source.uri), layout_of(feed.source.layout or "")
-    return [o for topic in topics_of(feed, archive) for o in list_hour(feed, archive, topic, parse_hour(hour), layout).objects]
+def _archived(lake: Lake, hour: str) -> tuple[SourceObject, ...]:
+    source = lake.feed.source
+    return lister(lake.feed, open_store(source.uri), lake.store, parse_hour(hour), layout_of(source.layout or ""))().objects
 
 
 def _places(lake: Lake, hour: str) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from tidelake.archives import layout_of
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeTable
@@ -16,9 +17,10 @@ from tidelake.lake.decisions import Rejected
 from tidelake.lake.decode import DecodeRecord, read_record
 from tidelake.lake.events import control_batches
 from tidelake.lake.waiting import held_back
-from tidelake.land.coverage import coverage, missing_hours
+from tidelake.land.coverage import Coverage, coverage, missing_hours
 from tidelake.land.manifest import Manifest, all_newest
 from tidelake.land.ranges import Range
+from tidelake.land.sink_hours import end_ts
 from tidelake.ordering import resolved_ts
 from tidelake.storage import Store, open_store
 from tidelake.tso import parse_hour, show
@@ -57,9 +59,9 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     _check_hours(feed, cut, list(manifests), hour)
     every = _older(feed, store, scan, manifests) | manifests
     records = {h: _decoded(feed, store, h, m) for h, m in every.items()}
-    covered = coverage(every.values(), cut.prefixes if cut else None)
+    covered = coverage(every.values(), cut.prefixes if cut else None, layout_of(feed.source.layout).file_bits if feed.source.layout else 0)
     watermarks = _watermarks(events, cut, {h: records[h] for h in manifests}, covered.prefixes)
-    resolved, at_ms = _resolved(feed, watermarks, covered.holes, hour)
+    resolved, at_ms = _resolved(feed, watermarks, covered, hour)
     held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
     return Progress(
         resolved_ts=resolved if held is None else (held.commit_ts or 0) - 1,
@@ -149,7 +151,11 @@ def _largest_up_to(events: LakeTable, hour: str, topic: str, partition: int, end
     return max(found, default=None)
 
 
-def _resolved(feed: Feed, watermarks: Partitions, gaps: Mapping[Coordinates, Range], hour: str) -> tuple[int, int | None]:
+def _resolved(feed: Feed, watermarks: Partitions, covered: Coverage, hour: str) -> tuple[int, int | None]:
+    gaps = covered.holes
+    if feed.watermark.source == "metadata":
+        _refuse_missing_files(feed, covered)
+        return end_ts(parse_hour(hour)), None  # landing waited for the checkpoint to pass it
     if feed.watermark.source == "checkpoints":
         if gaps and feed.policy.severity("GAP", feed.policy.gap_severity) == "critical":
             at, (first, last) = next(iter(gaps.items()))
@@ -159,6 +165,17 @@ def _resolved(feed: Feed, watermarks: Partitions, gaps: Mapping[Coordinates, Ran
         return _checkpoint(feed, hour)
     expected = expected_partitions(feed, watermarks)
     return resolved_ts({at: watermarks.get(at.topic, {}).get(at.partition) for at in expected}), None
+
+
+def _refuse_missing_files(feed: Feed, covered: Coverage) -> None:
+    """A storage sink numbers its files from 1 in every folder. Raises OrderError (GAP)."""
+    late = {Coordinates(t, p): (1, first - 1) for t, ps in covered.prefixes.items() for p, (first, _) in ps.items() if first > 1}
+    missing = {**covered.holes, **late}
+    if missing and feed.policy.severity("GAP", feed.policy.gap_severity) == "critical":
+        at, (first, last) = min(missing.items(), key=lambda item: (item[0].topic, item[0].partition))
+        raise OrderError(
+            f"files {first} to {last} of a folder are not landed", code="GAP", at=at, remedy="bring the missing files back and land again"
+        )
 
 
 def _checkpoint(feed: Feed, hour: str) -> tuple[int, int]:

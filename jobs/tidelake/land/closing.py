@@ -34,7 +34,12 @@ class Waits:
 
 
 def waits_for(feed: Feed, archive: Store, layout: Layout, hour: datetime, listing: Listing, ends: Ends, now: datetime) -> tuple[Waits, ...]:
-    """What keeps the hour from being complete by the feed's rule; nothing where it is. listing: of the hour; ends: of its partitions."""
+    """What keeps the hour from being complete by the feed's rule; nothing where it is. listing: of the hour; ends: of its partitions.
+
+    A storage sink's hour cannot be listed before its checkpoint has passed it.
+    """
+    if layout.file_bits:
+        return ()
     over = hour + timedelta(hours=1)
     if now < over:
         return (Waits(what=f"the hour ends at {_time(over)}"),)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tidelake.archives import Listing, layout_of
+from tidelake.errors import StorageError
 from tidelake.feed import Feed
 from tidelake.land.closing import Ends, Waits, ends_of, waits_for
 from tidelake.land.generation import since
-from tidelake.land.hour import hour_listing
+from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, newest
 from tidelake.storage import CHUNK, Store, open_store
 from tidelake.tso import format_hour
@@ -39,7 +40,15 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
     if feed.source.kind == "kafka":
         return _live(feed, hour)
     archive, name, layout = open_store(feed.source.uri), format_hour(hour), layout_of(feed.source.layout or "")
-    listing, landed = hour_listing(feed, archive, hour, layout), newest(open_store(feed.lake.uri), feed.name, name)
+    lake = open_store(feed.lake.uri)
+    landed = newest(lake, feed.name, name)
+    try:
+        listing = lister(feed, archive, lake, hour, layout)()
+    except StorageError as e:
+        if e.code != "HOUR_OPEN":
+            raise
+        generation = landed.generation if landed else None
+        return Comparison(hour=name, generation=generation, objects=0, findings=(), waits=(Waits(what=e.message),))
     ends: Ends = ends_of([landed]) if landed else {(source.topic, source.partition): None for source in listing.objects}
     found = since(landed, _digests(archive, landed, listing), feed.source.layout or "") if landed else ()
     return Comparison(

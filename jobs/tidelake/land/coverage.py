@@ -1,6 +1,7 @@
 """What is certainly complete: the gap-free offset prefix of every partition over all landed hours (design section 7).
 
-Pure: from the manifests alone. A resolved ts counts only if the offset of its message lies on its partition's prefix.
+Pure: from the manifests alone. A resolved ts counts only if the offset of its message lies on its partition's prefix. Of a layout with
+numbered files (Layout.file_bits) prefixes and holes are of the files' numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import timedelta
 
 from tidelake.errors import Coordinates
 from tidelake.land.manifest import Manifest
-from tidelake.land.ranges import Range, union
+from tidelake.land.ranges import Range, numbers, union
 from tidelake.tso import format_hour, parse_hour
 
 Prefixes = dict[str, dict[int, Range]]  # topic → partition → first and last offset
@@ -25,8 +26,8 @@ class Coverage:
     holes: Mapping[Coordinates, Range]
 
 
-def coverage(manifests: Iterable[Manifest], known: Mapping[str, Mapping[int, Range]] | None = None) -> Coverage:
-    """What some hours' manifests cover, on top of the prefixes known before."""
+def coverage(manifests: Iterable[Manifest], known: Mapping[str, Mapping[int, Range]] | None = None, file_bits: int = 0) -> Coverage:
+    """What some hours' manifests cover, on top of the prefixes known before. file_bits: of the layout."""
     ranges: dict[tuple[str, int], list[tuple[Range, ...]]] = {}
     for topic, prefixes in (known or {}).items():
         for number, prefix in prefixes.items():
@@ -34,7 +35,7 @@ def coverage(manifests: Iterable[Manifest], known: Mapping[str, Mapping[int, Ran
     for manifest in manifests:
         for topic, partitions in manifest.partitions.items():
             for number, partition in partitions.items():
-                ranges.setdefault((topic, number), []).append(partition.covered)
+                ranges.setdefault((topic, number), []).append(numbers(partition.covered, file_bits))
     out: Prefixes = {}
     gaps: dict[Coordinates, Range] = {}
     for (topic, number), several in sorted(ranges.items()):

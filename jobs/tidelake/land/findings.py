@@ -14,7 +14,7 @@ from tidelake.feed import Feed
 from tidelake.findings import KINDS, Severity
 from tidelake.land.closing import Waits
 from tidelake.land.manifest import Finding, Manifest, Partition
-from tidelake.land.ranges import Range, Ranges, common, count, minus, show, union
+from tidelake.land.ranges import Range, Ranges, common, count, holes, minus, numbers, show, union
 from tidelake.storage import ObjectInfo
 
 REMEDIES = {code: kind.remedy for code, kind in KINDS.items()}
@@ -33,17 +33,19 @@ def judge(
     waits: Sequence[Waits] = (),
     *,
     complete: bool,
+    doubts: Sequence[str] = (),
 ) -> tuple[Finding, ...]:
     """Everything there is to say about an hour, the most serious first.
 
     layout: the archive's, None where the hour is one of live topics. earlier: the landed hours before it without a hole between them and
-    the hour, ascending; complete: they reach the first landed hour; waits: what keeps the hour open.
+    the hour, ascending; complete: they reach the first landed hour; waits: what keeps the hour open; doubts: of the listing.
     """
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete),
-        *_missing_partitions(feed, manifest, earlier),
+        *(() if layout and layout.file_bits else _missing_partitions(feed, manifest, earlier)),
         *_of_the_archive(feed, layout, manifest, unknown),
         *_not_closed(feed, waits),
+        *(finding("SINK_INDEX", "warning", doubt) for doubt in doubts),
         *(finding(f.code, KINDS[f.code].severity, f.detail) for f in manifest.findings if f.code in _OF_A_GENERATION),
     ]
     found = [f.model_copy(update={"severity": feed.policy.severity(f.code, f.severity)}) for f in found]
@@ -83,8 +85,8 @@ def _of_partitions(feed: Feed, layout: Layout | None, manifest: Manifest, earlie
 def _of_partition(
     feed: Feed, layout: Layout | None, topic: str, number: int, partition: Partition, before: Ranges, complete: bool
 ) -> Iterator[Finding]:
-    at = (topic, number)
-    if number >= feed.partitions_of(topic):
+    at, file_bits = (topic, number), layout.file_bits if layout else 0
+    if not file_bits and number >= feed.partitions_of(topic):
         yield finding("UNEXPECTED_PARTITION", "critical", f"feed.toml says {feed.partitions_of(topic)} partitions, counted from 0", *at)
     if partition.conflicts:
         objects = ", ".join(partition.conflict_sources)
@@ -92,9 +94,10 @@ def _of_partition(
         yield finding("OVERLAP_CONFLICT", "critical", detail, *at, partition.conflicts[0][0])
     if partition.duplicates:
         yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages were there again with the same content", *at)
-    if missing := _gaps(partition, before):
-        detail = f"offsets {show(missing)} are missing ({count(missing)} messages)"
-        yield finding("GAP", feed.policy.gap_severity, detail, *at, missing[0][0])
+    if missing := _missing(file_bits, partition, before):
+        what, each = ("files", "files") if file_bits else ("offsets", "messages")
+        detail = f"{what} {show(missing)} are missing ({count(missing)} {each})"
+        yield finding("GAP", feed.policy.gap_severity, detail, *at, missing[0][0] << file_bits)
     if partition.expired:
         gone = f"{show(partition.expired)} ({count(partition.expired)} messages)"
         detail = f"the topic's retention deleted offsets {gone} before they were landed"
@@ -105,8 +108,15 @@ def _of_partition(
     if again := common(partition.ranges, before):
         detail = f"offsets {show(again)} were landed with an earlier hour already"
         yield finding("OVERLAP_HOURS", "critical" if layout and layout.number_is_first_offset else "warning", detail, *at, again[0][0])
-    if complete and not before and partition.ranges and partition.ranges[0][0] > 0:
+    if complete and not before and partition.ranges and partition.ranges[0][0] >> file_bits > bool(file_bits):
         yield finding("LATE_START", "warning", f"offsets before {partition.ranges[0][0]} were never landed", *at, partition.ranges[0][0])
+
+
+def _missing(file_bits: int, partition: Partition, before: Ranges) -> Ranges:
+    """Offsets that are missing, or numbers of files."""
+    if not file_bits:
+        return _gaps(partition, before)
+    return holes(union([numbers(partition.ranges, file_bits), numbers(before, file_bits)]))
 
 
 def _gaps(partition: Partition, before: Ranges) -> Ranges:

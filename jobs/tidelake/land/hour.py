@@ -12,12 +12,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from threading import Lock
 
-from tidelake.archives import Layout, Listing, SourceObject, layout_of, list_hour, topics_of
+from tidelake.archives import Layout, Listing, SourceObject, layout_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
 from tidelake.land.closing import ends_of, waits_for
 from tidelake.land.findings import blocking, judge
 from tidelake.land.generation import new_offsets, since
+from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
 from tidelake.land.partition import Task, changed
 from tidelake.land.pipeline import LandedPartition, land_partitions
@@ -71,24 +72,26 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
     layout, name = layout_of(feed.source.layout or ""), format_hour(hour)
     past = past_of(lake, feed, name)
-    listing = hour_listing(feed, archive, hour, layout)
+    list_now = lister(feed, archive, lake, hour, layout)
+    listing = list_now()
 
     def judged(manifest: Manifest) -> tuple[Finding, ...]:
         ends = ends_of([*past.earlier, manifest])
         waits = waits_for(feed, archive, layout, hour, listing, ends, datetime.now(UTC))
-        return judge(feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete)
+        return judge(feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete, doubts=listing.doubts)
 
     if past.this is not None and _same_listing(past.this, feed, listing):
         return report(past.this, judged(past.this), new=False, written=0)
     _check_keys(feed, layout, listing)
     landed = _land(feed, name, layout, archive, lake, listing, progress)
-    if hour_listing(feed, archive, hour, layout) != listing:
+    if list_now() != listing:
         raise changed(f"the listing of {archive.uri}")
     manifest = manifest_of(feed, feed.source.layout or "", name, landed, past)
     written = sum(partition.written for partition in landed)
     if past.this is not None and _same_content(past.this, manifest):
         return report(past.this, judged(past.this), new=False, written=written)
     manifest = manifest.model_copy(update={"findings": judged(manifest)})
+    list_now.record()
     record(lake, manifest)
     return report(manifest, manifest.findings, new=True, written=written)
 
@@ -138,16 +141,6 @@ def past_of(lake: Store, feed: Feed, hour: str) -> Past:
     near = all_newest(lake, feed.name, since=first, until=hour)
     this = near.pop(hour, None)
     return Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
-
-
-def hour_listing(feed: Feed, archive: Store, hour: datetime, layout: Layout) -> Listing:
-    """The hour's objects of all topics."""
-    listings = [list_hour(feed, archive, topic, hour, layout) for topic in topics_of(feed, archive)]
-    return Listing(
-        objects=tuple(sorted(source for listing in listings for source in listing.objects)),
-        unknown=tuple(sorted(info for listing in listings for info in listing.unknown)),
-        newest_ms=max((listing.newest_ms for listing in listings), default=0),
-    )
 
 
 def _land(

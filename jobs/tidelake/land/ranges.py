@@ -38,6 +38,11 @@ def holes(ranges: Ranges) -> Ranges:
     return tuple((a[1] + 1, b[0] - 1) for a, b in pairwise(ranges))
 
 
+def numbers(ranges: Iterable[Range], bits: int) -> Ranges:
+    """The numbers of files that offsets are in, where all but this many low bits of an offset say it."""
+    return union([[(first >> bits, last >> bits)] for first, last in ranges])
+
+
 def minus(ranges: Iterable[Range], taken: Ranges) -> Ranges:
     """The offsets of `ranges` that `taken` lacks."""
     out: list[Range] = []

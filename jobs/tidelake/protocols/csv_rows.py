@@ -8,7 +8,8 @@ of a delimiter in the text follow a backslash, and text that spells the null wor
 An update with its old value is a D line and an I line, both with is-update true. Where the handle key is sent too, they stay two events.
 
 Lines name no columns and no types: those are in the sink's schema files (Context.columns) or the names in a header. Without either,
-columns are c1, c2, … and cells the text as sent.
+columns are c1, c2, … and cells the text as sent. A key of digits is the version of the table, where the archive says it: then its columns
+are those of `table@version`, if that is known.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
         text = value.decode()
     except UnicodeDecodeError as e:
         raise DecodeError(f"not UTF-8: byte 0x{value[e.start]:02x} at {e.start} of {len(value)}", code="BAD_UTF8") from e
+    version = key.decode() if key and key.isdigit() else ""
     names: list[str] | None = None
     shapes: dict[tuple[str, str, bool, int], Shape] = {}  # by database, table, whether it is a delete, number of columns
     events: list[Event] = []
@@ -74,7 +76,7 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
         line = _line(fields, context.options, at)
         alike = (line.database, line.table, line.op == "D", len(line.values))
         if alike not in shapes:
-            shapes[alike] = Shape(_columns(line, names, context, at))
+            shapes[alike] = Shape(_columns(line, names, version, context, at))
         event = _event(line, shapes[alike], context.options, at)
         if deleted is not None and _is_rest_of(event, line, deleted):
             events[-1] = replace(event, op="update", before_shape=deleted.before_shape, before=deleted.before)
@@ -196,8 +198,9 @@ def _event(line: _Line, shape: Shape, options: SinkOptions, at: str) -> Event:
     )
 
 
-def _columns(line: _Line, names: list[str] | None, context: Context, at: str) -> tuple[ShapeColumn, ...]:
-    known = context.columns_of(line.database, line.table)
+def _columns(line: _Line, names: list[str] | None, version: str, context: Context, at: str) -> tuple[ShapeColumn, ...]:
+    known = context.columns_of(line.database, f"{line.table}@{version}") if version else None
+    known = known or context.columns_of(line.database, line.table)
     if names is not None:
         by_name = {c.name: c for c in known or ()}
         columns = tuple(by_name.get(name) or ShapeColumn(name) for name in names)

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.archives.shape import SourceObject, message_batch
-from tidelake.archives.storage_sink import DataFile, DateSeparator, list_sink, read_lines
+from tidelake.archives.storage_sink import DataFile, list_sink, read_lines
 from tidelake.errors import TidelakeError
 from tidelake.protocols import Context
 from tidelake.sniff.roots import root_of, uri_of
 from tidelake.sniff.verdict import Verdict, judge
+from tidelake.source import DateSeparator
 from tidelake.storage import ObjectInfo, Store, open_store
 
 _DATA = re.compile(

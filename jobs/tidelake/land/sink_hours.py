@@ -1,0 +1,150 @@
+"""Which hour a file of TiCDC's storage sink belongs to (reference/protocols.md 9.5, archives.md 6).
+
+Paths say a table version and at most the day on which the sink wrote, never an hour. The rule: an hour is landed once the sink's
+checkpoint has passed its end, and takes, of every folder, the files after those that earlier hours took up to the last one with a
+commit ts before the hour's end.
+
+So every row that was committed in the hour is in it or in an earlier one: up to the checkpoint all rows are in files. To a landed hour only
+a file is added that was missing between its others. What comes later (a restarted changefeed writes rows again) belongs to the next hour
+that is landed, where what was published already is a repeat. Hours are landed in order. How far an hour takes the folders is written
+once, before its manifest: whoever lands the hour again takes the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from tidelake.archives import Layout, Listing, SourceObject
+from tidelake.archives.storage_sink import DataFile, checkpoint, commit_ts, list_sink
+from tidelake.errors import LeaseError, OrderError, StorageError
+from tidelake.feed import Feed
+from tidelake.land.manifest import generations
+from tidelake.layout import sink_key
+from tidelake.storage import Store
+from tidelake.tso import format_hour, from_ms, show
+
+
+class Fact(BaseModel):
+    """What a file holds: the smallest commit ts (TSO), None where no line has one."""
+
+    etag: str
+    first_ts: int | None
+
+
+class SinkState(BaseModel):
+    """After an hour: the number of the last landed file of every folder (topic/sequence), and what is known of files after it."""
+
+    folders: dict[str, int] = {}
+    ahead: dict[str, Fact] = {}
+
+
+class SinkHour:
+    """The listing of one hour; `record` keeps what it took, before the manifest is written.
+
+    Raises StorageError (HOUR_OPEN) while the checkpoint has not passed the hour, OrderError (HOUR_ORDER) for one before a landed hour;
+    `record` LeaseError (LANDED_MEANWHILE) if another run took other files.
+    """
+
+    def __init__(self, feed: Feed, archive: Store, lake: Store, hour: datetime, layout: Layout) -> None:
+        self._feed, self._archive, self._lake, self._layout = feed, archive, lake, layout
+        self._hour, self._end_ts = format_hour(hour), end_ts(hour)
+        landed = list(generations(lake, feed.name))
+        if landed and landed[-1] > self._hour and self._hour not in landed:
+            raise OrderError(
+                f"hour {self._hour} of feed {feed.name} was not landed before {landed[-1]}, which took its files",
+                code="HOUR_ORDER",
+                remedy="hours of a storage sink are landed in order: go on after the last one",
+            )
+        before = max((h for h in landed if h < self._hour), default="")
+        self._before = self._read(before) or SinkState()
+        self._after = self._read(self._hour)
+        self._facts = dict(self._before.ahead)
+        self._state = SinkState()
+
+    def __call__(self) -> Listing:
+        """The hour's files as they are now."""
+        if self._after is None:
+            self._refuse_open()
+        self._state, objects = SinkState(folders=dict(self._before.folders)), list[SourceObject]()
+        partitions: dict[tuple[str, int], str] = {}
+        sink = list_sink(self._archive, self._feed.source.date_separator)
+        for (topic, sequence), files in groupby(self._wanted(sink.files), lambda f: (f.topic, f.sequence)):
+            several = list(files)
+            if (other := partitions.setdefault((topic, several[0].partition), sequence)) != sequence:
+                raise StorageError(f"{topic}: the folders {other} and {sequence} have the same number", code="BAD_OBJECT")
+            objects += map(_source, self._taken(several, f"{topic}/{sequence}"))
+        return Listing(objects=tuple(sorted(objects)), doubts=sink.index_problems)
+
+    def record(self) -> None:
+        """Keep what the hour took."""
+        if self._after is not None:
+            return
+        key, content = sink_key(self._feed.name, self._hour), self._state.model_dump_json().encode()
+        if not self._lake.put_if_absent(key, content) and self._lake.read(key) != content:
+            raise LeaseError(
+                f"{self._lake.uri_of(key)}: another run took other files for hour {self._hour} at the same time",
+                code="LANDED_MEANWHILE",
+                remedy="land the hour again: it takes the files that the other run took",
+            )
+
+    def _read(self, hour: str) -> SinkState | None:
+        found = self._lake.read_if_present(sink_key(self._feed.name, hour))
+        return None if found is None else SinkState.model_validate_json(found)
+
+    def _refuse_open(self) -> None:
+        ts = checkpoint(self._archive)
+        if ts is None or ts < self._end_ts:
+            raise StorageError(
+                f"the storage sink at {self._archive.uri} has its checkpoint at {'no time yet' if ts is None else show(ts)}, "
+                f"before the end of hour {self._hour}",
+                code="HOUR_OPEN",
+                remedy="try again when the changefeed has passed the hour; is it running?",
+            )
+
+    def _wanted(self, files: Sequence[DataFile]) -> Iterator[DataFile]:
+        pattern = self._feed.topic_pattern
+        for f in files:
+            if f.size and (pattern.fullmatch(f.topic) if pattern else f.topic in self._feed.topics):
+                yield f
+
+    def _taken(self, files: Sequence[DataFile], folder: str) -> Sequence[DataFile]:
+        """Of one folder's files, in order of their numbers, those of the hour."""
+        last = self._before.folders.get(folder, 0)
+        new = [f for f in files if f.number > last]
+        if self._after is not None:
+            return [f for f in new if f.number <= self._after.folders.get(folder, last)]
+        facts = [self._fact(f) for f in new]
+        count = max((i for i, fact in enumerate(facts, 1) if fact.first_ts is not None and fact.first_ts <= self._end_ts), default=0)
+        if count:
+            self._state.folders[folder] = new[count - 1].number
+        self._state.ahead |= {f.key: fact for f, fact in zip(new[count:], facts[count:], strict=True)}
+        return new[:count]
+
+    def _fact(self, f: DataFile) -> Fact:
+        known = self._facts.get(f.key)
+        if known is None or known.etag != f.etag:
+            with TemporaryDirectory(prefix="tidelake-sink-") as folder:
+                path = Path(folder) / "source"
+                self._archive.download(f.key, path)
+                known = self._facts[f.key] = Fact(etag=f.etag, first_ts=self._first_ts(path, _source(f)))
+        return known
+
+    def _first_ts(self, path: Path, source: SourceObject) -> int | None:
+        found = (pc.min(commit_ts(b.column("value"), source, self._feed.options)).as_py() for b in self._layout.read(path, source))
+        return min((ts for ts in found if ts is not None), default=None)
+
+
+def end_ts(hour: datetime) -> int:
+    """The last TSO of an hour."""
+    return from_ms(int((hour + timedelta(hours=1)).timestamp() * 1000)) - 1
+
+
+def _source(f: DataFile) -> SourceObject:
+    return SourceObject(f.topic, f.partition, f.key, f.number, f.size, f.etag)

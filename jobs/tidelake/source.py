@@ -1,0 +1,113 @@
+"""Where a feed's messages are: [source] of feed.toml."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+Layout = Literal[
+    "aiven-jsonl",
+    "aiven-jsonl-string",
+    "aiven-jsonl-nested",
+    "aiven-json",
+    "aiven-csv",
+    "aiven-avro",
+    "aiven-parquet",
+    "confluent-json",
+    "confluent-json-string",
+    "confluent-json-nested",
+    "confluent-avro",
+    "confluent-parquet",
+    "confluent-bin",
+    "confluent-bin-open",
+    "lenses-json",
+    "lenses-avro",
+    "lenses-parquet",
+    "kcat",
+    "secor",
+    "canonical",
+    "storage-sink",
+]  # one per module of archives/, which asserts that both lists are equal
+ClosedBy = Literal["next-offset", "quiet"]
+DateSeparator = Literal["none", "year", "month", "day"]
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")  # of the environment, where feed.toml names one
+_SIZE = re.compile(r"([1-9][0-9]{0,5}) ?(MB|GB)")
+_SERVERS = re.compile(r"[^\s/,@]+:\d+( *, *[^\s/,@]+:\d+)*")
+_NOT_KAFKAS = {  # settings of Kafka's client that would break what landing promises
+    "bootstrap.servers": "it is source.uri",
+    "metadata.broker.list": "the servers are source.uri",
+    "enable.auto.commit": "offsets are committed after the manifest is written",
+    "enable.auto.offset.store": "offsets are committed after the manifest is written",
+    "auto.commit.interval.ms": "offsets are committed after the manifest is written",
+    "auto.offset.reset": "an hour begins where the one before ended; what is not there any more is a finding",
+    "isolation.level": "only what is committed is landed",
+    "enable.partition.eof": "landing needs the ends of partitions",
+    "plugin.library.paths": "it would load code into Tidelake",
+}
+
+
+def _bytes(value: Any) -> Any:
+    found = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        raise ValueError('a number and MB or GB, like "256 MB"')
+    return int(found[1]) << (20 if found[2] == "MB" else 30)
+
+
+def _client_settings(value: Any, prefix: str = "") -> Any:
+    """The settings by their whole names: TOML takes the dots of `security.protocol` for tables."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        name = f"{prefix}{key}"
+        if name in _NOT_KAFKAS:
+            raise ValueError(f"{name} cannot be set: {_NOT_KAFKAS[name]}")
+        if not isinstance(item, dict | str | int | float):
+            raise ValueError(f"{name}: should be a text, a number, true or false")
+        flat |= _client_settings(item, f"{name}.") if isinstance(item, dict) else {name: item}
+    return flat
+
+
+class Source(BaseModel):
+    """Where the messages are: an archive of Kafka objects, or live topics, whose uri is `host:port,…`.
+
+    kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md). claim_check: where the changefeed's claim-check files
+    are. in_flight: bytes of messages that landing may hold which are read and not yet durable in the lake. closed_by, quiet_minutes: when
+    an hour of an archive is complete (docs/landing.md); minutes since its newest object.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["archive", "kafka"] = "archive"
+    uri: str = Field(repr=False)
+    layout: Layout | None = None
+    template: str | None = None
+    claim_check: str | None = Field(default=None, repr=False)
+    date_separator: DateSeparator = "day"  # of the storage sink
+    tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
+    in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
+    closed_by: ClosedBy | None = None
+    quiet_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
+    kafka: Annotated[dict[str, Any], BeforeValidator(_client_settings)] = Field(default={}, repr=False)
+
+    @model_validator(mode="after")
+    def _is_an_archive_with_a_layout_or_live_topics(self) -> Source:
+        if self.kind == "kafka":
+            return self._live()
+        if self.layout is None:
+            raise ValueError("an archive needs `layout`")
+        if self.kafka:
+            raise ValueError('[source.kafka] is for kind = "kafka"')
+        if self.tags and not self.layout.startswith("confluent-"):
+            raise ValueError("only Confluent's connector writes `tags`")
+        return self
+
+    def _live(self) -> Source:
+        if self.layout or self.template or self.tags:
+            raise ValueError('`layout`, `template` and `tags` are of archives; kind = "kafka" needs none of them')
+        if not VARIABLE.search(self.uri) and not _SERVERS.fullmatch(self.uri):
+            raise ValueError("of live topics, `uri` is their brokers, host:port,host:port")
+        return self

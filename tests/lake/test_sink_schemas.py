@@ -1,0 +1,86 @@
+"""What a storage sink's schema files and file numbers say to decode and order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.land.archive import HOUR
+from tests.land.test_sink_hours import DAY, START, checkpoint, put, sink
+from tidelake.errors import OrderError
+from tidelake.event import Shape
+from tidelake.feed import Feed
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.decode import DecodeRecord
+from tidelake.lake.known import columns_of
+from tidelake.lake.progress import Progress, progress
+from tidelake.lake.sink_schemas import sink_statements, version_shapes
+from tidelake.land.hour import land_hour
+from tidelake.land.sink_hours import end_ts
+from tidelake.layout import decoded_key
+from tidelake.storage import open_store
+from tidelake.tso import format_hour
+
+
+def schema(feed: Feed, version: int, query: str = "", table: str = "orders", columns: tuple[str, ...] = ("id",)) -> None:
+    said: dict[str, Any] = {"Schema": "shop", "Table": table, "TableVersion": version, "Query": query}
+    said["TableColumns"] = [{"ColumnName": c, "ColumnType": "INT"} for c in columns]
+    folder = f"shop/{table}/meta" if table else "shop/meta"
+    open_store(feed.source.uri).write(f"{folder}/schema_{version}_0000000001.json", json.dumps(said).encode())
+
+
+def test_a_line_s_columns_are_those_of_its_table_version(tmp_path: Path) -> None:
+    feed = sink(tmp_path, "csv")
+    schema(feed, 441)
+    schema(feed, 500, columns=("id", "more"))
+    known = version_shapes(feed, [f"{DAY}/CDC01.csv", "shop/orders/500/2026-01-06/CDC01.csv"])
+    columns = columns_of(known)
+    assert columns is not None
+    found = [columns("shop", f"orders@{version}") for version in (441, 500)]
+    assert [[c.name for c in cs or ()] for cs in found] == [["id"], ["id", "more"]]
+    assert [c.type for c in Shape.from_json(known[0][2]).columns] == ["int"]
+    assert version_shapes(sink(tmp_path), [f"{DAY}/CDC01.json"]) == []
+    with pytest.raises(OrderError, match=r"NO_TABLE_SCHEMA: .*no schema file says the columns of version 7 of shop\.orders"):
+        version_shapes(feed, ["shop/orders/7/2026-01-06/CDC01.csv"])
+
+
+def test_statements_are_those_of_the_schema_files_in_the_window(tmp_path: Path) -> None:
+    feed = sink(tmp_path)
+    schema(feed, 441)
+    schema(feed, 500, "ALTER TABLE `orders` ADD COLUMN `more` INT")
+    schema(feed, 400, "CREATE DATABASE `shop`", table="")
+    schema(feed, 600, "DROP TABLE `shop`.`orders`")
+    said = [(s.commit_ts, s.database, s.query.split("`")[0]) for s in sink_statements(feed, 400, 500)]
+    assert said == [(400, "shop", "CREATE DATABASE "), (500, "shop", "ALTER TABLE ")]
+    assert [s.commit_ts for s in sink_statements(feed, 401, 599)] == [500]
+
+
+def resolved(feed: Feed) -> Progress:
+    hour = format_hour(HOUR)
+    counts: dict[str, Any] = {"counts": {}, "max_commit_ts": None, "max_timestamp_ms": None, "watermarks": {}}
+    record = DecodeRecord(hour=hour, generation=1, decoder="", snapshot_id=1, **counts)
+    store = open_store(feed.lake.uri)
+    store.write(decoded_key(feed.name, hour), record.model_dump_json().encode())
+    return progress(feed, store, cast(LakeTable, None), None, hour)
+
+
+def test_a_landed_hour_is_resolved_to_its_end(tmp_path: Path) -> None:
+    feed = sink(tmp_path)
+    put(feed, 1, START)
+    put(feed, 2, START + 1)
+    checkpoint(feed, end_ts(HOUR) + 99)
+    land_hour(feed, HOUR)
+    done = resolved(feed)
+    assert (done.resolved_ts, list(done.prefixes["shop.orders"].values())) == (end_ts(HOUR), [(1, 2)])
+
+
+def test_a_folder_whose_first_files_are_missing_is_a_gap(tmp_path: Path) -> None:
+    feed = sink(tmp_path)
+    put(feed, 3, START)
+    checkpoint(feed, end_ts(HOUR))
+    land_hour(feed, HOUR)
+    with pytest.raises(OrderError, match=r"^GAP shop\.orders\[\d+\]: files 1 to 2 of a folder are not landed"):
+        resolved(feed)
