@@ -47,7 +47,10 @@ def test_a_value_whose_type_is_found_late_is_read_as_if_it_had_been_known(tmp_pa
     sent = [(text, load(json.dumps({"x": v}).encode(), "it")["x"]) for text, values in VALUES for v in [*values, None]]
     with spark_session(lake_settings(lakes.feed(tmp_path)), "late types") as spark:
         rows = [(i, text, cell(v, Field(ShapeColumn("x")), "UTC", "x")) for i, (text, v) in enumerate(sent)]
-        frame = spark.createDataFrame(rows, "i INT, type STRING, c BINARY")
+        cells = ("NULL" if c is None else f"X'{c.hex()}'" for *_, c in rows)
+        literals = (f"({i}, '{text}', {c})" for (i, text, _), c in zip(rows, cells, strict=True))
+        # not createDataFrame, which leaves this session the active one for whatever test comes next
+        frame = spark.sql(f"SELECT i, type, CAST(c AS BINARY) AS c FROM VALUES {', '.join(literals)} AS t(i, type, c)")
         for zone in ("UTC", "Asia/Shanghai", "America/New_York", "+05:30"):
             cases = " ".join(f"WHEN '{text}' THEN {late_text('c', MysqlType.parse(text), zone) or 'c'}" for text, _ in VALUES)
             found = frame.selectExpr("i", f"CASE type {cases} END AS c").orderBy("i").collect()

@@ -23,8 +23,8 @@ LISTED = {
     ("avro", "avro-record"): "a framed record without its schema, of a message nobody wrote: tests/vectors/test_table.py reads its frame",
     ("avro-name", ""): "how a name is spelled in a schema: tests/vectors/test_table.py, by the tests' own spelling",
     ("storage-schema-file", ""): "what the columns of CSV lines are: tests/vectors/test_table.py",
-    ("storage-metadata", ""): "the storage sink's checkpoint: no archive layout of Tidelake reads the sink's folders",
-    ("storage-index", ""): "the storage sink's newest file: no archive layout of Tidelake reads the sink's folders",
+    ("storage-metadata", ""): "the storage sink's checkpoint: tests/land/test_sink_hours.py reads such",
+    ("storage-index", ""): "the storage sink's newest file: tests/archives/test_storage_sink.py reads such",
     ("partition-hash", ""): "how TiCDC chooses the partition: Tidelake finds messages where they are",
 }
 _TEST = re.compile(
