@@ -137,9 +137,8 @@ def test_an_object_that_is_replaced_while_it_is_read_is_not_made_of_two(s3: Fres
                 store.write(large.key, spoiled_content)
 
         client.meta.events.register("before-send.s3.GetObject", overwrite)
-        with pytest.raises(
-            StorageError, match=r"SOURCE_CHANGED: .*\+1\+0*30\.jsonl\.gz changed while the hour was landed; .*land the hour again"
-        ):
+        # SeaweedFS may still serve the whole old object to the request that follows: then the listing tells
+        with pytest.raises(StorageError, match=r"SOURCE_CHANGED: .*(\+1\+0*30\.jsonl\.gz|listing of .*) changed while the hour was landed"):
             land_hour(feed, HOUR)
     assert (direct == os.environ["AWS_ENDPOINT_URL_S3"], proxy.spoiled[HALF], sent) == (True, 1, ["overwritten"])
     assert [info.key for info in lake(feed).objects("manifests/")] == []
