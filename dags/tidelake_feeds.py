@@ -1,8 +1,8 @@
-"""One DAG per feed of `schemas/`: hourly, a sensor and five tasks with the names of the stages; the partition key is the hour (UTC).
+"""One DAG per feed of `schemas/`: hourly, five tasks with the names of the stages; the partition key is the hour (UTC).
 
 * **Schedule**: each full hour brings in the hour just ended; windows go in order, one run at a time.
-* **Waiting**: `closed` waits until the archive has the whole hour (`closed_by` in feed.toml), three hours at most, and says what
-  for; an hour that ended longer ago is not waited for.
+* **Waiting**: `land` waits, deferred, until the archive has the whole hour (`closed_by` in feed.toml), three hours at most, and says
+  what for; an hour that ended longer ago is not waited for.
 * **By hand**: trigger with `hour`, like `2026-01-05T10`. With `until` too, the hours from `hour` to `until` are landed and decoded
   one by one and brought in as one cut at `until`. `redo` decodes again what was decoded from the same input. `wait` off does not wait.
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
@@ -17,7 +17,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, Param, chain
-from tidelake_closed import HourSensor
+from tidelake_land import LandOperator
 from tidelake_stage import STAGES, StageOperator, dag_id, schemas_folder
 
 from tidelake.errors import ConfigError
@@ -48,9 +48,9 @@ def feed_dag(feed: Feed) -> None:
     about = f"{__doc__}\nThis feed: `{feed.protocol}` from {', '.join(f'`{t}`' for t in feed.topics)}, times in {feed.time_zone}."
     tags = ["tidelake", feed.protocol]
     with DAG(dag_id(feed.name), schedule=every_hour, catchup=False, **limits, params=PARAMS, default_args=TASKS, tags=tags, doc_md=about):
+        given = {"feed": feed.name, "schemas": str(SCHEMAS)}
         outlets = {"compact": [AssetAlias(dag_id(feed.name))]}  # the tables, which are known when they are published
-        closed = HourSensor(task_id="closed", feed=feed.name, schemas=str(SCHEMAS))
-        chain(closed, *(StageOperator(stage=s, feed=feed.name, schemas=str(SCHEMAS), outlets=outlets.get(s)) for s in STAGES))
+        chain(LandOperator(**given), *(StageOperator(stage=s, outlets=outlets.get(s), **given) for s in STAGES[1:]))
 
 
 for name in feed_names(SCHEMAS):

@@ -92,11 +92,7 @@ class StageOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Run the stage; compact tells Airflow which tables were published."""
-        try:
-            hours = hours_of(context["params"], context.get("partition_key"))
-            environment = child_environment(Path(self.schemas), self.feed)
-        except ConfigError as e:
-            raise AirflowFailException(str(e)) from e
+        hours, environment = self.given(context)
         with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
             status = Path(folder) / "status.json"
             options = {"decode": ["--redo"] if context["params"].get("redo") else [], "compact": ["--status", str(status)]}
@@ -104,6 +100,17 @@ class StageOperator(BaseOperator):
                 self._run(hour, options.get(self.stage, []), environment)
             if self.stage == "compact":
                 self._emit(context, json.loads(status.read_text(encoding="utf-8")))
+
+    def given(self, context: Context) -> tuple[list[str], dict[str, str]]:
+        """The run's hours, and the environment of a child. Raises AirflowFailException for what is set wrong."""
+        try:
+            return hours_of(context["params"], context.get("partition_key")), child_environment(Path(self.schemas), self.feed)
+        except ConfigError as e:
+            raise AirflowFailException(str(e)) from e
+
+    def command_for(self, hour: str, options: Sequence[str]) -> list[str]:
+        """The command line of the stage for an hour."""
+        return [*self.command, self.stage, "--feed", self.feed, "--hour", hour, "--schemas", self.schemas, *options]
 
     def on_kill(self) -> None:
         """End the child and what it started; a shared Spark server lives on."""
@@ -119,10 +126,9 @@ class StageOperator(BaseOperator):
     def _run(self, hour: str, options: Sequence[str], environment: Mapping[str, str]) -> None:
         """One child, its output in the task's log. Raises AirflowFailException or AirflowException by its exit code."""
         self.hour = hour
-        command = [*self.command, self.stage, "--feed", self.feed, "--hour", hour, "--schemas", self.schemas, *options]
         tail = deque[str](maxlen=_TAIL)
         with subprocess.Popen(
-            command,
+            self.command_for(hour, options),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -141,8 +147,7 @@ class StageOperator(BaseOperator):
         if code == 3:
             self.log.error("what blocks the hour: %s", QualityReportLink().get_link(self, ti_key=None))
         if code:
-            message = f"{self.stage} {hour}: {error_in(tail) or f'the child ended with status {code}'}"
-            raise AirflowFailException(message) if code in (2, 3) else AirflowException(message)
+            raise failure(f"{self.stage} {hour}", code, error_in(tail))
 
     def _emit(self, context: Context, status: Mapping[str, Any]) -> None:
         """An asset event per table of the cut, unless the feed is further than this run's hour.
@@ -158,6 +163,12 @@ class StageOperator(BaseOperator):
             asset = Asset(uri=f"iceberg://{CATALOG}/{table['table'].replace('.', '/')}")
             facts = {"table": name, "snapshot_id": str(table["snapshot_id"]), "rows": table["rows"]}
             context["outlet_events"][self.outlets[0]].add(asset, extra=cut | facts)
+
+
+def failure(what: str, code: int, said: str) -> AirflowException:
+    """How a task fails whose child ended so: at once (2 and 3: nothing passes by itself) or to be retried."""
+    kind = AirflowFailException if code in (2, 3) else AirflowException
+    return kind(f"{what}: {said or f'the child ended with status {code}'}")
 
 
 def error_in(lines: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from tidelake.tso import format_hour
 CHECKOUT = Path(__file__).resolve().parents[2]
 FEED = "bazaar-open"
 DAG = f"tidelake_{FEED}"
-STAGES = ("closed", "land", "decode", "order", "validate", "compact")
+STAGES = ("land", "decode", "order", "validate", "compact")
 HOURS = 3
 DAG_SECONDS, RUN_SECONDS = 120, 900
 PORTS = range(18080, 18180)

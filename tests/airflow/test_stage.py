@@ -120,19 +120,20 @@ def test_an_hour_is_five_calls_of_the_command_line(run: Run, child: Child) -> No
 
 
 def test_an_hour_is_landed_when_it_is_complete(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dag.get_task("closed"), "every", timedelta(0))
+    monkeypatch.setattr(dag.get_task("land"), "every", timedelta(0))
     child.plan(waits=[["the hour ends at noon"], ["shop[1]: no object"]])
     hour = format_hour(datetime.now(UTC))
     found = run(hour=hour)
-    assert (found["state"], found["closed"][0], found["land"]) == ("success", "success", ("success", 1))
+    assert (found["state"], found["land"][0]) == ("success", "success")
     assert child.asked == [hour, hour, hour]
+    assert hours_of(child) == [f"{stage} {hour}" for stage in STAGES]
 
 
 def test_an_hour_that_does_not_become_complete_is_not_landed(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dag.get_task("closed"), "patience", timedelta(0))
+    monkeypatch.setattr(dag.get_task("land"), "patience", timedelta(0))
     child.plan(waits=[["shop[1]: no object"]])
     found = run(hour=format_hour(datetime.now(UTC)))
-    assert (found["state"], found["closed"], found["land"]) == ("failed", ("failed", 1), ("upstream_failed", 0))
+    assert (found["state"], found["land"], found["decode"]) == ("failed", ("failed", 1), ("upstream_failed", 0))
     assert child.calls == []
 
 
@@ -187,7 +188,7 @@ def test_a_run_without_an_hour_fails_at_once_and_starts_nothing(run: Run, child:
     found = run(wait=False)
     assert found["land"] == ("failed", 1)
     assert links(found["run_id"])["land"] == ""
-    assert run()["closed"] == ("failed", 1)
+    assert run()["land"] == ("failed", 1)
     assert (child.calls, child.asked) == ([], [])
 
 
