@@ -49,6 +49,7 @@ class Feeder:
     feed: Feed
     tables_sql: str
     offsets: Counter[int] = field(default_factory=Counter)
+    begin: dict[int, int] = field(default_factory=dict)  # of the newest hour
     hour: int = 9
 
     def __post_init__(self) -> None:
@@ -58,9 +59,16 @@ class Feeder:
     def add(self, lake: Lake, messages: Sequence[Message]) -> str:
         """The next hour holds these messages; its name."""
         self.hour += 1
+        self.begin = dict(self.offsets)
         name = f"2026-01-05T{self.hour:02d}"
         self._write(lake, name, messages, 1)
         return name
+
+    def again(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
+        """A second generation of the newest hour holds these instead of what it had, and is decoded."""
+        lake.catalog.remove(ensure_events(lake.catalog, self.feed).identifier, {"hour": name})
+        self.offsets = Counter(self.begin)
+        self._write(lake, name, messages, 2)
 
     def more(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
         """A second generation of an hour holds these beside what it has, and is decoded."""

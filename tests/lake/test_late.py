@@ -115,3 +115,18 @@ def test_a_feed_may_stop_at_them(tmp_path: Path) -> None:
         cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
         assert cut is not None
         assert cut.seq == 1
+
+
+def test_the_ledger_forgets_what_an_attempt_found_that_was_not_published(tmp_path: Path) -> None:
+    with opened(tmp_path, policy=Policy(on_late="block")) as (feed, lake):
+        publish(lake, feed.add(lake, FIRST))
+        hour = feed.add(lake, [row(0, "insert", 150, KV, ("7", "x")), *resolved(300)])
+        with pytest.raises(OrderError, match="LATE_ROWS"):
+            publish(lake, hour)
+        assert len(ledger(lake)) == 1
+        feed.again(lake, hour, [row(0, "insert", 100, KV, ("1", "a")), *resolved(300)])
+        publish(lake, hour)
+        assert judged(lake) == ({"d.k": {"replays": 1}}, False)
+        assert ledger(lake) == []
+        publish(lake, feed.add(lake, [row(0, "insert", 400, KV, ("8", "y")), *resolved(400)]))
+        assert judged(lake) == ({}, False)

@@ -284,6 +284,10 @@ class LakeCatalog:
 
         return _retried(identifier, attempt)
 
+    def remove(self, identifier: str, where: Where) -> None:
+        """Remove the rows with these values in one commit; there must be some."""
+        _retried(identifier, lambda: self.catalog.load_table(identifier).delete(_filter(where)))
+
     def set_branch(self, table: LakeTable, name: str, snapshot_id: int) -> None:
         """Make a branch point at a snapshot, whether it was there or not."""
         now = table.table.refs().get(name)

@@ -12,7 +12,7 @@ have no commit ts and are not judged here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tidelake.errors import OrderError
@@ -23,7 +23,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.cut import Cut, LateCounts
 from tidelake.lake.events import SYSTEM_OWNER, control_rows
 from tidelake.lake.sightings import Seen
-from tidelake.lake.stretches import steps_back, with_stretch
+from tidelake.lake.stretches import Steps, steps_back, with_stretch
 from tidelake.layout import CATALOG, SYSTEM, late_table
 
 if TYPE_CHECKING:
@@ -43,31 +43,25 @@ _COLUMNS = (
     LakeColumn(name="op", type="string"),
 )
 _NAME = ("database", "table", "commit_ts")
+_COUNTED = {"replay": "replays", "conflict": "conflicts", "late": "late"}  # verdict → where it is counted
 
 
 def judge_late(session: SparkSession, catalog: LakeCatalog, feed: Feed, events: LakeTable, cut: Cut, seen: Seen) -> dict[str, LateCounts]:
-    """By table as sent, what the late rows are; conflicts and truly late rows are written to the ledger under the next cut's number.
+    """By table as sent, what the late rows are. Under the next cut's number the ledger then holds its conflicts and truly late rows only.
 
     Raises OrderError (LATE_ROWS) where the feed's policy is to block.
     """
-    now = session.read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}").where(seen.where_late)
-    then = session.read.option("versionAsOf", cut.events_snapshot_id or events.main).table(f"{CATALOG}.{events.identifier}")
-    then = then.where(f"kind = 'row' AND hour <= {literal(cut.hour)} AND commit_ts BETWEEN {seen.late_from} AND {cut.resolved_ts}")
-    then = then.where(" OR ".join(f"(database = {literal(d)} AND table = {literal(t)})" for d, t in seen.late_names))
-    hours = sorted({r["hour"] for frame in (now, then) for r in frame.select("hour").distinct().collect()})
-    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in control_rows(events, "shape", hours, ["shape", "columns"])}
-    judged = _verdicts(_facts(now, events, hours, shapes), _facts(then, events, hours, shapes))
-    found = judged.groupBy("database", "table", "verdict").count().collect()
+    judged = _judged(session, events, cut, seen) if seen.late else None
     counts: dict[str, dict[str, int]] = {}
-    for row in found:
-        counts.setdefault(f"{row['database']}.{row['table']}", {})[f"{row['verdict']}s" if row["verdict"] != "late" else "late"] = row[
-            "count"
-        ]
+    for row in judged.groupBy("database", "table", "verdict").count().collect() if judged else ():
+        counts.setdefault(f"{row['database']}.{row['table']}", {})[_COUNTED[row["verdict"]]] = row["count"]
     out = {name: LateCounts.model_validate(counts[name]) for name in sorted(counts)}
-    if any(c.conflicts or c.late for c in out.values()):
-        _write(catalog, feed, judged.where("verdict != 'replay'"), cut.seq + 1)
-        if feed.policy.on_late == "block":
-            raise _blocked(feed, out)
+    if judged is None or not any(c.conflicts or c.late for c in out.values()):
+        _forget(catalog, feed, cut.seq + 1)
+        return out
+    _write(catalog, feed, judged.where("verdict != 'replay'"), cut.seq + 1)
+    if feed.policy.on_late == "block":
+        raise _blocked(feed, out)
     return out
 
 
@@ -78,8 +72,21 @@ def late_rows(catalog: LakeCatalog, feed: Feed) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["seq"], r["topic"], r["partition"], r["offset"], r["ordinal"]))
 
 
-def _facts(rows: DataFrame, events: LakeTable, hours: Sequence[str], shapes: Mapping[int, Shape]) -> Callable[[bool], DataFrame]:
-    """What row events say, as (mark, content, nth, key): of published ones all that they say, of late ones what has to be found.
+def _judged(session: SparkSession, events: LakeTable, cut: Cut, seen: Seen) -> DataFrame:
+    """The late events with their verdict."""
+    now = session.read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}").where(seen.where_late)
+    then = session.read.option("versionAsOf", cut.events_snapshot_id or events.main).table(f"{CATALOG}.{events.identifier}")
+    then = then.where(f"kind = 'row' AND hour <= {literal(cut.hour)} AND commit_ts BETWEEN {seen.late_from} AND {cut.resolved_ts}")
+    then = then.where(" OR ".join(f"(database = {literal(d)} AND table = {literal(t)})" for d, t in seen.late_names))
+    hours = sorted({r["hour"] for frame in (now, then) for r in frame.select("hour").distinct().collect()})
+    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in control_rows(events, "shape", hours, ["shape", "columns"])}
+    back = steps_back(events, hours)
+    return _verdicts(_facts(now, back, shapes, gone="op = 'delete'"), _facts(then, back, shapes, gone="before IS NOT NULL"))
+
+
+def _facts(rows: DataFrame, back: Steps, shapes: Mapping[int, Shape], gone: str) -> DataFrame:
+    """What row events say, as (mark, content, nth, key). gone: the events that say that the row before them is gone. Published ones
+    all do; of late ones only deletes have to be found as such.
 
     `+` a row is so after it · `-` a row is gone · `=` an event of a table without key, the nth like it in its stretch.
     """
@@ -87,20 +94,15 @@ def _facts(rows: DataFrame, events: LakeTable, hours: Sequence[str], shapes: Map
     keyed = ", ".join(str(i) for i, k in keys.items() if k) or "NULL"
     has_key = f"coalesce(shape IN ({keyed}) OR before_shape IN ({keyed}), false)"
     after, before = _key("shape", "after", keys), _key("before_shape", "before", keys)
-
-    def read(published: bool) -> DataFrame:
-        plus = f"IF(after IS NULL, NULL, named_struct('mark', '+', 'content', xxhash64(shape, after), 'key', xxhash64({after})))"
-        gone = "before IS NOT NULL" if published else "op = 'delete'"
-        minus = f"IF({gone}, named_struct('mark', '-', 'content', xxhash64(key_before), 'key', xxhash64(key_before)), NULL)"
-        there = rows.where(has_key).withColumn("key_before", _expr(f"coalesce({before}, {after})"))
-        one = there.selectExpr(*_AT, f"inline(array_compact(array({plus}, {minus})))").selectExpr("*", "1 AS nth")
-        bare = with_stretch(rows.where(f"NOT {has_key}"), steps_back(events, hours))
-        order = "PARTITION BY database, table, commit_ts, op, content, topic, partition, stretch ORDER BY offset, ordinal"
-        content = "xxhash64(op, content.after, content.before)"
-        many = bare.selectExpr(*_AT, "'=' AS mark", f"{content} AS content", "0L AS key", f"row_number() OVER ({order}) AS nth")
-        return one.unionByName(many)
-
-    return read
+    plus = f"IF(after IS NULL, NULL, named_struct('mark', '+', 'content', xxhash64(shape, after), 'key', xxhash64({after})))"
+    minus = f"IF({gone}, named_struct('mark', '-', 'content', xxhash64(key_before), 'key', xxhash64(key_before)), NULL)"
+    there = rows.where(has_key).withColumn("key_before", _expr(f"coalesce({before}, {after})"))
+    one = there.selectExpr(*_AT, f"inline(array_compact(array({plus}, {minus})))").selectExpr("*", "1 AS nth")
+    bare = with_stretch(rows.where(f"NOT {has_key}"), back)
+    order = "PARTITION BY database, table, commit_ts, op, content, topic, partition, stretch ORDER BY offset, ordinal"
+    content = "xxhash64(op, content.after, content.before)"
+    many = bare.selectExpr(*_AT, "'=' AS mark", f"{content} AS content", "0L AS key", f"row_number() OVER ({order}) AS nth")
+    return one.unionByName(many)
 
 
 _AT = ("hour", "topic", "partition", "offset", "ordinal", "database", "table", "commit_ts", "op")
@@ -113,12 +115,11 @@ def _key(shape: str, cells: str, keys: Mapping[int, Sequence[int]]) -> str:
     return f"CASE {shape} {cases} END" if most else "CAST(NULL AS array<binary>)"
 
 
-def _verdicts(late: Callable[[bool], DataFrame], published: Callable[[bool], DataFrame]) -> DataFrame:
+def _verdicts(late: DataFrame, said: DataFrame) -> DataFrame:
     """Late events with their verdict: `replay` where all that they say is published, `conflict` where their row has another change."""
-    said = published(True)
     same = said.selectExpr(*_NAME, "mark", "content", "nth", "true AS same").distinct()
     row = said.where("mark != '='").selectExpr(*_NAME, "key", "true AS known").distinct()
-    wanted = late(False).join(same, [*_NAME, "mark", "content", "nth"], "left").join(row, [*_NAME, "key"], "left")
+    wanted = late.join(same, [*_NAME, "mark", "content", "nth"], "left").join(row, [*_NAME, "key"], "left")
     verdict = "CASE WHEN same THEN 'replay' WHEN known THEN 'conflict' ELSE 'late' END AS verdict"
     return wanted.selectExpr(*_AT, verdict)
 
@@ -138,6 +139,13 @@ def _write(catalog: LakeCatalog, feed: Feed, rows: DataFrame, seq: int) -> None:
         catalog.create(identifier, list(_COLUMNS), partition=(("seq", "identity"),), properties=properties)
     named = rows.selectExpr(f"{seq} AS seq", *(f"`{c.name}`" for c in _COLUMNS[1:]))
     named.writeTo(f"{CATALOG}.{identifier}").overwrite(_expr(f"seq = {seq}"))
+
+
+def _forget(catalog: LakeCatalog, feed: Feed, seq: int) -> None:
+    """Remove what an earlier attempt at this cut wrote."""
+    table = catalog.find(late_table(feed.name))
+    if table is not None and any(table.files({"seq": seq}, (), table.main)):
+        catalog.remove(table.identifier, {"seq": seq})
 
 
 def _blocked(feed: Feed, counts: Mapping[str, LateCounts]) -> OrderError:

@@ -111,7 +111,7 @@ def order_window(
         branch=branch,
         names=names,
     )
-    late = judge_late(session(), catalog, feed, events, cut, seen) if cut and seen.late else {}
+    late = judge_late(session(), catalog, feed, events, cut, seen) if cut else {}
     changelogs, counts = _stage_all(run, frame, seen, tell)
     lacking = any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
     staged = Staged(
