@@ -244,7 +244,7 @@ class _S3Store(Store):
         )
         with self._errors(prefix):
             items = [item for page in pages for item in page.get("Contents", [])]
-        found = (ObjectInfo(item["Key"].removeprefix(self.prefix), item["Size"], item["ETag"].strip('"')) for item in items)
+        found = (_info(item["Key"].removeprefix(self.prefix), item["Size"], item["ETag"], item["LastModified"]) for item in items)
         return [info for info in found if not info.key.endswith("/")]
 
     def folders(self, prefix: str = "") -> list[str]:

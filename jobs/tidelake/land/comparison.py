@@ -13,7 +13,7 @@ from tidelake.land.closing import Ends, Waits, ends_of, waits_for
 from tidelake.land.generation import since
 from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, newest
-from tidelake.storage import CHUNK, Store, open_store
+from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 
 
@@ -84,7 +84,6 @@ def _digests(archive: Store, landed: Manifest, listing: Listing) -> dict[str, st
 
 def _digest(archive: Store, key: str) -> str:
     digest = hashlib.sha256()
-    with archive.open(key) as stream:
-        while chunk := stream.read(CHUNK):
-            digest.update(chunk)
+    for chunk in archive.chunks(key):
+        digest.update(chunk)
     return digest.hexdigest()
