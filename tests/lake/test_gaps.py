@@ -10,7 +10,7 @@ import pytest
 
 from tests.land.archive import make_feed
 from tidelake.errors import Coordinates, OrderError
-from tidelake.lake.progress import _resolved
+from tidelake.lake.progress import resolved_now
 from tidelake.land.coverage import Coverage
 
 WHOLE = Coverage(prefixes={}, holes={})
@@ -30,9 +30,9 @@ HOLE = Coverage(prefixes={}, holes={Coordinates("shop", 0): (5, 7)})
 def test_a_hole_blocks_a_feed_of_checkpoints_unless_gaps_only_warn(policy: dict[str, Any], passes: bool, tmp_path: Path) -> None:
     (tmp_path / "checkpoints.json").write_text(json.dumps([{"at_ms": 1_767_607_200_000, "checkpoint_ts": 77}]))
     feed = make_feed(tmp_path, watermark={"from": "checkpoints", "uri": f"{tmp_path}/checkpoints.json"}, policy=policy)
-    assert _resolved(feed, {}, WHOLE, "2026-01-05T10") == (77, 1_767_607_200_000)
+    assert resolved_now(feed, {}, WHOLE, "2026-01-05T10") == (77, 1_767_607_200_000)
     if passes:
-        assert _resolved(feed, {}, HOLE, "2026-01-05T10") == (77, 1_767_607_200_000)
+        assert resolved_now(feed, {}, HOLE, "2026-01-05T10") == (77, 1_767_607_200_000)
         return
     with pytest.raises(OrderError, match=r"GAP shop\[0\]: offsets 5 to 7 are not landed"):
-        _resolved(feed, {}, HOLE, "2026-01-05T10")
+        resolved_now(feed, {}, HOLE, "2026-01-05T10")

@@ -11,7 +11,7 @@ from tidelake.event import ShapeColumn
 from tidelake.feed import Feed, load_feed
 from tidelake.lake.decode import decode_job, decoder_id
 from tidelake.lake.known import known_tables
-from tidelake.lake.source import DecodeJob, _context
+from tidelake.lake.source import DecodeJob, context_of
 from tidelake.options import SinkOptions
 
 TABLE = """
@@ -28,7 +28,7 @@ def feed(schemas: Path, protocol: str, tables: str = TABLE) -> Feed:
 def test_tables_sql_says_the_columns_of_untyped_protocols(tmp_path: Path) -> None:
     known = known_tables(feed(tmp_path, "csv"))
     job = DecodeJob(lake_uri="x", feed="shop", keys=[], protocol="csv", options=SinkOptions(), tables=known, time_zone="Asia/Tokyo")
-    context = _context(DecodeJob.model_validate_json(job.model_dump_json()))
+    context = context_of(DecodeJob.model_validate_json(job.model_dump_json()))
     assert context.time_zone == "Asia/Tokyo"
     assert context.columns_of("DB", "t") == (
         ShapeColumn("id", "bigint unsigned", key=True),
@@ -69,7 +69,7 @@ def test_avro_with_checksums_knows_its_tables_and_its_zone(tmp_path: Path) -> No
     (tmp_path / "shop" / "x").write_text('{"1": "{}"}')
     checked = load_feed(tmp_path, "shop")
     job = decode_job(checked, [])
-    context = _context(DecodeJob.model_validate_json(job.model_dump_json()))
+    context = context_of(DecodeJob.model_validate_json(job.model_dump_json()))
     assert len(context.columns_of("db", "t") or ()) == 5  # the virtual one is never sent, and not summed
     assert (context.time_zone, context.refuse_mismatches) == ("UTC", False)
     feeds.write(tmp_path / "plain", feed=CHECKED.replace("true", "false"), tables=TABLE, rules=None)

@@ -14,7 +14,7 @@ from tests.protocols.both_paths import batch
 from tests.protocols.test_claims import LOCATION, STUB, envelope, row
 from tidelake.feed import load_feed
 from tidelake.lake.decode import decoder_id
-from tidelake.lake.source import DecodeJob, LandedReader, _context
+from tidelake.lake.source import DecodeJob, LandedReader, context_of
 from tidelake.options import SinkOptions
 
 
@@ -67,7 +67,7 @@ def test_workers_keep_the_avro_schemas_that_they_meet_and_keeping_changes_no_dec
     job = DecodeJob(
         lake_uri=lake, feed="shop", keys=[], protocol="avro", options=feed.options, avro_schemas="a.json", folder=str(feed.folder)
     )
-    schema = _context(job).avro_schema
+    schema = context_of(job).avro_schema
     assert schema is not None
     assert (schema(1), (tmp_path / "lake" / "schemas" / "shop" / "avro" / "1.avsc").read_text()) == ("{}", "{}")
     assert decoder_id(feed) == before

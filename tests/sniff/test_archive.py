@@ -19,7 +19,7 @@ from tidelake.demo.generate import generate
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed, load_feed
 from tidelake.land import land_hour
-from tidelake.land.hour import _check
+from tidelake.land.hour import check_layout
 from tidelake.protocols import Context
 from tidelake.sniff.archive import Archive, Section, look
 from tidelake.sniff.objects import UNREAD
@@ -347,7 +347,7 @@ def test_what_land_refuses_is_a_blocker_and_nothing_else(tmp_path: Path, layout:
         options={"avro_enable_watermark": True},  # type: ignore[arg-type]
     )
     try:
-        _check(feed)
+        check_layout(feed)
         refused = False
     except ConfigError:
         refused = True

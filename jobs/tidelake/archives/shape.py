@@ -20,6 +20,7 @@ from tidelake.storage import ObjectInfo
 BATCH_BYTES = 8 << 20
 TEXT_PROTOCOLS = frozenset({"canal-json", "debezium", "maxwell", "simple-json", "csv"})  # values are UTF-8 text
 JSON_PROTOCOLS = TEXT_PROTOCOLS - {"csv"}  # … and each is one JSON object
+KEYED_PROTOCOLS = frozenset({"open", "avro", "maxwell"})  # a message cannot be read without its key
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -61,7 +61,7 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     records = {h: _decoded(feed, store, h, m) for h, m in every.items()}
     covered = coverage(every.values(), cut.prefixes if cut else None, layout_of(feed.source.layout).file_bits if feed.source.layout else 0)
     watermarks = _watermarks(events, cut, {h: records[h] for h in manifests}, covered.prefixes)
-    resolved, at_ms = _resolved(feed, watermarks, covered, hour)
+    resolved, at_ms = resolved_now(feed, watermarks, covered, hour)
     held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
     return Progress(
         resolved_ts=resolved if held is None else (held.commit_ts or 0) - 1,
@@ -151,7 +151,11 @@ def _largest_up_to(events: LakeTable, hour: str, topic: str, partition: int, end
     return max(found, default=None)
 
 
-def _resolved(feed: Feed, watermarks: Partitions, covered: Coverage, hour: str) -> tuple[int, int | None]:
+def resolved_now(feed: Feed, watermarks: Partitions, covered: Coverage, hour: str) -> tuple[int, int | None]:
+    """The resolved ts of an hour by the feed's rule, and when the recorded checkpoint that it is was written (ms), if it is one.
+
+    Raises OrderError (GAP and what the rule of watermarks raises).
+    """
     gaps = covered.holes
     if feed.watermark.source == "metadata":
         _refuse_missing_files(feed, covered)

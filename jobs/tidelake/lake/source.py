@@ -80,14 +80,14 @@ class LandedReader(DataSourceReader):
         if partition is None:
             return  # Spark reads nothing once where there are no partitions: an hour without objects
         with told():
-            context = _context(self.job)
+            context = context_of(self.job)
             seen: set[int] = set()
             for messages in _messages(self.job, partition.value):
                 events = decode(self.job.protocol, messages, context)
                 yield _only_new_shapes(_incomplete_rejected(events, messages, self.job.handle_only), seen)
 
 
-def _context(job: DecodeJob) -> Context:
+def context_of(job: DecodeJob) -> Context:
     plain = Context(
         options=job.options,
         columns=columns_of(job.tables),

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from threading import Lock
 
-from tidelake.archives import Layout, Listing, SourceObject, layout_of
+from tidelake.archives import KEYED_PROTOCOLS, Layout, Listing, SourceObject, layout_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
 from tidelake.land.closing import ends_of, waits_for
@@ -28,7 +28,6 @@ from tidelake.storage import Store, open_store, probe_conditional_puts
 from tidelake.tso import format_hour, parse_hour
 
 LOOK_BACK = 24  # hours before the landed one that its offsets are compared with
-_NEED_KEYS = ("open", "avro", "maxwell")
 _WITH_KEYS = "archive with one of the aiven layouts and the field `key`"
 
 Progress = Callable[[int, int], None]
@@ -68,7 +67,7 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     Raises OrderError after the manifest is written if a finding is critical (its code is the finding's), and with nothing written for
     DAMAGED_OBJECT and VANISHED; ConfigError for settings that cannot work; StorageError.
     """
-    _check(feed)
+    check_layout(feed)
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
     layout, name = layout_of(feed.source.layout or ""), format_hour(hour)
     past = past_of(lake, feed, name)
@@ -96,7 +95,7 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     return report(manifest, manifest.findings, new=True, written=written)
 
 
-def _check(feed: Feed) -> None:
+def check_layout(feed: Feed) -> None:
     """Raise ConfigError for what cannot be landed, before anything is read."""
     path, layout = feed.folder / "feed.toml", layout_of(feed.source.layout or "")
     if layout.protocols is not None and feed.protocol not in layout.protocols:
@@ -108,7 +107,7 @@ def _check(feed: Feed) -> None:
         raise ConfigError(
             f"{path}: protocol 'avro' writes deletes as null values, which layout {feed.source.layout!r} loses", remedy=_WITH_KEYS
         )
-    if feed.protocol in _NEED_KEYS and not (layout.has_keys or layout.has_siblings):
+    if feed.protocol in KEYED_PROTOCOLS and not (layout.has_keys or layout.has_siblings):
         raise ConfigError(
             f"{path}: protocol {feed.protocol!r} needs Kafka keys, and layout {feed.source.layout!r} holds values only", remedy=_WITH_KEYS
         )
@@ -116,7 +115,7 @@ def _check(feed: Feed) -> None:
 
 def _check_keys(feed: Feed, layout: Layout, listing: Listing) -> None:
     """Raise ConfigError if the protocol needs keys, which lie beside the objects of this layout, and one has none."""
-    if feed.protocol in _NEED_KEYS and not layout.has_keys:
+    if feed.protocol in KEYED_PROTOCOLS and not layout.has_keys:
         for source in listing.objects:
             if not any(sibling.view == "keys" for sibling in source.siblings):
                 raise ConfigError(

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidelake.archives import Layout, layout_of
+from tidelake.archives import KEYED_PROTOCOLS, Layout, layout_of
 from tidelake.feed import INSPECT_ONLY
 from tidelake.sniff.archive import Section
 from tidelake.sniff.sighting import counted
 from tidelake.sniff.topics import spelled
 
 KEPT, LOST, UNSURE = "kept", "lost", "unsure"
-NEED_KEYS = frozenset({"open", "avro", "maxwell"})  # as `land` needs them
 _WRITES_NULLS = "avro"
 
 _BYTES = "value.converter = org.apache.kafka.connect.converters.ByteArrayConverter, and the layout for it in feed.toml"
@@ -97,8 +96,8 @@ def _keys(section: Section, layout: Layout) -> Iterator[Promise]:
         )
     else:
         guess = section.guess
-        needed = "" if guess is None else f"; {guess.protocol} {'needs' if guess.protocol in NEED_KEYS else 'does not need'} them"
-        unneeded = guess is not None and guess.protocol not in NEED_KEYS
+        needed = "" if guess is None else f"; {guess.protocol} {'needs' if guess.protocol in KEYED_PROTOCOLS else 'does not need'} them"
+        unneeded = guess is not None and guess.protocol not in KEYED_PROTOCOLS
         yield Promise("keys", LOST, f"values only{needed}", "" if unneeded else mend(section, "KEYS_LOST"))
 
 
@@ -180,7 +179,7 @@ def _of_protocol(section: Section, protocol: str) -> Iterator[Blocker]:
         yield Blocker(f"{section.layout} does not keep messages of {protocol} whole", mend(section, "NOT_BINARY_SAFE"))
     if protocol == _WRITES_NULLS and "TOMBSTONES_LOST" in layout.losses:
         yield Blocker("avro writes deletes as null values, which this layout loses", mend(section, "TOMBSTONES_LOST"))
-    elif protocol in NEED_KEYS and (keyless := _keyless(section)):
+    elif protocol in KEYED_PROTOCOLS and (keyless := _keyless(section)):
         yield Blocker(
             f"{protocol} needs Kafka keys, which {counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}",
             mend(section, "KEYS_LOST"),
