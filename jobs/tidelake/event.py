@@ -126,7 +126,7 @@ class Event:
     before: Sequence[bytes | None] | None = None
     handle_only: bool = False
     claim_check: str | None = None
-    ddl: str | None = None
+    ddl: str | None = None  # may be Utf8Text
     ddl_type: str | None = None
     schema_version: int | None = None
     error_code: str | None = None
@@ -151,6 +151,7 @@ class EventRows:
                     self.shapes.setdefault(shape.id, shape)
             row = {name: getattr(e, name) for name in _PLAIN}
             row |= {
+                "ddl": None if e.ddl is None else e.ddl.encode(),  # which may be Utf8Text
                 "topic": at.topic,
                 "partition": at.partition,
                 "offset": at.offset,
@@ -163,11 +164,15 @@ class EventRows:
             }
             self.rows.append(row)
 
-    def batch(self) -> pa.RecordBatch:
-        """The events added so far, without shape rows."""
-        return pa.RecordBatch.from_pylist(self.rows, schema=EVENT)
+    def batch(self, *, shapes: bool = False) -> pa.RecordBatch:
+        """The events added so far; with shapes, the rows of these too. In one piece, as messages may be large."""
+        rows = [*self.rows, *_shape_rows(self.shapes.values())] if shapes else self.rows
+        batch = pa.RecordBatch.from_pylist(rows, schema=_SENT)
+        return batch.set_column(_DDL, EVENT.field(_DDL), batch.column(_DDL).cast(pa.string()))
 
 
+_DDL = EVENT.get_field_index("ddl")
+_SENT = EVENT.set(_DDL, pa.field("ddl", pa.binary()))  # Arrow makes a str of bytes that are to be a string, to check them
 _PLAIN = (
     "kind op database table physical_table_id after before handle_only claim_check ddl ddl_type error_code error raw_key raw_value checksum"
 ).split()
@@ -175,5 +180,8 @@ _PLAIN = (
 
 def shape_rows(shapes: Iterable[Shape]) -> pa.RecordBatch:
     """The EVENT rows of kind `shape` that carry these shapes, in order of their ids."""
-    rows = [{"kind": "shape", "shape": s.id, "columns": s.json} for s in sorted(shapes, key=lambda s: s.id)]
-    return pa.RecordBatch.from_pylist(rows, schema=EVENT)
+    return pa.RecordBatch.from_pylist(_shape_rows(shapes), schema=EVENT)
+
+
+def _shape_rows(shapes: Iterable[Shape]) -> list[dict[str, object]]:
+    return [{"kind": "shape", "shape": s.id, "columns": s.json} for s in sorted(shapes, key=lambda s: s.id)]

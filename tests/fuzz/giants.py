@@ -27,13 +27,12 @@ _LIE = uvarint(MAX_MESSAGE_BYTES)  # as snappy announces its plain length
 
 @dataclass(frozen=True, eq=False)
 class Giant:
-    """One message. weight: its bytes, or those it decompresses to where these are more. memory: bytes that it may take per byte."""
+    """One message. weight: its bytes, or those it decompresses to where these are more."""
 
     name: str
     group: Group
     message: Message
     weight: int
-    memory: int = 4
 
 
 def of(protocol: str, mb: int) -> Iterator[Giant]:
@@ -43,7 +42,7 @@ def of(protocol: str, mb: int) -> Iterator[Giant]:
     for n in (s * MB for s in sizes):
         for name, make in (_TEXT if protocol in _ROWS else _BINARY[protocol]).items():
             message = make(protocol, n) if protocol in _ROWS else make(n)
-            yield Giant(f"{name}, {n // MB} MB", plain, message, size(message), _WIDE.get(name, 4))
+            yield Giant(f"{name}, {n // MB} MB", plain, message, size(message))
         for byte in (b"\0", b"\xff", b"\x80", b"{", b"[", b" "):
             yield Giant(f"nothing but {byte!r}, {n // MB} MB", plain, (OWN[protocol][0][0], byte * n), n)
         yield from _bombs(protocol, n) if protocol in PACKED else ()
@@ -59,6 +58,11 @@ def _planted(protocol: str, value: bytes) -> Message:
     if protocol != "open":
         return key, whole.replace(_PLANTED, value, 1)
     return open_raw((next(frames(key or b"", 8)), next(frames(whole, 0)).replace(_PLANTED, value, 1)))
+
+
+def _wide(n: int) -> bytes:
+    """Text of which Python makes four bytes a letter."""
+    return b"x" * n + "😀".encode()
 
 
 def _text(value: Callable[[int], bytes]) -> Callable[[str, int], Message]:
@@ -85,15 +89,17 @@ def _rows(protocol: str, n: int) -> Message:
             return key, value * (n // len(value))
 
 
-# Python's text takes four bytes a letter as soon as one of them is beyond U+FFFF, and there are two such texts while JSON is read.
-_WIDE = {"one long text with one wide letter": 12}
 _ROWS = ("open", "canal-json", "simple-json", "debezium", "maxwell")
 _TEXT: dict[str, Callable[[str, int], Message]] = {
     "one long text": _text(lambda n: b'"%b"' % (b"x" * n)),
     "one long text of escapes": _text(lambda n: b'"%b"' % (b"\\u00e9" * (n // 6))),
     "one long text of pairs": _text(lambda n: b'"%b"' % (b"\\ud83d\\ude00" * (n // 12))),
     "one long text of wide letters": _text(lambda n: b'"%b"' % ("€".encode() * (n // 3))),
-    "one long text with one wide letter": _text(lambda n: b'"%b%b"' % (b"x" * n, "😀".encode())),
+    "one long text with one wide letter": _text(lambda n: b'"%b"' % _wide(n)),
+    "one long text with one pair": _text(lambda n: b'"%b\\ud83d\\ude00"' % (b"x" * n)),
+    "one long text with one letter of two bytes": _text(lambda n: b'"%b%b"' % (b"x" * n, "€".encode())),
+    "texts with one wide letter": _text(lambda n: b"[%b]" % b",".join([b'"%b"' % _wide(1000)] * (n // 1007))),
+    "short texts with one wide letter": _text(lambda n: b"[%b]" % b",".join([b'"%b"' % _wide(28)] * (n // 35))),
     "one long number": _text(lambda n: b"1" * n),
     "one long fraction": _text(lambda n: b"0." + b"1" * n),
     "one long text of NUL": _text(lambda n: b'"%b"' % (b"\\u0000" * (n // 6))),
@@ -129,14 +135,14 @@ _BINARY: dict[str, dict[str, Callable[[int], Message]]] = {
     "avro": {
         "one long value": lambda n: (None, avro.confluent(1, varint(1), avro.text(b"x" * n))),
         "one long key": lambda n: (avro.confluent(1, varint(1), avro.text(b"x" * n)), None),
-        "a long statement": lambda n: (b"", b'\1{"query":"%b","type":3,"schema":"s","table":"t","commitTs":1}' % (b"x" * n)),
+        "a long statement": lambda n: (b"", b'\1{"query":"%b","type":3,"schema":"s","table":"t","commitTs":1}' % _wide(n)),
         "a statement of arrays": lambda n: (b"", b'\1{"query":[%b]}' % b",".join([b"[]"] * (n // 3))),
         "a statement of objects": lambda n: (b"", b'\1{"query":"q",%b}' % _members(n)[4:]),
     },
     "canal": {
         "one long value": lambda n: (None, canal.packet(canal.insert(canal.Column("v", "text", "x" * n)))),
         "one long binary value": lambda n: (None, canal.packet(canal.insert(canal.Column("v", "blob", "ÿ" * (n // 2), sql_type=2004)))),
-        "a long statement": lambda n: (None, canal.packet(canal.ddl("x" * n))),
+        "a long statement": lambda n: (None, canal.packet(canal.ddl(_wide(n).decode()))),
         "entries without end": lambda n: (None, canal.packet(*[canal.entry(b"", b"", canal.BEGIN)] * (n // 10))),
         "rows without end": lambda n: _canal_change(*[canal.row_data([canal.ID])] * (n // 60)),
         "columns without end": lambda n: (None, canal.packet(canal.insert(*[canal.ID] * (n // 60)))),
@@ -148,13 +154,14 @@ _BINARY: dict[str, dict[str, Callable[[int], Message]]] = {
         "one long text": lambda n: simple.avro_row("INSERT", {"näme": (simple.STRING, "x" * n)}),
         "one long binary value": lambda n: simple.avro_row("INSERT", {"z": (simple.BYTES, b"\xff" * n)}),
         "columns without end": lambda n: simple.avro_row("INSERT", {f"c{i}": (simple.NULL, None) for i in range(n // 10)}),
-        "a long statement": lambda n: simple.avro_ddl("ALTER", "x" * n),
+        "a long statement": lambda n: simple.avro_ddl("ALTER", _wide(n).decode()),
         "a schema without end": lambda n: simple.avro_bootstrap(
             simple.table_schema([simple.column(f"c{i}", "int") for i in range(n // 30)], [])
         ),
     },
     "csv": {
         "one long text": lambda n: _csv(b'"%b"' % (b"x" * n)),
+        "one long text with one wide letter": lambda n: _csv(b'"%b"' % _wide(n)),
         "one long text of quotes": lambda n: _csv(b'"%b"' % (b'""' * (n // 2))),
         "one long number": lambda n: _csv(b"1" * n),
         "cells without end": lambda n: _csv(b",".join([b"1"] * (n // 2))),

@@ -112,8 +112,8 @@ def _again(group: Group, message: Message, tally: Tally) -> None:
             tally.faults.append(Fault.of(group, message, f"took {seconds:.2f} s for {size(message):,} bytes"))
 
 
-def judge_alone(group: Group, message: Message, weight: int, what: str, tally: Tally, memory: int = PER_BYTE) -> None:
-    """Try one message by itself, time and memory measured. weight: its size once decompressed. memory: bytes it may take per byte."""
+def judge_alone(group: Group, message: Message, weight: int, what: str, tally: Tally) -> None:
+    """Try one message by itself, time and memory measured. weight: its size once decompressed."""
     tally.messages += 1
     found: dict[str, Any] = {}
     for name, path in _paths(group, message).items():
@@ -128,7 +128,7 @@ def judge_alone(group: Group, message: Message, weight: int, what: str, tally: T
         faults = [f"{where} raised {raised}"] if raised else []
         if seconds > _allowed(weight):
             faults.append(f"{where} took {seconds:.2f} s for {weight:,} bytes")
-        if grown > memory * weight + MEMORY:
+        if grown > PER_BYTE * weight + MEMORY:
             faults.append(f"{where} took {grown:,} bytes of memory for {weight:,}")
         tally.faults += [Fault.of(group, message, fault) for fault in faults]
     if found.get("read") is not None and found["decode"] is not None:

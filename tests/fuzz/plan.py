@@ -77,7 +77,7 @@ def run(task: Task) -> Tally:
             judge(group, group.context(), group.messages, Tally())
         gc.freeze()
         for giant in giants.of(task.protocol, task.count):
-            judge_alone(giant.group, giant.message, giant.weight, giant.name, tally, giant.memory)
+            judge_alone(giant.group, giant.message, giant.weight, giant.name, tally)
     else:
         contexts: dict[int, Context] = {}
         for number, messages in _batches(_messages(task), task.batch):

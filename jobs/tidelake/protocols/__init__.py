@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import ConfigError, Coordinates, DecodeError, WaitingError
-from tidelake.event import CHECKSUMS, EVENT, Event, EventRows, Shape, ShapeColumn, shape_rows
+from tidelake.event import CHECKSUMS, EVENT, Event, EventRows, ShapeColumn, shape_rows
 from tidelake.options import SinkOptions
 from tidelake.protocols.claims import completed
 from tidelake.wire.columnar import Ints, Scanned
@@ -102,16 +102,17 @@ def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.Reco
     scanned = module.scan(messages, np.flatnonzero(~alone).astype(np.int32), context)
     refused = _mismatches(scanned) if context.refuse_mismatches else np.zeros(0, np.int32)
     left = np.union1d(np.union1d(scanned.left, refused), np.flatnonzero(alone)).astype(np.int32)
-    events, message_of_event, shapes = _read(module, messages, left, large, context)
-    if not len(events):
-        events = scanned.batch(messages)
-    elif len(scanned.message):  # else not copied once more: the messages may be large
-        found, message = scanned.batch(messages), scanned.message
+    rows, message_of_event = _read(module, messages, left, large, context)
+    if not len(scanned.message):
+        return rows.batch(shapes=True)
+    events, shapes = scanned.batch(messages), rows.shapes
+    if rows.rows:
+        found, message = events, scanned.message
         if len(refused):
             kept = ~np.isin(message, refused)
             found, message = found.filter(pa.array(kept)), message[kept]
         order = np.argsort(np.concatenate([message, message_of_event]), kind="stable")
-        events = pc.take(pa.concat_batches([found, events]), pa.array(order))
+        events = pc.take(pa.concat_batches([found, rows.batch()]), pa.array(order))
     shapes = {s.id: s for s in scanned.used_shapes()} | shapes
     return pa.concat_batches([events, shape_rows(shapes.values())])
 
@@ -125,8 +126,8 @@ def _mismatches(scanned: Scanned) -> Ints:
 
 def _read(
     module: _Decoder, messages: pa.RecordBatch, wanted: Ints, large: np.ndarray[tuple[int], np.dtype[np.bool_]], context: Context
-) -> tuple[pa.RecordBatch, Ints, dict[int, Shape]]:
-    """The general reader over the wanted messages: their events, the message index of every event, the shapes."""
+) -> tuple[EventRows, Ints]:
+    """The general reader over the wanted messages: their events and the message index of every event."""
     rows, owners = EventRows(), list[int]()
     columns = [messages.column(name) for name in ("topic", "partition", "offset", "timestamp_ms", "key", "value")]
     for i in wanted.tolist():  # one at a time: all together they may be large
@@ -140,7 +141,7 @@ def _read(
         except DecodeError as e:
             rows.add(at, timestamp_ms, [rejected(e, key, value)])
         owners += [i] * (len(rows.rows) - before)
-    return rows.batch(), np.array(owners, np.int32), rows.shapes
+    return rows, np.array(owners, np.int32)
 
 
 def rejected(error: DecodeError, key: bytes | None, value: bytes | None) -> Event:

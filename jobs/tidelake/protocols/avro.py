@@ -12,7 +12,6 @@ The key is the record of the handle columns; names come from it. Fields `_tidb_â
 
 from __future__ import annotations
 
-import json
 import struct
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -30,7 +29,7 @@ from tidelake.wire.binary_floats import double, single
 from tidelake.wire.binary_known import Known
 from tidelake.wire.binary_out import KEY, leave, new_out, scanned, values
 from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.json_text import refuse_crowd
+from tidelake.wire.json_text import integer, load, statement, string
 from tidelake.wire.varint import Region
 
 DDL, WATERMARK = 1, 2  # first bytes, beside those of the registries
@@ -210,23 +209,15 @@ def _watermark(value: bytes) -> Event:
 
 def _ddl(value: bytes) -> Event:
     """Members that are unknown here mean nothing."""
-    refuse_crowd(value, "the DDL message")
-    try:
-        ddl = json.loads(value[1:].decode())
-    except UnicodeDecodeError as e:
-        raise DecodeError(f"the DDL message is not UTF-8 at byte {e.start + 1}", code="BAD_UTF8") from e
-    except (ValueError, RecursionError) as e:
-        raise DecodeError(f"the DDL message is not JSON: {e}", code="BAD_JSON") from e
-    members = {"query": str, "type": int, "schema": str, "table": str, "commitTs": int}
-    for name, kind in members.items():
-        if not isinstance(ddl, dict) or type(ddl.get(name)) is not kind:
-            raise DecodeError(f"the DDL message's {name} is no {kind.__name__}", code="BAD_JSON")
-    if not 0 <= ddl["commitTs"] < 1 << 64:
-        raise DecodeError(f"the DDL message's commitTs is {ddl['commitTs']}, expected 64 bits", code="BAD_VALUE")
-    if any("\ud800" <= c <= "\udfff" for c in ddl["query"] + ddl["schema"] + ddl["table"]):  # JSON can write them, text cannot
-        raise DecodeError("the DDL message has half a surrogate pair", code="BAD_UTF8")
+    what = "the DDL message"
+    ddl = load(value[1:], what)
     return Event(
-        kind="ddl", commit_ts=ddl["commitTs"], database=ddl["schema"], table=ddl["table"], ddl=ddl["query"], ddl_type=str(ddl["type"])
+        kind="ddl",
+        commit_ts=integer(ddl, "commitTs", what, 0, (1 << 64) - 1),
+        database=string(ddl, "schema", what),
+        table=string(ddl, "table", what),
+        ddl=statement(ddl, "query", what),
+        ddl_type=str(integer(ddl, "type", what, -(1 << 63), (1 << 63) - 1)),
     )
 
 

@@ -16,6 +16,7 @@ heartbeats and GTIDs hold no events; neither do the statements that Canal's serv
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context
+from tidelake.utf8_text import text_of
 from tidelake.wire import canal_scan as steps
 from tidelake.wire.binary_known import Known
 from tidelake.wire.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
@@ -153,7 +155,7 @@ def _there(found: dict[str, Any], name: str, what: str) -> Region:
 
 
 def _ddl(event: int, header: dict[str, Any], change: dict[str, Any], what: str) -> Event:
-    statement = _text(change.get("the statement"), "the statement")
+    statement = _decoded(_bytes(change.get("the statement")), "the statement", decode=text_of)
     if event not in DDL_WORDS or not statement or "a row" in change:
         rows = len(change.get("a row", []))
         raise DecodeError(
@@ -221,30 +223,26 @@ def _shape(described: tuple[_Column, ...]) -> Shape:
 
 
 def _latin1(cell: bytes, name: str) -> bytes:
-    text = _decoded(cell, f"the value of column {name!r}")
+    text = _decoded(cell, f"the value of column {name!r}", decode=text_of)
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError as e:
-        raise DecodeError(f"column {name!r} holds U+{ord(text[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
+        raise DecodeError(f"column {name!r} holds U+{ord(e.object[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
 
 
 def _name(found: dict[str, Any], which: str) -> str | None:
     return _decoded(_bytes(found.get(which)), which, MAX_NAME_BYTES) or None
 
 
-def _text(part: Region | None, what: str) -> str:
-    return _decoded(_bytes(part), what)
-
-
 def _bytes(part: Region | None) -> bytes:
     return b"" if part is None else part.data[part.at : part.end]
 
 
-def _decoded(data: bytes, what: str, most: int | None = None) -> str:
+def _decoded(data: bytes, what: str, most: int | None = None, decode: Callable[[bytes], str] = bytes.decode) -> str:
     if most is not None and len(data) > most:
         raise DecodeError(f"{what} has {len(data)} bytes, at most {most} are expected", code="BAD_LENGTH")
     try:
-        return data.decode()
+        return decode(data)
     except UnicodeDecodeError as e:
         raise DecodeError(f"{what} is not UTF-8 at its byte {e.start}", code="BAD_UTF8") from e
 

@@ -28,7 +28,7 @@ from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_canal import MAX_ROWS, scan_canal
 from tidelake.wire.json_known import Column, Known, Table
-from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, string
+from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, statement, string
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -94,7 +94,7 @@ def _ddl(message: dict[str, Any], word: str, commit_ts: int | None) -> Event:
         commit_ts=commit_ts,
         database=string(message, "database", "the value") or None,
         table=string(message, "table", "the value") or None,
-        ddl=string(message, "sql", "the value"),
+        ddl=statement(message, "sql", "the value"),
         ddl_type=word,
     )
 
@@ -186,7 +186,7 @@ def _cell(value: Any, binary: bool, where: str) -> bytes | None:
     try:
         return value.encode("latin-1" if binary else "utf-8")
     except UnicodeEncodeError as e:
-        raise DecodeError(f"{where} holds U+{ord(value[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
+        raise DecodeError(f"{where} holds U+{ord(e.object[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
 
 
 def _learned(known: Known, value: bytes, context: Context) -> Known:

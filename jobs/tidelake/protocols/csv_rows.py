@@ -25,6 +25,7 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape, ShapeColumn
 from tidelake.options import SinkOptions
+from tidelake.utf8_text import check_utf8
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.plain_cells import from_text, is_binary
 
@@ -59,7 +60,7 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     if (size := len(key or b"") + len(value)) > context.max_bytes:
         raise DecodeError(f"{size} bytes, the cap is {context.max_bytes}", code="TOO_LARGE")
     try:
-        text = value.decode()
+        check_utf8(value)
     except UnicodeDecodeError as e:
         raise DecodeError(f"not UTF-8: byte 0x{value[e.start]:02x} at {e.start} of {len(value)}", code="BAD_UTF8") from e
     version = key.decode() if key and key.isdigit() else ""
@@ -67,10 +68,10 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     shapes: dict[tuple[str, str, bool, int], Shape] = {}  # by database, table, whether it is a delete, number of columns
     events: list[Event] = []
     deleted: Event | None = None  # by the D line of an update whose I line comes next
-    for i, fields in enumerate(_lines(text, context.options)):
+    for i, fields in enumerate(_lines(value.decode("latin-1"), context.options)):
         at = f"line {i + 1}"
         if (fields[0] or "").startswith(HEADER):
-            names = [name or "" for name in fields if not (name or "").startswith(HEADER)]
+            names = [_plain(name or "") for name in fields if not (name or "").startswith(HEADER)]
             shapes.clear()
             continue
         line = _line(fields, context.options, at)
@@ -94,7 +95,7 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
 
 def _lines(text: str, options: SinkOptions) -> Iterator[list[str | None]]:
     """The fields of each line, unquoted. Raises DecodeError (TRUNCATED where the last line has no terminator)."""
-    field = _field(options.delimiter, options.quote, options.terminator or "\r\n")
+    field = _field(_flat(options.delimiter), _flat(options.quote), _flat(options.terminator or "\r\n"))
     at, fields, line, count = 0, list[str | None](), 0, 0
     while at < len(text):
         match = field.match(text, at)
@@ -122,26 +123,29 @@ def _field(delimiter: str, quote: str, terminator: str) -> re.Pattern[str]:
         plain = rf"[^\\{re.escape(delimiter[0])}{re.escape(terminator[0])}]*+"
         return re.compile(rf"(?P<bare>{plain}(?:(?:\\.|(?!{ends})[^\\]){plain})*+){end}", re.DOTALL)
     q = re.escape(quote)
-    return re.compile(rf"(?:{q}(?P<quoted>(?:[^{q}]++|{q}{q})*+){q}|(?P<bare>(?!{q}).*?)){end}", re.DOTALL)
+    inside = f"[^{q}]++" if len(quote) == 1 else f"(?:(?!{q}).)++"
+    return re.compile(rf"(?:{q}(?P<quoted>(?:{inside}|{q}{q})*+){q}|(?P<bare>(?!{q}).*?)){end}", re.DOTALL)
 
 
 def _unreadable(text: str, at: int, line: int, options: SinkOptions) -> DecodeError:
     """Why no field begins at `at`: it is cut short, or something follows its closing quote."""
     body = text[at:]
-    if options.quote and body.startswith(options.quote):
-        inner = body[1:].replace(options.quote * 2, "")
-        after = inner.partition(options.quote)[2]
-        ends = (options.delimiter, options.terminator or "\r\n")
-        if options.quote in inner and not any(e.startswith(after) for e in ends):
-            return DecodeError(f"line {line + 1}: {after[:20]!r} follows a closing quote at character {at}", code="BAD_STRUCTURE")
-    return DecodeError(f"line {line + 1}: the message ends in a field, {len(body)} characters after {at}", code="TRUNCATED")
+    quote = _flat(options.quote)
+    if quote and body.startswith(quote):
+        inner = body[len(quote) :].replace(quote * 2, "")
+        after = inner.partition(quote)[2]
+        ends = (_flat(options.delimiter), _flat(options.terminator or "\r\n"))
+        if quote in inner and not any(e.startswith(after) for e in ends):
+            return DecodeError(f"line {line + 1}: {_plain(after[:20])!r} follows a closing quote at byte {at}", code="BAD_STRUCTURE")
+    return DecodeError(f"line {line + 1}: the message ends in a field, {len(body)} bytes after {at}", code="TRUNCATED")
 
 
 def _unquoted(match: re.Match[str], options: SinkOptions, line: int) -> str | None:
     bare = match["bare"]
     if options.quote:
-        return match["quoted"].replace(options.quote * 2, options.quote) if bare is None else None if bare == options.null else str(bare)
-    return None if bare == options.null else _unescaped(bare, options.delimiter, line)
+        quote = _flat(options.quote)
+        return match["quoted"].replace(quote * 2, quote) if bare is None else None if bare == _flat(options.null) else str(bare)
+    return None if bare == _flat(options.null) else _unescaped(bare, _flat(options.delimiter), line)
 
 
 def _unescaped(text: str, delimiter: str, line: int) -> str:
@@ -154,7 +158,7 @@ def _unescaped(text: str, delimiter: str, line: int) -> str:
             return letter
         if letter in "rn" and letter:
             return "\r" if letter == "r" else "\n"
-        raise DecodeError(f"line {line + 1}: {escape[0]!r} is no escape", code="BAD_VALUE")
+        raise DecodeError(f"line {line + 1}: {_plain(escape[0])!r} is no escape", code="BAD_VALUE")
 
     return _ESCAPE.sub(plain, text)
 
@@ -163,7 +167,7 @@ def _line(fields: list[str | None], options: SinkOptions, at: str) -> _Line:
     count = 3 + options.include_commit_ts + options.output_old_value + options.output_handle_key
     if len(fields) <= count:
         raise DecodeError(f"{at} has {len(fields)} fields, expected {count} before the columns", code="BAD_STRUCTURE")
-    meta = ["" if f is None else f for f in fields[:count]]
+    meta = ["" if f is None else _plain(f) for f in fields[:count]]
     op, table, database, *more = meta
     if op not in OPS:
         raise DecodeError(f"{at}: operation {op[:40]!r}, expected I, U or D", code="UNKNOWN_TYPE")
@@ -227,7 +231,18 @@ def _cell(value: str | None, column: ShapeColumn, options: SinkOptions, at: str)
         return None
     if is_binary(column):
         return from_text(value, options.binary_encoding_method, f"{at}, column {column.name[:80]!r}")
-    return value.encode()
+    return value.encode("latin-1")
+
+
+@lru_cache(maxsize=64)
+def _flat(text: str) -> str:
+    """As it stands in the lines, which are read as one character a byte: a str takes four once a letter is beyond U+FFFF."""
+    return text.encode().decode("latin-1")
+
+
+def _plain(flat: str) -> str:
+    """What stands in the lines, as the text that it is."""
+    return flat.encode("latin-1").decode(errors="replace")
 
 
 def _is_rest_of(event: Event, line: _Line, deleted: Event) -> bool:

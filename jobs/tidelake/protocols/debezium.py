@@ -28,7 +28,7 @@ from tidelake.values import MysqlType
 from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.debezium_cells import Field, cell
-from tidelake.wire.json_text import Number, integer, kind, load, refuse_width, required, string
+from tidelake.wire.json_text import Number, integer, kind, load, refuse_width, required, statement, string
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -115,7 +115,7 @@ def _ddl(payload: dict[str, Any], source: dict[str, Any], commit_ts: int | None)
         commit_ts=commit_ts,
         database=_name(source, "db") or None,
         table=_name(source, "table") or None,
-        ddl=string(payload, "ddl", "the payload"),
+        ddl=statement(payload, "ddl", "the payload"),
         ddl_type=_change(payload.get("tableChanges")),
     )
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape, ShapeColumn
 from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.json_text import Number, integer, kind, load, load_all, refuse_width, string
+from tidelake.wire.json_text import Number, integer, kind, load, load_all, refuse_width, statement, string
 from tidelake.wire.plain_cells import from_text, is_binary, scalar
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _ddl(key: dict[str, Any], value: dict[str, Any]) -> Event:
         commit_ts=commit_ts,
         database=string(value, "database", "the value") or None,
         table=string(value, "table", "the value") or None,
-        ddl=string(value, "sql", "the value"),
+        ddl=statement(value, "sql", "the value"),
         ddl_type=string(value, "type", "the value"),
     )
 

@@ -31,7 +31,7 @@ from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_known import Column, Known, Table
 from tidelake.wire.json_open import MAX_EVENTS, scan_open
-from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, required, string
+from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, required, statement, string
 from tidelake.wire.mysql_codes import BINARY, word
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ QUOTED_IF_BINARY = frozenset({15, 253, 254})
 BASE64 = frozenset({249, 250, 251, 252})
 NAMELESS = frozenset({0, 6, 255})  # unspecified, NULL, GEOMETRY: TiDB sends no value but null
 
-_GO_ESCAPE = re.compile(r'\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|([abfnrtv\\"]))')
-_GO_PLAIN = re.compile(r'[^\\"\n]*')
-_GO_LETTERS = dict(zip('abfnrtv\\"', b'\a\b\f\n\r\t\v\\"', strict=True))
+_GO_ESCAPE = re.compile(rb'\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|([abfnrtv\\"]))')
+_GO_PLAIN = re.compile(rb'[^\\"\n]*')
+_GO_LETTERS = dict(zip(b'abfnrtv\\"', b'\a\b\f\n\r\t\v\\"', strict=True))
 _COMPACT_COLUMN = re.compile(r'\{"t":(\d{1,3})(,"h":true)?(?:,"f":(\d{1,9}))?,"v":')
 
 
@@ -136,7 +136,7 @@ def _ddl(at: str, key: dict[str, Any], value: dict[str, Any], commit_ts: int) ->
         commit_ts=commit_ts,
         database=_name(key, "scm", at),
         table=_name(key, "tbl", at),
-        ddl=string(value, "q", at),
+        ddl=statement(value, "q", at),
         ddl_type=str(integer(value, "t", at, 0, MAX_ID)),
     )
 
@@ -266,29 +266,29 @@ def _from_base64(text: str, is_text: bool, where: str) -> bytes:
 
 def _unquoted(text: str, where: str) -> bytes:
     """Undoes Go's strconv.Quote: bytes that are no UTF-8 and unprintable characters came as escapes (2.4)."""
-    raw, at = [], 0
-    for match in _GO_ESCAPE.finditer(text):
-        raw += [_literal(text[at : match.start()], where), _unescaped(match, where)]
+    raw, sent, at = list[bytes](), text.encode(), 0
+    for match in _GO_ESCAPE.finditer(sent):
+        raw += [_literal(sent[at : match.start()], where), _unescaped(match, where)]
         at = match.end()
-    return b"".join([*raw, _literal(text[at:], where)])
+    return b"".join([*raw, _literal(sent[at:], where)])
 
 
-def _literal(text: str, where: str) -> bytes:
-    if not _GO_PLAIN.fullmatch(text):
-        raise DecodeError(f"{where}: {text[:60]!r} stands in no Go string literal", code="BAD_VALUE")
-    return text.encode()
+def _literal(sent: bytes, where: str) -> bytes:
+    if not _GO_PLAIN.fullmatch(sent):
+        raise DecodeError(f"{where}: {sent.decode()[:60]!r} stands in no Go string literal", code="BAD_VALUE")
+    return sent
 
 
-def _unescaped(escape: re.Match[str], where: str) -> bytes:
+def _unescaped(escape: re.Match[bytes], where: str) -> bytes:
     byte, short, long, octal, letter = escape.groups()
     if letter:
-        return bytes([_GO_LETTERS[letter]])
+        return bytes([_GO_LETTERS[letter[0]]])
     if byte or octal:
         return bytes([int(byte, 16) if byte else int(octal, 8)])
     try:
         return chr(int(short or long, 16)).encode()
     except (ValueError, OverflowError) as e:
-        raise DecodeError(f"{where}: {escape[0]} is no character", code="BAD_VALUE") from e
+        raise DecodeError(f"{where}: {escape[0].decode()} is no character", code="BAD_VALUE") from e
 
 
 def _learned(known: Known, key: bytes, value: bytes, context: Context) -> Known:

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from tidelake.errors import DecodeError
 from tidelake.event import Event, ShapeColumn
+from tidelake.utf8_text import text_of
 from tidelake.wire import json_batches, simple_images
 from tidelake.wire.avro_simple import PLAIN, WRAPPING, scan_simple
 from tidelake.wire.binary_floats import double, single
@@ -161,7 +162,7 @@ def _ddl(region: Region, context: Context) -> Event:
     number = region.varint("the type of DDL")
     if not 0 <= number < len(DDL_TYPES):
         raise DecodeError(f"DDL of type {number}, expected 0 to {len(DDL_TYPES) - 1}", code="UNKNOWN_TYPE")
-    sql, ts = _text(region, "the statement"), _ts(region, "commitTs")
+    sql, ts = _statement(region), _ts(region, "commitTs")
     region.varint("buildTs")
     schema, former = _maybe(region, _schema, "tableSchema"), _maybe(region, _schema, "preTableSchema")
     region.finish()
@@ -345,10 +346,17 @@ def _bytes(region: Region, what: str) -> bytes:
     return region.take(region.varint(f"the length of {what}"), what)
 
 
+def _statement(region: Region) -> str:
+    return _decoded(_bytes(region, "the statement"), "the statement", text_of)
+
+
 def _text(region: Region, what: str) -> str:
-    data = _bytes(region, what)
+    return _decoded(_bytes(region, what), what, bytes.decode)
+
+
+def _decoded(data: bytes, what: str, decode: Callable[[bytes], str]) -> str:
     try:
-        return data.decode()
+        return decode(data)
     except UnicodeDecodeError as e:
         raise DecodeError(f"{what} is not UTF-8 at byte {e.start} of {len(data)}", code="BAD_UTF8") from e
 

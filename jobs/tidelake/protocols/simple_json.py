@@ -33,7 +33,7 @@ from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
 from tidelake.wire.json_known import Column, Known, Table
 from tidelake.wire.json_simple import ZONED, other_messages, scan_simple
-from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, required, string
+from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, required, short, statement, string
 from tidelake.wire.simple_images import places, zone_names
 from tidelake.wire.simple_schema import (
     DDL_TYPES,
@@ -151,7 +151,7 @@ def _text(key: bytes | None, value: bytes | None, context: Context) -> bytes:
 
 
 def _ddl(message: dict[str, Any], word: str, commit_ts: int, context: Context) -> Event:
-    sql = string(message, "sql", _WHAT)
+    sql = statement(message, "sql", _WHAT)
     former, schema = (_remembered(message, name, context) for name in ("preTableSchema", "tableSchema"))
     named = schema or former
     database, table = (named.database, named.table) if named else (database_of(sql), None)
@@ -195,7 +195,7 @@ def _verdict(message: dict[str, Any], sides: _Sides, schema: TableSchema | None,
         return None
     sent = _object(message, "checksum", _WHAT)
     _, current, previous = (integer(sent, name, "checksum", 0, _U32) for name in ("version", "current", "previous"))
-    found = [v["location"] for side in sides for v in (message.get(side) or {}).values() if isinstance(v, dict)]
+    found = [string(v, "location", _WHAT) for side in sides for v in (message.get(side) or {}).values() if isinstance(v, dict)]
     images = [(*sides["data"], current), (*sides["old"], previous)]
     rules, corrupted = _RULES, _flag(sent, "corrupted", "checksum")
     return simple_images.verdict(images, schema, found, corrupted=corrupted, rules=rules, refuse=context.refuse_mismatches)
@@ -272,4 +272,4 @@ def _strings(holder: dict[str, Any], name: str, what: str) -> list[str]:
     values = required(holder, name, what)
     if not isinstance(values, list) or not all(isinstance(v, str) and not isinstance(v, Number) for v in values):
         raise DecodeError(f"{what}: member {name} is no array of strings", code="BAD_STRUCTURE")
-    return values
+    return [short(v, f"{what}: member {name}") for v in values]

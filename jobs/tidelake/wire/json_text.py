@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from tidelake.errors import DecodeError
+from tidelake.utf8_text import Utf8Text
+from tidelake.wire.json_flat import flat_text, restored
 
+_WIDE = re.compile(rb"[\xf0-\xff]|\\u[dD]")  # letters for which a str takes four bytes a letter
 _SURROGATE = re.compile(rb"\\u[dD]")
 _QUOTED = re.compile(rb'"[^"\\]*+(?:\\.?+[^"\\]*+)*+(?:"|\Z)', re.DOTALL)  # also one without end, else hostile text takes a square of time
 _STRING = json.JSONDecoder()
@@ -33,27 +36,36 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 _STRICT = json.JSONDecoder(parse_float=Number, parse_int=_integer, parse_constant=_refuse)
 
 
-# What Python's objects for JSON take at most: bytes of a value, of a member beside that, and all of them together, as tests/fuzz
-# measures it. Messages of rows stay far below: the smallest cell takes 8 bytes on the wire.
-VALUE_BYTES, MEMBER_BYTES = 100, 40
+# What Python's objects for JSON take at most: bytes of a value, of a member beside that, of a value where letters are wide, and all of
+# them together, as tests/fuzz measures it. Messages of rows stay far below: the smallest cell takes 8 bytes on the wire.
+VALUE_BYTES, MEMBER_BYTES, WIDE_VALUE_BYTES = 100, 40, 250
 ROOM, ROOM_PER_BYTE = 40_000_000, 3
+FLAT_BYTES = 4 << 20  # of a payload; those above are read as text of one byte a letter
+MAX_NAME_BYTES = 1 << 20  # of a string that is neither a value nor a statement
 MAX_COLUMNS = 4096  # of a row; TiDB's own limit
 
 
 def load(payload: bytes, what: str) -> dict[str, Any]:
-    """The object that the payload holds; of duplicate members the last wins. Raises DecodeError (BAD_UTF8, BAD_JSON, TOO_LARGE)."""
+    """The object that the payload holds; of duplicate members the last wins. Raises DecodeError (BAD_UTF8, BAD_JSON, TOO_LARGE).
+
+    Strings of a payload of more than FLAT_BYTES may be Utf8Text: `string` and `statement` give what can be used.
+    """
     refuse_crowd(payload, what)
-    with _read_as(payload, what) as text:
-        value = json.loads(text, parse_float=Number, parse_int=_integer, parse_constant=_refuse)
-        _refuse_half_pairs(payload, value)
+    with _read_as(payload, what):
+        value = json.loads(_text(payload), parse_float=Number, parse_int=_integer, parse_constant=_refuse)
+        value = _put_right(payload, value)
     return _object(value, what)
 
 
 def load_all(payload: bytes, what: str, most: int) -> list[dict[str, Any]]:
-    """The objects that stand back to back in the payload, at least one. Raises DecodeError (BAD_UTF8, BAD_JSON, TOO_LARGE)."""
+    """The objects that stand back to back in the payload, at least one. Raises DecodeError (BAD_UTF8, BAD_JSON, TOO_LARGE).
+
+    Strings as `load` gives them.
+    """
     refuse_crowd(payload, what)
     values: list[Any] = []
-    with _read_as(payload, what) as text:
+    with _read_as(payload, what):
+        text = _text(payload)
         at = _past_blanks(text, 0)
         while at < len(text) or not values:
             value, at = _STRICT.raw_decode(text, at)
@@ -61,7 +73,8 @@ def load_all(payload: bytes, what: str, most: int) -> list[dict[str, Any]]:
             if len(values) > most:
                 raise DecodeError(f"{what} holds more than {most} objects", code="TOO_LARGE")
             at = _past_blanks(text, at)
-        _refuse_half_pairs(payload, values)
+        del text
+        values = _put_right(payload, values)
     return [_object(value, what) for value in values]
 
 
@@ -73,13 +86,14 @@ def refuse_crowd(payload: bytes, what: str) -> None:
     room = ROOM + ROOM_PER_BYTE * len(payload)
     if (VALUE_BYTES + MEMBER_BYTES) * len(payload) <= room:
         return
+    each = WIDE_VALUE_BYTES if len(payload) > FLAT_BYTES and _WIDE.search(payload) else VALUE_BYTES
     values, members = _counted(payload, 0, len(payload))
     for found in _QUOTED.finditer(payload):
-        if VALUE_BYTES * values + MEMBER_BYTES * members <= room:
+        if each * values + MEMBER_BYTES * members <= room:
             return
         inside = _counted(payload, found.start() + 1, found.end() - 1)
         values, members = values - inside[0], members - inside[1]
-    if VALUE_BYTES * values + MEMBER_BYTES * members > room:
+    if each * values + MEMBER_BYTES * members > room:
         raise DecodeError(f"{what} of {len(payload)} bytes holds about {values} JSON values, too many for its size", code="TOO_LARGE")
 
 
@@ -89,10 +103,10 @@ def _counted(payload: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 @contextmanager
-def _read_as(payload: bytes, what: str) -> Iterator[str]:
-    """The payload's text, and whatever reading it as JSON raises as a DecodeError."""
+def _read_as(payload: bytes, what: str) -> Iterator[None]:
+    """Whatever reading the payload as JSON raises, as a DecodeError."""
     try:
-        yield payload.decode()
+        yield
     except UnicodeDecodeError as e:
         raise DecodeError(f"{what} is not UTF-8: byte 0x{payload[e.start]:02x} at {e.start} of {len(payload)}", code="BAD_UTF8") from e
     except UnicodeEncodeError as e:
@@ -103,9 +117,17 @@ def _read_as(payload: bytes, what: str) -> Iterator[str]:
         raise DecodeError(f"{what} of {len(payload)} bytes is not JSON: {e}", code="BAD_JSON") from e
 
 
-def _refuse_half_pairs(payload: bytes, value: object) -> None:
+def _text(payload: bytes) -> str:
+    return flat_text(payload) if len(payload) > FLAT_BYTES else payload.decode()
+
+
+def _put_right(payload: bytes, value: Any) -> Any:
+    """What was read from the payload's text, its strings as they should be. Raises UnicodeEncodeError for half of a surrogate pair."""
+    if len(payload) > FLAT_BYTES:
+        return restored(value)
     if _SURROGATE.search(payload):
         json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _past_blanks(text: str, at: int) -> int:
@@ -153,7 +175,19 @@ def integer(members: dict[str, Any], name: str, what: str, low: int, high: int) 
 
 
 def string(members: dict[str, Any], name: str, what: str) -> str:
-    """A member that must be there and be a string. Raises DecodeError."""
+    """A member that must be there and be a string, of MAX_NAME_BYTES where it is Utf8Text. Raises DecodeError."""
+    return short(statement(members, name, what), f"{what}: member {name}")
+
+
+def short(text: str, what: str) -> str:
+    """A text that `load` gave, as a usual one. Raises DecodeError (TOO_LARGE) for a Utf8Text of more than MAX_NAME_BYTES."""
+    if isinstance(text, Utf8Text) and len(text) > MAX_NAME_BYTES:
+        raise DecodeError(f"{what} has {len(text)} bytes, at most {MAX_NAME_BYTES} are expected", code="TOO_LARGE")
+    return str(text)
+
+
+def statement(members: dict[str, Any], name: str, what: str) -> str:
+    """A member that must be there and be a string, of any length: it may be Utf8Text. Raises DecodeError."""
     value = required(members, name, what)
     if isinstance(value, Number) or not isinstance(value, str):
         raise DecodeError(f"{what}: member {name} is a JSON {kind(value)}, expected a string", code="BAD_VALUE")

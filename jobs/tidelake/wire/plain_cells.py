@@ -29,7 +29,8 @@ def scalar(value: Any, where: str) -> bytes | None:
         case int() | Number():
             return number(value, where)
         case _:
-            return str(value).encode()
+            text: str = value
+            return text.encode()
 
 
 def number(value: int | Number, where: str) -> bytes:

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 
 from tidelake.errors import ContractError, DecodeError, WaitingError
 from tidelake.event import Shape, ShapeColumn
+from tidelake.utf8_text import head
 from tidelake.values import MysqlType
 from tidelake.wire.json_text import refuse_width
 
@@ -214,7 +215,10 @@ def image(
     return shape, [cell(values[c.name], c.type, f"column {c.name[:80]!r} of {what}") for c in shape.columns]
 
 
+_HEAD = 1 << 16  # bytes of a statement, in which its database is named
+
+
 def database_of(sql: str) -> str | None:
     """The name in CREATE, ALTER or DROP DATABASE, whose messages say it nowhere else."""
-    found = _DATABASE.match(sql)
+    found = _DATABASE.match(head(sql, _HEAD))
     return None if found is None else found[2] or found[1].replace("``", "`")
