@@ -50,16 +50,17 @@ def hold(
     wait_seconds: float = 2 * SECONDS,
     tell: Callable[[str], None] = lambda _: None,
     what: str = "",
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[int]:
     """Hold the feed's lease; yields the fence number. Waits for another holder to give it back or to expire.
 
-    what: is held, for people, if it is no feed.
+    what: is held, for people, if it is no feed; stopped: ends the waiting.
 
     Raises LeaseError if it is not free in time, or at the end if it was lost meanwhile. A store that cannot be reached at the end
     is no failure: the work is done, and the lease expires.
     """
     what = what or f"feed {feed}"
-    mine = _take(store, feed, what, work, wait_seconds, tell)
+    mine = _take(store, feed, what, work, wait_seconds, tell, stopped)
     stop, lost = threading.Event(), threading.Event()
     renewer = threading.Thread(target=_renew, args=(store, feed, mine, stop, lost), daemon=True, name=f"lease-{feed}")
     renewer.start()
@@ -75,7 +76,9 @@ def hold(
         raise _lost(what)
 
 
-def _take(store: Store, feed: str, what: str, work: str, wait_seconds: float, tell: Callable[[str], None]) -> Lease:
+def _take(
+    store: Store, feed: str, what: str, work: str, wait_seconds: float, tell: Callable[[str], None], stopped: Callable[[], bool]
+) -> Lease:
     deadline, told = time.monotonic() + wait_seconds, False
     while True:
         now, etag = _read(store, feed)
@@ -86,7 +89,7 @@ def _take(store: Store, feed: str, what: str, work: str, wait_seconds: float, te
             if taken:
                 return mine
             continue
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or stopped():
             raise LeaseError(
                 f"{what} is held by {_who(now)}", remedy="wait for it to end; if it is gone, its lease expires within a minute"
             )

@@ -242,21 +242,40 @@ def test_many_partitions_are_held_on_disk_where_they_are_more_than_the_budget(
     kafka.create(topic, 12)
     content = [Message(i, bytes([i]) * 100_000, None, FIRST_MS + i) for i in range(20)]
     for number in range(12):
-        produce(kafka, topic, number, content)
+        produce(kafka, topic, number, content, **{"enable.idempotence": True})  # large batches keep their order
     feed = archiving(tmp_path, kafka, topic, partitions=12, source={"in_flight": "1 MB"})
-    held = dict[int, int]()
+    monkeypatch.setattr(follow, "TURN_BYTES", 1)
+    monkeypatch.setattr(client, "_FIRST_BATCH", 4)
+    held, turns = dict[int, int](), list[int]()
     turn = follow._Follower._turn
 
     def watched(self: follow._Follower, partition: follow._Partition, most: int) -> None:
         turn(self, partition, most)
         held[partition.place[1]] = partition.hours.held
+        turns.append(partition.place[1])
         assert partition.hours.unfinished
         assert most == (1 << 20) // 4 // 12
 
     monkeypatch.setattr(follow._Follower, "_turn", watched)
     assert run(feed).messages == 240
     assert held == dict.fromkeys(range(12), 0)
+    assert all(turns.count(number) >= 5 for number in range(12))  # four messages each, or fewer
     assert archived(feed, tmp_path) == {(topic, number): content for number in range(12)}
+
+
+def test_whoever_waits_for_the_lease_can_be_stopped(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+    feed, stop = archiving(tmp_path, kafka, topic), Event()
+    lines: list[str] = []
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        stop.set()
+
+    with following(feed) as follower:
+        follower.until(lambda: store_of(feed).head(f"{SYSTEM}/leases/archiver.json") is not None)
+        with pytest.raises(LeaseError, match="is held by archive of feed small"):
+            archive(feed, Goal(), stop, tell, wait_seconds=600)
+    assert [line.startswith("waiting for archive of feed small on ") for line in lines] == [True]
 
 
 def test_a_feed_without_the_section_is_told_what_to_add(tmp_path: Path) -> None:

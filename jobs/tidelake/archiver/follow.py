@@ -22,7 +22,7 @@ import pyarrow as pa
 from tidelake.archiver.hours import HOUR_MS, HourCutter
 from tidelake.archiver.progress import Archived, Told
 from tidelake.archiver.resume import reached
-from tidelake.archiver.write import archive_object
+from tidelake.archiver.write import Written, archive_object
 from tidelake.errors import ConfigError, Coordinates, EventStoreError, OrderError, StorageError
 from tidelake.feed import Feed
 from tidelake.kafka import ARCHIVER, Place, Topics
@@ -107,7 +107,7 @@ def archive(
     group, what = f"tidelake-archive-{feed.name}", f"the archive {target.uri}"
     with (
         Topics(settings.servers, settings.kafka, group, ARCHIVER) as topics,
-        hold(system, LEASE, f"archive of feed {feed.name}", wait_seconds, tell, what) as fence,
+        hold(system, LEASE, f"archive of feed {feed.name}", wait_seconds, tell, what, stop.is_set) as fence,
         TemporaryDirectory(prefix="tidelake-archive-") as folder,
     ):
         write = partial(archive_object, target, partial(check, system, LEASE, fence, what))
@@ -139,7 +139,7 @@ class _Follower:
         self._told = Told(tell)
         self._store: EventStore[Draft] = EventStore(slots=SLOTS, budget=max(feed.source.in_flight * (HELD_SHARE - 1) // HELD_SHARE, 1))
 
-    def run(self, write: Callable[[Draft, Path], None]) -> Archived:
+    def run(self, write: Callable[[Draft, Path], Written]) -> Archived:
         """Follow until the goal is reached or it is stopped. Raises as archive."""
         with self._uploading(write) as uploads, ThreadPoolExecutor(READERS, thread_name_prefix="reader") as readers:
             try:
@@ -151,7 +151,7 @@ class _Follower:
         return self._told.archived
 
     @contextmanager
-    def _uploading(self, write: Callable[[Draft, Path], None]) -> Iterator[Future[None]]:
+    def _uploading(self, write: Callable[[Draft, Path], Written]) -> Iterator[Future[None]]:
         """A thread that uploads what is put; at the end, whatever it is, the rest is put and waited for. What it fails with goes first."""
         self._store.start()
         with ThreadPoolExecutor(1, thread_name_prefix="uploader") as uploader:
@@ -165,12 +165,11 @@ class _Follower:
                 self._store.close()
                 uploads.result()
 
-    def _upload(self, write: Callable[[Draft, Path], None]) -> None:
+    def _upload(self, write: Callable[[Draft, Path], Written]) -> None:
         try:
-            for draft, _ in upload_all(self._store, write):
-                assert draft.covers is not None
-                self._durable[draft.topic, draft.partition] = draft.covers[1] + 1
-                self._told.wrote(draft)
+            for written in upload_all(self._store, write):
+                self._durable[written.topic, written.partition] = written.next
+                self._told.wrote(written)
         except BaseException as e:
             self._store.fail(e)
             raise

@@ -80,12 +80,11 @@ class HourCutter:
             self._last = part.column("offset")[-1].as_py()
 
     def rest(self, position: int) -> Iterator[Draft]:
-        """The objects of what is left. position: the log holds no message before this offset that was not added."""
+        """The object of what is left, if something is. position: the log holds no message before this offset that was not added."""
         if self._cutter:
-            drafts = [made() for made in self._cutter.rest()]
+            (made,) = self._cutter.rest()  # a cutter has had a message, and what waits always fits into the object
             self._cutter = None
-            ends = [*(int(draft.offsets[-1]) for draft in drafts[:-1]), position - 1]
-            yield from map(self._covering, drafts, ends)
+            yield self._covering(made(), position - 1)
 
     def spill(self) -> None:
         """Put on disk what is in memory."""

@@ -10,7 +10,7 @@ from threading import Lock
 
 import pyarrow as pa
 
-from tidelake.land.objects import Draft
+from tidelake.archiver.write import Written
 
 TELL_SECONDS = 30.0
 
@@ -42,14 +42,14 @@ class Told:
             self._messages += len(batch)
             self._bytes += batch.nbytes
 
-    def wrote(self, draft: Draft) -> None:
+    def wrote(self, written: Written) -> None:
         """This object is durable."""
         before = self.archived
         self.archived = Archived(
-            messages=before.messages + draft.events,
-            bytes=before.bytes + int(draft.sizes.sum()),
+            messages=before.messages + written.messages,
+            bytes=before.bytes + written.bytes,
             objects=before.objects + 1,
-            topics=tuple(sorted({*before.topics, draft.topic})),
+            topics=tuple(sorted({*before.topics, written.topic})),
         )
 
     def now_and_then(self, lags: Iterable[tuple[str, int]]) -> None:

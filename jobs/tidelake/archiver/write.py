@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tidelake.archiver.resume import objects
@@ -13,7 +14,18 @@ from tidelake.layout import archived_folder, archived_key
 from tidelake.storage import Store
 
 
-def archive_object(archive: Store, check: Callable[[], None], draft: Draft, path: Path) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """An object that is durable. next: the offset behind those that it covers; bytes: of the messages' keys and values."""
+
+    topic: str
+    partition: int
+    next: int
+    messages: int
+    bytes: int
+
+
+def archive_object(archive: Store, check: Callable[[], None], draft: Draft, path: Path) -> Written:
     """Write the draft's object unless it is there. path: of a file, which is gone afterwards.
 
     check: raises LeaseError if the lease is not held any more. Raises it, LeaseError (OVERLAP) for offsets that an object has which this
@@ -35,3 +47,5 @@ def archive_object(archive: Store, check: Callable[[], None], draft: Draft, path
                 remedy="another archiver writes there: stop one of them; started again, this one goes on behind it",
             )
     archive.put_if_absent(key, data)
+    size = int(draft.sizes.sum())
+    return Written(topic=draft.topic, partition=draft.partition, next=last + 1, messages=draft.events, bytes=size)

@@ -119,13 +119,13 @@ def _readers(store: EventStore[Draft], reads: Sequence[Callable[[Put], Partition
 def _upload_all(store: EventStore[Draft], lake: Store) -> dict[tuple[str, int], list[tuple[Landed, bool]]]:
     """Upload what comes until the store is closed: of each topic and partition the objects, and whether the lake did not have them."""
     uploaded = defaultdict[tuple[str, int], list[tuple[Landed, bool]]](list)
-    for draft, landed in upload_all(store, partial(_upload, lake)):
-        uploaded[draft.topic, draft.partition].append(landed)
+    for landed, new in upload_all(store, partial(_upload, lake)):
+        uploaded[landed.topic, landed.partition].append((landed, new))
     return uploaded
 
 
-def upload_all(store: EventStore[Draft], upload: Callable[[Draft, Path], T]) -> Iterator[tuple[Draft, T]]:
-    """Upload what comes until the store is closed; each object, confirmed, and what `upload` gave for it, in the order of the puts.
+def upload_all(store: EventStore[Draft], upload: Callable[[Draft, Path], T]) -> Iterator[T]:
+    """Upload what comes until the store is closed; what `upload` gave for each object, once it is confirmed, in the order of the puts.
 
     upload: makes an object durable, by way of a file at the path, which it removes; what fails with StorageError is tried again, with
     back-off, ATTEMPTS times in all. Raises the last StorageError, EventStoreError.
@@ -145,7 +145,7 @@ def upload_all(store: EventStore[Draft], upload: Callable[[Draft, Path], T]) -> 
                 continue
             store.ack(batch.handle)
             failures = 0
-            yield draft, done
+            yield done
 
 
 def _upload(lake: Store, draft: Draft, path: Path) -> tuple[Landed, bool]:
