@@ -20,7 +20,7 @@ from moto.server import ThreadedMotoServer
 from tidelake import lease, storage
 from tidelake.errors import LeaseError, OrderError, StorageError
 from tidelake.layout import lease_key
-from tidelake.lease import Lease, hold
+from tidelake.lease import Lease, check, hold
 from tidelake.storage import Store, open_store
 
 _NUMBERS = count(1)
@@ -280,3 +280,20 @@ def test_the_start_of_a_process_tells_it_from_others() -> None:
     assert mine.isdigit()
     assert lease._started(os.getpid()) == mine
     assert lease._started(1 << 30) == ""
+
+
+def test_a_check_passes_only_while_the_lease_is_held(folder: Store) -> None:
+    lost = "^LEASE: the lease of feed shop was taken over while this run held it"
+    with pytest.raises(LeaseError, match=lost):
+        check(folder, "shop", 1)
+    with hold(folder, "shop", "order") as fence:
+        check(folder, "shop", fence)
+        with pytest.raises(LeaseError, match=lost):
+            check(folder, "shop", fence + 1)
+        held = now(folder)
+        put(folder, fence=fence, seconds=-1)
+        with pytest.raises(LeaseError, match=lost):
+            check(folder, "shop", fence)
+        folder.write(lease_key("shop"), held.model_dump_json().encode())
+    with pytest.raises(LeaseError, match=r"^LEASE: the lease of the archive x was taken over"):
+        check(folder, "shop", fence, "the archive x")

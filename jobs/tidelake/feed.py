@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
 from tidelake.policy import Policy, ZeroDate
-from tidelake.source import VARIABLE, ClosedBy, Source
+from tidelake.source import VARIABLE, Archiver, ClosedBy, Source
 
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
@@ -27,6 +27,7 @@ INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what h
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
 _QUIET = {"next-offset": 0, "quiet": 15}  # minutes, unless the feed says so
 
+_ARCHIVER = frozenset({"source.archiver"})
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
@@ -222,8 +223,11 @@ class Feed(_Section):
         return next((p for p in own if p), self.policy.zero_date)
 
 
-def load_feed(schemas: Path, name: str, environment: Mapping[str, str] | None = None, *, expand: bool = True) -> Feed:
-    """Read schemas/<name>/feed.toml; `${NAME}` comes from the environment unless expand is off.
+def load_feed(
+    schemas: Path, name: str, environment: Mapping[str, str] | None = None, *, expand: bool = True, archiving: bool = False
+) -> Feed:
+    """Read schemas/<name>/feed.toml; `${NAME}` comes from the environment unless expand is off, in [source.archiver] only for archiving:
+    the stages need neither Kafka nor what its client logs in with.
 
     Raises ConfigError: no such feed, not TOML (with the line), wrong or unknown keys, an unset variable.
     """
@@ -237,7 +241,8 @@ def load_feed(schemas: Path, name: str, environment: Mapping[str, str] | None = 
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
         raise ConfigError(f"{path}: not TOML: {e}") from e
-    values = _expanded(content, os.environ if environment is None else environment, str(path), "") if expand else content
+    left = frozenset() if archiving else _ARCHIVER
+    values = _expanded(content, os.environ if environment is None else environment, str(path), "", left) if expand else content
     ours = {"name": name, "folder": path.parent}
     if wrong := sorted(ours.keys() & values.keys()):
         raise ConfigError(f"{path}: {wrong[0]}: unknown key; allowed: {', '.join(_keys(()))}")
@@ -258,11 +263,14 @@ def unset_variables(feed: Feed, environment: Mapping[str, str]) -> list[str]:
     return sorted({name for name in VARIABLE.findall(text) if name not in environment})
 
 
-def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str) -> Any:
+def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str, left: frozenset[str]) -> Any:
+    """The value with its variables, but for the sections that are left as they are."""
+    if key in left:
+        return value
     if isinstance(value, dict):
-        return {k: _expanded(v, environment, path, f"{key}.{k}" if key else k) for k, v in value.items()}
+        return {k: _expanded(v, environment, path, f"{key}.{k}" if key else k, left) for k, v in value.items()}
     if isinstance(value, list):
-        return [_expanded(v, environment, path, key) for v in value]
+        return [_expanded(v, environment, path, key, left) for v in value]
     if not isinstance(value, str):
         return value
 
@@ -307,5 +315,6 @@ def _keys(section: tuple[str | int, ...]) -> list[str]:
         "columns": ColumnPolicy,
         "tables": TablePolicy,
     }
-    fields = (models[section[0]] if section else Feed).model_fields
+    inner = Archiver if section[:2] == ("source", "archiver") else models[section[0]] if section else Feed
+    fields = inner.model_fields
     return [field.alias or name for name, field in fields.items() if section or name not in ("name", "folder")]

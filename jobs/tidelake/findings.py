@@ -147,7 +147,8 @@ KINDS = {  # the most serious first
     ),
     "LEGAL_GAPS": Kind(
         severity="info",
-        meaning="the topic has no messages at these offsets: markers of transactions, aborted messages, compaction (live topics)",
+        meaning="the topic has no messages at these offsets: markers of transactions, aborted messages, compaction (live topics, and "
+        "archives by `tidelake archive`)",
         remedy="nothing, if producers use transactions; a topic that is compacted loses changes: set its cleanup.policy to delete",
     ),
     "EMPTY": Kind(severity="info", meaning="the archive has nothing for the hour", remedy="nothing, if the feed was idle"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from types import TracebackType
@@ -25,6 +25,7 @@ ANSWER_SECONDS = 15.0  # how long a question to the brokers may take
 SILENCE_SECONDS = 90.0  # how long none of the messages that must be there may come; brokers restart within that
 BATCH_MESSAGES = 2_000  # more are not faster, and heavy: each is an object of Python's and one of the client's
 BATCH_BYTES = 4 << 20
+SOURCE, ARCHIVER = "source", "source.archiver"  # sections of feed.toml
 
 _WAIT_SECONDS = 0.05  # consume waits so long for a full batch, even at the end of a partition
 _FIRST_BATCH = 100  # before it is known how large messages are
@@ -54,11 +55,12 @@ Place = tuple[str, int]  # topic, partition
 class Topics:
     """The topics of a cluster. `with Topics(servers, settings, group) as topics: …`; usable by several threads.
 
-    servers: `host:port,…`; settings: librdkafka's, beside those that are ours. Raises ConfigError for settings that it refuses.
+    servers: `host:port,…`; settings: librdkafka's, beside those that are ours; section: of feed.toml, where both stand. Raises ConfigError
+    for settings that it refuses.
     """
 
-    def __init__(self, servers: str, settings: Mapping[str, Any], group: str) -> None:
-        self._servers = servers
+    def __init__(self, servers: str, settings: Mapping[str, Any], group: str, section: str = SOURCE) -> None:
+        self._servers, self._section = servers, section
         self._settings = {"bootstrap.servers": servers, "group.id": group} | _DEFAULTS | dict(settings) | _OURS
         self._said = ""
         self._idle = [self._opened()]
@@ -90,16 +92,19 @@ class Topics:
             _raise_first(found)
         return {(at.topic, at.partition): at.offset if at.offset >= 0 else None for at in found}
 
-    def read(self, place: Place, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, place: Place, begin: int, end: int, stopped: Callable[[], bool] = lambda: False
+    ) -> Generator[pa.RecordBatch, None, None]:
         """The messages of a partition from offset begin up to, not including, end: all that the log holds of them, in order, as MESSAGE.
 
-        When one came, or the last of all, the client's position has passed every offset before: what did not come is not there. Raises
-        StorageError: NO_BROKER where nothing comes for long, SOURCE_CHANGED where offsets of the range expire meanwhile.
+        When one came, or the last of all, the client's position has passed every offset before: what did not come is not there. stopped:
+        asked all the time; reading ends early when it says so. Raises StorageError: NO_BROKER where nothing comes for long, SOURCE_CHANGED
+        where offsets of the range expire meanwhile.
         """
         with self._lent(f"read {Coordinates(*place)}") as consumer:
             consumer.assign([TopicPartition(*place, begin)])
             try:
-                yield from _messages(consumer, place, begin, end, self._silent)
+                yield from _messages(consumer, place, begin, end, stopped, self._silent)
             finally:
                 consumer.unassign()  # or it would go on fetching
 
@@ -114,7 +119,10 @@ class Topics:
     @contextmanager
     def _lent(self, purpose: str) -> Iterator[Consumer]:
         """A consumer for one thread; what the client cannot do becomes a StorageError, and the consumer is not used again."""
-        consumer = self._idle.pop() if self._idle else self._opened()
+        try:
+            consumer = self._idle.pop()
+        except IndexError:  # others have them all
+            consumer = self._opened()
         try:
             yield consumer
         except KafkaException as e:
@@ -131,7 +139,7 @@ class Topics:
         try:
             return Consumer(self._settings | {"error_cb": self._heard}, logger=_LOG)
         except KafkaException as e:
-            raise _refused(self._settings, e.args[0]) from None
+            raise _refused(self._settings, self._section, e.args[0]) from None
 
     def _heard(self, error: KafkaError) -> None:
         """What the client complains of while it tries on; why it cannot log in says more than that no broker is left."""
@@ -142,44 +150,45 @@ class Topics:
         consumer.poll(0)  # for complaints that wait
         consumer.close()
         why = error.str() if self._said in ("", error.str()) else f"{error.str()}; {self._said}"
-        return StorageError(f"the brokers at {self._servers} did not {purpose}: {why}", code="NO_BROKER", remedy=_REMEDY)
+        return StorageError(f"the brokers at {self._servers} did not {purpose}: {why}", code="NO_BROKER", remedy=self._remedy())
 
     def _silent(self, at: Coordinates) -> StorageError:
         why = f": {self._said}" if self._said else ""
-        return StorageError(
-            f"nothing came for {SILENCE_SECONDS:g} s from the brokers at {self._servers}{why}", code="NO_BROKER", at=at, remedy=_REMEDY
-        )
+        said = f"nothing came for {SILENCE_SECONDS:g} s from the brokers at {self._servers}{why}"
+        return StorageError(said, code="NO_BROKER", at=at, remedy=self._remedy())
+
+    def _remedy(self) -> str:
+        settings = f"{'uri' if self._section == SOURCE else 'servers'} and [{self._section}.kafka]"
+        return f"see that they run and can be reached from here under the names they advertise, and check {settings} in feed.toml"
 
 
-_REMEDY = "see that they run and can be reached from here under the names they advertise, and check uri and [source.kafka] in feed.toml"
-
-
-def check_settings(settings: Mapping[str, Any]) -> None:
+def check_settings(settings: Mapping[str, Any], section: str = SOURCE) -> None:
     """Raise ConfigError for the first setting that librdkafka does not know; touches no network."""
     for name, value in settings.items():
         try:
             Consumer({"group.id": "check", name: value}, logger=_LOG).close()
         except KafkaException as e:
             if _UNKNOWN in e.args[0].str():
-                raise _refused(settings, e.args[0]) from None
+                raise _refused(settings, section, e.args[0]) from None
 
 
-def _refused(settings: Mapping[str, Any], error: KafkaError) -> ConfigError:
+def _refused(settings: Mapping[str, Any], section: str, error: KafkaError) -> ConfigError:
     said = error.str()
     for name, value in settings.items():
         if _SECRET.search(name) and value:
             said = said.replace(str(value), "…")
     return ConfigError(
-        f"[source.kafka]: {said}", remedy="its keys are those of librdkafka's CONFIGURATION.md, like security.protocol and sasl.mechanisms"
+        f"[{section}.kafka]: {said}",
+        remedy="its keys are those of librdkafka's CONFIGURATION.md, like security.protocol and sasl.mechanisms",
     )
 
 
 def _messages(
-    consumer: Consumer, place: Place, begin: int, end: int, silent: Callable[[Coordinates], StorageError]
+    consumer: Consumer, place: Place, begin: int, end: int, stopped: Callable[[], bool], silent: Callable[[Coordinates], StorageError]
 ) -> Iterator[pa.RecordBatch]:
     """What comes of the assigned partition until the client's position is at the end."""
     position, most, silence = begin, _FIRST_BATCH, 0.0
-    while position < end:
+    while position < end and not stopped():
         got = consumer.consume(most, _WAIT_SECONDS)
         silence = 0.0 if got else silence + _WAIT_SECONDS
         if silence > SILENCE_SECONDS:

@@ -17,7 +17,21 @@ def landed_folder(feed: str, topic: str, hour: str, partition: int) -> str:
 
 def landed_key(feed: str, topic: str, hour: str, partition: int, first: int, last: int, digest: str) -> str:
     """One canonical object: its offsets and the hash of its content."""
-    return f"{landed_folder(feed, topic, hour, partition)}/{first:020d}-{last:020d}-{digest[:16]}.parquet"
+    return f"{landed_folder(feed, topic, hour, partition)}/{_canonical_name(first, last, digest)}"
+
+
+def archived_folder(topic: str, hour: str, partition: int) -> str:
+    """Where the archiver's objects of one topic, partition and hour lie, below the archive's URI."""
+    return f"{topic}/hour={hour}/partition={partition}"
+
+
+def archived_key(topic: str, hour: str, partition: int, first: int, last: int, digest: str) -> str:
+    """One object of the archiver: the offsets that it covers and the hash of its content."""
+    return f"{archived_folder(topic, hour, partition)}/{_canonical_name(first, last, digest)}"
+
+
+def _canonical_name(first: int, last: int, digest: str) -> str:
+    return f"{first:020d}-{last:020d}-{digest[:16]}.parquet"
 
 
 def manifests(feed: str) -> str:

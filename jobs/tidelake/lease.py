@@ -35,16 +35,32 @@ class Lease(BaseModel):
     work: str
 
 
+def check(store: Store, feed: str, fence: int, what: str = "") -> None:
+    """Raise LeaseError unless the lease with this fence number is held and has not expired: somebody else may work then."""
+    now, _ = _read(store, feed)
+    if now is None or now.fence != fence or now.expires_ms < time.time() * 1000:
+        raise _lost(what or f"feed {feed}")
+
+
 @contextmanager
 def hold(
-    store: Store, feed: str, work: str, wait_seconds: float = 2 * SECONDS, tell: Callable[[str], None] = lambda _: None
+    store: Store,
+    feed: str,
+    work: str,
+    wait_seconds: float = 2 * SECONDS,
+    tell: Callable[[str], None] = lambda _: None,
+    what: str = "",
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[int]:
     """Hold the feed's lease; yields the fence number. Waits for another holder to give it back or to expire.
+
+    what: is held, for people, if it is no feed; stopped: ends the waiting.
 
     Raises LeaseError if it is not free in time, or at the end if it was lost meanwhile. A store that cannot be reached at the end
     is no failure: the work is done, and the lease expires.
     """
-    mine = _take(store, feed, work, wait_seconds, tell)
+    what = what or f"feed {feed}"
+    mine = _take(store, feed, what, work, wait_seconds, tell, stopped)
     stop, lost = threading.Event(), threading.Event()
     renewer = threading.Thread(target=_renew, args=(store, feed, mine, stop, lost), daemon=True, name=f"lease-{feed}")
     renewer.start()
@@ -57,10 +73,12 @@ def hold(
             if not lost.is_set() and not _replace(store, feed, mine, mine.model_copy(update={"expires_ms": 0})):
                 lost.set()
     if lost.is_set():
-        raise LeaseError(f"the lease of feed {feed} was taken over while this run held it", remedy="see who runs it: tidelake status")
+        raise _lost(what)
 
 
-def _take(store: Store, feed: str, work: str, wait_seconds: float, tell: Callable[[str], None]) -> Lease:
+def _take(
+    store: Store, feed: str, what: str, work: str, wait_seconds: float, tell: Callable[[str], None], stopped: Callable[[], bool]
+) -> Lease:
     deadline, told = time.monotonic() + wait_seconds, False
     while True:
         now, etag = _read(store, feed)
@@ -71,9 +89,9 @@ def _take(store: Store, feed: str, work: str, wait_seconds: float, tell: Callabl
             if taken:
                 return mine
             continue
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or stopped():
             raise LeaseError(
-                f"feed {feed} is held by {_who(now)}", remedy="wait for it to end; if it is gone, its lease expires within a minute"
+                f"{what} is held by {_who(now)}", remedy="wait for it to end; if it is gone, its lease expires within a minute"
             )
         if not told:
             tell(f"waiting for {_who(now)}")
@@ -127,6 +145,10 @@ def _started(pid: int) -> str:
         return stat.read_text().rpartition(")")[2].split()[19]
     except OSError:
         return ""
+
+
+def _lost(what: str) -> LeaseError:
+    return LeaseError(f"the lease of {what} was taken over while this run held it", remedy="see who runs it: tidelake status")
 
 
 def _who(lease: Lease) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 Layout = Literal[
     "aiven-jsonl",
@@ -35,16 +35,18 @@ DateSeparator = Literal["none", "year", "month", "day"]
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")  # of the environment, where feed.toml names one
 _SIZE = re.compile(r"([1-9][0-9]{0,5}) ?(MB|GB)")
+_TIME = re.compile(r"([1-9][0-9]{0,4}) ?(second|minute|hour)s?")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _SERVERS = re.compile(r"[^\s/,@]+:\d+( *, *[^\s/,@]+:\d+)*")
 _NOT_KAFKAS = {  # settings of Kafka's client that would break what landing promises
-    "bootstrap.servers": "it is source.uri",
-    "metadata.broker.list": "the servers are source.uri",
-    "enable.auto.commit": "offsets are committed after the manifest is written",
-    "enable.auto.offset.store": "offsets are committed after the manifest is written",
-    "auto.commit.interval.ms": "offsets are committed after the manifest is written",
-    "auto.offset.reset": "an hour begins where the one before ended; what is not there any more is a finding",
-    "isolation.level": "only what is committed is landed",
-    "enable.partition.eof": "landing needs the ends of partitions",
+    "bootstrap.servers": "it is source.uri, or servers of [source.archiver]",
+    "metadata.broker.list": "the servers are source.uri, or servers of [source.archiver]",
+    "enable.auto.commit": "offsets are committed after what they stand for is durable",
+    "enable.auto.offset.store": "offsets are committed after what they stand for is durable",
+    "auto.commit.interval.ms": "offsets are committed after what they stand for is durable",
+    "auto.offset.reset": "reading goes on where it ended; what is not there any more is a finding",
+    "isolation.level": "only what is committed is read",
+    "enable.partition.eof": "the ends of partitions must be known",
     "plugin.library.paths": "it would load code into Tidelake",
 }
 
@@ -54,6 +56,13 @@ def _bytes(value: Any) -> Any:
     if not found:
         raise ValueError('a number and MB or GB, like "256 MB"')
     return int(found[1]) << (20 if found[2] == "MB" else 30)
+
+
+def _seconds(value: Any) -> Any:
+    found = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        raise ValueError('a number and seconds, minutes or hours, like "5 minutes"')
+    return int(found[1]) * _SECONDS[found[2]]
 
 
 def _client_settings(value: Any, prefix: str = "") -> Any:
@@ -71,12 +80,36 @@ def _client_settings(value: Any, prefix: str = "") -> Any:
     return flat
 
 
+ClientSettings = Annotated[dict[str, Any], BeforeValidator(_client_settings)]
+
+
+class Archiver(BaseModel):
+    """`tidelake archive`, which writes the archive that is the source: [source.archiver]. docs/archiver.md.
+
+    servers: the topics' brokers, host:port,…; roll: seconds after which an object is closed that is not full; kafka: as of live topics.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    servers: str = Field(repr=False)
+    roll: Annotated[int, BeforeValidator(_seconds)] = 300
+    kafka: ClientSettings = Field(default={}, repr=False)
+
+    @field_validator("servers")
+    @classmethod
+    def _are_brokers(cls, servers: str) -> str:
+        if not VARIABLE.search(servers) and not _SERVERS.fullmatch(servers):
+            raise ValueError("brokers, host:port,host:port")
+        return servers
+
+
 class Source(BaseModel):
     """Where the messages are: an archive of Kafka objects, or live topics, whose uri is `host:port,…`.
 
     kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md). claim_check: where the changefeed's claim-check files
     are. in_flight: bytes of messages that landing may hold which are read and not yet durable in the lake. closed_by, quiet_minutes: when
-    an hour of an archive is complete (docs/landing.md); minutes since its newest object.
+    an hour of an archive is complete (docs/landing.md); minutes since its newest object. archiver: what `tidelake archive`
+    needs to write it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -91,7 +124,8 @@ class Source(BaseModel):
     in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
     closed_by: ClosedBy | None = None
     quiet_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
-    kafka: Annotated[dict[str, Any], BeforeValidator(_client_settings)] = Field(default={}, repr=False)
+    kafka: ClientSettings = Field(default={}, repr=False)
+    archiver: Archiver | None = None
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout_or_live_topics(self) -> Source:
@@ -103,9 +137,13 @@ class Source(BaseModel):
             raise ValueError('[source.kafka] is for kind = "kafka"')
         if self.tags and not self.layout.startswith("confluent-"):
             raise ValueError("only Confluent's connector writes `tags`")
+        if self.archiver and (self.layout != "canonical" or self.template):
+            raise ValueError('[source.archiver] writes layout = "canonical", which needs no `template`')
         return self
 
     def _live(self) -> Source:
+        if self.archiver:
+            raise ValueError('[source.archiver] is for kind = "archive": it writes one; live topics are landed without')
         if self.layout or self.template or self.tags:
             raise ValueError('`layout`, `template` and `tags` are of archives; kind = "kafka" needs none of them')
         if not VARIABLE.search(self.uri) and not _SERVERS.fullmatch(self.uri):

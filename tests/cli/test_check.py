@@ -273,3 +273,13 @@ def test_a_folder_without_feeds_is_wrong_use(tmp_path: Path, name: str) -> None:
     done = call("check", "--schemas", tmp_path / name)
     assert (done.code, done.out) == (2, "")
     assert f"no feeds in {tmp_path / name}; a feed is a folder with a feed.toml" in done.err
+
+
+def test_what_the_archiver_s_client_does_not_know_is_named_with_its_section(tmp_path: Path) -> None:
+    text = feeds.FEED.replace("aiven-jsonl", "canonical").replace("[lake]", '[source.archiver]\nservers = "${BROKERS}"\n[lake]')
+    folder = feeds.write(tmp_path, feed=text)
+    assert errors(tmp_path) == []
+    assert "BROKERS is not set here" in call("check", "--schemas", tmp_path).out
+    (folder / "feed.toml").write_text(text.replace("\n[lake]", '\nkafka.security.protocl = "ssl"\n[lake]'))
+    (said,) = errors(tmp_path)
+    assert said.startswith('CONFIG: [source.archiver.kafka]: No such configuration property: "security.protocl"')

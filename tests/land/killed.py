@@ -40,7 +40,7 @@ def main(root: Path, live: dict[str, Any]) -> None:
         point += 1
         child = os.fork()
         if child == 0:
-            _arm(point)
+            arm(point)
             land_hour(make_feed(root, lake={"uri": f"{root}/lake-{point}"}, **live), HOUR)
             os._exit(0)
         _, status = os.waitpid(child, 0)
@@ -49,7 +49,7 @@ def main(root: Path, live: dict[str, Any]) -> None:
             return
 
 
-def _arm(point: int) -> None:
+def arm(point: int) -> None:
     """Kill this process before the point-th of the steps that matter."""
     left = [point]
 

@@ -3,23 +3,29 @@
     { topic, partition, offset, timestamp_ms | ts_ms, key, value, headers: list<struct<key|k, value|v>> }, value null = tombstone
 
 below source.uri: <topic>/hour=YYYY-MM-DDTHH/partition=N/<first>-<last>-<hash>.parquet. More columns may be there.
+Objects of `tidelake archive` say in their footer (COVERS) from which offset to which they have all messages that the log held.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tidelake.archives.parquet_rows import check_columns, row_batches
 from tidelake.archives.shape import Layout, SourceObject, check_offsets, check_place, message_batch, refused
 from tidelake.event import HEADERS
 
+COVERS = "tidelake.covers"  # `<first>-<last>` in the Parquet file's key-value metadata
+
 _NAME = "canonical"
 _NEEDED = ("topic", "partition", "offset", "key", "value")
 _STAMPS = ("timestamp_ms", "ts_ms")
+_SPAN = re.compile(rb"(\d{1,19})-(\d{1,19})")
 _REMEDY = "have it written by Tidelake, or set the layout that the archiver writes"
 
 
@@ -34,6 +40,13 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
         headers = _headers(found["headers"]) if "headers" in found else None
         key, value = (found[name].cast(pa.binary()) for name in ("key", "value"))
         yield message_batch(source, offset, value, timestamp_ms=stamps, key=key, headers=headers)
+
+
+def covers(path: Path) -> tuple[int, int] | None:
+    """The first and last offset of which an object, read before, has all messages that the log held; None where it does not say."""
+    with pq.ParquetFile(path) as file:
+        found = _SPAN.fullmatch((file.metadata.metadata or {}).get(COVERS.encode(), b""))
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _columns(schema: pa.Schema, source: SourceObject) -> list[str]:
@@ -58,6 +71,7 @@ def _headers(column: pa.Array) -> pa.Array:
 
 LAYOUT = Layout(
     read=read,
+    covers=covers,
     extensions=frozenset({"parquet"}),
     templates=("{topic}/hour={yyyy}-{MM}-{dd}T{HH}/partition={partition}/{start_offset}-{any}",),
 )

@@ -81,13 +81,14 @@ class Layout:
     offset and the records count on from it. number_is_last_offset: it is the last record's offset. has_keys: Kafka keys are in the
     objects. has_siblings: objects may have `.keys` and `.headers` beside them. file_bits: partitions are folders of the archive with files
     numbered from 1, and all but this many low bits of an offset are the file's number; 0 where partitions and offsets are Kafka's.
-    templates: where its objects lie, as in source.template,
-    if not in the usual folders. protocols: those whose messages survive it, None if all do. losses: what the layout cannot carry, by the
-    code of the finding, for people.
+    covers: of a local copy, the first and last offset of which the object has all that the topic held, so that those between that it lacks
+    are no loss; None where it does not say. templates: where its objects lie, as in source.template, if not in the usual folders.
+    protocols: those whose messages survive it, None if all do. losses: what the layout cannot carry, by the finding's code, for people.
     """
 
     read: Callable[[Path, SourceObject], Iterator[pa.RecordBatch]]
     extensions: frozenset[str]
+    covers: Callable[[Path], tuple[int, int] | None] | None = None
     number_is_first_offset: bool = False
     number_is_last_offset: bool = False
     has_keys: bool = True

@@ -20,6 +20,7 @@ from tidelake.tso import show
 
 if TYPE_CHECKING:
     from tidelake.contract import TableContract
+    from tidelake.feed import Feed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,10 +69,8 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
             _tried(errors, check_expectation, rule)
     if feed is not None and feed.avro is not None and not _ELSEWHERE.search(feed.avro.schemas):
         _tried(errors, schema_source, feed.avro.schemas, feed.folder)
-    if feed is not None and feed.source.kafka:
-        from tidelake.kafka import check_settings
-
-        _tried(errors, check_settings, feed.source.kafka)
+    if feed is not None:
+        _check_clients(errors, feed)
     if feed is None or errors:
         return {"errors": errors, "notes": [], "summary": ""}
     known = {f"{t.database}.{t.table}".lower() for t in tables}
@@ -80,6 +79,16 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
     notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
     summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
     return {"errors": errors, "notes": notes, "summary": summary}
+
+
+def _check_clients(errors: list[str], feed: Feed) -> None:
+    """The settings of Kafka's client, where there are any."""
+    archiver = feed.source.archiver
+    if feed.source.kafka or archiver:
+        from tidelake.kafka import ARCHIVER, SOURCE, check_settings
+
+        _tried(errors, check_settings, feed.source.kafka, SOURCE)
+        _tried(errors, check_settings, archiver.kafka if archiver else {}, ARCHIVER)
 
 
 def _tried(errors: list[str], read: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | None:

@@ -52,12 +52,12 @@ def waits_for(feed: Feed, archive: Store, layout: Layout, hour: datetime, listin
 
 
 def ends_of(manifests: Sequence[Manifest]) -> Ends:
-    """The last offset of every partition over some hours, in conflict or not."""
+    """The last offset of every partition over some hours, in conflict or not, with a message or known to have none."""
     ends: Ends = {}
     for manifest in manifests:
         for topic, partitions in manifest.partitions.items():
             for number, partition in partitions.items():
-                last = [ranges[-1][1] for ranges in (partition.ranges, partition.conflicts) if ranges]
+                last = [ranges[-1][1] for ranges in (partition.covered, partition.conflicts) if ranges]
                 known = ends.get((topic, number))
                 ends[topic, number] = max([*last, *([] if known is None else [known])], default=None)
     return ends

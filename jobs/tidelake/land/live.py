@@ -85,7 +85,7 @@ def land_live_hour(feed: Feed, hour: datetime, progress: Progress | None = None)
 
 def plan(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past) -> list[Stretch]:
     """What to read of every partition that exists, sorted. Raises as land_live_hour."""
-    places = _places(feed, topics)
+    places = places_of(feed, feed.source.uri, topics)
     bounds = topics.bounds(places)
     begins, ends = (topics.first_since(places, _ms(moment)) for moment in (hour, hour + _ONE_HOUR))
     before = past.earlier[-1] if past.earlier else None
@@ -108,14 +108,14 @@ def plan(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past) ->
     return stretches
 
 
-def _places(feed: Feed, topics: Topics) -> list[Place]:
-    """Every partition of the feed's topics. Raises ConfigError for one that does not exist, or whose partitions feed.toml does not say."""
+def places_of(feed: Feed, servers: str, topics: Topics) -> list[Place]:
+    """Every partition of the feed's topics, sorted. Raises ConfigError for a topic that does not exist, or without a number."""
     there, pattern = topics.partitions(), feed.topic_pattern
     names = list(feed.topics) if pattern is None else [name for name in there if pattern.fullmatch(name)]
     for name in names:
         if name not in there:
             raise ConfigError(
-                f"{feed.folder / 'feed.toml'}: topics: {feed.source.uri} has no topic {name!r} that this client may read",
+                f"{feed.folder / 'feed.toml'}: topics: {servers} has no topic {name!r} that this client may read",
                 code="UNKNOWN_TOPIC",
                 remedy="check its name and the client's rights",
             )

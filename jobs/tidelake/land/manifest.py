@@ -56,9 +56,9 @@ class Partition(_Record):
     ranges: landed offsets; gaps: offsets between them; duplicates: records that were there more than once with the same content, not
     counting the one that stayed; conflicts: offsets with different contents, of which nothing is landed, and the objects that hold them.
 
-    Of a live topic: start, next: the hour's offsets, from the first up to, not including, the one where the next hour goes on. Each of them
-    is in ranges, in legal_gaps (the log holds no message there: transaction markers, aborted messages, compaction) or in expired
-    (retention deleted it before it was landed).
+    legal_gaps: offsets of which a live topic, or objects of `tidelake archive`, say that the log holds no message there (transaction
+    markers, aborted messages, compaction). Of a live topic: start, next: the hour's offsets, from the first up to, not including, the one
+    where the next hour goes on. Each of them is in ranges, in legal_gaps or in expired (retention deleted it before it was landed).
     """
 
     first: int | None

@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidelake.archives.canonical import COVERS
 from tidelake.event import MESSAGE
 from tidelake.land.item import Position
 from tidelake.land.manifest import Landed
+from tidelake.land.ranges import Range
 from tidelake.land.spool import Longs, Spool
 from tidelake.layout import landed_key
 
@@ -44,6 +46,7 @@ def cuts(sizes: Longs, most_bytes: int, most: int | None = None) -> Iterator[tup
 class Draft:
     """A canonical object that is read and not yet written: an item of the event store, one object each.
 
+    covers: the first and last of the offsets of which it has all messages that the log holds, None where nobody can tell;
     groups: its row groups, CONTENT; offsets, sizes: of its messages, ascending, and the bytes of their keys and values; nbytes: what the
     groups weigh; timestamp_ms: of its first message; release: gives mapped memory back that reading the groups took.
     """
@@ -61,6 +64,7 @@ class Draft:
     rows: int = 0
     is_boundary: bool = True
     is_ddl: bool = False
+    covers: Range | None = None
 
     @property
     def events(self) -> int:
@@ -109,7 +113,10 @@ def write_object(path: Path, draft: Draft) -> None:
             writer.write_table(table, row_group_size=len(table))
             draft.release()
         first, last = draft.offsets[0], draft.offsets[-1]
-        writer.add_key_value_metadata({"tidelake.first": str(first), "tidelake.last": str(last), "tidelake.count": str(draft.events)})
+        said = {"tidelake.first": str(first), "tidelake.last": str(last), "tidelake.count": str(draft.events)}
+        if draft.covers is not None:
+            said[COVERS] = "{}-{}".format(*draft.covers)
+        writer.add_key_value_metadata(said)
 
 
 def described(path: Path, draft: Draft) -> Landed:

@@ -21,7 +21,7 @@ from tidelake.archives import Layout, Sibling, SourceObject, beside
 from tidelake.errors import StorageError
 from tidelake.land.manifest import Partition, Source
 from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, Draft, cuts, drafted
-from tidelake.land.ranges import holes, runs
+from tidelake.land.ranges import Range, holes, minus, runs, union
 from tidelake.land.spool import Longs, Spool, payload, spooled
 from tidelake.land.tags import check_tags
 from tidelake.storage import Store
@@ -74,11 +74,11 @@ def read_partition(
     """
     with TemporaryDirectory(prefix="tidelake-land-") as name:
         folder = Path(name)
-        sources, counts = list[Source](), list[int]()
-        with spooled(folder, _messages(task, layout, archive, folder, sources, counts, read)) as spool:
+        sources, counts, covers = list[Source](), list[int](), list[Range]()
+        with spooled(folder, _messages(task, layout, archive, folder, sources, counts, covers, read)) as spool:
             kept = _keep(spool, sources, counts)
             sizes = spool.longs(payload)[kept.rows]
-            facts = _facts(spool, kept, sizes)
+            facts = _facts(spool, kept, sizes, covers)
             for begin, end in cuts(sizes, OBJECT_BYTES):
                 rows, offsets = kept.rows[begin:end], kept.offsets[begin:end]
                 put(partial(drafted, task.feed, task.hour, task.topic, task.number, spool, rows, offsets, sizes[begin:end]))
@@ -86,9 +86,16 @@ def read_partition(
 
 
 def _messages(
-    task: Task, layout: Layout, archive: Store, folder: Path, sources: list[Source], counts: list[int], read: Callable[[int], None]
+    task: Task,
+    layout: Layout,
+    archive: Store,
+    folder: Path,
+    sources: list[Source],
+    counts: list[int],
+    covers: list[Range],
+    read: Callable[[int], None],
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of all source objects; fills in what the sources were and how many messages each has."""
+    """The messages of all source objects; fills in what the sources were, how many messages each has, and what they say they cover."""
     path = folder / "source"
     for source in task.sources:
         copied = [_copied(archive, path, source), *(_copied(archive, beside(path, sibling.view), sibling) for sibling in source.siblings)]
@@ -96,6 +103,8 @@ def _messages(
         for batch in layout.read(path, source):
             count += len(batch)
             yield batch
+        if layout.covers and (covered := layout.covers(path)):
+            covers.append(covered)
         if task.tagged:
             check_tags(archive.tags(source.key), source, count)
         sources += copied
@@ -164,8 +173,9 @@ def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Flags:
     return flags
 
 
-def _facts(spool: Spool, kept: _Kept, sizes: Longs) -> Partition:
-    ranges = runs(kept.offsets)
+def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range]) -> Partition:
+    ranges, conflicts = runs(kept.offsets), runs(kept.conflicts)
+    legal = minus(union([covers]), union([ranges, conflicts]))
     stamps = spool.longs(lambda batch: pc.fill_null(batch.column("timestamp_ms"), _NO_TIME))[kept.rows]
     stamps = stamps[stamps != _NO_TIME]
     return Partition(
@@ -174,10 +184,11 @@ def _facts(spool: Spool, kept: _Kept, sizes: Longs) -> Partition:
         count=len(kept.rows),
         bytes=int(sizes.sum()),
         ranges=ranges,
-        gaps=holes(ranges),
+        gaps=minus(holes(ranges), legal),
         duplicates=kept.duplicates,
-        conflicts=runs(kept.conflicts),
+        conflicts=conflicts,
         conflict_sources=kept.owners,
         min_timestamp_ms=int(stamps.min()) if len(stamps) else None,
         max_timestamp_ms=int(stamps.max()) if len(stamps) else None,
+        legal_gaps=legal,
     )

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import TypeVar
 
 from tidelake.archives import Layout
 from tidelake.errors import EventStoreError, StorageError
@@ -31,6 +32,7 @@ SLOTS = 1024
 ATTEMPTS = 5
 BACK_OFF_SECONDS = 0.5  # after the first failed upload; doubled after each further one
 
+T = TypeVar("T")
 Put = Callable[[Callable[[], Draft]], None]
 
 
@@ -117,12 +119,23 @@ def _readers(store: EventStore[Draft], reads: Sequence[Callable[[Put], Partition
 def _upload_all(store: EventStore[Draft], lake: Store) -> dict[tuple[str, int], list[tuple[Landed, bool]]]:
     """Upload what comes until the store is closed: of each topic and partition the objects, and whether the lake did not have them."""
     uploaded = defaultdict[tuple[str, int], list[tuple[Landed, bool]]](list)
+    for landed, new in upload_all(store, partial(_upload, lake)):
+        uploaded[landed.topic, landed.partition].append((landed, new))
+    return uploaded
+
+
+def upload_all(store: EventStore[Draft], upload: Callable[[Draft, Path], T]) -> Iterator[T]:
+    """Upload what comes until the store is closed; what `upload` gave for each object, once it is confirmed, in the order of the puts.
+
+    upload: makes an object durable, by way of a file at the path, which it removes; what fails with StorageError is tried again, with
+    back-off, ATTEMPTS times in all. Raises the last StorageError, EventStoreError.
+    """
     failures = 0
     with TemporaryDirectory(prefix="tidelake-land-") as folder:
         while batch := store.get(0):  # one object
             (draft,) = batch.items
             try:
-                landed = _upload(draft, lake, Path(folder) / "object.parquet")
+                done = upload(draft, Path(folder) / "object.parquet")
             except StorageError:
                 failures += 1
                 if failures == ATTEMPTS:
@@ -131,12 +144,11 @@ def _upload_all(store: EventStore[Draft], lake: Store) -> dict[tuple[str, int], 
                 time.sleep(BACK_OFF_SECONDS * 2 ** (failures - 1))
                 continue
             store.ack(batch.handle)
-            uploaded[draft.topic, draft.partition].append(landed)
             failures = 0
-    return uploaded
+            yield done
 
 
-def _upload(draft: Draft, lake: Store, path: Path) -> tuple[Landed, bool]:
+def _upload(lake: Store, draft: Draft, path: Path) -> tuple[Landed, bool]:
     write_object(path, draft)
     landed = described(path, draft)
     there = lake.head(landed.key)

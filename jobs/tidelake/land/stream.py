@@ -49,6 +49,16 @@ class ObjectCutter:
         self._waiting_sizes = np.concatenate([self._waiting_sizes, sizes])
         yield from self._cut(last=False)
 
+    @property
+    def held(self) -> int:
+        """The bytes of memory that messages take which are in no row group yet."""
+        return sum(batch.get_total_buffer_size() for batch in self._waiting)
+
+    def spill(self) -> None:
+        """Write what is in no row group yet as one that is smaller than it could be, so that it takes no memory."""
+        if len(self._waiting_sizes):
+            self._group(len(self._waiting_sizes))
+
     def rest(self) -> Iterator[Callable[[], Draft]]:
         """The objects of what is left, when no more messages come."""
         yield from self._cut(last=True)
@@ -94,11 +104,15 @@ class ObjectCutter:
             group = min(max(int(np.searchsorted(ends, GROUP_BYTES, side="right")), 1), GROUP_MESSAGES, max(left, 1))
             if group == len(sizes) and not last:
                 return  # the next message may belong to it
-            self._bytes += int(ends[group - 1])
-            self._sizes.append(sizes[:group])
-            self._writer = self._writer or pa.ipc.new_file(str(self._path), CONTENT)
-            self._writer.write_batch(self._taken(group))
-            self._waiting_sizes = sizes[group:]
+            self._group(group)
+
+    def _group(self, count: int) -> None:
+        sizes = self._waiting_sizes[:count]
+        self._bytes += int(sizes.sum())
+        self._sizes.append(sizes)
+        self._writer = self._writer or pa.ipc.new_file(str(self._path), CONTENT)
+        self._writer.write_batch(self._taken(count))
+        self._waiting_sizes = self._waiting_sizes[count:]
 
     def _taken(self, count: int) -> pa.RecordBatch:
         """The first messages that wait, as CONTENT in one piece: where pieces end would show in the bytes of the object."""

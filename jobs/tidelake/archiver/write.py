@@ -1,0 +1,51 @@
+"""One object into the archive: only under the lease, and only where nothing is that it overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidelake.archiver.resume import objects
+from tidelake.errors import Coordinates, LeaseError
+from tidelake.land.objects import Draft, described, write_object
+from tidelake.land.ranges import common, show
+from tidelake.layout import archived_folder, archived_key
+from tidelake.storage import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """An object that is durable. next: the offset behind those that it covers; bytes: of the messages' keys and values."""
+
+    topic: str
+    partition: int
+    next: int
+    messages: int
+    bytes: int
+
+
+def archive_object(archive: Store, check: Callable[[], None], draft: Draft, path: Path) -> Written:
+    """Write the draft's object unless it is there. path: of a file, which is gone afterwards.
+
+    check: raises LeaseError if the lease is not held any more. Raises it, LeaseError (OVERLAP) for offsets that an object has which this
+    archiver did not write, StorageError.
+    """
+    assert draft.covers is not None
+    first, last = draft.covers
+    write_object(path, draft)
+    digest, data = described(path, draft).sha256, path.read_bytes()
+    path.unlink()
+    key = archived_key(draft.topic, draft.hour, draft.partition, first, last, digest)
+    check()
+    for other, _, span in objects(archive, f"{archived_folder(draft.topic, draft.hour, draft.partition)}/"):
+        if other != key and (again := common((span,), (draft.covers,))):
+            raise LeaseError(
+                f"{archive.uri_of(other)} has offsets {show(again)} already",
+                code="OVERLAP",
+                at=Coordinates(draft.topic, draft.partition, again[0][0]),
+                remedy="another archiver writes there: stop one of them; started again, this one goes on behind it",
+            )
+    archive.put_if_absent(key, data)
+    size = int(draft.sizes.sum())
+    return Written(topic=draft.topic, partition=draft.partition, next=last + 1, messages=draft.events, bytes=size)

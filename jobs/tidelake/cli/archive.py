@@ -1,0 +1,81 @@
+"""archive."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from threading import Event
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, out, print_json
+from tidelake.errors import ConfigError
+from tidelake.feed import load_feed
+from tidelake.quality.texts import plural
+from tidelake.tso import parse_hour
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Stages")(archive)
+
+
+def archive(
+    feed: FeedName,
+    until: Annotated[str | None, typer.Option("--until", metavar="H", help="End with this hour, UTC, like 2026-01-05T10.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Archive what the topics hold now, and end.")] = False,
+    accept_expired: Annotated[
+        bool, typer.Option("--accept-expired", help="Go on behind messages that retention deleted before they were archived.")
+    ] = False,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Follow topics and write the archive that `land` reads: for people who have no archiver. Runs until it is stopped.
+
+    Where it goes on is said by the archive itself, so it may be killed and started again at any time: every offset is there once. One
+    runs at a time; SIGTERM makes durable what was read, and ends with 0. Exit code 3: messages expired before they were archived.
+    """
+    from tidelake.archiver.follow import Goal
+    from tidelake.archiver.follow import archive as follow
+
+    if once and until is not None:
+        raise ConfigError("--once and --until exclude each other", remedy="leave one out")
+    goal = Goal(once=once, until=None if until is None else parse_hour(until))
+    loaded = load_feed(schemas, feed, archiving=True)
+    with _stopped_by_signals() as stop:
+        done = follow(loaded, goal, stop, _tell, accept_expired=accept_expired)
+    if as_json:
+        print_json(asdict(done))
+        return
+    said = f"{done.messages:,} messages ({done.bytes / 1_000_000:,.1f} MB) in {plural(done.objects, 'object')}"
+    out.print(f"archived {said}{' of ' if done.topics else ''}{', '.join(done.topics)}", highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Event]:
+    """An event that SIGTERM and Ctrl-C set; after the block Ctrl-C is what it is elsewhere. The second Ctrl-C waits for nothing."""
+    stop, interrupted = Event(), Event()
+
+    def ask(number: int, _: FrameType | None) -> None:
+        stop.set()
+        if number == signal.SIGINT:
+            interrupted.set()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+
+
+def _tell(line: str) -> None:
+    errors.print(f"  archive  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
