@@ -48,6 +48,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
         yield broker
 
 
+@pytest.fixture
+def topic(kafka: KafkaBroker) -> str:
+    """The name of a topic that no other test uses, with one partition and nothing in it."""
+    from tests.land.live import fresh
+
+    name = fresh()
+    kafka.create(name, 1)
+    return name
+
+
 @pytest.fixture(scope="session")
 def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
     """One Spark application for all tests; lakes opened meanwhile use sessions of it. Its workers keep the environment it starts with."""

@@ -13,7 +13,6 @@ from tests.kafka_broker import KafkaBroker
 from tests.land.archive import archive as store_of
 from tests.land.archive import at, codes, contents, lake, landed, manifest
 from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, messages, produce, transact
-from tidelake.archiver import follow
 from tidelake.archiver.follow import Goal, archive
 from tidelake.archiver.progress import Archived
 from tidelake.errors import LeaseError, OrderError
@@ -22,21 +21,6 @@ from tidelake.land.coverage import coverage
 from tidelake.land.manifest import all_newest
 
 TEN, ELEVEN, THIRTEEN = (f"2026-01-05T{hour}" for hour in (10, 11, 13))
-
-
-@pytest.fixture
-def topic(kafka: KafkaBroker) -> str:
-    """A topic with one partition and nothing in it."""
-    name = fresh()
-    kafka.create(name, 1)
-    return name
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long."""
-    monkeypatch.setattr(follow, "DISCOVER_SECONDS", 0.0)
-    monkeypatch.setattr(follow, "IDLE_SECONDS", 0.02)
 
 
 def test_what_is_archived_lands_as_it_was_produced(kafka: KafkaBroker, tmp_path: Path) -> None:

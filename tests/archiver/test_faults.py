@@ -37,22 +37,6 @@ CHECKOUT = Path(__file__).parents[2]
 TEN, ELEVEN = "2026-01-05T10", "2026-01-05T11"
 
 
-@pytest.fixture
-def topic(kafka: KafkaBroker) -> str:
-    """A topic with one partition and nothing in it."""
-    name = fresh()
-    kafka.create(name, 1)
-    return name
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long."""
-    monkeypatch.setattr(follow, "DISCOVER_SECONDS", 0.0)
-    monkeypatch.setattr(follow, "IDLE_SECONDS", 0.02)
-    monkeypatch.setattr(follow, "BACK_OFF_SECONDS", 0.02)
-
-
 def test_an_archiver_that_is_killed_at_any_step_leaves_what_the_next_completes(kafka: KafkaBroker, tmp_path: Path) -> None:
     topic = fresh()
     kafka.create(topic, 2)

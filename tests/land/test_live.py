@@ -23,14 +23,6 @@ from tidelake.land.manifest import all_newest
 TEN, ELEVEN, TWELVE = (f"2026-01-05T{hour}" for hour in (10, 11, 12))
 
 
-@pytest.fixture
-def topic(kafka: KafkaBroker) -> str:
-    """A topic with one partition and nothing in it."""
-    name = fresh()
-    kafka.create(name, 1)
-    return name
-
-
 def found(feed: Feed, hour: str, folder: Path) -> list[Message]:
     """The messages of an hour of a feed with one partition."""
     return next(iter(landed(feed, manifest(feed, hour), folder).values()), [])

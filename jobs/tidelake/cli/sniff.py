@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,13 +16,14 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import Debug, Json, out, print_json, say
+from tidelake.cli.guesses import guess_document, misfit_documents
 from tidelake.cli.sniff_archive import UNDECIDED, sniff_archive
 from tidelake.errors import ConfigError
 from tidelake.quality.texts import plural
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
-    from tidelake.sniff import Guess, Misfit, Verdict
+    from tidelake.sniff import Misfit, Verdict
     from tidelake.sniff.containers import Found
 
 LIMIT = 4_000
@@ -166,24 +166,11 @@ def _document(verdict: Verdict, found: Found, file: Path, command: str, avro_sch
         "problem": found.problem or None,
         "decided": verdict.decided,
         "guesses": guesses,
-        "strangers": _misfits(verdict.strangers),
+        "strangers": misfit_documents(verdict.strangers),
         "stranger_count": verdict.stranger_count,
         "feed_toml": feed_lines(verdict.guesses[0], found.layout, avro_schemas) if guesses else [],
         "command": command or None,
     }
-
-
-def guess_document(guess: Guess) -> dict[str, Any]:
-    """A guess for programs."""
-    plain = {name: getattr(guess, name) for name in ("protocol", "confidence", "framing", "compression")}
-    plain |= {"options": dict(guess.options), "decoded": guess.decoded, "waiting_for_schema": guess.waiting, "seen": guess.seen}
-    plain["schema_ids"] = list(guess.schema_ids)
-    plain["evidence"] = [{"text": e.text, "messages": e.messages, "first": asdict(e.first)} for e in guess.evidence]
-    return plain | {"misfits": _misfits(guess.misfits), "misfit_count": guess.misfit_count}
-
-
-def _misfits(misfits: Iterable[Misfit]) -> list[dict[str, Any]]:
-    return [{"at": asdict(misfit.at), "says": misfit.says} for misfit in misfits]
 
 
 def _print(verdict: Verdict, found: Found, file: Path, command: str, avro_schemas: str | None) -> None:

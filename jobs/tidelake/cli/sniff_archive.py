@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tidelake.cli.common import errors, out, print_json, say
+from tidelake.cli.guesses import guess_document
 from tidelake.errors import ConfigError
 from tidelake.quality.texts import plural
 from tidelake.tso import format_hour, show
@@ -274,7 +275,6 @@ def _document(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> d
 
 
 def _section_document(section: Section, start: Starter | None, proof: Proof | None) -> dict[str, Any]:
-    from tidelake.cli.sniff import guess_document
     from tidelake.sniff.promises import blockers, promises
 
     held = section.contents
@@ -315,7 +315,5 @@ def _topic_document(topic: Topic) -> dict[str, Any]:
 
 
 def _sink_document(sink: Sink) -> dict[str, Any]:
-    from tidelake.cli.sniff import guess_document
-
     plain = {name: getattr(sink, name) for name in ("base", "form", "tables", "files", "schemas", "checkpoint_ts", "problems", "examples")}
     return plain | {"guesses": [guess_document(guess) for guess in sink.verdict.guesses]}

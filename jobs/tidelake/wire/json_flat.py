@@ -42,9 +42,10 @@ def restored(value: Any) -> Any:
     waiting: list[Any] = [root]
     while waiting:
         holder = waiting.pop()
-        items: Iterable[tuple[Any, Any]] = list(holder.items()) if isinstance(holder, dict) else enumerate(holder)
-        names = [name for name in holder if not name.isascii()] if isinstance(holder, dict) else ()
-        for at, found in items:
+        is_object = isinstance(holder, dict)
+        items: Iterable[tuple[Any, Any]] = holder.items() if is_object else enumerate(holder)
+        names = [name for name in holder if not name.isascii()] if is_object else ()
+        for at, found in items:  # which stay as many
             if isinstance(found, (dict, list)):
                 waiting.append(found)
             elif isinstance(found, str) and not found.isascii():

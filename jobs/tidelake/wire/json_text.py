@@ -124,7 +124,7 @@ def _text(payload: bytes) -> str:
 def _put_right(payload: bytes, value: Any) -> Any:
     """What was read from the payload's text, its strings as they should be. Raises UnicodeEncodeError for half of a surrogate pair."""
     if len(payload) > FLAT_BYTES:
-        return restored(value)
+        return value if payload.isascii() and b"\\u" not in payload else restored(value)
     if _SURROGATE.search(payload):
         json.dumps(value, ensure_ascii=False).encode()
     return value
