@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import import_module
+from operator import attrgetter
 
 import pytest
 
@@ -14,7 +16,7 @@ from tests.e2e.bazaar import FEED, REPOSITORY, Bazaar
 
 LAKE = "tidelake.lake"
 PLACES = {
-    "land, before the manifest": ("tidelake.land.hour:_record", 1),
+    "land, before the manifest": ("tidelake.land.hour:record", 1),
     "decode, after the events were written": (f"{LAKE}.decode:_record", 1),
     "order, with some tables staged": (f"{LAKE}.order:stage_changelog", 3),
     "validate, before the verdict": (f"{LAKE}.validate:judge_measures", 1),
@@ -32,6 +34,12 @@ SAMPLE = ("order, with some tables staged", "publish, between two tables")
 def places() -> list[object]:
     """A sample always, all of them in the long run."""
     return [pytest.param(*p, id=name, marks=[] if name in SAMPLE else pytest.mark.long) for name, p in PLACES.items()]
+
+
+@pytest.mark.parametrize("place", [place for place, _ in PLACES.values()])
+def test_every_place_is_there(place: str) -> None:
+    module, _, path = place.partition(":")
+    assert callable(attrgetter(path)(import_module(module)))
 
 
 @pytest.mark.usefixtures("spark_app")
