@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 from tidelake.errors import DecodeError
 from tidelake.utf8_text import Utf8Text
-from tidelake.wire.json_flat import flat_text, restored
 
 _WIDE = re.compile(rb"[\xf0-\xff]|\\u[dD]")  # letters for which a str takes four bytes a letter
 _SURROGATE = re.compile(rb"\\u[dD]")
@@ -119,12 +118,18 @@ def _read_as(payload: bytes, what: str) -> Iterator[None]:
 
 
 def _text(payload: bytes) -> str:
-    return flat_text(payload) if len(payload) > FLAT_BYTES else payload.decode()
+    if len(payload) <= FLAT_BYTES:
+        return payload.decode()
+    from tidelake.wire.json_flat import flat_text  # which compiles: the command line starts without
+
+    return flat_text(payload)
 
 
 def _put_right(payload: bytes, value: Any) -> Any:
     """What was read from the payload's text, its strings as they should be. Raises UnicodeEncodeError for half of a surrogate pair."""
     if len(payload) > FLAT_BYTES:
+        from tidelake.wire.json_flat import restored
+
         return value if payload.isascii() and b"\\u" not in payload else restored(value)
     if _SURROGATE.search(payload):
         json.dumps(value, ensure_ascii=False).encode()
