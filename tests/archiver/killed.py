@@ -5,35 +5,24 @@ python -m tests.archiver.killed ROOT SERVERS TOPIC: archives are ROOT/archive-<n
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from threading import Event
 
-import pyarrow as pa
-
 from tests.land.archive import make_feed
-from tests.land.killed import arm
+from tests.land.killed import until_one_survives
 from tidelake.archiver.follow import Goal, archive
 
 
 def main(root: Path, servers: str, topic: str) -> None:
     """Fork an archiver for each point until one ends by itself."""
-    pa.array([0])  # pyarrow imports pandas at its first use: once here, not in every fork
     source = {"layout": "canonical", "archiver": {"servers": servers}}
-    point = 0
-    while True:
-        point += 1
-        child = os.fork()
-        if child == 0:
-            arm(point)
-            feed = make_feed(root, topics=(topic,), source=source | {"uri": f"{root}/archive-{point}"})
-            archive(feed, Goal(once=True), Event(), lambda _: None, wait_seconds=0.0)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if not os.WIFSIGNALED(status):
-            sys.stdout.write(f"{point - 1} {os.waitstatus_to_exitcode(status)}\n")
-            return
+
+    def run(point: int) -> None:
+        feed = make_feed(root, topics=(topic,), source=source | {"uri": f"{root}/archive-{point}"})
+        archive(feed, Goal(once=True), Event(), lambda _: None, wait_seconds=0.0)
+
+    until_one_survives(run)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests.archives.objects import Message
 from tests.kafka_broker import KafkaBroker
 from tests.land.archive import archive as store_of
 from tests.land.archive import at, codes, contents, lake, landed, manifest
-from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, messages, produce, transact
+from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, messages, produce, transact, two_hours_of_three_partitions
 from tidelake.archiver.follow import Goal, archive
 from tidelake.archiver.progress import Archived
 from tidelake.errors import LeaseError, OrderError
@@ -24,15 +24,8 @@ TEN, ELEVEN, THIRTEEN = (f"2026-01-05T{hour}" for hour in (10, 11, 13))
 
 
 def test_what_is_archived_lands_as_it_was_produced(kafka: KafkaBroker, tmp_path: Path) -> None:
-    topic = fresh()
-    kafka.create(topic, 3)
+    topic, ten, eleven = two_hours_of_three_partitions(kafka)
     feed = archiving(tmp_path, kafka, topic, partitions=3, name=fresh("feed"))
-    ten = [messages(0, 40 + number, headers=[("a", b"x"), ("b", None)] if number == 1 else ()) for number in range(3)]
-    ten[2][7] = ten[2][7]._replace(value=None)
-    ten[2][8] = ten[2][8]._replace(value=b"", key=b"")
-    eleven = [messages(len(before), 25, hours=1) for before in ten]
-    for number in range(3):
-        produce(kafka, topic, number, [*ten[number], *eleven[number]])
     done = run(feed)
     assert done == Archived(messages=198, bytes=done.bytes, objects=6, topics=(topic,))
     assert spans(feed) == {f"{TEN}/{n}": [(0, 39 + n)] for n in range(3)} | {f"{ELEVEN}/{n}": [(40 + n, 64 + n)] for n in range(3)}

@@ -82,15 +82,17 @@ def test_every_offset_is_archived_once_and_hours_are_in_order_wherever_it_is_cut
     offsets = [sum(step for step, _ in steps[: i + 1]) - 1 for i in range(len(steps))]
     whole, end = batch(offsets, [hour for _, hour in steps]), offsets[-1] + 1 + trailing
     durable: list[Draft] = []
-    runs = 0
-    while not durable or durable[-1].covers[1] < offsets[-1]:  # type: ignore[index]
+    runs, begin = 0, 0
+    hour: str | None = None
+    while begin <= offsets[-1]:
         runs += 1
         with TemporaryDirectory() as folder:
-            last = durable[-1] if durable else None
-            begin, hour = (last.covers[1] + 1, last.hour) if last and last.covers else (0, None)
             made = _run(HourCutter(Path(folder), "small", "shop", 0, begin, hour), whole, end, data)
             killed = len(made) and runs < 20 and data.draw(st.booleans(), "killed")
             durable += made[: data.draw(st.integers(0, len(made)), "durable")] if killed else made
+        if durable:
+            assert durable[-1].covers
+            begin, hour = durable[-1].covers[1] + 1, durable[-1].hour
     covered = [draft.covers for draft in durable if draft.covers]
     assert len(covered) == len(durable)
     assert covered[0][0] == 0

@@ -34,6 +34,11 @@ STEPS: list[tuple[Any, str]] = [
 
 def main(root: Path, live: dict[str, Any]) -> None:
     """Fork a landing for each point until one ends by itself."""
+    until_one_survives(lambda point: land_hour(make_feed(root, lake={"uri": f"{root}/lake-{point}"}, **live), HOUR))
+
+
+def until_one_survives(run: Callable[[int], object]) -> None:
+    """Fork a run for each point, and tell how many were killed and how the last one ended."""
     pa.array([0])  # pyarrow imports pandas at its first use: once here, not in every fork
     point = 0
     while True:
@@ -41,7 +46,7 @@ def main(root: Path, live: dict[str, Any]) -> None:
         child = os.fork()
         if child == 0:
             arm(point)
-            land_hour(make_feed(root, lake={"uri": f"{root}/lake-{point}"}, **live), HOUR)
+            run(point)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):

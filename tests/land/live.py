@@ -49,6 +49,19 @@ def produce(broker: KafkaBroker, topic: str, partition: int, content: Iterable[M
     assert producer.flush(30) == 0
 
 
+def two_hours_of_three_partitions(broker: KafkaBroker) -> tuple[str, list[list[Message]], list[list[Message]]]:
+    """A topic, and what the first and the second hour of each partition hold: headers, a tombstone, an empty value among it."""
+    topic = fresh()
+    broker.create(topic, 3)
+    ten = [messages(0, 40 + number, headers=[("a", b"x"), ("b", None)] if number == 1 else ()) for number in range(3)]
+    ten[2][7] = ten[2][7]._replace(value=None)
+    ten[2][8] = ten[2][8]._replace(value=b"", key=b"")
+    eleven = [messages(len(before), 25, hours=1) for before in ten]
+    for number in range(3):
+        produce(broker, topic, number, [*ten[number], *eleven[number]])
+    return topic, ten, eleven
+
+
 def transact(broker: KafkaBroker, topic: str, partition: int, parts: Sequence[tuple[Sequence[Message], bool]]) -> None:
     """Append transactions one after the other: messages, and whether they are committed. Each leaves a marker behind its messages."""
     producer = Producer(_settings(broker) | {"transactional.id": fresh("t")})

@@ -12,7 +12,19 @@ from tests.cli.calls import call
 from tests.cli.feeds import write
 from tests.kafka_broker import KafkaBroker
 from tests.land.archive import at, codes, contents, lake, landed, manifest
-from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, live_feed, messages, offsets, produce, transact, transaction
+from tests.land.live import (
+    FIRST_MS,
+    HOUR_MS,
+    committed,
+    fresh,
+    live_feed,
+    messages,
+    offsets,
+    produce,
+    transact,
+    transaction,
+    two_hours_of_three_partitions,
+)
 from tidelake import kafka as client
 from tidelake.errors import ConfigError, OrderError, StorageError
 from tidelake.feed import Feed
@@ -35,15 +47,8 @@ def stretch(feed: Feed, hour: str, topic: str, partition: int = 0) -> tuple[int 
 
 
 def test_two_hours_of_three_partitions_land_as_they_were_produced(kafka: KafkaBroker, tmp_path: Path) -> None:
-    topic = fresh()
-    kafka.create(topic, 3)
+    topic, ten, eleven = two_hours_of_three_partitions(kafka)
     feed = live_feed(tmp_path, kafka, topic, partitions=3)
-    ten = [messages(0, 40 + number, headers=[("a", b"x"), ("b", None)] if number == 1 else ()) for number in range(3)]
-    ten[2][7] = ten[2][7]._replace(value=None)
-    ten[2][8] = ten[2][8]._replace(value=b"", key=b"")
-    eleven = [messages(len(before), 25, hours=1) for before in ten]
-    for number in range(3):
-        produce(kafka, topic, number, [*ten[number], *eleven[number]])
     report = land_hour(feed, at(0))
     assert (report.new, report.generation, report.messages, report.sources, report.objects_written) == (True, 1, 123, 3, 3)
     assert report.findings == ()

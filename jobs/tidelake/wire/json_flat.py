@@ -18,7 +18,7 @@ from tidelake.wire.json_cells import hexadecimal, put_character
 from tidelake.wire.json_kernels import BACKSLASH, BAD, byte, put_byte
 
 LOWER_U = 0x75
-MAX_NAME_BYTES = 1 << 10  # of a member's name that is not ASCII
+MAX_MEMBER_BYTES = 1 << 10  # of a member's name that is not ASCII
 HALF_PAIR = -1  # instead of a size
 _ESCAPE = 6  # characters of \uXXXX
 _HIGH, _LOW, _AFTER = 0xD800, 0xDC00, 0xE000  # surrogates
@@ -50,8 +50,8 @@ def restored(value: Any) -> Any:
                 waiting.append(found)
             elif isinstance(found, str) and not found.isascii():
                 holder[at] = text_of(found.encode("latin-1"))
-        if any(len(name) > MAX_NAME_BYTES for name in names):
-            raise ValueError(f"a member's name has {max(map(len, names))} bytes, at most {MAX_NAME_BYTES} are expected")
+        if any(len(name) > MAX_MEMBER_BYTES for name in names):
+            raise ValueError(f"a member's name has {max(map(len, names))} bytes, at most {MAX_MEMBER_BYTES} are expected")
         if names:
             renamed = [(name if name.isascii() else name.encode("latin-1").decode(), found) for name, found in holder.items()]
             holder.clear()
