@@ -54,6 +54,10 @@ def test_light_modules_import_nothing_heavy() -> None:
     assert imported("", *LIGHT) == {name: [] for name in ("", *LIGHT)}
 
 
+def test_landing_imports_no_compiler_and_no_pandas() -> None:
+    assert imported("land.live", "archiver.follow") == {"land.live": ["confluent_kafka", "numpy", "pyarrow"], "archiver.follow": []}
+
+
 def test_help_starts_without_spark() -> None:
     done = started(HEAVY - {"pyarrow", "numpy", "duckdb"}, "--help")
     assert (done.returncode, done.stderr) == (0, "")
