@@ -29,7 +29,8 @@ from tidelake.archiver import write as write_module
 from tidelake.archiver.follow import Goal, archive
 from tidelake.errors import ConfigError, LeaseError, StorageError
 from tidelake.land import pipeline
-from tidelake.land.objects import Draft, write_object
+from tidelake.land.manifest import Landed
+from tidelake.land.objects import Draft, described
 from tidelake.layout import SYSTEM
 from tidelake.storage import _LocalStore, open_store
 
@@ -208,12 +209,12 @@ def test_nothing_is_put_when_the_lease_was_taken_over(
     produce(kafka, topic, 0, messages(0, 10))
     system = open_store(f"{tmp_path}/archive/{SYSTEM}")
 
-    def taken_over(draft: Draft, path: Path) -> None:
+    def taken_over(draft: Draft) -> Landed:
         held = lease.Lease.model_validate_json(system.read("leases/archiver.json"))
         system.write("leases/archiver.json", held.model_copy(update={"fence": held.fence + 1}).model_dump_json().encode())
-        write_object(path, draft)
+        return described(draft)
 
-    monkeypatch.setattr(write_module, "write_object", lambda path, draft: taken_over(draft, path))
+    monkeypatch.setattr(write_module, "described", taken_over)
     with pytest.raises(LeaseError, match=rf"^LEASE: the lease of the archive {tmp_path}/archive was taken over while this run held it"):
         run(feed)
     assert keys(feed) == []

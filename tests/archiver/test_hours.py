@@ -9,13 +9,14 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelake.archiver.hours import HOUR_MS, HourCutter
 from tidelake.event import MESSAGE
-from tidelake.land import stream
+from tidelake.land import objects
 from tidelake.land.objects import Draft
 
 NOW = 8  # the clock's hour, from 1970 on
@@ -24,7 +25,7 @@ NOW = 8  # the clock's hour, from 1970 on
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("OBJECT_BYTES", 100), ("GROUP_BYTES", 30), ("GROUP_MESSAGES", 5)):
-        monkeypatch.setattr(stream, name, value)
+        monkeypatch.setattr(objects, name, value)
 
 
 def batch(offsets: Sequence[int], hours: Sequence[int | None]) -> pa.RecordBatch:
@@ -81,7 +82,7 @@ def test_every_offset_is_archived_once_and_hours_are_in_order_wherever_it_is_cut
     """steps: how far each message's offset is behind the one before, and its hour. Offsets between are markers, as are some at the end."""
     offsets = [sum(step for step, _ in steps[: i + 1]) - 1 for i in range(len(steps))]
     whole, end = batch(offsets, [hour for _, hour in steps]), offsets[-1] + 1 + trailing
-    durable: list[Draft] = []
+    durable, stored = list[Draft](), list[pa.Table]()
     runs, begin = 0, 0
     hour: str | None = None
     while begin <= offsets[-1]:
@@ -89,7 +90,9 @@ def test_every_offset_is_archived_once_and_hours_are_in_order_wherever_it_is_cut
         with TemporaryDirectory() as folder:
             made = _run(HourCutter(Path(folder), "small", "shop", 0, begin, hour), whole, end, data)
             killed = len(made) and runs < 20 and data.draw(st.booleans(), "killed")
-            durable += made[: data.draw(st.integers(0, len(made)), "durable")] if killed else made
+            made = made[: data.draw(st.integers(0, len(made)), "durable")] if killed else made
+            durable += made
+            stored += [pq.read_table(draft.path) for draft in made]
         if durable:
             assert durable[-1].covers
             begin, hour = durable[-1].covers[1] + 1, durable[-1].hour
@@ -99,11 +102,10 @@ def test_every_offset_is_archived_once_and_hours_are_in_order_wherever_it_is_cut
     assert all(after[0] == before[1] + 1 for before, after in pairwise(covered))
     assert covered[-1][1] in (offsets[-1], end - 1)
     highest = [min(max(hour or 0 for _, hour in steps[: i + 1]), NOW) for i in range(len(steps))]
-    assert [draft.hour for draft in durable for _ in draft.offsets] == [f"1970-01-01T{hour:02d}" for hour in highest]
-    stored = pa.concat_tables([group for draft in durable for group in draft.groups])
-    assert stored.column("offset").to_pylist() == offsets
-    assert stored.column("value").to_pylist() == whole.column("value").to_pylist()
-    assert all(c[0] <= draft.offsets[0] <= draft.offsets[-1] <= c[1] for c, draft in zip(covered, durable, strict=True))
+    assert [draft.hour for draft in durable for _ in range(draft.events)] == [f"1970-01-01T{hour:02d}" for hour in highest]
+    assert pa.concat_tables(stored).column("offset").to_pylist() == offsets
+    assert pa.concat_tables(stored).column("value").to_pylist() == whole.column("value").to_pylist()
+    assert all(c[0] <= draft.first <= draft.last <= c[1] for c, draft in zip(covered, durable, strict=True))
 
 
 def _run(cutter: HourCutter, whole: pa.RecordBatch, end: int, data: st.DataObject) -> list[Draft]:

@@ -2,8 +2,8 @@
 
 python -m tests.benchmarks.landing_live: broker, S3 server and landing share the machine. The median of the runs is judged; exit code 1
 where landing is below MUST (issue 5, section 5), or a peak is above in_flight + one largest message a reader + 300 MB. `take` is the client
-alone, messages as columns of Python objects; `cut` makes row groups of them; both by one thread. `archive` is `tidelake archive --once`,
-`land` landing from the topics.
+alone, messages as columns of Python objects; `cut` writes objects of them to local disk; both by one thread. `archive` is
+`tidelake archive --once`, `land` landing from the topics.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tidelake.embedded_s3 import EmbeddedS3
 from tidelake.feed import Feed
 from tidelake.kafka import Topics
 from tidelake.land import land_hour
+from tidelake.land.objects import ObjectWriter
 from tidelake.land.spool import payload
 from tidelake.land.stream import ObjectCutter
 
@@ -49,7 +50,7 @@ WHATS = ("take", "cut", "archive", "land")
 def main() -> int:
     """0 if it is fast enough and inside its memory."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.landing_live", description=__doc__)
-    parser.add_argument("--messages", type=int, default=200_000, help="of 500 bytes (default 200,000)")
+    parser.add_argument("--messages", type=int, default=1_000_000, help="of 500 bytes (default 1,000,000)")
     parser.add_argument("--child", nargs=3, metavar=("WHAT", "SERVERS", "LAKE"), help=argparse.SUPPRESS)
     flags = parser.parse_args()
     if flags.child:
@@ -125,13 +126,13 @@ def _taken(feed: Feed, *, cut: bool) -> int:
     with Topics(feed.source.uri, {}, "benchmark") as topics, tempfile.TemporaryDirectory() as folder:
         places = [(TOPIC, number) for number in range(PARTITIONS)]
         for place, (low, high) in topics.bounds(places).items():
-            cutter = ObjectCutter(Path(folder), feed.name, "none", *place)
+            cutter = ObjectCutter(Path(folder), lambda path, place=place: ObjectWriter(path, feed.name, "none", *place))  # type: ignore[misc]
             for batch in topics.read(place, low, high):
                 size += int(pc.sum(payload(batch)).as_py())
-                for _ in cutter.add(batch) if cut else ():
-                    pass
-            for _ in cutter.rest():
-                pass
+                for done in cutter.add(batch) if cut else ():
+                    done()
+            for done in cutter.rest():
+                done()
     return size
 
 

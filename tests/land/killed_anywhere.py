@@ -18,7 +18,7 @@ import boto3  # noqa: F401  # once here, not in every fork
 import pyarrow as pa
 
 from tests.land.archive import HOUR, make_feed
-from tidelake.land import land_hour, partition
+from tidelake.land import land_hour, objects
 
 OBJECT_BYTES = 40  # so that there are many objects
 MOST = 10  # landings for each kill: some end before their instant
@@ -27,7 +27,7 @@ MOST = 10  # landings for each kill: some end before their instant
 def main(root: str, seed: int, kills: int) -> None:
     """Fork a landing that ends, then one for each kill. Forks share nothing but what was imported."""
     pa.array([0])  # pyarrow imports pandas at its first use
-    partition.OBJECT_BYTES = OBJECT_BYTES
+    objects.OBJECT_BYTES = OBJECT_BYTES
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     code, seconds = _landing(root, "whole", 60.0)
     die, killed, number = random.Random(seed), dict[int, float](), 0

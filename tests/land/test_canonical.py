@@ -20,7 +20,7 @@ from tidelake.land.objects import cuts
 SMALL = {
     "tidelake.land.objects.GROUP_BYTES": 300,
     "tidelake.land.objects.GROUP_MESSAGES": 7,
-    "tidelake.land.partition.OBJECT_BYTES": 900,
+    "tidelake.land.objects.OBJECT_BYTES": 900,
     "tidelake.archives.lines.BATCH_BYTES": 400,
 }
 payloads = st.none() | st.binary(max_size=120)

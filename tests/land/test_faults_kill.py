@@ -38,7 +38,7 @@ def test_a_landing_killed_at_any_instant_is_completed_to_the_same_bytes(
     assert len(told["killed"]) == kills, told
     whole = kept(make_feed(root, lake={"uri": f"{root}/lake-whole"}))
     assert len(whole) == 21  # with the manifest
-    monkeypatch.setattr("tidelake.land.partition.OBJECT_BYTES", OBJECT_BYTES)
+    monkeypatch.setattr("tidelake.land.objects.OBJECT_BYTES", OBJECT_BYTES)
     for number in told["killed"]:
         feed = make_feed(root, lake={"uri": f"{root}/lake-{number}"})
         left = kept(feed)

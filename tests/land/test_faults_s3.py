@@ -30,7 +30,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0)
     monkeypatch.setattr(storage, "BACK_OFF_SECONDS", 0)
     monkeypatch.setattr(pipeline, "BACK_OFF_SECONDS", 0)
-    monkeypatch.setattr("tidelake.land.partition.OBJECT_BYTES", 400)
+    monkeypatch.setattr("tidelake.land.objects.OBJECT_BYTES", 400)
 
 
 @contextmanager

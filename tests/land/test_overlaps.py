@@ -84,7 +84,6 @@ def test_headers_are_no_part_of_a_messages_identity(tmp_path: Path) -> None:
 
 def test_an_hour_that_was_delivered_twice_in_full_is_compared_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "GROUP_BYTES", 500)
-    monkeypatch.setattr("tidelake.land.partition.GROUP_BYTES", 500)
     feed = make_feed(tmp_path, partitions=1)
     put(feed, 0, messages(0, 499))
     put(feed, 0, [*messages(0, 399), Message(400, b"other", b"k400", 1_767_607_200_400), *messages(401, 499)], name=1)

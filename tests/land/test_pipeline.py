@@ -22,7 +22,7 @@ from tidelake.storage import Store, open_store
 def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Feed:
     """Two partitions of 30 messages, which land as five small objects each; an upload that fails is tried again at once."""
     monkeypatch.setattr(pipeline, "BACK_OFF_SECONDS", 0)
-    monkeypatch.setattr("tidelake.land.partition.OBJECT_BYTES", 40)
+    monkeypatch.setattr("tidelake.land.objects.OBJECT_BYTES", 40)
     feed = make_feed(tmp_path)
     put(feed, 0, messages(0, 29))
     put(feed, 1, messages(0, 29, "w"))

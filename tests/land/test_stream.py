@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelake.event import MESSAGE
-from tidelake.land import objects, stream
-from tidelake.land.objects import Draft, cuts, described, write_object
+from tidelake.land import objects
+from tidelake.land.objects import Draft, ObjectWriter, cuts, described
 from tidelake.land.stream import ObjectCutter
 
 OBJECT, GROUP, MOST = 100, 30, 5
@@ -23,7 +26,7 @@ OBJECT, GROUP, MOST = 100, 30, 5
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("OBJECT_BYTES", OBJECT), ("GROUP_BYTES", GROUP), ("GROUP_MESSAGES", MOST)):
-        monkeypatch.setattr(stream, name, value)
+        monkeypatch.setattr(objects, name, value)
 
 
 def batch(sizes: list[int], first: int = 0) -> pa.RecordBatch:
@@ -43,24 +46,23 @@ def batch(sizes: list[int], first: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE)
 
 
-def drafts(whole: pa.RecordBatch, pieces: list[int]) -> Iterator[Draft]:
-    with TemporaryDirectory() as folder:
-        yield from _drafts(Path(folder), whole, pieces)
-        assert list(Path(folder).iterdir()) == []
+def cutter_in(folder: Path, encoders: Executor | None = None) -> ObjectCutter:
+    return ObjectCutter(folder, lambda path: ObjectWriter(path, "small", "2026-01-05T10", "shop", 0, encoders))
 
 
-def _drafts(folder: Path, whole: pa.RecordBatch, pieces: list[int]) -> Iterator[Draft]:
-    cutter = ObjectCutter(folder, "small", "2026-01-05T10", "shop", 0)
-    at = 0
+def drafts(folder: Path, whole: pa.RecordBatch, pieces: list[int], encoders: Executor | None = None) -> Iterator[Draft]:
+    cutter, at = cutter_in(folder, encoders), 0
     for piece in [*pieces, len(whole)]:
         if part := whole.slice(at, piece):
-            yield from (draft() for draft in cutter.add(part))
+            yield from (done() for done in cutter.add(part))
         at = min(at + piece, len(whole))
-    yield from (draft() for draft in cutter.rest())
+    yield from (done() for done in cutter.rest())
 
 
-def shape(several: list[Draft]) -> list[list[int]]:
-    return [[len(group) for group in draft.groups] for draft in several]
+def groups(draft: Draft) -> list[pa.Table]:
+    """The row groups of its file."""
+    with pq.ParquetFile(draft.path) as file:
+        return [file.read_row_group(i) for i in range(file.num_row_groups)]
 
 
 @given(
@@ -71,34 +73,32 @@ def test_objects_and_row_groups_end_where_cutting_all_messages_at_once_ends_them
     whole = batch(values)
     sizes = np.array([size + (2 if i % 3 == 0 else 0) for i, size in enumerate(values)])
     wanted = [[end - begin for begin, end in cuts(sizes[a:b], GROUP, MOST)] for a, b in cuts(sizes, OBJECT)]
-    found = list(drafts(whole, pieces))
-    assert shape(found) == wanted
-    assert np.concatenate([draft.offsets for draft in found]).tolist() == list(range(len(values)))
-    assert np.concatenate([draft.sizes for draft in found]).tolist() == sizes.tolist()
-    assert [row for draft in found for group in draft.groups for row in group.to_pylist()] == [
-        {name: row[name] for name in row if name not in ("topic", "partition")} for row in whole.to_pylist()
-    ]
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(2) as encoders:
+        made = list(drafts(Path(folder), whole, pieces, encoders))
+        found = [groups(draft) for draft in made]
+        assert len(list(Path(folder).iterdir())) == len(made)
+    assert [[len(group) for group in several] for several in found] == wanted
+    assert [row for several in found for group in several for row in group.to_pylist()] == whole.to_pylist()
+    ends = np.cumsum([0, *(sum(several) for several in wanted)]).tolist()
+    assert [(d.first, d.last, d.events, d.bytes) for d in made] == [(a, b - 1, b - a, int(sizes[a:b].sum())) for a, b in pairwise(ends)]
+    assert [d.timestamp_ms for d in made] == [0 if a % 3 == 0 else 1000 + a for a in ends[:-1]]
+    assert all(d.nbytes > d.bytes for d in made)
 
 
 def test_the_bytes_of_an_object_do_not_show_how_many_messages_came_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OBJECT_BYTES", "GROUP_BYTES", "GROUP_MESSAGES"):
-        monkeypatch.setattr(stream, name, getattr(objects, name))
+    monkeypatch.undo()
     whole = batch([i % 4000 for i in range(6000)])  # row groups of several pages
     keys = set()
     for pieces in ([], [101] * 60, [997] * 7, [3000, 1, 2999]):
-        written = []
-        for draft in drafts(whole, pieces):
-            write_object(tmp_path / "object", draft)
-            written.append(described(tmp_path / "object", draft).key)
-        keys.add(tuple(written))
+        keys.add(tuple(described(draft).key for draft in drafts(tmp_path, whole, pieces)))
     assert [len(written) for written in keys] == [1]
 
 
 def test_the_facts_tell_what_is_gone_from_what_was_never_there(tmp_path: Path) -> None:
-    cutter = ObjectCutter(tmp_path, "small", "2026-01-05T10", "shop", 0)
+    cutter = cutter_in(tmp_path)
     for first, count in ((12, 3), (15, 2), (20, 1)):
         list(cutter.add(batch([5] * count, first)))
-    facts = cutter.facts(5, 10, 25)
+    facts = cutter.live_facts(5, 10, 25)
     assert (facts.first, facts.last, facts.count, facts.bytes) == (12, 20, 6, 6 * 5 + 2 * 2)
     assert (facts.ranges, facts.gaps, facts.start, facts.next) == (((12, 16), (20, 20)), (), 5, 25)
     assert (facts.expired, facts.legal_gaps) == (((5, 9),), ((10, 11), (17, 19), (21, 24)))
@@ -107,6 +107,6 @@ def test_the_facts_tell_what_is_gone_from_what_was_never_there(tmp_path: Path) -
 
 
 def test_the_facts_of_nothing(tmp_path: Path) -> None:
-    facts = ObjectCutter(tmp_path, "small", "2026-01-05T10", "shop", 0).facts(7, 7, 7)
+    facts = cutter_in(tmp_path).live_facts(7, 7, 7)
     assert (facts.first, facts.count, facts.ranges, facts.legal_gaps, facts.expired, facts.covered) == (None, 0, (), (), (), ())
     assert (facts.start, facts.next, facts.min_timestamp_ms) == (7, 7, None)

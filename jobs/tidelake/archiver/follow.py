@@ -139,7 +139,7 @@ class _Follower:
         self._told = Told(tell)
         self._store: EventStore[Draft] = EventStore(slots=SLOTS, budget=max(feed.source.in_flight * (HELD_SHARE - 1) // HELD_SHARE, 1))
 
-    def run(self, write: Callable[[Draft, Path], Written]) -> Archived:
+    def run(self, write: Callable[[Draft], Written]) -> Archived:
         """Follow until the goal is reached or it is stopped. Raises as archive."""
         with self._uploading(write) as uploads, ThreadPoolExecutor(READERS, thread_name_prefix="reader") as readers:
             try:
@@ -151,7 +151,7 @@ class _Follower:
         return self._told.archived
 
     @contextmanager
-    def _uploading(self, write: Callable[[Draft, Path], Written]) -> Iterator[Future[None]]:
+    def _uploading(self, write: Callable[[Draft], Written]) -> Iterator[Future[None]]:
         """A thread that uploads what is put; at the end, whatever it is, the rest is put and waited for. What it fails with goes first."""
         self._store.start()
         with ThreadPoolExecutor(1, thread_name_prefix="uploader") as uploader:
@@ -165,7 +165,7 @@ class _Follower:
                 self._store.close()
                 uploads.result()
 
-    def _upload(self, write: Callable[[Draft, Path], Written]) -> None:
+    def _upload(self, write: Callable[[Draft], Written]) -> None:
         try:
             for written in upload_all(self._store, write):
                 self._durable[written.topic, written.partition] = written.next

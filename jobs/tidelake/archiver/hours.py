@@ -7,18 +7,17 @@ timestamps do: a message that is late belongs to the hour that is open, as does 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.land.objects import Draft
+from tidelake.land.objects import Draft, ObjectWriter
 from tidelake.land.spool import Longs
-from tidelake.land.stream import ObjectCutter
+from tidelake.land.stream import Done, ObjectCutter
 from tidelake.tso import format_hour, parse_hour
 
 HOUR_MS = 3_600_000
@@ -27,13 +26,12 @@ HOUR_MS = 3_600_000
 class HourCutter:
     """Cuts a partition into objects by hour. `begin`: the first offset that no object covers yet; `hour`: the open one, as in keys.
 
-    folder: on local disk, which is there, for one file while an object is filled. Objects cover all offsets from the end of the one
-    before: those that are no messages are none in the log either.
+    folder: on local disk, which is there, for the files of objects until they are durable. Objects cover all offsets from the end of
+    the one before: those that are no messages are none in the log either.
     """
 
     def __init__(self, folder: Path, feed: str, topic: str, partition: int, begin: int, hour: str | None = None) -> None:
-        self._new = partial(ObjectCutter, folder, feed)
-        self._place = (topic, partition)
+        self._folder, self._feed, self._place = folder, feed, (topic, partition)
         self._open = None if hour is None else int(parse_hour(hour).timestamp() * 1000) // HOUR_MS
         self._cutter: ObjectCutter | None = None
         self._last = begin - 1  # of the messages that were added
@@ -73,27 +71,36 @@ class HourCutter:
                 yield from self.rest(self._last + 1)
                 self._open = hour
             part = batch.slice(start, end - start)
-            self._cutter = self._cutter or self._new(_name(hour), *self._place)
-            for made in self._cutter.add(part):
-                draft = made()
-                yield self._covering(draft, int(draft.offsets[-1]))
+            self._cutter = self._cutter or self._begun(_name(hour))
+            for done in self._cutter.add(part):
+                yield self._covering(done, None)
             self._last = part.column("offset")[-1].as_py()
 
     def rest(self, position: int) -> Iterator[Draft]:
         """The object of what is left, if something is. position: the log holds no message before this offset that was not added."""
         if self._cutter:
-            (made,) = self._cutter.rest()  # a cutter has had a message, and what waits always fits into the object
+            (done,) = self._cutter.rest()  # a cutter has had a message, and what waits always fits into the object
             self._cutter = None
-            yield self._covering(made(), position - 1)
+            yield self._covering(done, position - 1)
 
     def spill(self) -> None:
         """Put on disk what is in memory."""
         if self._cutter:
             self._cutter.spill()
 
-    def _covering(self, draft: Draft, last: int) -> Draft:
-        covers, self.begin = (self.begin, last), last + 1
-        return replace(draft, covers=covers)
+    def _begun(self, hour: str) -> ObjectCutter:
+        """A cutter with a folder of its own, as objects of the hour before may wait for their upload."""
+
+        def new(path: Path) -> ObjectWriter:
+            return ObjectWriter(path, self._feed, hour, *self._place)
+
+        return ObjectCutter(Path(mkdtemp(dir=self._folder)), new)
+
+    def _covering(self, done: Done, last: int | None) -> Draft:
+        draft = done(self.begin, last)
+        assert draft.covers
+        self.begin = draft.covers[1] + 1
+        return draft
 
 
 def _name(hour: int) -> str:

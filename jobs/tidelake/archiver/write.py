@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from tidelake.archiver.resume import objects
 from tidelake.errors import Coordinates, LeaseError
-from tidelake.land.objects import Draft, described, write_object
+from tidelake.land.objects import Draft, described
 from tidelake.land.ranges import common, show
 from tidelake.layout import archived_folder, archived_key
 from tidelake.storage import Store
@@ -25,17 +24,15 @@ class Written:
     bytes: int
 
 
-def archive_object(archive: Store, check: Callable[[], None], draft: Draft, path: Path) -> Written:
-    """Write the draft's object unless it is there. path: of a file, which is gone afterwards.
+def archive_object(archive: Store, check: Callable[[], None], draft: Draft) -> Written:
+    """Put the draft's object there unless it is.
 
     check: raises LeaseError if the lease is not held any more. Raises it, LeaseError (OVERLAP) for offsets that an object has which this
     archiver did not write, StorageError.
     """
     assert draft.covers is not None
     first, last = draft.covers
-    write_object(path, draft)
-    digest, data = described(path, draft).sha256, path.read_bytes()
-    path.unlink()
+    digest = described(draft).sha256
     key = archived_key(draft.topic, draft.hour, draft.partition, first, last, digest)
     check()
     for other, _, span in objects(archive, f"{archived_folder(draft.topic, draft.hour, draft.partition)}/"):
@@ -46,6 +43,5 @@ def archive_object(archive: Store, check: Callable[[], None], draft: Draft, path
                 at=Coordinates(draft.topic, draft.partition, again[0][0]),
                 remedy="another archiver writes there: stop one of them; started again, this one goes on behind it",
             )
-    archive.put_if_absent(key, data)
-    size = int(draft.sizes.sum())
-    return Written(topic=draft.topic, partition=draft.partition, next=last + 1, messages=draft.events, bytes=size)
+    archive.put_if_absent(key, draft.path.read_bytes())
+    return Written(topic=draft.topic, partition=draft.partition, next=last + 1, messages=draft.events, bytes=draft.bytes)

@@ -20,9 +20,9 @@ from tidelake.land.findings import blocking, judge
 from tidelake.land.generation import new_offsets, since
 from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
-from tidelake.land.partition import Task, changed
 from tidelake.land.pipeline import LandedPartition, land_partitions
 from tidelake.land.ranges import Range, minus, show
+from tidelake.land.sources import Task, changed
 from tidelake.layout import manifest_key
 from tidelake.storage import Store, open_store, probe_conditional_puts
 from tidelake.tso import format_hour, parse_hour

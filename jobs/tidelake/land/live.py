@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from threading import Lock
 
 import numpy as np
@@ -25,8 +25,9 @@ from tidelake.kafka import Place, Topics
 from tidelake.land.findings import judge
 from tidelake.land.hour import LandReport, Past, Progress, manifest_of, past_of, record, report
 from tidelake.land.manifest import Manifest, Partition, Source, generations, newest
+from tidelake.land.objects import ObjectWriter, Outlet
 from tidelake.land.partition import PartitionRead
-from tidelake.land.pipeline import Put, land_all
+from tidelake.land.pipeline import Read, land_all
 from tidelake.land.stream import ObjectCutter
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
@@ -142,9 +143,7 @@ def _start_of(after: Manifest | None, place: Place) -> int | None:
     return facts.start if facts.start is not None else facts.first
 
 
-def _reads(
-    feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], progress: Progress | None
-) -> list[Callable[[Put], PartitionRead]]:
+def _reads(feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], progress: Progress | None) -> list[Read]:
     total, done, lock = sum(s.expected for s in stretches), 0, Lock()
 
     def read(offsets: int) -> None:
@@ -157,27 +156,27 @@ def _reads(
     return [partial(_read, feed.name, hour, topics, stretch, read) for stretch in stretches]
 
 
-def _read(feed: str, hour: str, topics: Topics, stretch: Stretch, read: Callable[[int], None], put: Put) -> PartitionRead:
+def _read(feed: str, hour: str, topics: Topics, stretch: Stretch, read: Callable[[int], None], outlet: Outlet) -> PartitionRead:
     (topic, number), at, end = stretch.place, stretch.begin, stretch.end
-    with TemporaryDirectory(prefix="tidelake-land-") as folder:
-        cutter = ObjectCutter(Path(folder), feed, hour, topic, number)
-        for whole in topics.read(stretch.place, at, end):
-            batch, beyond = _until(whole, stretch)
-            for draft in cutter.add(batch):
-                put(draft)
-            if beyond is not None:
-                end = beyond
-                break
-            passed = batch.column("offset")[-1].as_py() + 1
-            read(passed - at)
-            at = passed
-        for draft in cutter.rest():
-            put(draft)
+    folder = Path(mkdtemp(dir=outlet.folder))
+    cutter = ObjectCutter(folder, lambda path: ObjectWriter(path, feed, hour, topic, number, outlet.encoders))
+    for whole in topics.read(stretch.place, at, end):
+        batch, beyond = _until(whole, stretch)
+        for done in cutter.add(batch):
+            outlet.put(done())
+        if beyond is not None:
+            end = beyond
+            break
+        passed = batch.column("offset")[-1].as_py() + 1
+        read(passed - at)
+        at = passed
+    for done in cutter.rest():
+        outlet.put(done())
     read(end - at)
-    facts = cutter.facts(stretch.start, stretch.begin, end)
+    facts = cutter.live_facts(stretch.start, stretch.begin, end)
     key = f"kafka:{topic}/{number}/{stretch.begin}-{end - 1}"
     sources = (Source(key=key, size=facts.bytes),) if stretch.begin < end else ()
-    return PartitionRead(topic=topic, number=number, sources=sources, facts=facts)
+    return PartitionRead(topic=topic, number=number, sources=sources, facts=facts, folder=folder)
 
 
 def _until(batch: pa.RecordBatch, stretch: Stretch) -> tuple[pa.RecordBatch, int | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tidelake.event import MESSAGE
 from tidelake.land.item import Position
 from tidelake.land.manifest import Landed
 from tidelake.land.ranges import Range
-from tidelake.land.spool import Longs, Spool
+from tidelake.land.spool import Longs
 from tidelake.layout import landed_key
 
 OBJECT_BYTES = 64 << 20  # keys and values before compression
@@ -44,94 +45,130 @@ def cuts(sizes: Longs, most_bytes: int, most: int | None = None) -> Iterator[tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A canonical object that is read and not yet written: an item of the event store, one object each.
+    """A canonical object that is written to a file and not yet durable: an item of the event store, one object each.
 
-    covers: the first and last of the offsets of which it has all messages that the log holds, None where nobody can tell;
-    groups: its row groups, CONTENT; offsets, sizes: of its messages, ascending, and the bytes of their keys and values; nbytes: what the
-    groups weigh; timestamp_ms: of its first message; release: gives mapped memory back that reading the groups took.
+    first, last: offsets; events: how many messages; bytes: of their keys and values; nbytes: what they weighed as columns; timestamp_ms:
+    of the first message; covers: the first and last of the offsets of which it has all messages that the log holds, None where nobody
+    can tell. Whoever makes it durable removes the file.
     """
 
     feed: str
     hour: str
     topic: str
     partition: int
-    groups: tuple[pa.Table, ...]
-    offsets: Longs
-    sizes: Longs
+    path: Path
+    first: int
+    last: int
+    events: int
+    bytes: int
     nbytes: int
     timestamp_ms: int
-    release: Callable[[], None]
     rows: int = 0
     is_boundary: bool = True
     is_ddl: bool = False
     covers: Range | None = None
 
     @property
-    def events(self) -> int:
-        return len(self.offsets)
-
-    @property
     def position(self) -> Position:
-        return Position(timestamp_ms=self.timestamp_ms, journal=f"{self.topic}[{self.partition}]", offset=int(self.offsets[-1]))
+        return Position(timestamp_ms=self.timestamp_ms, journal=f"{self.topic}[{self.partition}]", offset=self.last)
 
 
-def drafted(feed: str, hour: str, topic: str, partition: int, spool: Spool, rows: Longs, offsets: Longs, sizes: Longs) -> Draft:
-    """The messages `rows` of the spool, ascending by offset, as one object."""
-    groups = tuple(spool.take(rows[begin:end]) for begin, end in cuts(sizes, GROUP_BYTES, GROUP_MESSAGES))
-    first = groups[0].column("timestamp_ms")[0].as_py()
-    return Draft(
-        feed=feed,
-        hour=hour,
-        topic=topic,
-        partition=partition,
-        groups=groups,
-        offsets=offsets,
-        sizes=sizes,
-        nbytes=sum(group.nbytes for group in groups),
-        timestamp_ms=first or 0,
-        release=spool.release,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlet:
+    """Where readers put what they made. folder: for the files of objects, which outlive their reader; encoders: of ObjectWriter."""
+
+    folder: Path
+    encoders: Executor
+    put: Callable[[Draft], object]
 
 
-def write_object(path: Path, draft: Draft) -> None:
-    """Write the object to a Parquet file."""
-    with pq.ParquetWriter(
-        path,
-        MESSAGE,
-        version="2.6",
-        compression="zstd",
-        compression_level=1,  # 3 takes a third more time, for objects that are as large (JSON) or a tenth smaller (Craft)
-        use_dictionary=list(_PLAIN_TEXT),
-        column_encoding=_COUNTED,
-        write_statistics=["partition", *_COUNTED],
-        data_page_size=1 << 20,
-    ) as writer:
-        for content in draft.groups:
-            names = pa.repeat(pa.scalar(draft.topic, pa.string()), len(content))
-            numbers = pa.repeat(pa.scalar(draft.partition, pa.int32()), len(content))
-            table = pa.Table.from_arrays([names, numbers, *content.columns], schema=MESSAGE)
-            writer.write_table(table, row_group_size=len(table))
-            draft.release()
-        first, last = draft.offsets[0], draft.offsets[-1]
-        said = {"tidelake.first": str(first), "tidelake.last": str(last), "tidelake.count": str(draft.events)}
-        if draft.covers is not None:
-            said[COVERS] = "{}-{}".format(*draft.covers)
-        writer.add_key_value_metadata(said)
+class ObjectWriter:
+    """A canonical object in the making, row group by row group, in a file at the path. At least one group has to come.
+
+    encoders: its groups are compressed there, one after the other, while the caller puts the next one together; None: by the caller.
+    """
+
+    def __init__(self, path: Path, feed: str, hour: str, topic: str, partition: int, encoders: Executor | None = None) -> None:
+        self._path, self._feed, self._hour, self._topic, self._partition = path, feed, hour, topic, partition
+        self._encoders = encoders
+        self._writing: Future[None] | None = None
+        self._first = self._last = self._timestamp_ms = -1
+        self._events = self._weight = 0
+        self.bytes = 0
+        self._file = pq.ParquetWriter(
+            path,
+            MESSAGE,
+            version="2.6",
+            compression="zstd",
+            compression_level=1,  # 3 takes a third more time, for objects that are as large (JSON) or a tenth smaller (Craft)
+            use_dictionary=list(_PLAIN_TEXT),
+            column_encoding=_COUNTED,
+            write_statistics=["partition", *_COUNTED],
+            data_page_size=1 << 20,
+        )
+
+    def add(self, group: pa.RecordBatch, size: int) -> None:
+        """Append a row group: CONTENT in one piece, as where pieces end would show in the bytes. size: of its keys and values."""
+        if not self._events:
+            self._first, self._timestamp_ms = group.column("offset")[0].as_py(), group.column("timestamp_ms")[0].as_py() or 0
+        self._last = group.column("offset")[-1].as_py()
+        self._events += len(group)
+        self._weight += group.nbytes
+        self.bytes += size
+        self._settle()
+        if self._encoders is None:
+            self._write(group)
+        else:
+            self._writing = self._encoders.submit(self._write, group)
+
+    def done(self, begin: int | None = None, last: int | None = None) -> Draft:
+        """Complete the file. begin, last: of the offsets that it covers, if that is known; without last, up to its last message."""
+        covers = None if begin is None else (begin, self._last if last is None else last)
+        self._settle()
+        said = {"tidelake.first": str(self._first), "tidelake.last": str(self._last), "tidelake.count": str(self._events)}
+        if covers is not None:
+            said[COVERS] = "{}-{}".format(*covers)
+        self._file.add_key_value_metadata(said)
+        self._file.close()
+        return Draft(
+            feed=self._feed,
+            hour=self._hour,
+            topic=self._topic,
+            partition=self._partition,
+            path=self._path,
+            first=self._first,
+            last=self._last,
+            events=self._events,
+            bytes=self.bytes,
+            nbytes=self._weight,
+            timestamp_ms=self._timestamp_ms,
+            covers=covers,
+        )
+
+    def _settle(self) -> None:
+        """Wait for the group before, and raise what it failed with."""
+        if self._writing:
+            self._writing.result()
+
+    def _write(self, group: pa.RecordBatch) -> None:
+        names = pa.repeat(pa.scalar(self._topic, pa.string()), len(group))
+        numbers = pa.repeat(pa.scalar(self._partition, pa.int32()), len(group))
+        table = pa.Table.from_arrays([names, numbers, *group.columns], schema=MESSAGE)
+        self._file.write_table(table, row_group_size=len(table))
 
 
-def described(path: Path, draft: Draft) -> Landed:
-    """What the manifest says of a written file; its key holds the hash of its bytes."""
-    with path.open("rb") as file:
+def described(draft: Draft) -> Landed:
+    """What the manifest says of a written object; its key holds the hash of its bytes."""
+    with draft.path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    first, last = int(draft.offsets[0]), int(draft.offsets[-1])
     return Landed(
-        key=landed_key(draft.feed, draft.topic, draft.hour, draft.partition, first, last, digest),
+        key=landed_key(draft.feed, draft.topic, draft.hour, draft.partition, draft.first, draft.last, digest),
         topic=draft.topic,
         partition=draft.partition,
-        first=first,
-        last=last,
+        first=draft.first,
+        last=draft.last,
         count=draft.events,
-        bytes=int(draft.sizes.sum()),
-        size=path.stat().st_size,
+        bytes=draft.bytes,
+        size=draft.path.stat().st_size,
         sha256=digest,
     )

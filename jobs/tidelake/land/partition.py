@@ -6,24 +6,27 @@ is dropped; one with another content is a conflict, and none of its records is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.archives import Layout, Sibling, SourceObject, beside
-from tidelake.errors import StorageError
+from tidelake.archives import Layout
+from tidelake.land import objects
 from tidelake.land.manifest import Partition, Source
-from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, Draft, cuts, drafted
+from tidelake.land.objects import ObjectWriter, Outlet, cuts
 from tidelake.land.ranges import Range, holes, minus, runs, union
+from tidelake.land.sources import SourceReader, Task
 from tidelake.land.spool import Longs, Spool, payload, spooled
-from tidelake.land.tags import check_tags
+from tidelake.land.stream import ObjectCutter
 from tidelake.storage import Store
 
 Flags = npt.NDArray[np.bool_]
@@ -34,24 +37,13 @@ _NO_TIME = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRead:
-    """What reading one partition gave, its objects apart."""
+    """What reading one partition gave, its objects apart: those in the folder."""
 
     topic: str
     number: int
     sources: tuple[Source, ...]
     facts: Partition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets."""
-
-    feed: str
-    hour: str
-    topic: str
-    number: int
-    sources: Sequence[SourceObject]
-    tagged: bool = False
+    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,73 +57,70 @@ class _Kept:
     owners: tuple[str, ...]
 
 
-def read_partition(
-    task: Task, layout: Layout, archive: Store, put: Callable[[Callable[[], Draft]], None], read: Callable[[int], None]
-) -> PartitionRead:
-    """Read one partition and put its objects, each made when it is its turn.
+def read_partition(task: Task, layout: Layout, archive: Store, outlet: Outlet, read: Callable[[int], None]) -> PartitionRead:
+    """Read one partition and put its objects.
+
+    What comes in order is cut as it comes. Where something does not, all is read again into a spool and sorted; what was put by then is
+    the beginning of what is put then, unless an object holds offsets below the number in its name.
 
     read: told the size of every source object once it was read, in bytes. Raises what reading the layout raises.
     """
-    with TemporaryDirectory(prefix="tidelake-land-") as name:
-        folder = Path(name)
-        sources, counts, covers = list[Source](), list[int](), list[Range]()
-        with spooled(folder, _messages(task, layout, archive, folder, sources, counts, covers, read)) as spool:
-            kept = _keep(spool, sources, counts)
-            sizes = spool.longs(payload)[kept.rows]
-            facts = _facts(spool, kept, sizes, covers)
-            for begin, end in cuts(sizes, OBJECT_BYTES):
-                rows, offsets = kept.rows[begin:end], kept.offsets[begin:end]
-                put(partial(drafted, task.feed, task.hour, task.topic, task.number, spool, rows, offsets, sizes[begin:end]))
-    return PartitionRead(topic=task.topic, number=task.number, sources=tuple(sources), facts=facts)
+    reader = SourceReader(task, layout, archive, read)
+    return (_may_be_in_order(task, layout) and _read_in_order(reader, outlet)) or _read_spooled(reader, outlet)
 
 
-def _messages(
-    task: Task,
-    layout: Layout,
-    archive: Store,
-    folder: Path,
-    sources: list[Source],
-    counts: list[int],
-    covers: list[Range],
-    read: Callable[[int], None],
-) -> Iterator[pa.RecordBatch]:
-    """The messages of all source objects; fills in what the sources were, how many messages each has, and what they say they cover."""
-    path = folder / "source"
-    for source in task.sources:
-        copied = [_copied(archive, path, source), *(_copied(archive, beside(path, sibling.view), sibling) for sibling in source.siblings)]
-        count = 0
-        for batch in layout.read(path, source):
-            count += len(batch)
-            yield batch
-        if layout.covers and (covered := layout.covers(path)):
-            covers.append(covered)
-        if task.tagged:
-            check_tags(archive.tags(source.key), source, count)
-        sources += copied
-        counts += [count, *(0 for _ in source.siblings)]
-        for local in (path, *(beside(path, sibling.view) for sibling in source.siblings)):
-            local.unlink()
-        read(sum(part.size for part in copied))
+def _may_be_in_order(task: Task, layout: Layout) -> bool:
+    """Whether every object's offsets may lie between the number in its name and the next one's."""
+    return not layout.number_is_last_offset and all(a.number < b.number for a, b in pairwise(task.sources))
 
 
-def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> Source:
-    """Copy an object, which must still be there and as large as it was listed."""
-    try:
-        digest = archive.download(part.key, path)
-    except StorageError as e:
-        if e.code in ("CHANGED", "NOT_FOUND"):
-            raise changed(part.key) from e
-        raise
-    if path.stat().st_size != part.size:
-        raise changed(part.key)
-    return Source(key=part.key, size=part.size, etag=part.etag, sha256=digest)
+def _read_in_order(reader: SourceReader, outlet: Outlet) -> PartitionRead | None:
+    """As read_partition, None if something does not come in order."""
+    task, folder = reader.task, Path(mkdtemp(dir=outlet.folder))
+    cutter = ObjectCutter(folder, partial(_writer, task, outlet))
+    ends = {one.key: after.number for one, after in pairwise(task.sources)}
+    with closing(reader.messages()) as batches:
+        for source, batch in batches:
+            end = ends.get(source.key)
+            if not _continues(batch.column("offset").to_numpy(), max(source.number, cutter.last + 1), end):
+                return None
+            for done in cutter.add(batch):
+                outlet.put(done())
+    for done in cutter.rest():
+        outlet.put(done())
+    return _result(reader, cutter.archived_facts(reader.covers), folder)
 
 
-def changed(key: str) -> StorageError:
-    """The archive changed while it was read."""
-    return StorageError(
-        f"{key} changed while the hour was landed", code="SOURCE_CHANGED", remedy="the archiver was still writing: land the hour again"
-    )
+def _continues(offsets: Longs, begin: int, end: int | None) -> bool:
+    """Whether offsets ascend from begin on and end before `end`."""
+    if not len(offsets):
+        return True
+    return bool(offsets[0] >= begin and (end is None or offsets[-1] < end) and (np.diff(offsets) > 0).all())
+
+
+def _read_spooled(reader: SourceReader, outlet: Outlet) -> PartitionRead:
+    task, folder = reader.task, Path(mkdtemp(dir=outlet.folder))
+    with TemporaryDirectory(prefix="tidelake-land-") as name, spooled(Path(name), (batch for _, batch in reader.messages())) as spool:
+        kept = _keep(spool, reader.sources, reader.counts)
+        sizes = spool.longs(payload)[kept.rows]
+        facts = _facts(spool, kept, sizes, reader.covers)
+        for number, (begin, end) in enumerate(cuts(sizes, objects.OBJECT_BYTES)):
+            writer = _writer(task, outlet, folder / f"{number}.parquet")
+            rows, of_rows = kept.rows[begin:end], sizes[begin:end]
+            for first, last in cuts(of_rows, objects.GROUP_BYTES, objects.GROUP_MESSAGES):
+                (group,) = spool.take(rows[first:last]).combine_chunks().to_batches()
+                writer.add(group, int(of_rows[first:last].sum()))
+                spool.release()
+            outlet.put(writer.done())
+    return _result(reader, facts, folder)
+
+
+def _result(reader: SourceReader, facts: Partition, folder: Path) -> PartitionRead:
+    return PartitionRead(topic=reader.task.topic, number=reader.task.number, sources=tuple(reader.sources), facts=facts, folder=folder)
+
+
+def _writer(task: Task, outlet: Outlet, path: Path) -> ObjectWriter:
+    return ObjectWriter(path, task.feed, task.hour, task.topic, task.number, outlet.encoders)
 
 
 def _keep(spool: Spool, sources: Sequence[Source], counts: Sequence[int]) -> _Kept:
@@ -159,7 +148,7 @@ def _differ(spool: Spool, rows: Longs, others: Longs) -> Flags:
     """Whether the contents of rows[i] and others[i] differ."""
     sizes = spool.longs(payload)
     differ = np.zeros(len(rows), np.bool_)
-    for begin, end in cuts(sizes[rows] + sizes[others], GROUP_BYTES, GROUP_MESSAGES):
+    for begin, end in cuts(sizes[rows] + sizes[others], objects.GROUP_BYTES, objects.GROUP_MESSAGES):
         one, other = spool.take(rows[begin:end]), spool.take(others[begin:end])
         for name in _IDENTITY:
             differ[begin:end] |= ~_same(one.column(name), other.column(name))

@@ -22,18 +22,20 @@ from tidelake.archives import Layout
 from tidelake.errors import EventStoreError, StorageError
 from tidelake.land.manifest import Landed, Partition, Source
 from tidelake.land.memory import return_large_buffers
-from tidelake.land.objects import Draft, described, write_object
-from tidelake.land.partition import PartitionRead, Task, read_partition
+from tidelake.land.objects import Draft, Outlet, described
+from tidelake.land.partition import PartitionRead, read_partition
+from tidelake.land.sources import Task
 from tidelake.land.store import EventStore
 from tidelake.storage import Store
 
 READERS = 2
+ENCODERS = 2  # threads that compress what readers made
 SLOTS = 1024
 ATTEMPTS = 5
 BACK_OFF_SECONDS = 0.5  # after the first failed upload; doubled after each further one
 
 T = TypeVar("T")
-Put = Callable[[Callable[[], Draft]], None]
+Read = Callable[[Outlet], PartitionRead]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,15 @@ class LandedPartition:
     facts: Partition
 
 
+@dataclass(frozen=True, slots=True)
+class _Uploaded:
+    """An object that is durable. folder: of the file that it was; new: the lake did not have it yet."""
+
+    folder: Path
+    landed: Landed
+    new: bool
+
+
 def land_partitions(
     tasks: Sequence[Task], layout: Layout, archive: Store, lake: Store, in_flight: int, read: Callable[[int], None]
 ) -> list[LandedPartition]:
@@ -58,11 +69,11 @@ def land_partitions(
     return land_all([partial(_read_archived, task, layout, archive, read) for task in tasks], lake, in_flight)
 
 
-def _read_archived(task: Task, layout: Layout, archive: Store, read: Callable[[int], None], put: Put) -> PartitionRead:
-    return read_partition(task, layout, archive, put, read)
+def _read_archived(task: Task, layout: Layout, archive: Store, read: Callable[[int], None], outlet: Outlet) -> PartitionRead:
+    return read_partition(task, layout, archive, outlet, read)
 
 
-def land_all(reads: Sequence[Callable[[Put], PartitionRead]], lake: Store, in_flight: int) -> list[LandedPartition]:
+def land_all(reads: Sequence[Read], lake: Store, in_flight: int) -> list[LandedPartition]:
     """Land partitions, each read by a function that puts its objects; at most in_flight bytes and one object more are put
     and not yet durable.
 
@@ -72,23 +83,19 @@ def land_all(reads: Sequence[Callable[[Put], PartitionRead]], lake: Store, in_fl
     return_large_buffers()
     store: EventStore[Draft] = EventStore(slots=SLOTS, budget=in_flight)
     store.start()
-    turn = Lock()
-
-    def put(draft: Callable[[], Draft]) -> None:
-        with turn:  # one object at a time is made and waits for room
-            store.put([draft()])
-
-    with _readers(store, reads, put) as futures:
-        try:
-            uploaded = _upload_all(store, lake)
-        except EventStoreError as e:
-            raise e.__cause__ or e from None
-        partitions = [future.result() for future in futures]
-        return [_landed(partition, uploaded[partition.topic, partition.number]) for partition in partitions]
+    with TemporaryDirectory(prefix="tidelake-land-") as folder, ThreadPoolExecutor(ENCODERS, thread_name_prefix="encoder") as encoders:
+        outlet = Outlet(folder=Path(folder), encoders=encoders, put=lambda draft: store.put([draft]))
+        with _readers(store, reads, outlet) as futures:
+            try:
+                uploaded = _upload_all(store, lake)
+            except EventStoreError as e:
+                raise e.__cause__ or e from None
+            partitions = [future.result() for future in futures]
+    return [_landed(lake, partition, uploaded[partition.topic, partition.number]) for partition in partitions]
 
 
 @contextmanager
-def _readers(store: EventStore[Draft], reads: Sequence[Callable[[Put], PartitionRead]], put: Put) -> Iterator[list[Future[PartitionRead]]]:
+def _readers(store: EventStore[Draft], reads: Sequence[Read], outlet: Outlet) -> Iterator[list[Future[PartitionRead]]]:
     """Runs the reads; the store is closed when all are done and fails with the first that does. None runs on after the block."""
     left, lock = len(reads), Lock()
 
@@ -103,7 +110,7 @@ def _readers(store: EventStore[Draft], reads: Sequence[Callable[[Put], Partition
             store.close()
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="reader") as pool:
-        futures = [pool.submit(read, put) for read in reads]
+        futures = [pool.submit(read, outlet) for read in reads]
         try:
             for future in futures:
                 future.add_done_callback(done)
@@ -116,55 +123,52 @@ def _readers(store: EventStore[Draft], reads: Sequence[Callable[[Put], Partition
             raise
 
 
-def _upload_all(store: EventStore[Draft], lake: Store) -> dict[tuple[str, int], list[tuple[Landed, bool]]]:
-    """Upload what comes until the store is closed: of each topic and partition the objects, and whether the lake did not have them."""
-    uploaded = defaultdict[tuple[str, int], list[tuple[Landed, bool]]](list)
-    for landed, new in upload_all(store, partial(_upload, lake)):
-        uploaded[landed.topic, landed.partition].append((landed, new))
+def _upload_all(store: EventStore[Draft], lake: Store) -> dict[tuple[str, int], list[_Uploaded]]:
+    """Upload what comes until the store is closed, and give it by topic and partition."""
+    uploaded = defaultdict[tuple[str, int], list[_Uploaded]](list)
+    for done in upload_all(store, partial(_upload, lake)):
+        uploaded[done.landed.topic, done.landed.partition].append(done)
     return uploaded
 
 
-def upload_all(store: EventStore[Draft], upload: Callable[[Draft, Path], T]) -> Iterator[T]:
+def upload_all(store: EventStore[Draft], upload: Callable[[Draft], T]) -> Iterator[T]:
     """Upload what comes until the store is closed; what `upload` gave for each object, once it is confirmed, in the order of the puts.
 
-    upload: makes an object durable, by way of a file at the path, which it removes; what fails with StorageError is tried again, with
-    back-off, ATTEMPTS times in all. Raises the last StorageError, EventStoreError.
+    upload: makes an object durable; what fails with StorageError is tried again, with back-off, ATTEMPTS times in all. The object's file
+    is removed. Raises the last StorageError, EventStoreError.
     """
     failures = 0
-    with TemporaryDirectory(prefix="tidelake-land-") as folder:
-        while batch := store.get(0):  # one object
-            (draft,) = batch.items
-            try:
-                done = upload(draft, Path(folder) / "object.parquet")
-            except StorageError:
-                failures += 1
-                if failures == ATTEMPTS:
-                    raise
-                store.rollback()
-                time.sleep(BACK_OFF_SECONDS * 2 ** (failures - 1))
-                continue
-            store.ack(batch.handle)
-            failures = 0
-            yield done
+    while batch := store.get(0):  # one object
+        (draft,) = batch.items
+        try:
+            done = upload(draft)
+        except StorageError:
+            failures += 1
+            if failures == ATTEMPTS:
+                raise
+            store.rollback()
+            time.sleep(BACK_OFF_SECONDS * 2 ** (failures - 1))
+            continue
+        store.ack(batch.handle)
+        draft.path.unlink()
+        failures = 0
+        yield done
 
 
-def _upload(lake: Store, draft: Draft, path: Path) -> tuple[Landed, bool]:
-    write_object(path, draft)
-    landed = described(path, draft)
+def _upload(lake: Store, draft: Draft) -> _Uploaded:
+    landed = described(draft)
     there = lake.head(landed.key)
     new = there is None or there.size != landed.size
     if new:
-        lake.upload(landed.key, path)
-    path.unlink()
-    return landed, new
+        lake.upload(landed.key, draft.path)
+    return _Uploaded(draft.path.parent, landed, new)
 
 
-def _landed(read: PartitionRead, uploaded: Sequence[tuple[Landed, bool]]) -> LandedPartition:
-    return LandedPartition(
-        topic=read.topic,
-        number=read.number,
-        sources=read.sources,
-        objects=tuple(landed for landed, _ in uploaded),
-        written=sum(new for _, new in uploaded),
-        facts=read.facts,
-    )
+def _landed(lake: Store, read: PartitionRead, uploaded: Sequence[_Uploaded]) -> LandedPartition:
+    """What counts of what was uploaded: a reader that began anew may have put objects before that are none of the partition's."""
+    new = {done.landed.key for done in uploaded if done.new}
+    objects = tuple(done.landed for done in uploaded if done.folder == read.folder)
+    for stray in sorted(new - {landed.key for landed in objects}):
+        lake.delete(stray)
+    written = sum(landed.key in new for landed in objects)
+    return LandedPartition(topic=read.topic, number=read.number, sources=read.sources, objects=objects, written=written, facts=read.facts)

@@ -1,0 +1,90 @@
+"""The source objects of one partition of one hour, copied from the archive and read one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from tidelake.archives import Layout, Sibling, SourceObject, beside
+from tidelake.errors import StorageError
+from tidelake.land.manifest import Source
+from tidelake.land.ranges import Range
+from tidelake.land.tags import check_tags
+from tidelake.storage import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets."""
+
+    feed: str
+    hour: str
+    topic: str
+    number: int
+    sources: Sequence[SourceObject]
+    tagged: bool = False
+
+
+class SourceReader:
+    """Reads a task's source objects one after the other, in one go or in several.
+
+    sources, counts, covers: what was read in this go, how many messages each has, and of which offsets they say that they have all.
+    """
+
+    def __init__(self, task: Task, layout: Layout, archive: Store, read: Callable[[int], None]) -> None:
+        self.task, self._layout, self._archive, self._read = task, layout, archive, read
+        self._told = set[str]()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.sources, self.counts, self.covers = list[Source](), list[int](), list[Range]()
+
+    def messages(self) -> Generator[tuple[SourceObject, pa.RecordBatch], None, None]:
+        """The messages of all source objects, each batch with its object. Raises what reading the layout raises."""
+        self._begin()
+        with TemporaryDirectory(prefix="tidelake-land-") as folder:
+            for source in self.task.sources:
+                yield from self._of(source, Path(folder) / "source")
+
+    def _of(self, source: SourceObject, path: Path) -> Iterator[tuple[SourceObject, pa.RecordBatch]]:
+        archive, locals_ = self._archive, [path, *(beside(path, sibling.view) for sibling in source.siblings)]
+        copied = [_copied(archive, local, part) for local, part in zip(locals_, source.parts, strict=True)]
+        count = 0
+        for batch in self._layout.read(path, source):
+            count += len(batch)
+            yield source, batch
+        if self._layout.covers and (covered := self._layout.covers(path)):
+            self.covers.append(covered)
+        if self.task.tagged:
+            check_tags(archive.tags(source.key), source, count)
+        self.sources += copied
+        self.counts += [count, *(0 for _ in source.siblings)]
+        for local in locals_:
+            local.unlink()
+        if source.key not in self._told:
+            self._told.add(source.key)
+            self._read(sum(part.size for part in copied))
+
+
+def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> Source:
+    """Copy an object, which must still be there and as large as it was listed."""
+    try:
+        digest = archive.download(part.key, path)
+    except StorageError as e:
+        if e.code in ("CHANGED", "NOT_FOUND"):
+            raise changed(part.key) from e
+        raise
+    if path.stat().st_size != part.size:
+        raise changed(part.key)
+    return Source(key=part.key, size=part.size, etag=part.etag, sha256=digest)
+
+
+def changed(key: str) -> StorageError:
+    """The archive changed while it was read."""
+    return StorageError(
+        f"{key} changed while the hour was landed", code="SOURCE_CHANGED", remedy="the archiver was still writing: land the hour again"
+    )
