@@ -7,6 +7,7 @@ is dropped; one with another content is a conflict, and none of its records is l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -98,20 +99,26 @@ def _messages(
     """The messages of all source objects; fills in what the sources were, how many messages each has, and what they say they cover."""
     path = folder / "source"
     for source in task.sources:
-        copied = [_copied(archive, path, source), *(_copied(archive, beside(path, sibling.view), sibling) for sibling in source.siblings)]
-        count = 0
-        for batch in layout.read(path, source):
-            count += len(batch)
-            yield batch
-        if layout.covers and (covered := layout.covers(path)):
-            covers.append(covered)
-        if task.tagged:
-            check_tags(archive.tags(source.key), source, count)
-        sources += copied
-        counts += [count, *(0 for _ in source.siblings)]
-        for local in (path, *(beside(path, sibling.view) for sibling in source.siblings)):
-            local.unlink()
+        with local_copies(archive, path, source) as copied:
+            count = 0
+            for batch in layout.read(path, source):
+                count += len(batch)
+                yield batch
+            if layout.covers and (covered := layout.covers(path)):
+                covers.append(covered)
+            if task.tagged:
+                check_tags(archive.tags(source.key), source, count)
+            sources += copied
+            counts += [count, *(0 for _ in source.siblings)]
         read(sum(part.size for part in copied))
+
+
+@contextmanager
+def local_copies(archive: Store, path: Path, source: SourceObject) -> Iterator[list[Source]]:
+    """Copies of an object at a path and of its siblings beside it, gone afterwards. Raises StorageError (SOURCE_CHANGED)."""
+    yield [_copied(archive, path, source), *(_copied(archive, beside(path, sibling.view), sibling) for sibling in source.siblings)]
+    for local in (path, *(beside(path, sibling.view) for sibling in source.siblings)):
+        local.unlink()
 
 
 def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> Source:
