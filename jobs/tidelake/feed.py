@@ -25,7 +25,7 @@ Protocol = Literal[
 ]  # one per module of protocols/
 INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
-_QUIET = {"next-offset": 0, "quiet": 15}  # minutes, unless the feed says so
+_QUIET = {"next-offset": 0, "resolved": 0, "quiet": 15}  # minutes, unless the feed says so
 
 _ARCHIVER = frozenset({"source.archiver"})
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
@@ -166,6 +166,12 @@ class Feed(_Section):
         return self
 
     @model_validator(mode="after")
+    def _is_closed_by_what_there_is(self) -> Feed:
+        if self.source.closed_by == "resolved" and self.watermark.source != "messages":
+            raise ValueError('source.closed_by: "resolved" needs the resolved ts in the messages: [watermark] from = "messages"')
+        return self
+
+    @model_validator(mode="after")
     def _fits_the_storage_sink(self) -> Feed:
         sink, options = self.source.layout == "storage-sink", self.options
         if sink != (self.watermark.source == "metadata"):
@@ -182,9 +188,10 @@ class Feed(_Section):
 
     @property
     def closed_by(self) -> ClosedBy:
-        """What closes an hour: the strongest rule that the source allows, unless it says otherwise.
+        """What closes an hour: the strongest rule that listings alone can judge, unless the feed says otherwise.
 
-        Every partition goes on for ever only where the resolved ts stands in the messages.
+        Every partition goes on for ever only where the resolved ts stands in the messages. "resolved" is stronger, but reads messages, and
+        holds hours back while the changefeed lags (docs/landing.md).
         """
         return self.source.closed_by or ("next-offset" if self.watermark.source == "messages" else "quiet")
 

@@ -49,6 +49,11 @@ def sink_key(feed: str, hour: str) -> str:
     return f"sink/{feed}/hour={hour}.json"
 
 
+def closing_key(feed: str, hour: str) -> str:
+    """What was read of the messages behind an hour, to know whether it is complete."""
+    return f"closing/{feed}/hour={hour}.json"
+
+
 def decoded(feed: str) -> str:
     """Prefix of what decode found."""
     return f"decoded/{feed}/"

@@ -30,7 +30,7 @@ Layout = Literal[
     "canonical",
     "storage-sink",
 ]  # one per module of archives/, which asserts that both lists are equal
-ClosedBy = Literal["next-offset", "quiet"]
+ClosedBy = Literal["next-offset", "resolved", "quiet"]
 DateSeparator = Literal["none", "year", "month", "day"]
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")  # of the environment, where feed.toml names one
@@ -108,7 +108,7 @@ class Source(BaseModel):
 
     kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md). claim_check: where the changefeed's claim-check files
     are. in_flight: bytes of messages that landing may hold which are read and not yet durable in the lake. closed_by, quiet_minutes: when
-    an hour of an archive is complete (docs/landing.md); minutes since its newest object. archiver: what `tidelake archive`
+    an hour is complete (docs/landing.md); minutes since its newest object, of an archive. archiver: what `tidelake archive`
     needs to write it.
     """
 

@@ -76,3 +76,8 @@ def parse_hour(text: str) -> datetime:
 def format_hour(moment: datetime) -> str:
     """The hour's name, as in object keys: `2026-01-05T10`."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H}"
+
+
+def end_ts(hour: datetime) -> int:
+    """The last TSO of an hour."""
+    return from_ms(int((hour + timedelta(hours=1)).timestamp() * 1000)) - 1

@@ -17,9 +17,8 @@ from tidelake.errors import StorageError
 from tidelake.feed import load_feed
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import land, run_hour
-from tidelake.land.sink_hours import end_ts
 from tidelake.storage import open_store
-from tidelake.tso import from_ms
+from tidelake.tso import end_ts, from_ms
 
 FEED = "bazaar-sink"
 OPTIONS = {"csv": "include_commit_ts = true\noutput_old_value = true", "canal-json": "enable_tidb_extension = true"}

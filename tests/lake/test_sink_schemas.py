@@ -19,10 +19,9 @@ from tidelake.lake.known import columns_of
 from tidelake.lake.progress import Progress, progress
 from tidelake.lake.sink_schemas import sink_statements, version_shapes
 from tidelake.land.hour import land_hour
-from tidelake.land.sink_hours import end_ts
 from tidelake.layout import decoded_key
 from tidelake.storage import open_store
-from tidelake.tso import format_hour
+from tidelake.tso import end_ts, format_hour
 
 
 def schema(feed: Feed, version: int, query: str = "", table: str = "orders", columns: tuple[str, ...] = ("id",)) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.land.archive import HOUR, TOPIC, archive, at, codes, make_feed, manifest, messages, put
+from tests.land.archive import HOUR, TOPIC, archive, at, codes, lake, make_feed, manifest, messages, put
 from tidelake.archives import layout_of
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
@@ -29,7 +29,7 @@ def feed_of(tmp_path: Path, rule: str | None = "next-offset", minutes: int | Non
 def waits(feed: Feed, ends: Ends | None = None, now: datetime = LATER) -> list[str]:
     """What the hour waits for, the archive having been written long before `now`."""
     store, layout = archive(feed), layout_of(feed.source.layout or "")
-    return [str(w) for w in waits_for(feed, store, layout, HOUR, lister(feed, store, store, HOUR, layout)(), ends or {}, now)]
+    return [str(w) for w in waits_for(feed, store, lake(feed), layout, HOUR, lister(feed, store, store, HOUR, layout)(), ends or {}, now)]
 
 
 def written(feed: Feed) -> datetime:
@@ -42,7 +42,7 @@ def written(feed: Feed) -> datetime:
 
 
 def test_an_hour_that_is_not_over_is_open_by_every_rule(tmp_path: Path) -> None:
-    for rule in ("next-offset", "quiet"):
+    for rule in ("next-offset", "resolved", "quiet"):
         feed = feed_of(tmp_path, rule, 0)
         assert waits(feed, now=at(1) - timedelta(seconds=1)) == ["the hour ends at 2026-01-05T11:00:00Z"]
 

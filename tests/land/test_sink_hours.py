@@ -17,9 +17,8 @@ from tidelake.land.coverage import coverage
 from tidelake.land.hour import land_hour
 from tidelake.land.listing import lister
 from tidelake.land.manifest import all_newest
-from tidelake.land.sink_hours import end_ts
 from tidelake.storage import open_store
-from tidelake.tso import from_ms
+from tidelake.tso import end_ts, from_ms
 
 NEXT = HOUR + timedelta(hours=1)
 DAY = "shop/orders/441/2026-01-05"

@@ -40,7 +40,8 @@ def land(
     """Archive objects or live topics of an hour → canonical Parquet and a manifest.
 
     Landing an hour again compares with what is landed and changes nothing unless the archive did. Exit code 3: something is missing
-    or contradicts; what is there is landed. A dry run says what came, went or has other bytes since, and what a complete hour waits for.
+    or contradicts; what is there is landed. A dry run says what came, went or has other bytes since, and what a complete hour waits for;
+    where that is a resolved ts, it keeps how far it read.
     """
     if dry_run:
         from tidelake.land.comparison import compare_hour

@@ -20,10 +20,9 @@ from tidelake.lake.waiting import held_back
 from tidelake.land.coverage import Coverage, coverage, missing_hours
 from tidelake.land.manifest import Manifest, all_newest
 from tidelake.land.ranges import Range
-from tidelake.land.sink_hours import end_ts
 from tidelake.ordering import resolved_ts
 from tidelake.storage import Store, open_store
-from tidelake.tso import parse_hour, show
+from tidelake.tso import end_ts, parse_hour, show
 
 Partitions = dict[str, dict[int, int]]
 

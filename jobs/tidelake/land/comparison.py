@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from tidelake.archives import Listing, layout_of
 from tidelake.errors import StorageError
 from tidelake.feed import Feed
-from tidelake.land.closing import Ends, Waits, ends_of, waits_for
+from tidelake.land.closing import Ends, covered_of, ends_of, waits_for
 from tidelake.land.generation import since
 from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, newest
+from tidelake.land.waits import Waits
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 
@@ -33,7 +34,8 @@ class Comparison:
 
 
 def compare_hour(feed: Feed, hour: datetime) -> Comparison:
-    """Compare an hour's archive with what is landed of it, and write nothing. Reads objects that may have changed, and listings.
+    """Compare an hour's archive with what is landed of it, and write nothing but notes of what was read behind the hour (land/seen.py).
+    Reads objects that may have changed, and listings.
 
     Of live topics, which nothing can come into once an hour has passed, only whether it has. Raises ConfigError, StorageError.
     """
@@ -50,21 +52,23 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
         generation = landed.generation if landed else None
         return Comparison(hour=name, generation=generation, objects=0, findings=(), waits=(Waits(what=e.message),))
     ends: Ends = ends_of([landed]) if landed else {(source.topic, source.partition): None for source in listing.objects}
+    covered = covered_of([landed]) if landed else None
     found = since(landed, _digests(archive, landed, listing), feed.source.layout or "") if landed else ()
     return Comparison(
         hour=name,
         generation=landed.generation if landed else None,
         objects=sum(len(source.parts) for source in listing.objects),
         findings=tuple(f.model_copy(update={"severity": feed.policy.severity(f.code, f.severity)}) for f in found),
-        waits=waits_for(feed, archive, layout, hour, listing, ends, datetime.now(UTC)),
+        waits=waits_for(feed, archive, lake, layout, hour, listing, ends, datetime.now(UTC), covered=covered),
     )
 
 
 def _live(feed: Feed, hour: datetime) -> Comparison:
-    landed, over = newest(open_store(feed.lake.uri), feed.name, format_hour(hour)), hour + timedelta(hours=1)
-    waits = () if datetime.now(UTC) >= over else (Waits(what=f"the hour ends at {over:%Y-%m-%dT%H:%M:%SZ}"),)
+    from tidelake.land.live import live_waits  # Kafka's client: archives do without
+
+    landed = newest(open_store(feed.lake.uri), feed.name, format_hour(hour))
     generation = landed.generation if landed else None
-    return Comparison(hour=format_hour(hour), generation=generation, objects=0, findings=(), waits=waits)
+    return Comparison(hour=format_hour(hour), generation=generation, objects=0, findings=(), waits=live_waits(feed, hour))
 
 
 def _digests(archive: Store, landed: Manifest, listing: Listing) -> dict[str, str]:

@@ -12,9 +12,9 @@ from tidelake.archives import Layout, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.findings import KINDS, Severity
-from tidelake.land.closing import Waits
 from tidelake.land.manifest import Finding, Manifest, Partition
 from tidelake.land.ranges import Range, Ranges, common, count, holes, minus, numbers, show, union
+from tidelake.land.waits import Waits
 from tidelake.storage import ObjectInfo
 
 REMEDIES = {code: kind.remedy for code, kind in KINDS.items()}

@@ -15,7 +15,7 @@ from threading import Lock
 from tidelake.archives import KEYED_PROTOCOLS, Layout, Listing, SourceObject, layout_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
-from tidelake.land.closing import ends_of, waits_for
+from tidelake.land.closing import covered_of, ends_of, waits_for
 from tidelake.land.findings import blocking, judge
 from tidelake.land.generation import new_offsets, since
 from tidelake.land.listing import lister
@@ -75,8 +75,9 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     listing = list_now()
 
     def judged(manifest: Manifest) -> tuple[Finding, ...]:
-        ends = ends_of([*past.earlier, manifest])
-        waits = waits_for(feed, archive, layout, hour, listing, ends, datetime.now(UTC))
+        known = [*past.earlier, manifest]
+        ends, covered = ends_of(known), covered_of(known)
+        waits = waits_for(feed, archive, lake, layout, hour, listing, ends, datetime.now(UTC), covered=covered)
         return judge(feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete, doubts=listing.doubts)
 
     if past.this is not None and _same_listing(past.this, feed, listing):

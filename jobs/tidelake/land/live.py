@@ -28,7 +28,9 @@ from tidelake.land.manifest import Manifest, Partition, Source, generations, new
 from tidelake.land.objects import ObjectWriter, Outlet
 from tidelake.land.partition import PartitionRead
 from tidelake.land.pipeline import Read, land_all
+from tidelake.land.resolved_live import not_resolved_live
 from tidelake.land.stream import ObjectCutter
+from tidelake.land.waits import Waits, time_of
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 
@@ -72,16 +74,38 @@ def land_live_hour(feed: Feed, hour: datetime, progress: Progress | None = None)
     with Topics(feed.source.uri, feed.source.kafka, f"tidelake-{feed.name}") as topics:
         if past.this is not None:
             _commit(topics, lake, feed, past.this)
-            findings = judge(feed, _layout(past.this), past.this, past.earlier, (), complete=past.complete)
+            findings = judge(
+                feed, _layout(past.this), past.this, past.earlier, (), _waits(feed, topics, lake, hour), complete=past.complete
+            )
             return report(past.this, findings, new=False, written=0)
         stretches = plan(feed, topics, lake, hour, past)
         landed = land_all(_reads(feed, name, topics, stretches, progress), lake, feed.source.in_flight)
         manifest = manifest_of(feed, LAYOUT, name, landed, past)
-        findings = judge(feed, None, manifest, past.earlier, (), complete=past.complete)
+        findings = judge(feed, None, manifest, past.earlier, (), _waits(feed, topics, lake, hour), complete=past.complete)
         manifest = manifest.model_copy(update={"findings": findings})
         record(lake, manifest)
         _commit(topics, lake, feed, manifest)
     return report(manifest, findings, new=True, written=sum(partition.written for partition in landed))
+
+
+def live_waits(feed: Feed, hour: datetime) -> tuple[Waits, ...]:
+    """What an hour of live topics waits for: its end and, by the rule "resolved", the resolved ts of every partition beyond it.
+
+    Raises ConfigError, StorageError.
+    """
+    over = hour + _ONE_HOUR
+    if _now() < over:
+        return (Waits(what=f"the hour ends at {time_of(over)}"),)
+    if feed.closed_by != "resolved":
+        return ()
+    with Topics(feed.source.uri, feed.source.kafka, f"tidelake-{feed.name}") as topics:
+        return _waits(feed, topics, open_store(feed.lake.uri), hour)
+
+
+def _waits(feed: Feed, topics: Topics, lake: Store, hour: datetime) -> tuple[Waits, ...]:
+    if feed.closed_by != "resolved":
+        return ()
+    return not_resolved_live(feed, topics, lake, hour, places_of(feed, feed.source.uri, topics))
 
 
 def plan(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past) -> list[Stretch]:

@@ -13,7 +13,7 @@ once, before its manifest: whoever lands the hour again takes the same files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +28,7 @@ from tidelake.feed import Feed
 from tidelake.land.manifest import generations
 from tidelake.layout import sink_key
 from tidelake.storage import Store
-from tidelake.tso import format_hour, from_ms, show
+from tidelake.tso import end_ts, format_hour, show
 
 
 class Fact(BaseModel):
@@ -139,11 +139,6 @@ class SinkHour:
     def _first_ts(self, path: Path, source: SourceObject) -> int | None:
         found = (pc.min(commit_ts(b.column("value"), source, self._feed.options)).as_py() for b in self._layout.read(path, source))
         return min((ts for ts in found if ts is not None), default=None)
-
-
-def end_ts(hour: datetime) -> int:
-    """The last TSO of an hour."""
-    return from_ms(int((hour + timedelta(hours=1)).timestamp() * 1000)) - 1
 
 
 def _source(f: DataFile) -> SourceObject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,23 +52,29 @@ class SourceReader:
                 yield from self._of(source, Path(folder) / "source")
 
     def _of(self, source: SourceObject, path: Path) -> Iterator[tuple[SourceObject, pa.RecordBatch]]:
-        archive, locals_ = self._archive, [path, *(beside(path, sibling.view) for sibling in source.siblings)]
-        copied = [_copied(archive, local, part) for local, part in zip(locals_, source.parts, strict=True)]
-        count = 0
-        for batch in self._layout.read(path, source):
-            count += len(batch)
-            yield source, batch
-        if self._layout.covers and (covered := self._layout.covers(path)):
-            self.covers.append(covered)
-        if self.task.tagged:
-            check_tags(archive.tags(source.key), source, count)
-        self.sources += copied
-        self.counts += [count, *(0 for _ in source.siblings)]
-        for local in locals_:
-            local.unlink()
+        with local_copies(self._archive, path, source) as copied:
+            count = 0
+            for batch in self._layout.read(path, source):
+                count += len(batch)
+                yield source, batch
+            if self._layout.covers and (covered := self._layout.covers(path)):
+                self.covers.append(covered)
+            if self.task.tagged:
+                check_tags(self._archive.tags(source.key), source, count)
+            self.sources += copied
+            self.counts += [count, *(0 for _ in source.siblings)]
         if source.key not in self._told:
             self._told.add(source.key)
             self._read(sum(part.size for part in copied))
+
+
+@contextmanager
+def local_copies(archive: Store, path: Path, source: SourceObject) -> Iterator[list[Source]]:
+    """Copies of an object at a path and of its siblings beside it, gone afterwards. Raises StorageError (SOURCE_CHANGED)."""
+    paths = [path, *(beside(path, sibling.view) for sibling in source.siblings)]
+    yield [_copied(archive, local, part) for local, part in zip(paths, source.parts, strict=True)]
+    for local in paths:
+        local.unlink()
 
 
 def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> Source:

@@ -1,0 +1,42 @@
+"""The rule `closed_by = "resolved"` for live topics: messages from the hour's end on are read up to a resolved ts beyond it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import datetime, timedelta
+
+from tidelake.feed import Feed
+from tidelake.kafka import Place, Topics
+from tidelake.land.resolved import Standing, standings_of
+from tidelake.land.seen import Notes, Seen, read_on
+from tidelake.land.waits import Waits
+from tidelake.storage import Store
+
+
+def not_resolved_live(feed: Feed, topics: Topics, lake: Store, hour: datetime, places: list[Place]) -> tuple[Waits, ...]:
+    """The partitions whose resolved ts has not passed the hour. Whoever asks again reads what came since. Raises StorageError."""
+    notes, standings = Notes(feed, lake, hour), standings_of(places, hour, None)
+    bounds = topics.bounds(places)
+    begins = topics.first_since(places, int((hour + timedelta(hours=1)).timestamp() * 1000))
+    for place in places:
+        low, high = bounds[place]
+        begin = begins[place]
+        if begin is not None:
+            _read(feed, topics, notes, place, standings[place], max(begin, low), high)
+    notes.keep()
+    return tuple(
+        Waits(topic=place[0], partition=place[1], what=standing.what if standing.read else "there is no message behind the hour")
+        for place, standing in sorted(standings.items())
+        if not standing.done
+    )
+
+
+def _read(feed: Feed, topics: Topics, notes: Notes, place: Place, standing: Standing, begin: int, end: int) -> None:
+    key = f"kafka:{place[0]}/{place[1]}"
+    seen = notes.of(key) or Seen()
+    begin = max(begin, seen.ranges[-1][1] + 1) if seen.ranges else begin
+    if begin < end and not seen.is_beyond(standing.end_ts):
+        with closing(topics.read(place, begin, end)) as batches:
+            read_on(seen, feed, batches, standing.end_ts)
+        notes.add(key, seen)
+    standing.add(seen)

@@ -1,0 +1,97 @@
+"""What was read of messages behind an hour to find its end in them: a resolved ts beyond it. Kept, so that nothing is read twice.
+
+Only resolved events are looked for. Rows are decoded as far as they can be without schemas and files from elsewhere, and not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from tidelake.feed import Feed
+from tidelake.land.ranges import Ranges, runs, union
+from tidelake.layout import closing_key
+from tidelake.storage import Store
+from tidelake.tso import format_hour
+
+
+class Seen(BaseModel):
+    """What was read of an object, or of a live topic's partition: up to a message with a resolved ts beyond the hour, else all.
+
+    ranges: its offsets; resolved_ts: the one beyond the hour (TSO), else the largest, None where there is none; offset: the first that
+    has it.
+    """
+
+    etag: str = ""
+    ranges: Ranges = ()
+    resolved_ts: int | None = None
+    offset: int | None = None
+
+    def add(self, batch: pa.RecordBatch, events: pa.RecordBatch, end_ts: int) -> None:
+        """Take a MESSAGE batch and its resolved events."""
+        self.ranges = union([self.ranges, runs(np.unique(batch.column("offset").to_numpy()))])
+        beyond = events.filter(pc.greater(events.column("commit_ts"), end_ts))
+        best = beyond if len(beyond) else events.filter(pc.equal(events.column("commit_ts"), pc.max(events.column("commit_ts"))))
+        if not len(best):
+            return
+        first = best.column("offset").index(pc.min(best.column("offset"))).as_py()
+        ts, offset = (best.column(name)[first].as_py() for name in ("commit_ts", "offset"))
+        if self.resolved_ts is None or ts > self.resolved_ts:
+            self.resolved_ts, self.offset = ts, offset
+
+    def is_beyond(self, end_ts: int) -> bool:
+        """Whether a resolved ts beyond the hour was found. end_ts: its last TSO."""
+        return self.resolved_ts is not None and self.resolved_ts > end_ts
+
+
+class _Document(BaseModel):
+    objects: dict[str, Seen] = {}
+
+
+class Notes:
+    """What was read behind an hour, by object; `keep` writes it to the lake if something came."""
+
+    def __init__(self, feed: Feed, lake: Store, hour: datetime) -> None:
+        self._lake, self._key = lake, closing_key(feed.name, format_hour(hour))
+        found = lake.read_if_present(self._key)
+        self._seen = _Document.model_validate_json(found).objects if found else {}
+        self._new = False
+
+    def of(self, key: str, etag: str = "") -> Seen | None:
+        """What is known of an object, if it is the same still."""
+        found = self._seen.get(key)
+        return found if found is not None and found.etag == etag else None
+
+    def add(self, key: str, seen: Seen) -> None:
+        """An object was read."""
+        self._seen[key], self._new = seen, True
+
+    def keep(self) -> None:
+        """Write them. If another run does at the same time, one of them will be read again."""
+        if self._new:
+            self._lake.write(self._key, _Document(objects=self._seen).model_dump_json().encode())
+
+
+def read_on(seen: Seen, feed: Feed, batches: Iterable[pa.RecordBatch], end_ts: int) -> bool:
+    """Add MESSAGE batches up to the first one with a resolved ts beyond the hour; whether there is one."""
+    from tidelake.protocols import Context, decode  # compiled code: the other rules do without
+
+    context = Context(options=feed.options, time_zone=feed.time_zone)
+    for batch in batches:
+        events = decode(feed.protocol, _candidates(feed, batch), context)
+        seen.add(batch, events.filter(pc.equal(events.column("kind"), "resolved")), end_ts)
+        if seen.is_beyond(end_ts):
+            return True
+    return False
+
+
+def _candidates(feed: Feed, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The messages that may be resolved events: those of Avro have no key (protocols.md 4), and its rows would need schemas."""
+    if feed.protocol != "avro":
+        return batch
+    return batch.filter(pc.equal(pc.fill_null(pc.binary_length(batch.column("key")), 0), 0))

@@ -1,0 +1,23 @@
+"""What an hour waits for, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Something that an hour waits for. topic, partition: None where it is the whole hour; what: for people."""
+
+    topic: str | None = None
+    partition: int | None = None
+    what: str
+
+    def __str__(self) -> str:
+        return self.what if self.topic is None else f"{self.topic}[{self.partition}]: {self.what}"
+
+
+def time_of(moment: datetime) -> str:
+    """A UTC time as it stands in such words."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
