@@ -1,6 +1,6 @@
 """What landing may find out about an hour: codes, how serious they are, what they mean, what to do, what a feed may decide.
 
-docs/findings.md shows this table. Light on purpose: feed.toml is checked against it.
+docs/findings.md shows these tables. Light on purpose: feed.toml is checked against it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,14 @@ class Kind:
     but: str = ""
     allowed: tuple[Action, ...] = _ANY
     because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why nothing is landed or archived: exit code 3, and no policy lets it pass."""
+
+    meaning: str
+    remedy: str
 
 
 _UP_TO_THE_GAP = "then the resolved ts counts up to the gap only"
@@ -152,4 +160,13 @@ KINDS = {  # the most serious first
         remedy="nothing, if producers use transactions; a topic that is compacted loses changes: set its cleanup.policy to delete",
     ),
     "EMPTY": Kind(severity="info", meaning="the archive has nothing for the hour", remedy="nothing, if the feed was idle"),
+}
+
+_ANOTHER_LOG = "the topic was made anew, or it is another cluster's: land it as a feed of another name, archive it below another uri"
+
+REFUSALS = {  # of live topics, by `land` and `archive`
+    "OFFSETS_WENT_BACK": Refusal(meaning="a partition ends before offsets that are landed, or archived", remedy=_ANOTHER_LOG),
+    "TOPIC_RECREATED": Refusal(
+        meaning="Kafka's id of the topic is not that of the one whose offsets are landed, or archived", remedy=_ANOTHER_LOG
+    ),
 }

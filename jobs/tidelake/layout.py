@@ -30,6 +30,11 @@ def archived_key(topic: str, hour: str, partition: int, first: int, last: int, d
     return f"{archived_folder(topic, hour, partition)}/{_canonical_name(first, last, digest)}"
 
 
+def archived_topic_key(topic: str) -> str:
+    """What the archiver keeps of a topic, below the archive's SYSTEM."""
+    return f"topics/{topic}.json"
+
+
 def _canonical_name(first: int, last: int, digest: str) -> str:
     return f"{first:020d}-{last:020d}-{digest[:16]}.parquet"
 
