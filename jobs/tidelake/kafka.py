@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -57,6 +58,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _SECRET = re.compile(r"password|secret|token|jaas|\.pem$|credentials|sasl\.oauthbearer\.(config|extensions)")
 _UNKNOWN = "No such configuration property"
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _NO_ID = str(Uuid(0, 0))
 _LOG = logging.getLogger("tidelake.kafka")
 _LOG.addHandler(logging.NullHandler())
@@ -113,7 +115,7 @@ class Topics:
     def bounds(self, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
         """The first offset that is still there, and the one behind the last message that is committed. Raises StorageError."""
         with self._lent("ask for the offsets of its partitions") as consumer:
-            return {place: consumer.get_watermark_offsets(TopicPartition(*place), timeout=ANSWER_SECONDS) for place in places}
+            return {place: _bounds(consumer, place) for place in places}
 
     def first_since(self, places: Sequence[Place], timestamp_ms: int) -> dict[Place, int | None]:
         """The offset of each partition's first message that has this timestamp or a later one, None without one. Raises StorageError."""
@@ -213,6 +215,18 @@ def _refused(settings: Mapping[str, Any], section: str, error: KafkaError) -> Co
         f"[{section}.kafka]: {said}",
         remedy="its keys are those of librdkafka's CONFIGURATION.md, like security.protocol and sasl.mechanisms",
     )
+
+
+def _bounds(consumer: Consumer, place: Place) -> tuple[int, int]:
+    """Asked again while the partition's leader moves, as after a broker's restart. Raises KafkaException."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return consumer.get_watermark_offsets(TopicPartition(*place), timeout=ANSWER_SECONDS)
+        except KafkaException as e:
+            if e.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
+                raise
+        time.sleep(_WAIT_SECONDS)
 
 
 def _id_of(answer: Future[Any]) -> str | None:
