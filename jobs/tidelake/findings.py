@@ -53,7 +53,8 @@ KINDS = {  # the most serious first
     "GAP": Kind(
         severity="critical",
         but='warning with `on_gap = "warn"`',
-        meaning="offsets are missing inside the hour, or between it and the hours before",
+        meaning="offsets are missing inside the hour, or between it and the hours before; of a storage sink, also the newest files of a "
+        "folder, of which its index tells",
         remedy=f'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
     ),
     "EXPIRED": Kind(
@@ -95,8 +96,9 @@ KINDS = {  # the most serious first
     ),
     "SINK_INDEX": Kind(
         severity="warning",
-        meaning="an index of the storage sink names a file that is not there",
-        remedy="nothing, if the sink writes the file now or was restarted before it could; else look for the file",
+        meaning="an index of the storage sink is missing, or names another file than the newest; one that is not there only as long as it "
+        "may still be written",
+        remedy="nothing, if the sink writes the file now: it is a GAP as soon as it is certain that it does not; else look for the index",
     ),
     "LATE_START": Kind(
         severity="warning",

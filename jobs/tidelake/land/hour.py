@@ -77,7 +77,9 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     def judged(manifest: Manifest) -> tuple[Finding, ...]:
         ends = ends_of([*past.earlier, manifest])
         waits = waits_for(feed, archive, layout, hour, listing, ends, datetime.now(UTC))
-        return judge(feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete, doubts=listing.doubts)
+        return judge(
+            feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete, doubts=listing.doubts, lost=listing.lost
+        )
 
     if past.this is not None and _same_listing(past.this, feed, listing):
         return report(past.this, judged(past.this), new=False, written=0)

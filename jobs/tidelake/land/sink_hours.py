@@ -6,14 +6,19 @@ commit ts before the hour's end.
 
 So every row that was committed in the hour is in it or in an earlier one: up to the checkpoint all rows are in files. To a landed hour only
 a file is added that was missing between its others. What comes later (a restarted changefeed writes rows again) belongs to the next hour
-that is landed, where what was published already is a repeat. Hours are landed in order. How far an hour takes the folders is written
-once, before its manifest: whoever lands the hour again takes the same files.
+that is landed, where what was published already is a repeat. Hours are landed in order.
+
+How far an hour takes the folders is written once, before its manifest: whoever lands the hour again takes the same files.
+
+A file that an index names, behind all others of its folder, and that is not there is lost, once the checkpoint has passed the moment when
+the index was written, as its rows are older then, or the index is old: the sink does not take that long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,14 +26,20 @@ from tempfile import TemporaryDirectory
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from tidelake.archives import Layout, Listing, SourceObject
-from tidelake.archives.storage_sink import DataFile, checkpoint, commit_ts, list_sink
-from tidelake.errors import LeaseError, OrderError, StorageError
+from tidelake.archives import Layout, Listing, Lost, SourceObject
+from tidelake.archives.storage_sink import OFFSET_BITS, Absent, DataFile, checkpoint, commit_ts, list_sink
+from tidelake.errors import Coordinates, LeaseError, OrderError, StorageError
 from tidelake.feed import Feed
+from tidelake.findings import KINDS
 from tidelake.land.manifest import generations
 from tidelake.layout import sink_key
 from tidelake.storage import Store
-from tidelake.tso import format_hour, from_ms, show
+from tidelake.tso import format_hour, from_ms, physical_ms, show
+
+SINK_PATIENCE = timedelta(minutes=15)  # between an index and the file that it names
+LOST_FOR = timedelta(hours=24)  # hours that end later than that behind an index have nothing to do with the file that it names
+
+_MS = 1000
 
 
 class Fact(BaseModel):
@@ -49,7 +60,8 @@ class SinkHour:
     """The listing of one hour; `record` keeps what it took, before the manifest is written.
 
     Raises StorageError (HOUR_OPEN) while the checkpoint has not passed the hour, OrderError (HOUR_ORDER) for one before a landed hour;
-    `record` LeaseError (LANDED_MEANWHILE) if another run took other files.
+    GAP where a file is lost behind the
+    others of its folder and that blocks the feed; `record` LeaseError (LANDED_MEANWHILE) if another run took other files.
     """
 
     def __init__(self, feed: Feed, archive: Store, lake: Store, hour: datetime, layout: Layout) -> None:
@@ -80,7 +92,10 @@ class SinkHour:
             if (other := partitions.setdefault((topic, several[0].partition), sequence)) != sequence:
                 raise StorageError(f"{topic}: the folders {other} and {sequence} have the same number", code="BAD_OBJECT")
             objects += map(_source, self._taken(several, f"{topic}/{sequence}"))
-        return Listing(objects=tuple(sorted(objects)), doubts=sink.index_problems)
+        lost = {absent: self._lost(absent) for absent in sink.absent if self._is_lost(absent, sink.checkpoint_ts)}
+        self._refuse(list(lost.values()))
+        doubts = (*sink.index_problems, *(str(absent) for absent in sink.absent if absent not in lost))
+        return Listing(objects=tuple(sorted(objects)), doubts=doubts, lost=tuple(lost.values()))
 
     def record(self) -> None:
         """Keep what the hour took."""
@@ -92,6 +107,29 @@ class SinkHour:
                 f"{self._lake.uri_of(key)}: another run took other files for hour {self._hour} at the same time",
                 code="LANDED_MEANWHILE",
                 remedy="land the hour again: it takes the files that the other run took",
+            )
+
+    def _is_lost(self, absent: Absent, checkpoint_ts: int | None) -> bool:
+        """Whether it is, and rows of this hour, or of one that is not long over, may be in it."""
+        passed = max(physical_ms(checkpoint_ts or 0), _now_ms() - _MS * SINK_PATIENCE.total_seconds())
+        taken = (self._after or self._state).folders.get(f"{absent.file.topic}/{absent.file.sequence}", 0)
+        recent = absent.since_ms >= physical_ms(self._end_ts) - _MS * LOST_FOR.total_seconds()
+        return any(self._wanted([replace(absent.file, size=1)])) and taken >= absent.above and recent and absent.since_ms <= passed
+
+    def _lost(self, absent: Absent) -> Lost:
+        file = absent.file
+        return Lost(topic=file.topic, partition=file.partition, first=absent.above + 1, last=file.number, said=str(absent))
+
+    def _refuse(self, lost: Sequence[Lost]) -> None:
+        """Of an hour that is not landed, write nothing: a file that comes back is of this hour, and a landed one takes no more."""
+        policy = self._feed.policy
+        if lost and self._after is None and policy.severity("GAP", policy.gap_severity) == "critical":
+            first = lost[0]
+            raise OrderError(
+                f"hour {self._hour}: {first.said}" + (f" (and {len(lost) - 1} more folders)" if len(lost) > 1 else ""),
+                code="GAP",
+                at=Coordinates(first.topic, first.partition, first.first << OFFSET_BITS),
+                remedy=f"{KINDS['GAP'].remedy}; if the sink was stopped before it wrote the file, let its index name the one that is there",
             )
 
     def _read(self, hour: str) -> SinkState | None:
@@ -139,6 +177,10 @@ class SinkHour:
     def _first_ts(self, path: Path, source: SourceObject) -> int | None:
         found = (pc.min(commit_ts(b.column("value"), source, self._feed.options)).as_py() for b in self._layout.read(path, source))
         return min((ts for ts in found if ts is not None), default=None)
+
+
+def _now_ms() -> float:
+    return datetime.now(UTC).timestamp() * _MS
 
 
 def end_ts(hour: datetime) -> int:
