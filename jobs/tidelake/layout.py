@@ -74,6 +74,11 @@ def avro_key(feed: str, schema_id: str) -> str:
     return f"schemas/{feed}/avro/{schema_id}.avsc"
 
 
+def sink_schemas(feed: str) -> str:
+    """Prefix of the schema files of a storage sink, each below it under the key that it has in the archive."""
+    return f"schemas/{feed}/sink/"
+
+
 def run_key(feed: str, seq: int, stage: str) -> str:
     """What a stage handed to the next for the cut with this number."""
     return f"runs/{feed}/{seq:08d}/{stage}.json"

@@ -32,7 +32,7 @@ LATER = from_ms(int(NEXT.timestamp() * 1000))
 
 def sink(root: Path, protocol: str = "canal-json", **source: Any) -> Feed:
     option = "enable_tidb_extension" if protocol == "canal-json" else "include_commit_ts"
-    settings = {"topics": ("/shop[.].*/",), "watermark": {"from": "metadata"}, "options": {option: True}}
+    settings = {"partitions": 1, "topics": ("/shop[.].*/",), "watermark": {"from": "metadata"}, "options": {option: True}}
     return make_feed(root, protocol=protocol, source={"uri": f"{root}/archive", "layout": "storage-sink", **source}, **settings)
 
 

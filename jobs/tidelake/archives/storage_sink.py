@@ -100,12 +100,13 @@ class Absent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """What a sink's folder holds. schemas: key of the schema file by table version; checkpoint_ts: TSO, None before the first one;
-    problems: why the files may not be all there, for people; index_problems: those of them that an index file tells, but for absent: the
-    files that indexes name in vain."""
+    """What a sink's folder holds. schemas: key of the schema file by table version; schema_files: keys of all of them, databases' too;
+    checkpoint_ts: TSO, None before the first one; problems: why the files may not be all there, for people; index_problems: those of them
+    that an index file tells, but for absent: the files that indexes name in vain."""
 
     files: tuple[DataFile, ...]
     schemas: dict[Version, str]
+    schema_files: tuple[str, ...]
     checkpoint_ts: int | None
     problems: tuple[str, ...]
     index_problems: tuple[str, ...] = ()
@@ -124,12 +125,14 @@ def list_sink(store: Store, date_separator: DateSeparator = "day") -> Sink:
     """All that a sink has written below a store. Raises StorageError (BAD_OBJECT) for metadata that is no JSON."""
     checkpoint_ts = checkpoint(store)  # before the listing: what it promises is then in the listing
     name = re.compile(_TABLE + _DATES[date_separator] + _FILE)
-    files, schemas, indexes = list[DataFile](), dict[Version, str](), dict[tuple[str, str], _Index]()
+    files, schemas, schema_files, indexes = list[DataFile](), dict[Version, str](), list[str](), dict[tuple[str, str], _Index]()
     for info in store.objects():
         if file := _data_file(name, info):
             files.append(file)
-        elif found := _SCHEMA.fullmatch(info.key):
-            schemas[found["database"], found["table"], int(found["version"])] = info.key
+        elif schema_version(info.key) is not None:
+            schema_files.append(info.key)
+            if found := _SCHEMA.fullmatch(info.key):
+                schemas[found["database"], found["table"], int(found["version"])] = info.key
         elif found := re.fullmatch(_INDEX, info.key):
             named = store.read(info.key).decode("utf-8", "replace").strip()
             at = ObjectInfo(f"{found['folder']}/{named}", 0, "")
@@ -137,7 +140,15 @@ def list_sink(store: Store, date_separator: DateSeparator = "day") -> Sink:
     files.sort()
     told, absent = tuple(_index_problems(files, indexes)), tuple(_absent(files, indexes))
     problems = (*told, *map(str, absent), *_holes(files), *_without_schema(files, schemas))
-    return Sink(files=tuple(files), schemas=schemas, checkpoint_ts=checkpoint_ts, problems=problems, index_problems=told, absent=absent)
+    return Sink(
+        files=tuple(files),
+        schemas=schemas,
+        schema_files=tuple(schema_files),
+        checkpoint_ts=checkpoint_ts,
+        problems=problems,
+        index_problems=told,
+        absent=absent,
+    )
 
 
 def _data_file(name: re.Pattern[str], info: ObjectInfo) -> DataFile | None:
@@ -221,9 +232,15 @@ def list_schemas(store: Store) -> dict[str, int]:
     for database in store.folders():
         for folder in store.folders(f"{database}/"):
             for info in store.objects(f"{database}/meta/" if folder == "meta" else f"{database}/{folder}/meta/"):
-                if found := _VERSION.search(info.key):
-                    out[info.key] = int(found[1])
+                if (version := schema_version(info.key)) is not None:
+                    out[info.key] = version
     return out
+
+
+def schema_version(key: str) -> int | None:
+    """The version (TSO) of a schema file, by its key; None for another file."""
+    found = _VERSION.search(key)
+    return int(found[1]) if found else None
 
 
 def version_of(key: str) -> Version:

@@ -31,6 +31,7 @@ from tidelake.archives.storage_sink import OFFSET_BITS, Absent, DataFile, checkp
 from tidelake.errors import Coordinates, LeaseError, OrderError, StorageError
 from tidelake.feed import Feed
 from tidelake.findings import KINDS
+from tidelake.land.frozen_sink import freeze_schemas
 from tidelake.land.manifest import generations
 from tidelake.layout import sink_key
 from tidelake.storage import Store
@@ -50,10 +51,14 @@ class Fact(BaseModel):
 
 
 class SinkState(BaseModel):
-    """After an hour: the number of the last landed file of every folder (topic/sequence), and what is known of files after it."""
+    """After an hour: the number of the last landed file of every folder (topic/sequence), and what is known of files after it.
+
+    schemas_frozen: the lake has all schema files that the sink had written up to the hour's end.
+    """
 
     folders: dict[str, int] = {}
     ahead: dict[str, Fact] = {}
+    schemas_frozen: bool = False
 
 
 class SinkHour:
@@ -75,18 +80,20 @@ class SinkHour:
                 remedy="hours of a storage sink are landed in order: go on after the last one",
             )
         before = max((h for h in landed if h < self._hour), default="")
-        self._before = self._read(before) or SinkState()
-        self._after = self._read(self._hour)
+        self._before = sink_state(lake, feed.name, before) or SinkState()
+        self._after = sink_state(lake, feed.name, self._hour)
         self._facts = dict(self._before.ahead)
         self._state = SinkState()
+        self._schema_files: tuple[str, ...] = ()
 
     def __call__(self) -> Listing:
         """The hour's files as they are now."""
         if self._after is None:
             self._refuse_open()
-        self._state, objects = SinkState(folders=dict(self._before.folders)), list[SourceObject]()
+        self._state, objects = SinkState(folders=dict(self._before.folders), schemas_frozen=True), list[SourceObject]()
         partitions: dict[tuple[str, int], str] = {}
         sink = list_sink(self._archive, self._feed.source.date_separator)
+        self._schema_files = sink.schema_files
         for (topic, sequence), files in groupby(self._wanted(sink.files), lambda f: (f.topic, f.sequence)):
             several = list(files)
             if (other := partitions.setdefault((topic, several[0].partition), sequence)) != sequence:
@@ -98,9 +105,10 @@ class SinkHour:
         return Listing(objects=tuple(sorted(objects)), doubts=doubts, lost=tuple(lost.values()))
 
     def record(self) -> None:
-        """Keep what the hour took."""
+        """Keep what the hour took, and the schema files."""
         if self._after is not None:
             return
+        freeze_schemas(self._archive, self._lake, self._feed.name, self._schema_files)
         key, content = sink_key(self._feed.name, self._hour), self._state.model_dump_json().encode()
         if not self._lake.put_if_absent(key, content) and self._lake.read(key) != content:
             raise LeaseError(
@@ -131,10 +139,6 @@ class SinkHour:
                 at=Coordinates(first.topic, first.partition, first.first << OFFSET_BITS),
                 remedy=f"{KINDS['GAP'].remedy}; if the sink was stopped before it wrote the file, let its index name the one that is there",
             )
-
-    def _read(self, hour: str) -> SinkState | None:
-        found = self._lake.read_if_present(sink_key(self._feed.name, hour))
-        return None if found is None else SinkState.model_validate_json(found)
 
     def _refuse_open(self) -> None:
         ts = checkpoint(self._archive)
@@ -177,6 +181,12 @@ class SinkHour:
     def _first_ts(self, path: Path, source: SourceObject) -> int | None:
         found = (pc.min(commit_ts(b.column("value"), source, self._feed.options)).as_py() for b in self._layout.read(path, source))
         return min((ts for ts in found if ts is not None), default=None)
+
+
+def sink_state(lake: Store, feed: str, hour: str) -> SinkState | None:
+    """What an hour left, None for one that is not landed."""
+    found = lake.read_if_present(sink_key(feed, hour))
+    return None if found is None else SinkState.model_validate_json(found)
 
 
 def _now_ms() -> float:
