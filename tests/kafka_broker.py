@@ -114,10 +114,13 @@ class KafkaBroker:
         (done,) = self.admin.delete_records([TopicPartition(topic, partition, offset)]).values()
         assert done.result(30).low_watermark == offset
 
-    def delete(self, topic: str) -> None:
-        """Delete a topic."""
+    def make_anew(self, topic: str, partitions: int) -> None:
+        """Delete a topic and make another one under its name."""
         (done,) = self.admin.delete_topics([topic]).values()
         done.result(30)
+        while topic in self.admin.list_topics(timeout=10).topics:
+            pass
+        self.create(topic, partitions)
 
     def _run(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [_java(), *_JAVA, "-cp", f"{kafka_jars()}/*", program, *arguments, str(self._settings)]

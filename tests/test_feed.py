@@ -140,6 +140,27 @@ def test_names_without_a_pattern_are_no_pattern(tmp_path: Path) -> None:
     assert loaded(tmp_path, PLAIN).topic_pattern is None
 
 
+SINK = """protocol = "canal-json"
+topics = ["/shop[.].*/"]
+[options]
+enable_tidb_extension = true
+[source]
+uri = "s3://b/sink"
+layout = "storage-sink"
+[watermark]
+from = "metadata"
+[lake]
+uri = "s3://b/lake"
+"""
+
+
+def test_a_storage_sink_has_no_partitions(tmp_path: Path) -> None:
+    assert loaded(tmp_path, SINK).partitions == loaded(tmp_path, f"partitions = 1\n{SINK}").partitions == 1
+    for wrong in ("3", '{"shop.orders" = 1}'):
+        with pytest.raises(ConfigError, match=r"the file: partitions: a storage sink has none of Kafka's: leave it out \(found [3{]"):
+            loaded(tmp_path, f"partitions = {wrong}\n{SINK}")
+
+
 def test_an_unknown_topic_of_a_table_of_partitions_is_named(tmp_path: Path) -> None:
     feed = loaded(tmp_path, PLAIN.replace("partitions = 3", 'partitions = {"shop.open" = 3}'))
     assert feed.partitions_of("shop.open") == 3

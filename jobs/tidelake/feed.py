@@ -94,7 +94,10 @@ class TablePolicy(_Section):
 
 
 class Feed(_Section):
-    """One feed. `name` and `folder` come from where the file is; everything else from the file."""
+    """One feed. `name` and `folder` come from where the file is; everything else from the file.
+
+    partitions: of every topic in Kafka; a storage sink has none, and 1 stands here.
+    """
 
     name: str
     folder: Path
@@ -110,6 +113,13 @@ class Feed(_Section):
     policy: Policy = Policy()
     columns: dict[str, dict[str, ColumnPolicy]] = {}
     tables: dict[str, TablePolicy] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_storage_sink_has_no_partitions(cls, values: Any) -> Any:
+        source = values.get("source") if isinstance(values, dict) else None
+        layout = source.get("layout") if isinstance(source, dict) else getattr(source, "layout", None)
+        return {"partitions": 1} | values if layout == "storage-sink" else values
 
     @field_validator("protocol")
     @classmethod
@@ -178,6 +188,8 @@ class Feed(_Section):
             raise ValueError('[watermark] from = "metadata" goes with layout = "storage-sink", and only with it')
         if not sink:
             return self
+        if self.partitions != 1:
+            raise ValueError(f"partitions: a storage sink has none of Kafka's: leave it out (found {self.partitions!r})")
         if self.protocol == "csv" and not (
             options.include_commit_ts and options.quote == '"' and (options.terminator or "\n").endswith("\n")
         ):

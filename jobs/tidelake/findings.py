@@ -1,6 +1,6 @@
 """What landing may find out about an hour: codes, how serious they are, what they mean, what to do, what a feed may decide.
 
-docs/findings.md shows this table. Light on purpose: feed.toml is checked against it.
+docs/findings.md shows these tables. Light on purpose: feed.toml is checked against it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,14 @@ class Kind:
     because: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why nothing is landed or archived: exit code 3, and no policy lets it pass."""
+
+    meaning: str
+    remedy: str
+
+
 _UP_TO_THE_GAP = "then the resolved ts counts up to the gap only"
 _AS_BYTES = "set value.converter = ByteArrayConverter in the connector, and the layout for it here"
 _KEEP_THEM = "prefer a layout that keeps them"
@@ -45,7 +53,8 @@ KINDS = {  # the most serious first
     "GAP": Kind(
         severity="critical",
         but='warning with `on_gap = "warn"`',
-        meaning="offsets are missing inside the hour, or between it and the hours before",
+        meaning="offsets are missing inside the hour, or between it and the hours before; of a storage sink, also the newest files of a "
+        "folder, of which its index tells",
         remedy=f'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
     ),
     "EXPIRED": Kind(
@@ -87,8 +96,9 @@ KINDS = {  # the most serious first
     ),
     "SINK_INDEX": Kind(
         severity="warning",
-        meaning="an index of the storage sink names a file that is not there",
-        remedy="nothing, if the sink writes the file now or was restarted before it could; else look for the file",
+        meaning="an index of the storage sink is missing, or names another file than the newest; one that is not there only as long as it "
+        "may still be written",
+        remedy="nothing, if the sink writes the file now: it is a GAP as soon as it is certain that it does not; else look for the index",
     ),
     "LATE_START": Kind(
         severity="warning",
@@ -152,4 +162,13 @@ KINDS = {  # the most serious first
         remedy="nothing, if producers use transactions; a topic that is compacted loses changes: set its cleanup.policy to delete",
     ),
     "EMPTY": Kind(severity="info", meaning="the archive has nothing for the hour", remedy="nothing, if the feed was idle"),
+}
+
+_ANOTHER_LOG = "the topic was made anew, or it is another cluster's: land it as a feed of another name, archive it below another uri"
+
+REFUSALS = {  # of live topics, by `land` and `archive`
+    "OFFSETS_WENT_BACK": Refusal(meaning="a partition ends before offsets that are landed, or archived", remedy=_ANOTHER_LOG),
+    "TOPIC_RECREATED": Refusal(
+        meaning="Kafka's id of the topic is not that of the one whose offsets are landed, or archived", remedy=_ANOTHER_LOG
+    ),
 }

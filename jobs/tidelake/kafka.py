@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import chain
 from types import TracebackType
@@ -16,7 +18,17 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+    Uuid,
+)
+from confluent_kafka.admin import AdminClient
 
 from tidelake.errors import ConfigError, Coordinates, StorageError
 from tidelake.event import HEADERS, MESSAGE
@@ -46,6 +58,8 @@ _DEFAULTS: dict[str, Any] = {
 }
 _SECRET = re.compile(r"password|secret|token|jaas|\.pem$|credentials|sasl\.oauthbearer\.(config|extensions)")
 _UNKNOWN = "No such configuration property"
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+_NO_ID = str(Uuid(0, 0))
 _LOG = logging.getLogger("tidelake.kafka")
 _LOG.addHandler(logging.NullHandler())
 
@@ -64,6 +78,7 @@ class Topics:
         self._settings = {"bootstrap.servers": servers, "group.id": group} | _DEFAULTS | dict(settings) | _OURS
         self._said = ""
         self._idle = [self._opened()]
+        self._admin: AdminClient | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -78,10 +93,29 @@ class Topics:
             found = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
+    def ids(self, names: Collection[str]) -> dict[str, str]:
+        """Kafka's ids of these topics: one that is made anew under the name of another has an id of its own (KIP-516).
+
+        A topic that is not there is absent, as is every one of brokers that give no ids (before Kafka 2.8). Raises StorageError. For one
+        thread at a time.
+        """
+        if not names:
+            return {}
+        try:
+            self._admin = self._admin or AdminClient(self._settings | {"error_cb": self._heard}, logger=_LOG)
+            asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=ANSWER_SECONDS)
+            found = {name: _id_of(answer) for name, answer in asked.items()}
+        except KafkaException as e:
+            if self._admin is not None:
+                self._admin.poll(0)  # for complaints that wait
+            self._admin = None
+            raise self._failed("describe the topics", e.args[0]) from None
+        return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
+
     def bounds(self, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
         """The first offset that is still there, and the one behind the last message that is committed. Raises StorageError."""
         with self._lent("ask for the offsets of its partitions") as consumer:
-            return {place: consumer.get_watermark_offsets(TopicPartition(*place), timeout=ANSWER_SECONDS) for place in places}
+            return {place: _bounds(consumer, place) for place in places}
 
     def first_since(self, places: Sequence[Place], timestamp_ms: int) -> dict[Place, int | None]:
         """The offset of each partition's first message that has this timestamp or a later one, None without one. Raises StorageError."""
@@ -126,7 +160,9 @@ class Topics:
         try:
             yield consumer
         except KafkaException as e:
-            raise self._failed(consumer, purpose, e.args[0]) from None
+            consumer.poll(0)  # for complaints that wait
+            consumer.close()
+            raise self._failed(purpose, e.args[0]) from None
         except GeneratorExit:  # enough was read
             self._idle.append(consumer)
             raise
@@ -146,9 +182,7 @@ class Topics:
         if not self._said or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._said = error.str()
 
-    def _failed(self, consumer: Consumer, purpose: str, error: KafkaError) -> StorageError:
-        consumer.poll(0)  # for complaints that wait
-        consumer.close()
+    def _failed(self, purpose: str, error: KafkaError) -> StorageError:
         why = error.str() if self._said in ("", error.str()) else f"{error.str()}; {self._said}"
         return StorageError(f"the brokers at {self._servers} did not {purpose}: {why}", code="NO_BROKER", remedy=self._remedy())
 
@@ -181,6 +215,29 @@ def _refused(settings: Mapping[str, Any], section: str, error: KafkaError) -> Co
         f"[{section}.kafka]: {said}",
         remedy="its keys are those of librdkafka's CONFIGURATION.md, like security.protocol and sasl.mechanisms",
     )
+
+
+def _bounds(consumer: Consumer, place: Place) -> tuple[int, int]:
+    """Asked again while the partition's leader moves, as after a broker's restart. Raises KafkaException."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return consumer.get_watermark_offsets(TopicPartition(*place), timeout=ANSWER_SECONDS)
+        except KafkaException as e:
+            if e.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
+                raise
+        time.sleep(_WAIT_SECONDS)
+
+
+def _id_of(answer: Future[Any]) -> str | None:
+    """None for a topic that is not there, or has no id. Raises KafkaException."""
+    try:
+        topic_id = str(answer.result().topic_id)
+    except KafkaException as e:
+        if e.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise
+    return None if topic_id == _NO_ID else topic_id
 
 
 def _messages(

@@ -30,6 +30,11 @@ def archived_key(topic: str, hour: str, partition: int, first: int, last: int, d
     return f"{archived_folder(topic, hour, partition)}/{_canonical_name(first, last, digest)}"
 
 
+def archived_topic_key(topic: str) -> str:
+    """What the archiver keeps of a topic, below the archive's SYSTEM."""
+    return f"topics/{topic}.json"
+
+
 def _canonical_name(first: int, last: int, digest: str) -> str:
     return f"{first:020d}-{last:020d}-{digest[:16]}.parquet"
 
@@ -72,6 +77,11 @@ def table_schema_key(feed: str, database: str, table: str, version: int) -> str:
 def avro_key(feed: str, schema_id: str) -> str:
     """What a schema id of a feed means, once and for all."""
     return f"schemas/{feed}/avro/{schema_id}.avsc"
+
+
+def sink_schemas(feed: str) -> str:
+    """Prefix of the schema files of a storage sink, each below it under the key that it has in the archive."""
+    return f"schemas/{feed}/sink/"
 
 
 def run_key(feed: str, seq: int, stage: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from threading import Event
 
@@ -16,9 +17,14 @@ from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, messages, produ
 from tidelake.archiver.follow import Goal, archive
 from tidelake.archiver.progress import Archived
 from tidelake.errors import LeaseError, OrderError
+from tidelake.feed import Feed
+from tidelake.kafka import Topics
 from tidelake.land import land_hour
 from tidelake.land.coverage import coverage
 from tidelake.land.manifest import all_newest
+from tidelake.protocols import Context
+from tidelake.sniff.archive import look
+from tidelake.sniff.promises import promises
 
 TEN, ELEVEN, THIRTEEN = (f"2026-01-05T{hour}" for hour in (10, 11, 13))
 
@@ -64,6 +70,9 @@ def test_a_late_message_belongs_to_the_open_hour_and_a_restart_opens_no_earlier_
     assert spans(feed) == {f"{TEN}/0": [(0, 1)], f"{ELEVEN}/0": [(2, 3)], f"{THIRTEEN}/0": [(4, 4), (5, 5)], "2026-01-05T14/0": [(6, 6)]}
     assert archived(feed, tmp_path) == {(topic, 0): [*content, *late]}
     assert [land_hour(feed, at(hours)).messages for hours in (0, 1, 3, 4)] == [2, 2, 2, 1]
+    (section,) = look(feed.source.uri, Context()).sections
+    kept = [promise.says.partition(":")[0] for promise in promises(section) if (promise.what, promise.state) == ("hours", "kept")]
+    assert kept == ["2 of 7 records are of another hour than their folder"]
 
 
 def test_offsets_without_messages_are_legal_when_the_archive_lands(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
@@ -83,6 +92,21 @@ def test_offsets_without_messages_are_legal_when_the_archive_lands(kafka: KafkaB
     assert (facts.ranges, facts.legal_gaps, facts.gaps) == (((0, 2), (8, 9)), ((3, 7), (10, 13)), ())
     complete = coverage(all_newest(lake(feed), feed.name).values())
     assert (complete.prefixes, complete.holes) == ({topic: {0: (0, 19)}}, {})
+    assert sniffed(feed) == (True, 0, 10)
+    store_of(feed).delete(keys(feed)[1])
+    assert sniffed(feed) == (True, 4, 9)
+
+
+def sniffed(feed: Feed) -> tuple[bool, int, int]:
+    """What `sniff` says of the only topic's offsets: whether all are covered, how many are missing, and how many hold no message."""
+    found = look(feed.source.uri, Context())
+    (section,) = found.sections
+    assert (section.layout, section.topics[0].damaged, found.unknown, found.ignored) == ("canonical", (), (), 2)
+    offsets = section.topics[0].offsets
+    assert offsets is not None
+    says = {promise.what: promise for promise in promises(section)}
+    assert says["offsets"].says.endswith(", and the objects say where the log holds no message (transaction markers, compaction)")
+    return offsets.covered, offsets.gaps, offsets.legal
 
 
 def test_an_hour_that_ends_in_a_marker_is_complete_when_the_next_one_has_begun(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
@@ -135,16 +159,47 @@ def test_a_fresh_partition_begins_at_the_earliest_offset(kafka: KafkaBroker, top
     assert codes(land_hour(feed, at(0)).findings) == [("LATE_START", "warning")]
 
 
-def test_a_topic_that_was_made_anew_is_refused(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+def test_a_topic_that_was_made_anew_is_refused_however_many_messages_it_has(
+    kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     feed = archiving(tmp_path, kafka, topic)
     produce(kafka, topic, 0, messages(0, 10))
     run(feed)
-    kafka.delete(topic)
-    while topic in kafka.admin.list_topics(timeout=10).topics:
-        pass
-    kafka.create(topic, 1)
-    said = rf"^OFFSETS_WENT_BACK {topic}\[0\]@10: the archive reaches up to offset 10, and the log ends at 0"
-    with pytest.raises(OrderError, match=said):
+    with Topics(kafka.servers, {}, "looks") as topics:
+        before = topics.ids([topic, "nowhere"])
+    kafka.make_anew(topic, 1)
+    with monkeypatch.context() as old:
+        old.setattr(Topics, "ids", lambda *_: {})  # brokers before 2.8 give none
+        with pytest.raises(OrderError) as caught:
+            run(feed)
+    assert str(caught.value).startswith(f"OFFSETS_WENT_BACK {topic}[0]@10: the archive reaches up to offset 10, and the log ends at 0;")
+    produce(kafka, topic, 0, messages(0, 30))
+    known = re.escape(before[topic])
+    said = rf"^TOPIC_RECREATED: topic {topic} has the id \S+, and the archive has messages of {known}; the topic was made anew"
+    with pytest.raises(OrderError, match=said) as again:
+        run(feed)
+    assert (again.value.exit_code, list(before), spans(feed)) == (3, [topic], {f"{TEN}/0": [(0, 9)]})
+
+
+def test_markers_behind_the_last_object_may_expire(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+    feed = archiving(tmp_path, kafka, topic)
+    transact(kafka, topic, 0, [(messages(0, 3), True)])
+    run(feed)
+    transact(kafka, topic, 0, [(messages(4, 2), False)])
+    with Topics(kafka.servers, {}, "looks") as topics:
+        while topics.bounds([(topic, 0)])[topic, 0] != (0, 7):  # the coordinator writes the marker after it has answered
+            pass
+    run(feed)
+    assert spans(feed) == {f"{TEN}/0": [(0, 3)]}
+    kafka.delete_before(topic, 0, 7)
+    assert run(feed) == Archived()
+    produce(kafka, topic, 0, messages(7, 2))
+    assert run(feed).messages == 2
+    assert spans(feed) == {f"{TEN}/0": [(0, 3), (4, 8)]}
+    assert codes(land_hour(feed, at(0)).findings) == [("LEGAL_GAPS", "info")]
+    produce(kafka, topic, 0, messages(9, 2))
+    kafka.delete_before(topic, 0, 10)
+    with pytest.raises(OrderError, match=rf"^EXPIRED {topic}\[0\]@9: the topic's retention deleted offsets 9 before they were archived"):
         run(feed)
 
 

@@ -24,7 +24,7 @@ ONCE = Goal(once=True)
 
 
 def archiving(
-    root: Path, broker: KafkaBroker, *topics: str, partitions: int = 1, source: dict[str, Any] | None = None, **more: Any
+    root: Path | str, broker: KafkaBroker, *topics: str, partitions: int = 1, source: dict[str, Any] | None = None, **more: Any
 ) -> Feed:
     """A feed whose archive lies below root, written from topics of the broker."""
     ours = {"uri": f"{root}/archive", "layout": "canonical", "archiver": {"servers": broker.servers}}

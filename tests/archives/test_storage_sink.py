@@ -53,7 +53,11 @@ def test_files_are_read_by_version_then_date_then_number_whatever_their_width(tm
     ("gone", "more", "problem"),
     [
         (f"{DAY}/CDC00000000000000000001.json", {}, f"{DAY}: 1 of 2 files are missing, the first is number 1"),
-        (f"{DAY}/CDC00000000000000000002.json", {}, f"{DAY}: the index names CDC00000000000000000002.json, the newest file is CDC"),
+        (
+            f"{DAY}/CDC00000000000000000002.json",
+            {},
+            f"{DAY}: the index names CDC00000000000000000002.json, and the newest file is number 1",
+        ),
         (f"{DAY}/meta/CDC.index", {}, f"{DAY}: no index file says which file is its newest"),
         ("shop/orders/meta/schema_441_0123456789.json", {}, "shop/orders: no schema file for table version 441"),
         (

@@ -43,7 +43,6 @@ def schemas_for(made: bazaar.Bazaar, protocol: str) -> Path:
     (schemas / FEED / "feed.toml").write_text(
         f"""protocol = "{protocol}"
 topics = ["/bazaar[.].*/"]
-partitions = 1
 [options]
 {OPTIONS[protocol]}
 [source]

@@ -19,7 +19,7 @@ from tidelake.lake.known import columns_of
 from tidelake.lake.progress import Progress, progress
 from tidelake.lake.sink_schemas import sink_statements, version_shapes
 from tidelake.land.hour import land_hour
-from tidelake.layout import decoded_key
+from tidelake.layout import decoded_key, sink_key
 from tidelake.storage import open_store
 from tidelake.tso import end_ts, format_hour
 
@@ -55,6 +55,30 @@ def test_statements_are_those_of_the_schema_files_in_the_window(tmp_path: Path) 
     said = [(s.commit_ts, s.database, s.query.split("`")[0]) for s in sink_statements(feed, 400, 500)]
     assert said == [(400, "shop", "CREATE DATABASE "), (500, "shop", "ALTER TABLE ")]
     assert [s.commit_ts for s in sink_statements(feed, 401, 599)] == [500]
+
+
+def test_what_landing_saw_needs_no_archive_afterwards(tmp_path: Path) -> None:
+    feed = sink(tmp_path, "csv")
+    schema(feed, 441, "CREATE TABLE `orders` (`id` INT)")
+    schema(feed, 400, "CREATE DATABASE `shop`", table="")
+    open_store(feed.source.uri).write(f"{DAY}/CDC{1:020d}.csv", f'"I","orders","shop",{START},1\n'.encode())
+    checkpoint(feed, end_ts(HOUR))
+    land_hour(feed, HOUR)
+    gone = feed.model_copy(update={"source": feed.source.model_copy(update={"uri": f"{tmp_path}/gone"})})
+    assert [(database, table) for database, table, _ in version_shapes(gone, [f"{DAY}/CDC{1:020d}.csv"])] == [("shop", "orders@441")]
+    assert [s.commit_ts for s in sink_statements(gone, 0, end_ts(HOUR))] == [400, 441]
+    kept = open_store(f"{feed.lake.uri}/schemas/small/sink")
+    assert [info.key for info in kept.objects()] == ["shop/meta/schema_400_0000000001.json", "shop/orders/meta/schema_441_0000000001.json"]
+
+
+def test_of_hours_that_were_landed_before_schemas_were_kept_the_archive_is_asked(tmp_path: Path) -> None:
+    feed = sink(tmp_path, "csv")
+    schema(feed, 441, "CREATE TABLE `orders` (`id` INT)")
+    lake = open_store(feed.lake.uri)
+    lake.write(sink_key(feed.name, format_hour(HOUR)), b'{"folders":{"shop.orders/441/0/2026-01-05/":1},"ahead":{}}')
+    assert [s.commit_ts for s in sink_statements(feed, 0, end_ts(HOUR))] == [441]
+    open_store(feed.source.uri).delete("shop/orders/meta/schema_441_0000000001.json")
+    assert [table for _, table, _ in version_shapes(feed, [f"{DAY}/CDC01.csv"])] == ["orders@441"]
 
 
 def resolved(feed: Feed) -> Progress:

@@ -19,11 +19,12 @@ import pyarrow.parquet as pq
 from tests.land.archive import HOUR, make_feed
 from tidelake.kafka import Topics
 from tidelake.land import land_hour
-from tidelake.storage import Store
+from tidelake.storage import Store, _S3Store
 
 STEPS: list[tuple[Any, str]] = [
     (Store, "download"),
     (pq.ParquetWriter, "write_table"),
+    (_S3Store, "_put_when"),
     (Path, "replace"),
     (Path, "hardlink_to"),
     (Path, "unlink"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidelake.findings import KINDS, Kind
+from tidelake.findings import KINDS, REFUSALS, Kind
 from tidelake.land.findings import CODES
 
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "findings.md"
@@ -18,7 +18,8 @@ def row(code: str, kind: Kind) -> str:
 
 def test_the_documented_table_has_every_finding_once_and_says_what_the_code_says() -> None:
     shown = [line for line in TABLE.read_text().splitlines() if line.startswith("| `")]
-    assert shown == [row(code, kind) for code, kind in KINDS.items()]
+    refusals = [f"| `{code}` | {refusal.meaning} | {refusal.remedy} |" for code, refusal in REFUSALS.items()]
+    assert shown == [*(row(code, kind) for code, kind in KINDS.items()), *refusals]
     assert tuple(KINDS) == CODES
 
 

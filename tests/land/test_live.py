@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -249,17 +251,52 @@ def test_a_topic_that_does_not_exist_is_named(kafka: KafkaBroker, tmp_path: Path
         land_hour(live_feed(tmp_path, kafka, "nowhere"), at(0))
 
 
-def test_a_topic_that_was_made_anew_is_refused(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+def test_a_topic_that_was_made_anew_is_refused_however_many_messages_it_has(
+    kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     feed = live_feed(tmp_path, kafka, topic)
     produce(kafka, topic, 0, messages(0, 10))
     land_hour(feed, at(0))
-    kafka.delete(topic)
-    while topic in kafka.admin.list_topics(timeout=10).topics:
-        pass
-    kafka.create(topic, 1)
+    kafka.make_anew(topic, 1)
     produce(kafka, topic, 0, messages(0, 3, hours=1))
-    with pytest.raises(OrderError, match=rf"^OFFSETS_WENT_BACK {topic}\[0\]@10: .*up to offset 10, and the log ends at 3"):
-        land_hour(feed, at(1))
+    with monkeypatch.context() as old:
+        old.setattr(client.Topics, "ids", lambda *_: {})  # brokers before 2.8 give none
+        with pytest.raises(OrderError) as caught:
+            land_hour(feed, at(1))
+    assert str(caught.value).startswith(
+        f"OFFSETS_WENT_BACK {topic}[0]@10: the hours beside this one reach up to offset 10, and the log ends at 3;"
+    )
+    produce(kafka, topic, 0, messages(3, 17, hours=1))
+    known = re.escape(manifest(feed).topic_ids[topic])
+    for hours in (1, 5):  # the next hour, and one behind a hole
+        said = rf"^TOPIC_RECREATED: topic {topic} has the id \S+, and the hours beside this one have {known}; the topic was made anew, or"
+        with pytest.raises(OrderError, match=said) as again:
+            land_hour(feed, at(hours))
+    assert (again.value.exit_code, sorted(contents(lake(feed)))[-1]) == (3, f"manifests/small/hour={TEN}/000001.json")
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read_is_not_landed(
+    kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = live_feed(tmp_path, kafka, topic)
+    produce(kafka, topic, 0, messages(0, 10))
+    told = iter([{topic: "one"}, {topic: "other"}])
+    monkeypatch.setattr(client.Topics, "ids", lambda *_: next(told))
+    with pytest.raises(OrderError, match=rf"^TOPIC_RECREATED: topic {topic} has the id other, and had one; "):
+        land_hour(feed, at(0))
+    assert [key for key in contents(lake(feed)) if key.startswith("manifests/")] == []
+
+
+def test_an_hour_of_before_there_were_ids_is_read_and_the_next_one_has_them(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
+    feed = live_feed(tmp_path, kafka, topic)
+    produce(kafka, topic, 0, [*messages(0, 5), *messages(5, 5, hours=1)])
+    land_hour(feed, at(0))
+    key = f"manifests/small/hour={TEN}/000001.json"
+    found = json.loads(lake(feed).read(key))
+    known = found.pop("topic_ids")
+    lake(feed).write(key, json.dumps(found).encode())
+    assert land_hour(feed, at(1)).messages == 5
+    assert (manifest(feed).topic_ids, manifest(feed, ELEVEN).topic_ids, list(known)) == ({}, known, [topic])
 
 
 def test_offsets_are_committed_after_the_manifest_and_never_back(

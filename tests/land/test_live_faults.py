@@ -118,6 +118,29 @@ def test_a_message_behind_the_end_ends_the_reading_though_none_is_of_the_range(m
     assert OneTake.taken == []
 
 
+class Moving(client.Consumer):
+    """A client whose partition has no leader, three times."""
+
+    left = 3
+
+    def get_watermark_offsets(self, *_: object, **__: object) -> tuple[int, int]:
+        if Moving.left:
+            Moving.left -= 1
+            raise client.KafkaException(client.KafkaError(client.KafkaError.NOT_LEADER_FOR_PARTITION))
+        return 3, 7
+
+
+def test_a_partition_whose_leader_moves_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "Consumer", Moving)
+    with client.Topics("127.0.0.1:1", {}, "none") as topics:
+        assert topics.bounds([("t", 0)]) == {("t", 0): (3, 7)}
+        monkeypatch.setattr(client, "ANSWER_SECONDS", -1.0)
+        Moving.left = 3
+        with pytest.raises(StorageError, match=r"^NO_BROKER: .* did not ask for the offsets of its partitions: Broker: Not leader"):
+            topics.bounds([("t", 0)])
+    assert Moving.left == 2
+
+
 def test_messages_without_timestamps_and_headers_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "Consumer", OneTake)
     stamped = [client.Message(topic="t", partition=0, offset=i, key=b"k", timestamp=(i, -1 if i == 0 else 5)) for i in range(2)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import os
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tidelake.archives import layout_of
 from tidelake.archives.storage_sink import DataFile
 from tidelake.errors import ConfigError, LeaseError, OrderError, StorageError
 from tidelake.feed import Feed
+from tidelake.land import sink_hours
 from tidelake.land.coverage import coverage
 from tidelake.land.hour import land_hour
 from tidelake.land.listing import lister
@@ -29,7 +31,7 @@ LATER = from_ms(int(NEXT.timestamp() * 1000))
 
 def sink(root: Path, protocol: str = "canal-json", **source: Any) -> Feed:
     option = "enable_tidb_extension" if protocol == "canal-json" else "include_commit_ts"
-    settings = {"topics": ("/shop[.].*/",), "watermark": {"from": "metadata"}, "options": {option: True}}
+    settings = {"partitions": 1, "topics": ("/shop[.].*/",), "watermark": {"from": "metadata"}, "options": {option: True}}
     return make_feed(root, protocol=protocol, source={"uri": f"{root}/archive", "layout": "storage-sink", **source}, **settings)
 
 
@@ -145,6 +147,68 @@ def test_an_index_that_names_another_file_than_the_newest_is_told(tmp_path: Path
     for named, said in ((1, []), (2, [("SINK_INDEX", "warning")])):
         open_store(feed.source.uri).write(f"{DAY}/meta/CDC.index", f"CDC{named:020d}.json\n".encode())
         assert codes(land_hour(feed, HOUR).findings) == said
+
+
+@pytest.mark.parametrize(("written", "patience", "lost"), [(30, 10**6, True), (61, 10**6, False), (61, 15, True)])
+def test_the_newest_file_is_lost_once_it_cannot_come_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int, patience: int, lost: bool
+) -> None:
+    feed = sink(tmp_path)
+    put(feed, 1, START)
+    index(feed, 3, HOUR + timedelta(minutes=written))
+    index(feed, 9, HOUR, folder="other/orders/441/2026-01-05")  # of no topic of the feed
+    checkpoint(feed, end_ts(HOUR))
+    monkeypatch.setattr(sink_hours, "SINK_PATIENCE", timedelta(minutes=patience))
+    if not lost:
+        assert codes(land_hour(feed, HOUR).findings) == [("SINK_INDEX", "warning")] * 2
+        return
+    with pytest.raises(OrderError) as caught:
+        land_hour(feed, HOUR)
+    said = f"{DAY}: the index names CDC{3:020d}.json, and the newest file is number 1;"
+    assert str(caught.value).startswith(f"GAP shop.orders[{PARTITION}]@{2 << 32}: hour 2026-01-05T10: {said}")
+    assert (caught.value.exit_code, offsets(feed)) == (3, {})
+    put(feed, 2, START)
+    put(feed, 3, START + 1)
+    assert codes(land_hour(feed, HOUR).findings) == [("SINK_INDEX", "warning")]  # the other one
+    assert offsets(feed)["10"]["shop.orders"] == {PARTITION: [(1, 0), (2, 0), (3, 0)]}
+
+
+def test_a_lost_file_that_does_not_block_is_told_for_a_day_and_belongs_to_the_next_hour_when_it_is_back(tmp_path: Path) -> None:
+    feed = sink(tmp_path)
+    warns = feed.model_copy(update={"policy": feed.policy.model_copy(update={"on_gap": "warn"})})
+    put(feed, 1, START)
+    index(feed, 2, HOUR)
+    day = HOUR + timedelta(hours=24)
+    checkpoint(feed, end_ts(day))
+    report = land_hour(warns, HOUR)
+    assert codes(report.findings) == [("GAP", "warning")]
+    with pytest.raises(
+        OrderError, match=rf"^GAP shop.orders\[{PARTITION}\]@{2 << 32}: hour 2026-01-05T10: {DAY}: the index names .* the gap only$"
+    ):
+        land_hour(feed, HOUR)  # judged again, by another policy
+    assert codes(land_hour(warns, NEXT).findings) == [("GAP", "warning"), ("EMPTY", "info")]
+    put(feed, 2, START)
+    assert land_hour(feed, NEXT + timedelta(hours=1)).messages == 1
+    open_store(feed.source.uri).delete(f"{DAY}/CDC{2:020d}.json")
+    assert codes(land_hour(feed, day).findings) == [("SINK_INDEX", "warning"), ("EMPTY", "info")]
+
+
+def test_a_lost_file_behind_rows_of_later_hours_says_nothing_of_this_one(tmp_path: Path) -> None:
+    feed = sink(tmp_path)
+    put(feed, 1, START)
+    put(feed, 2, LATER)
+    index(feed, 3, HOUR)
+    checkpoint(feed, end_ts(NEXT))
+    assert codes(land_hour(feed, HOUR).findings) == [("SINK_INDEX", "warning")]
+    with pytest.raises(OrderError, match=r"^GAP .*the newest file is number 2"):
+        land_hour(feed, NEXT)
+
+
+def index(feed: Feed, number: int, written: datetime, folder: str = DAY) -> None:
+    """An index of that time."""
+    key = f"{folder}/meta/CDC.index"
+    open_store(feed.source.uri).write(key, f"CDC{number:020d}.json\n".encode())
+    os.utime(f"{feed.source.uri}/{key}", (written.timestamp(), written.timestamp()))
 
 
 def test_hours_are_landed_in_order(tmp_path: Path) -> None:

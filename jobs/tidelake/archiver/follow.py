@@ -20,12 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.archiver.hours import HOUR_MS, HourCutter
+from tidelake.archiver.kept import Kept
 from tidelake.archiver.progress import Archived, Told
 from tidelake.archiver.resume import reached
 from tidelake.archiver.write import Written, archive_object
 from tidelake.errors import ConfigError, Coordinates, EventStoreError, OrderError, StorageError
 from tidelake.feed import Feed
 from tidelake.kafka import ARCHIVER, Place, Topics
+from tidelake.land.identity import went_back
 from tidelake.land.live import places_of
 from tidelake.land.memory import return_large_buffers
 from tidelake.land.objects import Draft
@@ -93,7 +95,8 @@ def archive(
     """Archive the feed's topics until the goal is reached or `stop` is set; what was written is then durable.
 
     feed: with [source.archiver], loaded for archiving; tell: told a line now and then, for people; accept_expired: go on behind what
-    retention deleted. Raises ConfigError; OrderError: EXPIRED, OFFSETS_WENT_BACK; LeaseError: LEASE, OVERLAP; StorageError.
+    retention deleted. Raises ConfigError; OrderError: EXPIRED, OFFSETS_WENT_BACK, TOPIC_RECREATED;
+    LeaseError: LEASE, OVERLAP; StorageError.
     """
     settings = feed.source.archiver
     if settings is None:
@@ -110,8 +113,9 @@ def archive(
         hold(system, LEASE, f"archive of feed {feed.name}", wait_seconds, tell, what, stop.is_set) as fence,
         TemporaryDirectory(prefix="tidelake-archive-") as folder,
     ):
-        write = partial(archive_object, target, partial(check, system, LEASE, fence, what))
-        follower = _Follower(feed, goal, stop, tell, topics, target, Path(folder), accept_expired=accept_expired)
+        held = partial(check, system, LEASE, fence, what)
+        write, kept = partial(archive_object, target, held), Kept(system, held)
+        follower = _Follower(feed, goal, stop, tell, topics, target, kept, Path(folder), accept_expired=accept_expired)
         return follower.run(write)
 
 
@@ -126,13 +130,14 @@ class _Follower:
         tell: Callable[[str], None],
         topics: Topics,
         target: Store,
+        kept: Kept,
         folder: Path,
         *,
         accept_expired: bool,
     ) -> None:
         assert feed.source.archiver is not None
         self._feed, self._settings, self._goal, self._stop, self._tell = feed, feed.source.archiver, goal, stop, tell
-        self._topics, self._target, self._folder, self._accept_expired = topics, target, folder, accept_expired
+        self._topics, self._target, self._kept, self._folder, self._accept_expired = topics, target, kept, folder, accept_expired
         self._partitions = dict[Place, _Partition]()
         self._discovered = float("-inf")
         self._durable, self._committed = dict[Place, int](), dict[Place, int]()
@@ -146,7 +151,8 @@ class _Follower:
                 self._follow(readers, uploads)
             finally:
                 self._stop.set()  # for readers that are left
-        with suppress(StorageError):  # it is for monitors, and what counts is durable
+        with suppress(StorageError):  # what counts is durable
+            self._note_empty()
             self._commit()
         return self._told.archived
 
@@ -204,6 +210,7 @@ class _Follower:
         """A turn for every partition that has something new; whether one had."""
         if not self._goal.once and time.monotonic() - self._discovered >= DISCOVER_SECONDS:
             self._discover()
+            self._note_empty()
         self._look()
         behind = [p for p in self._partitions.values() if not p.done and p.position < p.until]
         most = self._feed.source.in_flight // HELD_SHARE // max(len(self._partitions), 1)
@@ -228,15 +235,19 @@ class _Follower:
             for number in numbers:
                 low, high = bounds[topic, number]
                 at = known.get(number)
-                begin, hour = (at.next, at.hour) if at else (low, None)
+                place, (begin, hour) = (topic, number), (at.next, at.hour) if at else (low, None)
+                if at:
+                    self._durable[place] = self._committed[place] = begin
                 folder = self._folder / f"{topic}-{number}"
                 folder.mkdir(exist_ok=True)
                 hours = HourCutter(folder, self._feed.name, topic, number, begin, hour)
                 end = high if self._goal.once else None
-                self._partitions[topic, number] = _Partition(place=(topic, number), hours=hours, position=begin, end=end)
+                position = self._kept.behind_empty(place, begin)
+                self._partitions[place] = _Partition(place=place, hours=hours, position=position, end=end)
 
     def _look(self) -> None:
-        """Where the logs begin and end now. Raises OrderError where messages are gone that were not archived."""
+        """Where the logs begin and end now. Raises OrderError where messages are gone that were not archived, or a topic is another one."""
+        self._kept.identify(self._topics.ids({topic for topic, _ in self._partitions}))
         over = self._goal.last_hour is not None and time.time() * 1000 >= (self._goal.last_hour + 1) * HOUR_MS
         for place, (low, high) in self._topics.bounds(list(self._partitions)).items():
             partition = self._partitions[place]
@@ -244,7 +255,7 @@ class _Follower:
             if over and partition.end is None:
                 partition.end = high
             if partition.position > high:
-                raise _went_back(partition, high)
+                raise went_back(place, partition.position, high, "the archive reaches")
             if partition.position < low and not partition.done:
                 if not self._accept_expired:
                     raise _expired(partition, low)
@@ -292,6 +303,15 @@ class _Follower:
         for draft in drafts:
             self._store.put([draft])
 
+    def _note_empty(self) -> None:
+        """Keep where nothing but markers came behind the last object, so that they may expire."""
+        durable, found = dict(self._durable), dict[Place, tuple[int, int]]()
+        for place, partition in self._partitions.items():
+            begin = partition.hours.begin
+            if partition.position > begin == durable.get(place) and not partition.hours.unfinished:
+                found[place] = (begin, partition.position)
+        self._kept.note_empty(found)
+
     def _commit(self) -> None:
         """Tell the consumer group how far partitions are durable, where that is news."""
         durable = dict(self._durable)
@@ -307,13 +327,4 @@ def _expired(partition: _Partition, low: int) -> OrderError:
         code="EXPIRED",
         at=Coordinates(*partition.place, partition.position),
         remedy="give the topic a longer retention; `--accept-expired` goes on behind them, and landing then finds the GAP",
-    )
-
-
-def _went_back(partition: _Partition, high: int) -> OrderError:
-    return OrderError(
-        f"the archive reaches up to offset {partition.position}, and the log ends at {high}",
-        code="OFFSETS_WENT_BACK",
-        at=Coordinates(*partition.place, partition.position),
-        remedy="the topic was made anew, or it is another cluster's: archive it below another uri",
     )

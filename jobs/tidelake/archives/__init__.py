@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from tidelake.archives.paths import all_have_keys, list_hour, topics_of
-from tidelake.archives.shape import KEYED_PROTOCOLS, Layout, Listing, Sibling, SourceObject, beside
+from tidelake.archives.shape import KEYED_PROTOCOLS, Layout, Listing, Lost, Sibling, SourceObject, beside
 from tidelake.errors import ConfigError
 
 _MODULES = {
@@ -50,6 +50,7 @@ __all__ = [
     "KEYED_PROTOCOLS",
     "Layout",
     "Listing",
+    "Lost",
     "Sibling",
     "SourceObject",
     "all_have_keys",

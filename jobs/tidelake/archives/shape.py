@@ -60,17 +60,29 @@ def beside(path: Path, view: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Numbered files of a partition that are missing behind those that are there. first, last: their numbers; said: how it is known."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """What lies in the folders of an hour: objects in the order of topic, partition, key, and files that are none of the layout's.
 
-    newest_ms: when the newest object was written, epoch ms of the store's clock; doubts: why something may be missing, for people.
-    Neither makes two listings differ.
+    newest_ms: when the newest object was written, epoch ms of the store's clock; doubts: why something may be missing, for people;
+    lost: what is missing for certain, of layouts whose indexes tell. None of these makes two listings differ.
     """
 
     objects: tuple[SourceObject, ...]
     unknown: tuple[ObjectInfo, ...] = ()
     newest_ms: int = field(default=0, compare=False)
     doubts: tuple[str, ...] = field(default=(), compare=False)
+    lost: tuple[Lost, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

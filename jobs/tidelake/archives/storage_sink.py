@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,7 @@ from tidelake.archives.shape import Layout, SourceObject, damaged, message_batch
 from tidelake.errors import StorageError
 from tidelake.options import SinkOptions
 from tidelake.source import DateSeparator
-from tidelake.storage import Store
+from tidelake.storage import ObjectInfo, Store
 from tidelake.wire.spans import column, frozen
 
 Version = tuple[str, str, int]
@@ -81,35 +82,81 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """A file that an index names and that is not there, or empty: about to be written, or lost.
+
+    above: the number of the newest file that is there, 0 without one; since_ms: when the index was written, epoch ms of the store's clock.
+    """
+
+    file: DataFile
+    above: int
+    since_ms: int
+
+    def __str__(self) -> str:
+        folder, _, name = self.file.key.rpartition("/")
+        there = f"the newest file is number {self.above}" if self.above else "there is no file"
+        return f"{folder}: the index names {name}, and {there}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """What a sink's folder holds. schemas: key of the schema file by table version; checkpoint_ts: TSO, None before the first one;
-    problems: why the files may not be all there, for people; index_problems: those of them that an index file tells."""
+    """What a sink's folder holds. schemas: key of the schema file by table version; schema_files: keys of all of them, databases' too;
+    checkpoint_ts: TSO, None before the first one; problems: why the files may not be all there, for people; index_problems: those of them
+    that an index file tells, but for absent: the files that indexes name in vain."""
 
     files: tuple[DataFile, ...]
     schemas: dict[Version, str]
+    schema_files: tuple[str, ...]
     checkpoint_ts: int | None
     problems: tuple[str, ...]
     index_problems: tuple[str, ...] = ()
+    absent: tuple[Absent, ...] = ()
+
+
+class _Index(NamedTuple):
+    """An index file. said: its text; file: that it names, None if that is no file's name; since_ms: when it was written."""
+
+    said: str
+    file: DataFile | None
+    since_ms: int
 
 
 def list_sink(store: Store, date_separator: DateSeparator = "day") -> Sink:
     """All that a sink has written below a store. Raises StorageError (BAD_OBJECT) for metadata that is no JSON."""
     checkpoint_ts = checkpoint(store)  # before the listing: what it promises is then in the listing
     name = re.compile(_TABLE + _DATES[date_separator] + _FILE)
-    files, schemas, indexes = list[DataFile](), dict[Version, str](), dict[tuple[str, str], str]()
+    files, schemas, schema_files, indexes = list[DataFile](), dict[Version, str](), list[str](), dict[tuple[str, str], _Index]()
     for info in store.objects():
-        if found := name.fullmatch(info.key):
-            place = (found["database"], found["table"], int(found["version"]), int(found["physical"] or 0))
-            date = found["date"] if date_separator != "none" else ""
-            files.append(DataFile(*place, date, found["dispatcher"] or "", int(found["number"]), info.key, info.size, info.etag))
-        elif found := _SCHEMA.fullmatch(info.key):
-            schemas[found["database"], found["table"], int(found["version"])] = info.key
+        if file := _data_file(name, info):
+            files.append(file)
+        elif schema_version(info.key) is not None:
+            schema_files.append(info.key)
+            if found := _SCHEMA.fullmatch(info.key):
+                schemas[found["database"], found["table"], int(found["version"])] = info.key
         elif found := re.fullmatch(_INDEX, info.key):
-            indexes[found["folder"], found["dispatcher"] or ""] = store.read(info.key).decode("utf-8", "replace").strip()
+            named = store.read(info.key).decode("utf-8", "replace").strip()
+            at = ObjectInfo(f"{found['folder']}/{named}", 0, "")
+            indexes[found["folder"], found["dispatcher"] or ""] = _Index(named, _data_file(name, at), info.modified_ms)
     files.sort()
-    told = tuple(_index_problems(files, indexes))
-    problems = (*told, *_holes(files), *_without_schema(files, schemas))
-    return Sink(files=tuple(files), schemas=schemas, checkpoint_ts=checkpoint_ts, problems=problems, index_problems=told)
+    told, absent = tuple(_index_problems(files, indexes)), tuple(_absent(files, indexes))
+    problems = (*told, *map(str, absent), *_holes(files), *_without_schema(files, schemas))
+    return Sink(
+        files=tuple(files),
+        schemas=schemas,
+        schema_files=tuple(schema_files),
+        checkpoint_ts=checkpoint_ts,
+        problems=problems,
+        index_problems=told,
+        absent=absent,
+    )
+
+
+def _data_file(name: re.Pattern[str], info: ObjectInfo) -> DataFile | None:
+    if not (found := name.fullmatch(info.key)):
+        return None
+    date = found.groupdict().get("date") or ""
+    place = (found["database"], found["table"], int(found["version"]), int(found["physical"] or 0), date, found["dispatcher"] or "")
+    return DataFile(*place, int(found["number"]), info.key, info.size, info.etag)
 
 
 def read_lines(path: Path, file: DataFile, quote: str = '"') -> Iterator[pa.Array]:
@@ -185,9 +232,15 @@ def list_schemas(store: Store) -> dict[str, int]:
     for database in store.folders():
         for folder in store.folders(f"{database}/"):
             for info in store.objects(f"{database}/meta/" if folder == "meta" else f"{database}/{folder}/meta/"):
-                if found := _VERSION.search(info.key):
-                    out[info.key] = int(found[1])
+                if (version := schema_version(info.key)) is not None:
+                    out[info.key] = version
     return out
+
+
+def schema_version(key: str) -> int | None:
+    """The version (TSO) of a schema file, by its key; None for another file."""
+    found = _VERSION.search(key)
+    return int(found[1]) if found else None
 
 
 def version_of(key: str) -> Version:
@@ -215,19 +268,27 @@ def _holes(files: list[DataFile]) -> Iterator[str]:
             yield f"{folder}: {len(missing)} of {max(numbers)} files are missing, the first is number {missing[0]}"
 
 
-def _index_problems(files: list[DataFile], indexes: dict[tuple[str, str], str]) -> Iterator[str]:
-    """Folders whose newest file is not the one that the index names, which is written first."""
-    seen = set[tuple[str, str]]()
+def _index_problems(files: list[DataFile], indexes: dict[tuple[str, str], _Index]) -> Iterator[str]:
+    """Folders without an index, or whose index names none of their files, or an older one than the newest."""
     for (folder, dispatcher), group in groupby(files, _place):
         *_, last = group
-        seen.add((folder, dispatcher))
-        named, there = indexes.get((folder, dispatcher)), last.key.rpartition("/")[2]
-        if named is None:
+        index = indexes.get((folder, dispatcher))
+        if index is None:
             yield f"{folder}: no index file says which file is its newest"
-        elif named != there:
-            yield f"{folder}: the index names {named}, the newest file is {there}"
-    for folder, dispatcher in sorted(indexes.keys() - seen):
-        yield f"{folder}: the index names {indexes[folder, dispatcher]}, and there is no file"
+        elif index.file and index.file.number < last.number:
+            yield f"{folder}: the index names {index.said}, the newest file is {last.key.rpartition('/')[2]}"
+    for (folder, _), index in sorted(indexes.items()):
+        if index.file is None:
+            yield f"{folder}: the index names {index.said}, which is no name of a file"
+
+
+def _absent(files: list[DataFile], indexes: dict[tuple[str, str], _Index]) -> Iterator[Absent]:
+    """What indexes name, which are written before the file, and is not there."""
+    newest = {place: max(file.number for file in group) for place, group in groupby((f for f in files if f.size), _place)}
+    for place, index in sorted(indexes.items()):
+        above = newest.get(place, 0)
+        if index.file and index.file.number > above:
+            yield Absent(file=index.file, above=above, since_ms=index.since_ms)
 
 
 def _place(file: DataFile) -> tuple[str, str]:

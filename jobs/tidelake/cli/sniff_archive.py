@@ -190,7 +190,8 @@ def _offsets(found: Offsets | None) -> str:
         return "–"
     kind = "by name" if found.from_names else "in records"
     again = f", {found.again} twice" if found.again else ""
-    return f"{kind}, {f'{found.gaps} missing' if found.gaps else 'no gap'}{again}"
+    legal = f", {found.legal} hold no message" if found.legal else ""
+    return f"{kind}, {f'{found.gaps} missing' if found.gaps else 'no gap'}{legal}{again}"
 
 
 def _evidence(section: Section) -> None:

@@ -1,6 +1,7 @@
 """What the schema files of a storage sink say to decode and order: the columns of table versions, and the statements (protocols.md 9.5).
 
-They are read from the archive: a version's file never changes, and those up to the checkpoint are there when an hour is landed.
+They are read from the lake, where landing has put those up to the end of its hour. Of hours that were landed before it did so they are
+read from the archive, and kept.
 """
 
 from __future__ import annotations
@@ -8,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidelake.archives import layout_of
-from tidelake.archives.storage_sink import list_schemas, version_of
+from tidelake.archives.storage_sink import list_schemas, schema_version, version_of
 from tidelake.errors import OrderError
 from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.lake.known import Known
+from tidelake.land.frozen_sink import freeze_schemas
+from tidelake.land.sink_hours import sink_state
+from tidelake.layout import sink_schemas
 from tidelake.storage import Store, open_store
 from tidelake.table_schemas import TableSchema, parse_schema
+from tidelake.tso import at, format_hour
 from tidelake.window import Statement
 
 
@@ -25,17 +30,18 @@ def version_shapes(feed: Feed, sources: Iterable[str]) -> Known:
     """
     if feed.protocol != "csv" or not _is_sink(feed):
         return []
-    archive = open_store(feed.source.uri)
+    lake = open_store(feed.lake.uri)
     out: Known = []
     for database, table, version in sorted({version_of(key) for key in sources}):
-        found = next((o.key for o in archive.objects(f"{database}/{table}/meta/schema_{version}_")), None)
+        key = f"{database}/{table}/meta/schema_{version}_"
+        found = _first(lake, f"{sink_schemas(feed.name)}{key}") or _fetched(feed, lake, key)
         if found is None:
             raise OrderError(
-                f"{archive.uri}: no schema file says the columns of version {version} of {database}.{table}",
+                f"{feed.source.uri}: no schema file says the columns of version {version} of {database}.{table}",
                 code="NO_TABLE_SCHEMA",
-                remedy=f"bring {database}/{table}/meta/schema_{version}_….json back",
+                remedy=f"bring {key}….json back",
             )
-        out.append((database, f"{table}@{version}", Shape(_parsed(archive, found).columns).json))
+        out.append((database, f"{table}@{version}", Shape(_parsed(lake, found).columns).json))
     return out
 
 
@@ -43,15 +49,34 @@ def sink_statements(feed: Feed, after_ts: int, until_ts: int) -> list[Statement]
     """The statements from after_ts to until_ts (TSO, both included); none where messages carry them. Raises ConfigError."""
     if not _is_sink(feed):
         return []
-    archive = open_store(feed.source.uri)
-    keys = sorted((version, key) for key, version in list_schemas(archive).items() if after_ts <= version <= until_ts)
-    found = (_parsed(archive, key) for _, key in keys)
+    lake = open_store(feed.lake.uri)
+    state = sink_state(lake, feed.name, format_hour(at(until_ts)))
+    if state is None or not state.schemas_frozen:
+        archive = open_store(feed.source.uri)
+        freeze_schemas(archive, lake, feed.name, list_schemas(archive))
+    versions = ((schema_version(info.key), info.key) for info in lake.objects(sink_schemas(feed.name)))
+    keys = sorted((version, key) for version, key in versions if version is not None and after_ts <= version <= until_ts)
+    found = (_parsed(lake, key) for _, key in keys)
     return [Statement(commit_ts=s.version, database=s.database, query=s.query) for s in found if s.query]
+
+
+def _first(store: Store, prefix: str) -> str | None:
+    return next((info.key for info in store.objects(prefix)), None)
+
+
+def _fetched(feed: Feed, lake: Store, prefix: str) -> str | None:
+    """The archive's file, kept in the lake from now on; its key there."""
+    archive = open_store(feed.source.uri)
+    key = _first(archive, prefix)
+    if key is None:
+        return None
+    freeze_schemas(archive, lake, feed.name, [key])
+    return f"{sink_schemas(feed.name)}{key}"
 
 
 def _is_sink(feed: Feed) -> bool:
     return bool(layout_of(feed.source.layout or "").file_bits)
 
 
-def _parsed(archive: Store, key: str) -> TableSchema:
-    return parse_schema(archive.read(key), archive.uri_of(key))
+def _parsed(lake: Store, key: str) -> TableSchema:
+    return parse_schema(lake.read(key), lake.uri_of(key))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidelake.archives import Layout, all_have_keys
+from tidelake.archives import Layout, Lost, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.findings import KINDS, Severity
@@ -34,11 +34,12 @@ def judge(
     *,
     complete: bool,
     doubts: Sequence[str] = (),
+    lost: Sequence[Lost] = (),
 ) -> tuple[Finding, ...]:
     """Everything there is to say about an hour, the most serious first.
 
     layout: the archive's, None where the hour is one of live topics. earlier: the landed hours before it without a hole between them and
-    the hour, ascending; complete: they reach the first landed hour; waits: what keeps the hour open; doubts: of the listing.
+    the hour, ascending; complete: they reach the first landed hour; waits: what keeps the hour open; doubts, lost: of the listing.
     """
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete),
@@ -46,6 +47,7 @@ def judge(
         *_of_the_archive(feed, layout, manifest, unknown),
         *_not_closed(feed, waits),
         *(finding("SINK_INDEX", "warning", doubt) for doubt in doubts),
+        *(_lost(feed, layout, each) for each in lost),
         *(finding(f.code, KINDS[f.code].severity, f.detail) for f in manifest.findings if f.code in _OF_A_GENERATION),
     ]
     found = [f.model_copy(update={"severity": feed.policy.severity(f.code, f.severity)}) for f in found]
@@ -146,6 +148,11 @@ def _not_closed(feed: Feed, waits: Sequence[Waits]) -> Iterator[Finding]:
     severity: Severity = "warning" if feed.watermark.source == "messages" else "critical"
     for wait in waits:
         yield finding("HOUR_NOT_CLOSED", severity, f"the hour may not be complete: {wait.what}", wait.topic, wait.partition)
+
+
+def _lost(feed: Feed, layout: Layout | None, lost: Lost) -> Finding:
+    offset = lost.first << (layout.file_bits if layout else 0)
+    return finding("GAP", feed.policy.gap_severity, lost.said, lost.topic, lost.partition, offset)
 
 
 def _of_the_archive(feed: Feed, layout: Layout | None, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:

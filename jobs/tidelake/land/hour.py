@@ -78,7 +78,9 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
         known = [*past.earlier, manifest]
         ends, covered = ends_of(known), covered_of(known)
         waits = waits_for(feed, archive, lake, layout, hour, listing, ends, datetime.now(UTC), covered=covered)
-        return judge(feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete, doubts=listing.doubts)
+        return judge(
+            feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete, doubts=listing.doubts, lost=listing.lost
+        )
 
     if past.this is not None and _same_listing(past.this, feed, listing):
         return report(past.this, judged(past.this), new=False, written=0)

@@ -6,7 +6,7 @@ join without hole or overlap, whatever its timestamps do; a message that is late
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.archives import Layout, layout_of
-from tidelake.errors import ConfigError, Coordinates, OrderError
+from tidelake.errors import ConfigError, OrderError
 from tidelake.feed import Feed
 from tidelake.kafka import Place, Topics
 from tidelake.land.findings import judge
 from tidelake.land.hour import LandReport, Past, Progress, manifest_of, past_of, record, report
+from tidelake.land.identity import check_ids, ids_of, went_back
 from tidelake.land.manifest import Manifest, Partition, Source, generations, newest
 from tidelake.land.objects import ObjectWriter, Outlet
 from tidelake.land.partition import PartitionRead
@@ -64,8 +65,8 @@ def land_live_hour(feed: Feed, hour: datetime, progress: Progress | None = None)
     """Land one hour of live topics; one that is landed is only judged again, as nothing can come into offsets that have passed.
 
     progress: called with the offsets read so far and in all, from several threads but one at a time.
-    Raises OrderError: HOUR_NOT_CLOSED, OFFSETS_WENT_BACK, and after the manifest is written the first critical finding's; ConfigError
-    for topics that do not exist and settings that the client refuses; StorageError.
+    Raises OrderError: HOUR_NOT_CLOSED, OFFSETS_WENT_BACK, TOPIC_RECREATED, and after the manifest is written the first critical
+    finding's; ConfigError for topics that do not exist and settings that the client refuses; StorageError.
     """
     if _now() < hour + _ONE_HOUR:
         raise _not_closed(hour)
@@ -78,9 +79,13 @@ def land_live_hour(feed: Feed, hour: datetime, progress: Progress | None = None)
                 feed, _layout(past.this), past.this, past.earlier, (), _waits(feed, topics, lake, hour), complete=past.complete
             )
             return report(past.this, findings, new=False, written=0)
-        stretches = plan(feed, topics, lake, hour, past)
+        after = newest(lake, feed.name, format_hour(hour + _ONE_HOUR))
+        places = places_of(feed, feed.source.uri, topics)
+        ids = _ids(topics, places, _neighbours(lake, feed, past, after))
+        stretches = plan(topics, places, hour, past, after)
         landed = land_all(_reads(feed, name, topics, stretches, progress), lake, feed.source.in_flight)
-        manifest = manifest_of(feed, LAYOUT, name, landed, past)
+        check_ids(ids, topics.ids({topic for topic, _ in places}), "had")  # so what was read is all of one topic
+        manifest = manifest_of(feed, LAYOUT, name, landed, past).model_copy(update={"topic_ids": ids})
         findings = judge(feed, None, manifest, past.earlier, (), _waits(feed, topics, lake, hour), complete=past.complete)
         manifest = manifest.model_copy(update={"findings": findings})
         record(lake, manifest)
@@ -108,13 +113,11 @@ def _waits(feed: Feed, topics: Topics, lake: Store, hour: datetime) -> tuple[Wai
     return not_resolved_live(feed, topics, lake, hour, places_of(feed, feed.source.uri, topics))
 
 
-def plan(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past) -> list[Stretch]:
-    """What to read of every partition that exists, sorted. Raises as land_live_hour."""
-    places = places_of(feed, feed.source.uri, topics)
+def plan(topics: Topics, places: Sequence[Place], hour: datetime, past: Past, after: Manifest | None) -> list[Stretch]:
+    """What to read of every partition. after: of the hour after this one. Raises as land_live_hour."""
     bounds = topics.bounds(places)
     begins, ends = (topics.first_since(places, _ms(moment)) for moment in (hour, hour + _ONE_HOUR))
     before = past.earlier[-1] if past.earlier else None
-    after = newest(lake, feed.name, format_hour(hour + _ONE_HOUR))
     stretches = list[Stretch]()
     for place in places:
         low, high = bounds[place]
@@ -126,7 +129,7 @@ def plan(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past) ->
         found = _start_of(after, place)
         end, near = (high, ends[place]) if found is None else (max(start, found), None)
         if start > high or end > high:
-            raise _went_back(place, max(start, end), high)
+            raise went_back(place, max(start, end), high, "the hours beside this one reach")
         begin = min(max(start, low), end)
         near = None if near is None else min(max(begin, near), end)
         stretches.append(Stretch(place=place, start=start, begin=begin, end=end, near=near, until_ms=_ms(hour + _ONE_HOUR)))
@@ -146,6 +149,22 @@ def places_of(feed: Feed, servers: str, topics: Topics) -> list[Place]:
             )
         feed.partitions_of(name)
     return [(name, number) for name in sorted(names) for number in range(there[name])]
+
+
+def _neighbours(lake: Store, feed: Feed, past: Past, after: Manifest | None) -> Iterator[Manifest]:
+    """What was landed before the hour, at least the newest of it, and the hour after, ascending."""
+    yield from past.earlier
+    if after is not None:
+        yield after
+    elif not past.earlier and not past.complete:  # there are hours, behind a hole
+        yield from filter(None, [newest(lake, feed.name, max(generations(lake, feed.name)))])
+
+
+def _ids(topics: Topics, places: Sequence[Place], neighbours: Iterable[Manifest]) -> dict[str, str]:
+    """The topics' ids with those that are known; of topics that are not there any more, too. Raises OrderError (TOPIC_RECREATED)."""
+    known, now = ids_of(neighbours), topics.ids({topic for topic, _ in places})
+    check_ids(known, now, "the hours beside this one have")
+    return dict(sorted((known | now).items()))
 
 
 def _facts(manifest: Manifest | None, place: Place) -> Partition | None:
@@ -238,13 +257,4 @@ def _not_closed(hour: datetime) -> OrderError:
         f"hour {format_hour(hour)} is not over: messages may still come into it",
         code="HOUR_NOT_CLOSED",
         remedy=f"land it from {hour + _ONE_HOUR:%Y-%m-%dT%H:%M}Z on",
-    )
-
-
-def _went_back(place: Place, wanted: int, high: int) -> OrderError:
-    return OrderError(
-        f"the hours beside this one reach up to offset {wanted}, and the log ends at {high}",
-        code="OFFSETS_WENT_BACK",
-        at=Coordinates(*place, wanted),
-        remedy="the topic was made anew, or it is another cluster's: land it as a feed of another name",
     )

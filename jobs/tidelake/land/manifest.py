@@ -96,7 +96,8 @@ class Finding(_Record):
 
 
 class Manifest(_Record):
-    """One generation of one hour. findings: as they were when the hour was landed."""
+    """One generation of one hour. findings: as they were when the hour was landed; topic_ids: of live topics, as Kafka gives them, those of
+    earlier hours with them: a topic that is made anew under its name has another one."""
 
     feed: str
     hour: str
@@ -107,6 +108,7 @@ class Manifest(_Record):
     objects: tuple[Landed, ...]
     partitions: dict[str, dict[int, Partition]]
     findings: tuple[Finding, ...]
+    topic_ids: dict[str, str] = {}
 
     def to_json(self) -> bytes:
         """As it is stored."""

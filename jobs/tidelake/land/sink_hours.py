@@ -6,14 +6,19 @@ commit ts before the hour's end.
 
 So every row that was committed in the hour is in it or in an earlier one: up to the checkpoint all rows are in files. To a landed hour only
 a file is added that was missing between its others. What comes later (a restarted changefeed writes rows again) belongs to the next hour
-that is landed, where what was published already is a repeat. Hours are landed in order. How far an hour takes the folders is written
-once, before its manifest: whoever lands the hour again takes the same files.
+that is landed, where what was published already is a repeat. Hours are landed in order.
+
+How far an hour takes the folders is written once, before its manifest: whoever lands the hour again takes the same files.
+
+A file that an index names, behind all others of its folder, and that is not there is lost, once the checkpoint has passed the moment when
+the index was written, as its rows are older then, or the index is old: the sink does not take that long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,14 +26,21 @@ from tempfile import TemporaryDirectory
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from tidelake.archives import Layout, Listing, SourceObject
-from tidelake.archives.storage_sink import DataFile, checkpoint, commit_ts, list_sink
-from tidelake.errors import LeaseError, OrderError, StorageError
+from tidelake.archives import Layout, Listing, Lost, SourceObject
+from tidelake.archives.storage_sink import OFFSET_BITS, Absent, DataFile, checkpoint, commit_ts, list_sink
+from tidelake.errors import Coordinates, LeaseError, OrderError, StorageError
 from tidelake.feed import Feed
+from tidelake.findings import KINDS
+from tidelake.land.frozen_sink import freeze_schemas
 from tidelake.land.manifest import generations
 from tidelake.layout import sink_key
 from tidelake.storage import Store
-from tidelake.tso import end_ts, format_hour, show
+from tidelake.tso import end_ts, format_hour, physical_ms, show
+
+SINK_PATIENCE = timedelta(minutes=15)  # between an index and the file that it names
+LOST_FOR = timedelta(hours=24)  # hours that end later than that behind an index have nothing to do with the file that it names
+
+_MS = 1000
 
 
 class Fact(BaseModel):
@@ -39,17 +51,22 @@ class Fact(BaseModel):
 
 
 class SinkState(BaseModel):
-    """After an hour: the number of the last landed file of every folder (topic/sequence), and what is known of files after it."""
+    """After an hour: the number of the last landed file of every folder (topic/sequence), and what is known of files after it.
+
+    schemas_frozen: the lake has all schema files that the sink had written up to the hour's end.
+    """
 
     folders: dict[str, int] = {}
     ahead: dict[str, Fact] = {}
+    schemas_frozen: bool = False
 
 
 class SinkHour:
     """The listing of one hour; `record` keeps what it took, before the manifest is written.
 
     Raises StorageError (HOUR_OPEN) while the checkpoint has not passed the hour, OrderError (HOUR_ORDER) for one before a landed hour;
-    `record` LeaseError (LANDED_MEANWHILE) if another run took other files.
+    GAP where a file is lost behind the
+    others of its folder and that blocks the feed; `record` LeaseError (LANDED_MEANWHILE) if another run took other files.
     """
 
     def __init__(self, feed: Feed, archive: Store, lake: Store, hour: datetime, layout: Layout) -> None:
@@ -63,29 +80,35 @@ class SinkHour:
                 remedy="hours of a storage sink are landed in order: go on after the last one",
             )
         before = max((h for h in landed if h < self._hour), default="")
-        self._before = self._read(before) or SinkState()
-        self._after = self._read(self._hour)
+        self._before = sink_state(lake, feed.name, before) or SinkState()
+        self._after = sink_state(lake, feed.name, self._hour)
         self._facts = dict(self._before.ahead)
         self._state = SinkState()
+        self._schema_files: tuple[str, ...] = ()
 
     def __call__(self) -> Listing:
         """The hour's files as they are now."""
         if self._after is None:
             self._refuse_open()
-        self._state, objects = SinkState(folders=dict(self._before.folders)), list[SourceObject]()
+        self._state, objects = SinkState(folders=dict(self._before.folders), schemas_frozen=True), list[SourceObject]()
         partitions: dict[tuple[str, int], str] = {}
         sink = list_sink(self._archive, self._feed.source.date_separator)
+        self._schema_files = sink.schema_files
         for (topic, sequence), files in groupby(self._wanted(sink.files), lambda f: (f.topic, f.sequence)):
             several = list(files)
             if (other := partitions.setdefault((topic, several[0].partition), sequence)) != sequence:
                 raise StorageError(f"{topic}: the folders {other} and {sequence} have the same number", code="BAD_OBJECT")
             objects += map(_source, self._taken(several, f"{topic}/{sequence}"))
-        return Listing(objects=tuple(sorted(objects)), doubts=sink.index_problems)
+        lost = {absent: self._lost(absent) for absent in sink.absent if self._is_lost(absent, sink.checkpoint_ts)}
+        self._refuse(list(lost.values()))
+        doubts = (*sink.index_problems, *(str(absent) for absent in sink.absent if absent not in lost))
+        return Listing(objects=tuple(sorted(objects)), doubts=doubts, lost=tuple(lost.values()))
 
     def record(self) -> None:
-        """Keep what the hour took."""
+        """Keep what the hour took, and the schema files."""
         if self._after is not None:
             return
+        freeze_schemas(self._archive, self._lake, self._feed.name, self._schema_files)
         key, content = sink_key(self._feed.name, self._hour), self._state.model_dump_json().encode()
         if not self._lake.put_if_absent(key, content) and self._lake.read(key) != content:
             raise LeaseError(
@@ -94,9 +117,28 @@ class SinkHour:
                 remedy="land the hour again: it takes the files that the other run took",
             )
 
-    def _read(self, hour: str) -> SinkState | None:
-        found = self._lake.read_if_present(sink_key(self._feed.name, hour))
-        return None if found is None else SinkState.model_validate_json(found)
+    def _is_lost(self, absent: Absent, checkpoint_ts: int | None) -> bool:
+        """Whether it is, and rows of this hour, or of one that is not long over, may be in it."""
+        passed = max(physical_ms(checkpoint_ts or 0), _now_ms() - _MS * SINK_PATIENCE.total_seconds())
+        taken = (self._after or self._state).folders.get(f"{absent.file.topic}/{absent.file.sequence}", 0)
+        recent = absent.since_ms >= physical_ms(self._end_ts) - _MS * LOST_FOR.total_seconds()
+        return any(self._wanted([replace(absent.file, size=1)])) and taken >= absent.above and recent and absent.since_ms <= passed
+
+    def _lost(self, absent: Absent) -> Lost:
+        file = absent.file
+        return Lost(topic=file.topic, partition=file.partition, first=absent.above + 1, last=file.number, said=str(absent))
+
+    def _refuse(self, lost: Sequence[Lost]) -> None:
+        """Of an hour that is not landed, write nothing: a file that comes back is of this hour, and a landed one takes no more."""
+        policy = self._feed.policy
+        if lost and self._after is None and policy.severity("GAP", policy.gap_severity) == "critical":
+            first = lost[0]
+            raise OrderError(
+                f"hour {self._hour}: {first.said}" + (f" (and {len(lost) - 1} more folders)" if len(lost) > 1 else ""),
+                code="GAP",
+                at=Coordinates(first.topic, first.partition, first.first << OFFSET_BITS),
+                remedy=f"{KINDS['GAP'].remedy}; if the sink was stopped before it wrote the file, let its index name the one that is there",
+            )
 
     def _refuse_open(self) -> None:
         ts = checkpoint(self._archive)
@@ -139,6 +181,16 @@ class SinkHour:
     def _first_ts(self, path: Path, source: SourceObject) -> int | None:
         found = (pc.min(commit_ts(b.column("value"), source, self._feed.options)).as_py() for b in self._layout.read(path, source))
         return min((ts for ts in found if ts is not None), default=None)
+
+
+def sink_state(lake: Store, feed: str, hour: str) -> SinkState | None:
+    """What an hour left, None for one that is not landed."""
+    found = lake.read_if_present(sink_key(feed, hour))
+    return None if found is None else SinkState.model_validate_json(found)
+
+
+def _now_ms() -> float:
+    return datetime.now(UTC).timestamp() * _MS
 
 
 def _source(f: DataFile) -> SourceObject:

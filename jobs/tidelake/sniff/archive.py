@@ -18,6 +18,7 @@ import pyarrow as pa
 from tidelake.archives import layout_of
 from tidelake.avro_schemas import schema_source
 from tidelake.errors import StorageError
+from tidelake.layout import SYSTEM
 from tidelake.protocols import Context
 from tidelake.sniff.absent import explained, nothing
 from tidelake.sniff.contents import Contents, contents
@@ -33,7 +34,7 @@ from tidelake.storage import ObjectInfo, Store, open_store
 
 MOST_MESSAGES = 4_000
 MOST_OF_TOPIC = 200  # messages, where there are many topics
-_IGNORED = re.compile(r"(.*/)?(_SUCCESS|\..*|_temporary/.*|[^/]*\.crc)")
+_IGNORED = re.compile(rf"(.*/)?(_SUCCESS|\..*|_temporary/.*|[^/]*\.crc|{SYSTEM}/.*)")
 _ENDING = re.compile(r"(\.[A-Za-z]\w*)+$")
 
 Tell = Callable[[str, int, int], None]  # what, done, in all (0: not known)

@@ -35,6 +35,7 @@ Batches = Iterator[pa.RecordBatch]
 class Read:
     """An object that was read. form: the layout, or BARE_LINES, VALUES_ONLY, or what else the content is; layout: None if it is none of
     archives'. offsets, timestamps: of all records; messages: MESSAGE batches of the first of them. whole: up to its end. problem: why not.
+    covers: the first and last offset of which it has all messages that the log held, None where it does not say.
     """
 
     source: SourceObject
@@ -45,6 +46,7 @@ class Read:
     messages: list[pa.RecordBatch] = field(default_factory=list)
     whole: bool = False
     problem: str = ""
+    covers: tuple[int, int] | None = None
 
 
 def read(path: Path, source: SourceObject, most: int) -> Read:
@@ -56,6 +58,8 @@ def read(path: Path, source: SourceObject, most: int) -> Read:
     for form in _candidates(path, source.key):
         found = Read(source=source, form=form, layout=None if form in _FOREIGN else form)
         _fill(found, _reader(form)(path, source), most)
+        if found.whole and found.layout and (covers := layout_of(found.layout).covers):
+            found.covers = covers(path)
         if len(found.offsets) or not found.problem or found.problem.startswith(_DAMAGED):
             return found
         first = first or found

@@ -103,7 +103,8 @@ def _keys(section: Section, layout: Layout) -> Iterator[Promise]:
 
 def _offsets(section: Section, layout: Layout) -> Iterator[Promise]:
     if not layout.number_is_first_offset:
-        yield Promise("offsets", KEPT, "in the records: what is missing or there twice is seen")
+        told = ", and the objects say where the log holds no message (transaction markers, compaction)" if _archived(section) else ""
+        yield Promise("offsets", KEPT, f"in the records: what is missing or there twice is seen{told}")
         return
     joints = sum(t.offsets.joints for t in section.topics if t.offsets)
     wrong = sum(t.offsets.unproven for t in section.topics if t.offsets)
@@ -129,10 +130,18 @@ def _nulls(section: Section, layout: Layout) -> Iterator[Promise]:
         yield Promise("null values", KEPT, "a delete of Avro is there")
 
 
+def _archived(section: Section) -> bool:
+    """Whether `tidelake archive` wrote it."""
+    return all(t.offsets and t.offsets.covered for t in section.topics)
+
+
 def _hours(section: Section) -> Iterator[Promise]:
     of, inside = sum(t.of_hours for t in section.topics), sum(t.in_hour for t in section.topics)
     if of and inside == of:
         yield Promise("hours", KEPT, f"folders are the hours (UTC) of the records' timestamps, in all {of} records that were read")
+    elif of and _archived(section):
+        text = f"{of - inside} of {of} records are of another hour than their folder: they came late, and belong to the hour that was open"
+        yield Promise("hours", KEPT, text)
     elif of:
         text = f"{of - inside} of {of} records are of another hour (UTC) than their folder, which is that of writing, or of another zone"
         yield Promise("hours", UNSURE, text, "hours by the record's timestamp, in UTC: " + mend(section, "HOUR"))

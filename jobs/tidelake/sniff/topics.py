@@ -32,7 +32,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offsets:
-    """The offsets of the objects that were read. gaps: missing between a partition's first and last one; again: there more than once.
+    """The offsets of the objects that were read. covered: all of them say from where to where they have what the log held, as those of
+    `tidelake archive` do. gaps: missing between a partition's first and last one; legal: where, so they say, the log holds no message;
+    again: there more than once.
 
     from_names: counted from the number in each name. unproven: of `joints` neighbouring objects of a partition, how many do not join,
     if counted so. first, last: by partition.
@@ -40,7 +42,9 @@ class Offsets:
 
     from_names: bool
     records: int
+    covered: bool
     gaps: int
+    legal: int
     again: int
     joints: int
     unproven: int
@@ -121,6 +125,8 @@ def _offsets(reads: Sequence[Read], from_names: bool) -> Offsets | None:
         return None
     several = {p: np.concatenate([r.offsets for r in rs]) for p, rs in sorted(by_partition.items())}
     single = {p: np.unique(found) for p, found in several.items()}
+    covers = {p: [r.covers for r in rs if r.covers] for p, rs in by_partition.items()}
+    holes = [_holes(found, covers[p]) for p, found in single.items()]
     joints = unproven = 0
     if from_names:
         for rs in by_partition.values():
@@ -130,13 +136,27 @@ def _offsets(reads: Sequence[Read], from_names: bool) -> Offsets | None:
     return Offsets(
         from_names=from_names,
         records=sum(map(len, several.values())),
-        gaps=sum(int(found[-1] - found[0]) + 1 - len(found) for found in single.values()),
+        covered=all(r.covers for rs in by_partition.values() for r in rs),
+        gaps=sum(gaps for gaps, _ in holes),
+        legal=sum(legal for _, legal in holes),
         again=sum(len(several[p]) - len(single[p]) for p in several),
         joints=joints,
         unproven=unproven,
         first={p: int(found[0]) for p, found in single.items()},
         last={p: int(found[-1]) for p, found in single.items()},
     )
+
+
+def _holes(offsets: np.ndarray, covers: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """How many offsets are missing, and how many are covered and hold no message. offsets: ascending, distinct."""
+    spans = np.array(covers, np.int64).reshape(-1, 2)
+    breaks = np.flatnonzero(np.diff(offsets) > 1)
+    first = np.concatenate([offsets[:1], offsets[breaks + 1], spans[:, 0]])
+    last = np.concatenate([offsets[breaks], offsets[-1:], spans[:, 1]])
+    order = np.argsort(first)
+    first, reached = first[order], np.maximum.accumulate(last[order])
+    gaps = int(np.maximum(first[1:] - reached[:-1] - 1, 0).sum())
+    return gaps, int(reached[-1] - first[0]) + 1 - gaps - len(offsets)
 
 
 def spelled(hours: Iterable[datetime], most: int = MOST_TOLD) -> str:
