@@ -30,6 +30,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
+from tidelake import msk_iam
 from tidelake.errors import ConfigError, Coordinates, StorageError
 from tidelake.event import HEADERS, MESSAGE
 
@@ -69,13 +70,15 @@ Place = tuple[str, int]  # topic, partition
 class Topics:
     """The topics of a cluster. `with Topics(servers, settings, group) as topics: …`; usable by several threads.
 
-    servers: `host:port,…`; settings: librdkafka's, beside those that are ours; section: of feed.toml, where both stand. Raises ConfigError
-    for settings that it refuses.
+    servers: `host:port,…`; settings: librdkafka's and those of msk_iam, beside those that are ours; section: of feed.toml, where both
+    stand. Raises ConfigError for settings that it refuses, StorageError (NO_CREDENTIALS).
     """
 
     def __init__(self, servers: str, settings: Mapping[str, Any], group: str, section: str = SOURCE) -> None:
         self._servers, self._section = servers, section
-        self._settings = {"bootstrap.servers": servers, "group.id": group} | _DEFAULTS | dict(settings) | _OURS
+        self._settings = (
+            {"bootstrap.servers": servers, "group.id": group} | _DEFAULTS | msk_iam.logged_in(settings, servers, section) | _OURS
+        )
         self._said = ""
         self._idle = [self._opened()]
         self._admin: AdminClient | None = None
@@ -197,8 +200,10 @@ class Topics:
 
 
 def check_settings(settings: Mapping[str, Any], section: str = SOURCE) -> None:
-    """Raise ConfigError for the first setting that librdkafka does not know; touches no network."""
-    for name, value in settings.items():
+    """Raise ConfigError for the first setting that librdkafka does not know, and for a log-in that is not installed; touches no network."""
+    if msk_iam.is_wanted(settings):
+        msk_iam.signer(section)
+    for name, value in msk_iam.librdkafkas(settings).items():
         try:
             Consumer({"group.id": "check", name: value}, logger=_LOG).close()
         except KafkaException as e:

@@ -13,6 +13,7 @@ from tests.land.test_sink_hours import DAY, START, checkpoint, put, sink
 from tidelake.errors import OrderError
 from tidelake.event import Shape
 from tidelake.feed import Feed
+from tidelake.lake import sink_schemas
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.known import columns_of
@@ -57,16 +58,18 @@ def test_statements_are_those_of_the_schema_files_in_the_window(tmp_path: Path) 
     assert [s.commit_ts for s in sink_statements(feed, 401, 599)] == [500]
 
 
-def test_what_landing_saw_needs_no_archive_afterwards(tmp_path: Path) -> None:
+def test_what_landing_saw_needs_no_archive_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feed = sink(tmp_path, "csv")
     schema(feed, 441, "CREATE TABLE `orders` (`id` INT)")
     schema(feed, 400, "CREATE DATABASE `shop`", table="")
     open_store(feed.source.uri).write(f"{DAY}/CDC{1:020d}.csv", f'"I","orders","shop",{START},1\n'.encode())
     checkpoint(feed, end_ts(HOUR))
     land_hour(feed, HOUR)
-    gone = feed.model_copy(update={"source": feed.source.model_copy(update={"uri": f"{tmp_path}/gone"})})
-    assert [(database, table) for database, table, _ in version_shapes(gone, [f"{DAY}/CDC{1:020d}.csv"])] == [("shop", "orders@441")]
-    assert [s.commit_ts for s in sink_statements(gone, 0, end_ts(HOUR))] == [400, 441]
+    opened: list[str] = []
+    monkeypatch.setattr(sink_schemas, "open_store", lambda uri: (opened.append(uri), open_store(uri))[1])
+    assert [(database, table) for database, table, _ in version_shapes(feed, [f"{DAY}/CDC{1:020d}.csv"])] == [("shop", "orders@441")]
+    assert [s.commit_ts for s in sink_statements(feed, 0, end_ts(HOUR))] == [400, 441]
+    assert set(opened) == {feed.lake.uri}
     kept = open_store(f"{feed.lake.uri}/schemas/small/sink")
     assert [info.key for info in kept.objects()] == ["shop/meta/schema_400_0000000001.json", "shop/orders/meta/schema_441_0000000001.json"]
 
