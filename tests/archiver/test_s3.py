@@ -83,9 +83,9 @@ def test_an_archiver_that_is_killed_half_way_on_s3_is_completed_by_the_next(
     kafka: KafkaBroker, two_hours: str, s3: FreshUri, tmp_path: Path
 ) -> None:
     root = s3("archiver")
-    done = killed(root, kafka, two_hours, "20")
+    done = killed(root, kafka, two_hours, "16")
     assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
-    assert 0 < is_completed(root, kafka, two_hours, 20, tmp_path) < 4
+    assert 0 < is_completed(root, kafka, two_hours, 16, tmp_path) < 4
 
 
 @pytest.mark.long
