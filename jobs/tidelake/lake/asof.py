@@ -45,6 +45,12 @@ def tables_at(lake: Lake, ts: int | None) -> tuple[int, list[str]]:
     return ts, sorted(f"{n.database}.{n.table}" for i in after.catalog.incarnations.values() if (n := _name_at(i, ts)) is not None)
 
 
+def life_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Incarnation]:
+    """(the TSO, the life that bears the name at it). Raises as table_asof does."""
+    ts, _, after = _cuts(lake, ts)
+    return ts, _named(after.catalog, table, ts)
+
+
 @contextmanager
 def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], SparkSession]) -> Iterator[AsOf]:
     """The table that bears the name at ts (None: at the newest cut). Raises ConfigError (UNKNOWN_TABLE, with the name's lives),
