@@ -25,7 +25,7 @@ from tidelake.tso import from_ms
 
 TS = from_ms(1_767_607_200_000, 7)
 Row = dict[str, Any]
-_FEED = """
+FEED = """
 protocol = "open"
 topics = ["t"]
 partitions = 1
@@ -135,7 +135,7 @@ def lake(folder: Path, rows: int = ROWS) -> Feed:
     """A feed with one cut at TS, in which stand the tables, made without Spark."""
     feed = lakes.feed(folder)
     feed.folder.mkdir(parents=True)
-    (feed.folder / "feed.toml").write_text(_FEED.format(folder=folder))
+    (feed.folder / "feed.toml").write_text(FEED.format(folder=folder))
     (feed.folder / "tables.sql").write_text(f"USE d;\n{';'.join((CREATE, *OTHERS))};\n")
     catalog, known = LakeCatalog(lake_settings(feed)), Catalog()
     contents = {"everything": [row(i) for i in range(rows)], "words": WORDS, "bag": BAG}

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say
 from tidelake.errors import ConfigError
 from tidelake.quality.texts import plural
-from tidelake.tso import last_of, parse_moment, show
+from tidelake.tso import parse_ts, show
 from tidelake.verify.texts import Source
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def verify(
         raise ConfigError("--connect asks the source itself", remedy="leave out --answers and --sql, or unset TIDELAKE_UPSTREAM")
     with ExitStack() as stack:
         lake = stack.enter_context(opened(schemas, feed, quiet=True))
-        ts, names = _tables(lake, table, _moment(at))
+        ts, names = _tables(lake, table, None if at is None else parse_ts(at))
         recorded = None if connect else _recorded(answers)
         kind, upstream = (source or Source.tidb, recorded) if recorded else _connected(stack, connect or "", source, ts)
         assert upstream is not None
@@ -72,10 +72,6 @@ def verify(
     _report(found, as_json)
     if any(not v.compared.equal for v in found):
         raise typer.Exit(DIFFERENT)
-
-
-def _moment(at: str | None) -> int | None:
-    return None if at is None else int(at) if at.isdecimal() else last_of(parse_moment(at))
 
 
 def _tables(lake: Lake, table: str, ts: int | None) -> tuple[int, list[str]]:
