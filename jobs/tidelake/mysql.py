@@ -1,4 +1,4 @@
-"""A connection to MySQL, MariaDB or TiDB that only reads. The only user of pymysql, which is an extra: `tidelake[mysql]`."""
+"""A connection to MySQL, MariaDB or TiDB. The only user of pymysql, which is an extra: `tidelake[mysql]`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORM = "write it like mysql://user:password@host:4000, with ?ssl_ca=FILE for TL
 
 
 class Reader:
-    """A session in which nothing can be changed."""
+    """A session."""
 
     def __init__(self, connection: object, shown: str) -> None:
         self._connection = connection
@@ -55,9 +55,7 @@ def reader(url: str) -> Iterator[Reader]:
     except (pymysql.Error, OSError) as e:
         raise StorageError(f"{shown} cannot be reached: {_words(e)}", code="UPSTREAM") from e
     with connection:
-        session = Reader(connection, shown)
-        session.query("SET SESSION TRANSACTION READ ONLY")
-        yield session
+        yield Reader(connection, shown)
 
 
 def _parsed(url: str) -> tuple[SplitResult, dict[str, str | int]]:

@@ -9,6 +9,12 @@ import pytest
 
 from tests.cli.calls import Called, call
 from tests.verify import everything
+from tidelake.feed import load_feed
+from tidelake.lake.asof import life_at
+from tidelake.lake.opened import Lake
+from tidelake.verify.questions import EVERYTHING, sums
+from tidelake.verify.table import plan_of
+from tidelake.verify.texts import Source
 
 GOLDEN = Path(__file__).with_name("everything.sql")
 BAG = "d.bag at 463367621836800007 (2026-01-05T10:00:00.000Z)"
@@ -75,6 +81,15 @@ def test_what_differs_is_asked_next(schemas: Path, question: tuple[str, int], tm
     (asked,) = re.findall(r"SELECT '(q[0-9a-f]{15})',([^'].*)", (tmp_path / "next.sql").read_text())
     assert asked[0] != question[0]
     assert "COUNT" not in asked[1]  # so few rows are asked for at once
+
+
+def test_the_same_question_at_another_tso_is_another(schemas: Path, question: tuple[str, int]) -> None:
+    assert question[0] not in verify(schemas, "d.bag", "--source", "mysql").out
+    with Lake.of(load_feed(schemas, "shop")) as lake:
+        _, life = life_at(lake, "d.bag", None)
+        plans = [plan_of(lake.feed, life, "d.bag", everything.TS + later, Source.tidb)[0] for later in (0, 1)]
+    asked = [sums(plan, EVERYTHING).id for plan in plans if plan is not None]
+    assert (asked[0], len(set(asked))) == (question[0], 2)
 
 
 @pytest.mark.parametrize("content", ["{id}\t0\t23\t1\n", "", "ERROR 1064 (42000) at line 5\n", "q0123456789abcde\tdone\n"])

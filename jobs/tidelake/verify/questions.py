@@ -40,8 +40,10 @@ EVERYTHING = Range()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How a table is compared. key: texts that name a row, () = no key; scans: ranges are of a hash, so every question reads all rows."""
+    """How a table is compared as of ts. key: texts that name a row, () = no key; scans: ranges are of a hash, each question reads all."""
 
+    source: Source
+    ts: int
     database: str
     table: str
     texts: tuple[CellText, ...]
@@ -81,7 +83,11 @@ def rows(plan: Plan, ranges: Sequence[Range]) -> Question:
 
 
 def session(source: Source, ts: int) -> list[str]:
-    """The statements that a session begins with: as of the TSO where the source can, else one state for all questions."""
+    """The statements that a session begins with: as of the TSO where the source can, else one state for all questions.
+
+    After them nothing can be changed: TiDB refuses writes while tidb_snapshot is set, the others in a READ ONLY transaction, which TiDB
+    does not know (tidb_enable_noop_functions).
+    """
     common = ["SET NAMES utf8mb4", "SET SESSION time_zone='+00:00'", "SET SESSION sql_mode=''"]
     if source is Source.tidb:
         return [*common, f"SET SESSION tidb_snapshot='{ts}'"]
@@ -119,7 +125,7 @@ def _question(plan: Plan, select: str, ranges: Sequence[Range], group: str = "")
     condition = anywhere([p.upstream for p in plan.places], ranges)
     where = f" WHERE {condition}" if condition else ""
     tail = f"{select} FROM {quoted(plan.database)}.{quoted(plan.table)}{where}{group}"
-    made = "q" + hashlib.sha256(tail.encode()).hexdigest()[:15]
+    made = "q" + hashlib.sha256(f"{plan.source} {plan.ts} {tail}".encode()).hexdigest()[:15]  # other TSOs have other answers
     return Question(id=made, sql=f"SELECT '{made}',{tail}")
 
 

@@ -73,7 +73,16 @@ def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: Source) -> 
     places = _number_places(cells, key)
     named = tuple(t for t in texts if t.name in key) or texts
     database, _, name = table.partition(".")
-    plan = Plan(database=database, table=name, texts=texts, key=key, places=places or (hashed(row_text(named)),), scans=not places)
+    plan = Plan(
+        source=source,
+        ts=ts,
+        database=database,
+        table=name,
+        texts=texts,
+        key=key,
+        places=places or (hashed(row_text(named)),),
+        scans=not places,
+    )
     return plan, uncompared, notes
 
 
