@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HEAVY = {"pyspark", "great_expectations", "pyarrow", "boto3", "botocore", "pandas", "numpy", "numba", "duckdb", "pyiceberg", "airflow"}
-HEAVY |= {"confluent_kafka"}
+HEAVY |= {"confluent_kafka", "pymysql"}
 LIGHT = ("errors", "tso", "options", "layout", "feed", "values", "contract", "ddl", "incarnations", "ordering", "storage", "lease")
 LIGHT += ("avro_schemas", "embedded_s3", "quality.verdict", "quality.facts", "quality.report", "lake.settings", "lake.java")
 

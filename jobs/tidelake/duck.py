@@ -1,9 +1,10 @@
-"""DuckDB, for turning record batches into text without a loop over rows. The only user of duckdb."""
+"""DuckDB, for turning record batches into text, and comparing them, without a loop over rows. The only user of duckdb."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -25,12 +26,24 @@ def write_jsonl(rows: pa.RecordBatchReader, select: Sequence[str], path: Path | 
     return int(done[0]) if done else 0
 
 
-def to_text(rows: pa.RecordBatchReader, select: Sequence[str], limit: int, order: str = "") -> list[tuple[str | None, ...]]:
-    """The first rows of these SQL expressions."""
+def to_text(
+    rows: pa.RecordBatchReader, select: Sequence[str], limit: int, order: str = "", where: str = "true"
+) -> list[tuple[str | None, ...]]:
+    """The first rows of these SQL expressions, of those for which a condition holds."""
     with _connect() as connection:
         connection.register("rows", rows)
-        found: list[tuple[str | None, ...]] = connection.execute(f"SELECT {', '.join(select)} FROM rows{order} LIMIT {limit}").fetchall()  # noqa: S608
+        question = f"SELECT {', '.join(select)} FROM rows WHERE {where}{order} LIMIT {limit}"  # noqa: S608
+        found: list[tuple[str | None, ...]] = connection.execute(question).fetchall()
     return found
+
+
+@contextmanager
+def scratch(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database that keeps its tables, and what does not fit its memory, in a file below the folder."""
+    with _connect(str(folder / "scratch.duckdb")) as connection:
+        connection.execute("SET memory_limit = '512MB'")
+        connection.execute("SET preserve_insertion_order = false")
+        yield connection
 
 
 def _escape_separators(path: Path) -> None:
@@ -54,8 +67,8 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
-    """An in-memory database that keeps order, needs no network and little memory."""
+def _connect(path: str = ":memory:") -> duckdb.DuckDBPyConnection:
+    """A database, in memory unless a path is given, that keeps order, needs no network and little memory."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "threads": 1,
         "preserve_insertion_order": True,
@@ -63,4 +76,4 @@ def _connect() -> duckdb.DuckDBPyConnection:
         "autoload_known_extensions": False,
         "memory_limit": "1GB",
     }
-    return duckdb.connect(":memory:", config=settings)
+    return duckdb.connect(path, config=settings)

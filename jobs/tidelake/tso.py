@@ -63,6 +63,11 @@ def parse_moment(text: str) -> datetime:
     return utc
 
 
+def parse_ts(text: str) -> int:
+    """A TSO, or the last one of an ISO 8601 time with a zone. Raises ConfigError."""
+    return int(text) if text.isdecimal() else last_of(parse_moment(text))
+
+
 def parse_hour(text: str) -> datetime:
     """`2026-01-05T10` → aware UTC datetime. Raises ConfigError."""
     if not _HOUR.fullmatch(text):

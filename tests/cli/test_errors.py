@@ -23,6 +23,8 @@ OF_A_FEED: dict[str, tuple[str, ...]] = {stage: (stage, *HOUR) for stage in STAG
     "report": ("report",),
     "asof": ("asof", "--table", "shop.orders"),
     "changelog": ("changelog", "--table", "shop.orders"),
+    "diff": ("diff", "--ts", "1", "--ts", "2"),
+    "verify": ("verify",),
     "quarantine list": ("quarantine", "list"),
     "quarantine show": ("quarantine", "show", "shop[0]@1"),
     "quarantine replay": ("quarantine", "replay"),
@@ -53,7 +55,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         raise error
         yield
 
-    for module in ("stages", "feeds", "tables", "quarantine"):
+    for module in ("stages", "feeds", "tables", "diff", "verify", "quarantine"):
         monkeypatch.setattr(f"tidelake.cli.{module}.opened", opened)
 
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from tidelake import duck
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Schemas, errors, opened, out
 from tidelake.errors import ConfigError
-from tidelake.render import Rendered, expressions, flat, local
+from tidelake.render import expressions, flat, local
 from tidelake.tso import last_of, parse_moment, show
 
 if TYPE_CHECKING:
@@ -92,17 +92,18 @@ def changelog(
         for changes in changes_of(lake, table, from_, to):
             rows = local(changes.rows, lake.feed.time_zone)
             if format_ is ChangeFormat.jsonl:
-                _to_stdout(rows, expressions(changes.columns), order)
+                to_stdout(rows, expressions(changes.columns), order)
             else:
-                _print(changes.columns, rows, f"changes of {table}", order)
+                print_rows([c.name for c in changes.columns], flat(changes.columns), rows, f"changes of {table}", order)
 
 
 def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path | None) -> None:
     with _asof(lake, table, ts) as found:
         if format_ is Format.table:
-            _print(found.columns, local(found.rows, lake.feed.time_zone), f"{found.name} at {show(found.ts)}")
+            names = [c.name for c in found.columns]
+            print_rows(names, flat(found.columns), local(found.rows, lake.feed.time_zone), f"{found.name} at {show(found.ts)}")
         elif format_ is Format.jsonl and output is None:
-            _to_stdout(local(found.rows, lake.feed.time_zone), expressions(found.columns))
+            to_stdout(local(found.rows, lake.feed.time_zone), expressions(found.columns))
         else:
             path = output or Path(f"{table}.{format_.value}")
             rows = _write(found, lake.feed.time_zone, format_, path)
@@ -141,8 +142,8 @@ def _write(found: AsOf, time_zone: str, format_: Format, path: Path) -> int:
     return count
 
 
-def _to_stdout(rows: pa.RecordBatchReader, select: Sequence[str], order: str = "") -> None:
-    """By way of a file, so that a closed pipe or a redirected stdout is Python's affair and not DuckDB's."""
+def to_stdout(rows: pa.RecordBatchReader, select: Sequence[str], order: str = "") -> None:
+    """One JSON object a row. By way of a file, so that a closed pipe or a redirected stdout is Python's affair and not DuckDB's."""
     with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
         path = Path(folder) / "rows.jsonl"
         duck.write_jsonl(rows, select, path, order)
@@ -151,13 +152,14 @@ def _to_stdout(rows: pa.RecordBatchReader, select: Sequence[str], order: str = "
     sys.stdout.buffer.flush()
 
 
-def _print(columns: Sequence[Rendered], rows: pa.RecordBatchReader, title: str, order: str = "") -> None:
-    found = duck.to_text(rows, flat(columns), SHOWN + 1, order)
+def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatchReader, title: str, order: str = "") -> None:
+    """A table for people, of SQL expressions over the rows."""
+    found = duck.to_text(rows, select, SHOWN + 1, order)
     grid = Table(
         title=title, title_justify="left", caption=f"the first {SHOWN} rows; --format jsonl has all" if len(found) > SHOWN else None
     )
-    for c in columns:
-        grid.add_column(c.name, overflow="fold")
+    for name in names:
+        grid.add_column(name, overflow="fold")
     for row in found[:SHOWN]:
         grid.add_row(*("∅" if v is None else str(v) for v in row))
     out.print(grid, markup=False) if found else out.print(f"{title}: no rows", highlight=False)

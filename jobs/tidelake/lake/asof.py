@@ -39,10 +39,39 @@ class AsOf:
     rows: pa.RecordBatchReader
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A feed at a TSO. names: by incarnation, of the tables alive then; cut: where the TSO is one."""
+
+    ts: int
+    names: dict[str, str]
+    catalog: Catalog
+    cut: Cut | None
+
+    def snapshot(self, incarnation: str) -> tuple[str, int] | None:
+        """What holds the table's rows: a physical table and its snapshot. None between cuts."""
+        at = self.cut.snapshots.get(incarnation) if self.cut is not None else None
+        return None if at is None else (at.uuid, at.snapshot_id)
+
+
+def standing(lake: Lake, ts: int | None) -> Standing:
+    """The feed at a TSO, None: at the newest cut. Raises StorageError (NOT_PUBLISHED)."""
+    ts, before, after = _cuts(lake, ts)
+    alive = ((i, _name_at(i, ts)) for i in after.catalog.incarnations.values())
+    names = {i.id: f"{n.database}.{n.table}" for i, n in alive if n is not None}
+    return Standing(ts=ts, names=names, catalog=after.catalog, cut=before if before is not None and before.resolved_ts == ts else None)
+
+
 def tables_at(lake: Lake, ts: int | None) -> tuple[int, list[str]]:
     """(the TSO, names of all tables alive at it)."""
+    at = standing(lake, ts)
+    return at.ts, sorted(at.names.values())
+
+
+def life_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Incarnation]:
+    """(the TSO, the life that bears the name at it). Raises as table_asof does."""
     ts, _, after = _cuts(lake, ts)
-    return ts, sorted(f"{n.database}.{n.table}" for i in after.catalog.incarnations.values() if (n := _name_at(i, ts)) is not None)
+    return ts, _named(after.catalog, table, ts)
 
 
 @contextmanager

@@ -1,0 +1,106 @@
+"""diff: what changed in tables between two TSOs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say
+from tidelake.cli.tables import ChangeFormat, print_rows, to_stdout
+from tidelake.duck import identifier
+from tidelake.errors import ConfigError
+from tidelake.quality.texts import plural
+from tidelake.tso import parse_ts
+
+if TYPE_CHECKING:
+    from tidelake.lake.diff import ChangedRows, Diff
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Tables")(diff)
+
+
+def diff(
+    feed: FeedName,
+    ts: Annotated[list[str], typer.Option("--ts", metavar="TSO", help="Twice: from this TSO, or time, and to this one.")],
+    table: Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name at either; `all` for every one.")] = "all",
+    rows: Annotated[bool, typer.Option("--rows", help="Show the rows too, and not only how many.")] = False,
+    format_: Annotated[ChangeFormat, typer.Option("--format", help="Of --rows.")] = ChangeFormat.table,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """What changed between two TSOs: rows added, removed and changed of every table. At published cuts no Spark is started.
+
+    With --rows also which, each with `_change`: added, removed, or before and after.
+    """
+    from tidelake.lake.diff import differences
+
+    if len(ts) != 2:
+        raise ConfigError(f"--ts is given {plural(len(ts), 'time')}", remedy="give it twice: --ts FROM --ts TO")
+    if rows and as_json:
+        raise ConfigError("--json counts, it shows no rows", remedy="give --rows --format jsonl")
+    found: list[Diff] = []
+    with opened(schemas, feed, quiet=True) as lake, _counting() as seen:
+        shown = (lambda d, r: _show(d, r, format_)) if rows else None
+        for d in differences(lake, table, parse_ts(ts[0]), parse_ts(ts[1]), shown):
+            found.append(d)
+            seen(d.name)
+            if not as_json:
+                _say(d, quiet=rows and format_ is ChangeFormat.jsonl)
+    if as_json:
+        print_json([_plain(d) for d in found])
+
+
+@contextmanager
+def _counting() -> Iterator[Callable[[str], None]]:
+    """On a terminal the table that was done last, while others are compared."""
+    if not errors.is_terminal:
+        yield lambda name: None
+        return
+    with errors.status("comparing") as status:
+        yield lambda name: status.update(f"comparing, {name} is done")
+
+
+def _show(d: Diff, found: ChangedRows, format_: ChangeFormat) -> None:
+    names = [c.name for c in found.columns]
+    if format_ is ChangeFormat.jsonl:
+        to_stdout(found.rows, [f"{_literal(d.name)} AS _table", *map(identifier, names)])
+    else:
+        select = [f"'0x' || {identifier(n)}.hex" if n in found.binary else identifier(n) for n in names]
+        print_rows(names, select, found.rows, d.name)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _say(d: Diff, *, quiet: bool) -> None:
+    """One line; on stderr where stdout is for programs."""
+    line = f"{d.name}: {_words(d)}"
+    errors.print(line, highlight=False, markup=False, soft_wrap=True) if quiet else say(line)
+
+
+def _words(d: Diff) -> str:
+    if d.same:
+        return "unchanged"
+    said = []
+    if d.name_before is None:
+        said.append("new")
+    elif d.name_after is None:
+        said.append("dropped")
+    elif d.name_before != d.name_after:
+        said.append(f"was {d.name_before}")
+    said += [f"{n:,} {what}" for n, what in ((d.added, "added"), (d.removed, "removed"), (d.changed or 0, "changed")) if n]
+    said += [f"column {c} added" for c in d.columns_added] + [f"column {c} dropped" for c in d.columns_removed]
+    return ", ".join(said)
+
+
+def _plain(d: Diff) -> dict[str, object]:
+    counts: dict[str, object] = {"added": d.added, "removed": d.removed, "changed": d.changed}
+    columns: dict[str, object] = {"columns_added": d.columns_added, "columns_removed": d.columns_removed}
+    return {"name_before": d.name_before, "name_after": d.name_after, **counts, **columns}
