@@ -9,6 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
-from tidelake.policy import Policy, ZeroDate
+from tidelake.policy import ColumnPolicy, Policy, ValueRules
 from tidelake.source import VARIABLE, Archiver, ClosedBy, Source
 
 Protocol = Literal[
@@ -27,6 +28,7 @@ INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what h
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
 _QUIET = {"next-offset": 0, "quiet": 15}  # minutes, unless the feed says so
 
+_RULES = tuple(f.name for f in fields(ValueRules))
 _ARCHIVER = frozenset({"source.archiver"})
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
@@ -79,12 +81,6 @@ class Lake(_Section):
         if not _NAMESPACE.fullmatch(VARIABLE.sub("x", namespace)):
             raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
         return namespace
-
-
-class ColumnPolicy(_Section):
-    """Policies of one column, under [columns."db.table".name]."""
-
-    zero_date: ZeroDate | None = None
 
 
 class TablePolicy(_Section):
@@ -215,12 +211,13 @@ class Feed(_Section):
         """The lake's namespace for a database."""
         return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
 
-    def zero_date_of(self, tables: Iterable[str], columns: Iterable[str]) -> ZeroDate:
-        """The zero date policy of a column by the names, present and former, of its table (`db.table`) and itself; case does not matter."""
-        known = {(t.lower(), c.lower()): p.zero_date for t, of_table in self.columns.items() for c, p in of_table.items() if p.zero_date}
+    def rules_of(self, tables: Iterable[str], columns: Iterable[str]) -> ValueRules:
+        """The rules of a column by the names, present and former, of its table (`db.table`) and itself; case does not matter."""
+        known = {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
         wanted = [c.lower() for c in columns]
-        own = (known.get((table.lower(), column)) for table in tables for column in wanted)
-        return next((p for p in own if p), self.policy.zero_date)
+        own = [p for table in tables for column in wanted if (p := known.get((table.lower(), column)))]
+        said = {name: next((v for p in own if (v := getattr(p, name)) is not None), getattr(self.policy, name)) for name in _RULES}
+        return ValueRules(**said)
 
 
 def load_feed(

@@ -11,7 +11,7 @@ from tidelake.feed import Feed
 from tidelake.incarnations import ALWAYS, Column, Incarnation
 from tidelake.lake.casts import CastRules, from_text, literal, quote
 from tidelake.lake.catalog import LakeColumn
-from tidelake.lake.tables import PARTIAL, lake_column, physical, zero_date
+from tidelake.lake.tables import PARTIAL, lake_column, physical, value_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -149,5 +149,5 @@ def _default(c: Column, fold: Fold) -> str:
     kind = lake_column(fold.feed, fold.incarnation, c).type
     if c.default is None:
         return f"CAST(NULL AS {kind})"
-    rules = CastRules(time_zone=fold.feed.time_zone, zero_date=zero_date(fold.feed, fold.incarnation, c), names_sent=True)
+    rules = CastRules(time_zone=fold.feed.time_zone, values=value_rules(fold.feed, fold.incarnation, c), names_sent=True)
     return f"CAST({from_text(literal(c.default), c.type, rules)} AS {kind})"

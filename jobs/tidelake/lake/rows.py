@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation, Name
-from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, nulled, quote, unfit
+from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, losses, quote
 from tidelake.lake.late_types import PROTOCOLS, late_text
-from tidelake.lake.tables import lake_column, zero_date
+from tidelake.lake.tables import lake_column, value_rules
 from tidelake.layout import CATALOG
 from tidelake.ordering import CLASS
 from tidelake.projection import Place, Projection, project
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 AT = ("topic", "partition", "offset", "ordinal")
 _SIDES = ("after", "before")
-_UTF8 = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +47,8 @@ class TableRows:
 
     def rules(self, column: Column) -> CastRules:
         """How a column's text becomes a value."""
-        policy = zero_date(self.feed, self.incarnation, column)
-        return CastRules(time_zone=self.feed.time_zone, zero_date=policy, names_sent=self.feed.protocol in NAMES_SENT)
+        values = value_rules(self.feed, self.incarnation, column)
+        return CastRules(time_zone=self.feed.time_zone, values=values, names_sent=self.feed.protocol in NAMES_SENT)
 
 
 def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tuple[Name, ...]:
@@ -74,7 +73,7 @@ def _in_interval(n: Name) -> str:
 
 def typed(rows: DataFrame, table: TableRows) -> DataFrame:
     """Events with `a` and `b` (structs of typed columns after and before), `key_a` and `key_b` (cells), `class`, `partial` (only the
-    handle was sent), and the counters `unfit_<id>`, `repaired_<id>`, `nulled_<id>` of the columns where something may be lost."""
+    handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the columns where something may be lost."""
     from pyspark.sql import functions as F
 
     projections = table.projections
@@ -209,7 +208,7 @@ def _then(p: Place) -> str:
 
 def _converted(cell: str, then: MysqlType, to: str, rules: CastRules) -> str:
     value = cast(cell, then, rules)
-    return value if lake_type(then, rules.zero_date) == to else f"try_cast({value} AS {to})"
+    return value if lake_type(then, rules.values) == to else f"try_cast({value} AS {to})"
 
 
 def counters(table: TableRows) -> list[str]:
@@ -220,13 +219,5 @@ def counters(table: TableRows) -> list[str]:
 def _lost(p: Projection, table: TableRows) -> dict[str, str]:
     """Counters of a column: name → SQL for how many of a row's two cells of it count."""
     rules, mysql, k = table.rules(p.column), p.column.type, p.column.id
-    out: dict[str, str] = {}
-    for name, how in (("repaired" if mysql.word in _UTF8 else "unfit", unfit), ("nulled", _nulled)):
-        found = [how(f"{s}{k}", f"v{s}{k}", mysql, rules) for s in "ab"]
-        if all(found):
-            out[f"{name}_{k}"] = " + ".join(f"CAST({f} AS INT)" for f in found)
-    return out
-
-
-def _nulled(cell: str, value: str, mysql: MysqlType, rules: CastRules) -> str | None:
-    return nulled(cell, mysql, rules)
+    a, b = (losses(f"{s}{k}", f"v{s}{k}", mysql, rules) for s in "ab")
+    return {f"{kind}_{k}": f"CAST({a[kind]} AS INT) + CAST({b[kind]} AS INT)" for kind in a}

@@ -17,7 +17,7 @@ from tidelake.incarnations import Column, Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable, iceberg_type
 from tidelake.lake.cut import Reshape
 from tidelake.layout import changelog_namespace, lake_name, past_namespace
-from tidelake.policy import ZeroDate
+from tidelake.policy import ValueRules
 from tidelake.values import lake_type
 
 COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the change that made the row so")
@@ -57,12 +57,12 @@ def snapshot_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> l
 
 def lake_column(feed: Feed, i: Incarnation, c: Column) -> LakeColumn:
     """A source column in the lake."""
-    return LakeColumn(name=c.name, type=lake_type(c.type, zero_date(feed, i, c)), doc=f"{c.id}: {c.type.sql}")
+    return LakeColumn(name=c.name, type=lake_type(c.type, value_rules(feed, i, c)), doc=f"{c.id}: {c.type.sql}")
 
 
-def zero_date(feed: Feed, i: Incarnation, c: Column) -> ZeroDate:
-    """The zero date policy of a column, which stays with it through renames."""
-    return feed.zero_date_of([f"{n.database}.{n.table}" for n in i.names], [c.name, *c.former])
+def value_rules(feed: Feed, i: Incarnation, c: Column) -> ValueRules:
+    """The rules of a column, which stay with it through renames."""
+    return feed.rules_of([f"{n.database}.{n.table}" for n in i.names], [c.name, *c.former])
 
 
 def snapshot_name(feed: Feed, i: Incarnation) -> str:
