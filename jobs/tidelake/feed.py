@@ -156,6 +156,16 @@ class Feed(_Section):
         return self
 
     @model_validator(mode="after")
+    def _masks_can_be_made(self) -> Feed:
+        for table, columns in self.columns.items():
+            for column, rules in columns.items():
+                if rules.mask == "hash" and self.policy.mask_key is None:
+                    raise ValueError(f'columns.{table}.{column}.mask: "hash" needs a key: [policy] mask_key = "${{NAME}}"')
+                if rules.mask and rules.mask.startswith("truncate") and self.protocol == "debezium":
+                    raise ValueError(f"columns.{table}.{column}.mask: not for Debezium, whose messages may not say what is text: truncate")
+        return self
+
+    @model_validator(mode="after")
     def _no_gap_passes_unseen(self) -> Feed:
         if self.watermark.source in ("checkpoints", "metadata") and self.policy.on_finding.get("GAP") == "ignore":
             raise ValueError("policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'")
@@ -216,7 +226,8 @@ class Feed(_Section):
         known = {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
         wanted = [c.lower() for c in columns]
         own = [p for table in tables for column in wanted if (p := known.get((table.lower(), column)))]
-        said = {name: next((v for p in own if (v := getattr(p, name)) is not None), getattr(self.policy, name)) for name in _RULES}
+        layers = [*own, self.policy]
+        said: dict[str, Any] = {n: next((v for p in layers if (v := getattr(p, n, None)) is not None), None) for n in _RULES}
         return ValueRules(**said)
 
 
@@ -238,6 +249,7 @@ def load_feed(
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
         raise ConfigError(f"{path}: not TOML: {e}") from e
+    _refuse_a_key(content, path)
     left = frozenset() if archiving else _ARCHIVER
     values = _expanded(content, os.environ if environment is None else environment, str(path), "", left) if expand else content
     ours = {"name": name, "folder": path.parent}
@@ -247,6 +259,14 @@ def load_feed(
         return Feed(**(values | ours))
     except ValidationError as e:
         raise ConfigError(f"{path}: " + "; ".join(_sentence(dict(error), content) for error in e.errors())) from None
+
+
+def _refuse_a_key(content: Mapping[str, Any], path: Path) -> None:
+    """The key of masks is a secret: it comes from the environment, and what stands in its place is not repeated."""
+    policy = content.get("policy")
+    key = policy.get("mask_key") if isinstance(policy, dict) else None
+    if key is not None and not (isinstance(key, str) and VARIABLE.fullmatch(key)):
+        raise ConfigError(f'{path}: policy.mask_key: should be "${{NAME}}", a variable of the environment that holds the key')
 
 
 def feed_names(schemas: Path) -> list[str]:

@@ -50,6 +50,8 @@ def cast(cell: str, mysql: MysqlType, rules: CastRules) -> str:
     to, text = lake_type(mysql, rules.values), f"CAST({cell} AS STRING)"
     if to == "binary":
         return cell
+    if rules.values.mask == "hash":
+        return text
     if _numbered(mysql, rules):
         names = _members(text, mysql)
         return f"coalesce({names}, make_valid_utf8({text}))" if rules.values.unfit == "string" else names
@@ -88,7 +90,7 @@ def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[st
     policy · repaired: invalid UTF-8 became U+FFFD · ambiguous: another value reads the same in the lake.
     """
     to, values = lake_type(mysql, rules.values), rules.values
-    if to == "binary":
+    if to == "binary" or values.mask in ("hash", "null"):
         return {}
     if to == "string" and not _numbered(mysql, rules):
         return {"repaired": f"({cell} IS NOT NULL AND NOT is_valid_utf8(CAST({cell} AS STRING)))"}

@@ -5,6 +5,7 @@ One shuffle: rows are distributed by the bucket of their key, which serves dedup
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,10 +15,10 @@ from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation, Name
 from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, losses, quote
 from tidelake.lake.late_types import PROTOCOLS, late_text
-from tidelake.lake.tables import lake_column, value_rules
+from tidelake.lake.tables import kept, lake_column, value_rules
 from tidelake.layout import CATALOG
 from tidelake.ordering import CLASS
-from tidelake.projection import Place, Projection, project
+from tidelake.projection import Place, Projection, lived, project
 from tidelake.values import MysqlType, lake_type
 from tidelake.window import same_name
 
@@ -42,8 +43,9 @@ class TableRows:
 
     @property
     def projections(self) -> list[Projection]:
-        """All columns that lived in the window."""
-        return project(self.incarnation, self.shapes)
+        """All columns that lived in the window, but for those that the feed drops."""
+        known = {c.id for c in kept(self.feed, self.incarnation, lived(self.incarnation))}
+        return [p for p in project(self.incarnation, self.shapes) if p.column.id in known]
 
     def rules(self, column: Column) -> CastRules:
         """How a column's text becomes a value."""
@@ -77,7 +79,8 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
     from pyspark.sql import functions as F
 
     projections = table.projections
-    cells = rows.selectExpr("*", *(f"{_cell(p, side)} AS {side[0]}{p.column.id}" for p in projections for side in _SIDES))
+    images = ((p, side) for p in projections for side in _SIDES)
+    cells = rows.selectExpr("*", *(f"{_masked(_cell(p, side), p, table)} AS {side[0]}{p.column.id}" for p, side in images))
     if late := {name: F.expr(sql) for p in projections for name, sql in _late(p, table).items()}:
         cells = cells.withColumns(late)
     values = cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
@@ -163,9 +166,19 @@ def _cell(p: Projection, side: str) -> str:
     return f"IF({position} IS NOT NULL, get(before, {position}), IF(op = 'update', {after}, NULL))"
 
 
+def _masked(cell: str, p: Projection, table: TableRows) -> str:
+    """What can be masked without a secret, once more where decode did it; hashes are made before (order_masks)."""
+    mask, mysql = table.rules(p.column).values.mask, p.column.type
+    if mask == "null":
+        return "CAST(NULL AS BINARY)"
+    if mask is None or not (size := re.fullmatch(r"truncate\((\d+)\)", mask)):
+        return cell
+    return f"substring({cell}, 1, {size[1]})" if mysql.is_binary else f"CAST(substring(CAST({cell} AS STRING), 1, {size[1]}) AS BINARY)"
+
+
 def _late(p: Projection, table: TableRows) -> dict[str, str]:
     """Cells of a column whose type the messages did not say, by name: SQL for their canonical text."""
-    if table.feed.protocol not in PROTOCOLS:
+    if table.feed.protocol not in PROTOCOLS or table.rules(p.column).values.mask is not None:
         return {}
     columns = {s.id: s.columns for s in table.shapes}
     bare = [place for place in p.places if columns[place.shape][place.position].type is None]
