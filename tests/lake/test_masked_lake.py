@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.lake import lakes
-from tests.lake.histories import TOPIC, feeder, publish, resolved, row, rows_of, shape
+from tests.lake.histories import TOPIC, ddl, feeder, publish, resolved, row, rows_of, shape
 from tests.lake.test_late import judged
-from tests.lake.test_windows import KV, opened
+from tests.lake.test_windows import opened, table
 from tests.protocols import both_paths
 from tests.protocols.json_messages import Message, column, open_key, open_message
 from tidelake.duck import write_jsonl
@@ -29,7 +29,7 @@ from tidelake.lake.masks import mark
 from tidelake.lake.opened import Lake
 from tidelake.lake.source import FORMAT, MASK_KEY, DecodeJob
 from tidelake.land.manifest import Landed, Manifest, Partition
-from tidelake.layout import manifest_key
+from tidelake.layout import certificate_key, manifest_key
 from tidelake.options import SinkOptions
 from tidelake.policy import ColumnPolicy, Policy
 from tidelake.render import expressions, local
@@ -40,6 +40,7 @@ SQL = """CREATE TABLE d.people (id VARCHAR(20) PRIMARY KEY, mail VARCHAR(99), no
 CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20));"""
 MASKS = {"id": "hash", "mail": "hash", "note": "truncate(4)", "photo": "truncate(4)", "born": "null", "gone": "drop"}
 RESOLVED = [*resolved(200), *resolved(300)]
+KVN = ("id bigint", "v varchar", "n int")
 CLEAR = b"CLEAR"  # in every value that no reader may see
 DIGITS = 7305519
 
@@ -77,8 +78,8 @@ def landed(lake: Lake, hour: str, first: int, messages: Sequence[Message]) -> st
     last, path = first + len(messages) - 1, lake.feed.lake.uri
     batch = both_paths.batch(messages)
     offsets = pa.array(range(first, last + 1), pa.int64())
-    table = pa.Table.from_batches([batch]).set_column(2, batch.schema.field(2), offsets)
-    pq.write_table(table, f"{path}/{hour}.parquet")
+    content = pa.Table.from_batches([batch]).set_column(2, batch.schema.field(2), offsets)
+    pq.write_table(content, f"{path}/{hour}.parquet")
     at: dict[str, Any] = {"first": first, "last": last, "count": len(messages), "bytes": 1}
     part = Partition(**at, ranges=((first, last),), gaps=(), min_timestamp_ms=1, max_timestamp_ms=1)
     objects = (Landed(**at, key=f"{hour}.parquet", topic=TOPIC, partition=0, size=1, sha256=""),)
@@ -162,11 +163,14 @@ def test_no_reader_sees_a_masked_value_and_with_decode_no_event_holds_one(lake: 
 
 
 def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
-    masks, key = policies({"v": "hash"}, "d.k"), Policy(mask_key=KEY)
-    with opened(tmp_path, columns=masks, policy=key) as (feed, lake):
-        publish(lake, feed.add(lake, [row(0, "insert", 100, KV, ("1", "a")), *RESOLVED[:1]]))
-        assert rows_of(lake, "d.k") == {(("id", "1"), ("v", digest("a"))): 1}
-        hour = feed.add(lake, [row(0, "insert", 250, KV, ("2", "b")), *RESOLVED[1:]])
+    """And a default is masked too, and a number that fits no type is counted."""
+    masks, key = policies({"v": "hash", "w": "hash"}, "d.k"), Policy(mask_key=KEY, unfit="null")
+    with opened(tmp_path, "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20), n INT)", columns=masks, policy=key) as (feed, lake):
+        publish(lake, feed.add(lake, [row(0, "insert", 100, shape(*KVN), ("1", "a", "x")), *RESOLVED[:1]]))
+        counts = json.loads(lake.store.read(certificate_key("shop", 1)))["rows"]["d.k"]
+        assert counts["voided"] == {"n": 1}
+        added = ddl(210, "ALTER TABLE d.k ADD COLUMN w VARCHAR(9) DEFAULT 'dd'")
+        hour = feed.add(lake, [*added, row(0, "insert", 250, shape(*KVN, "w varchar"), ("2", "b", "7", "cc")), *RESOLVED[1:]])
         for columns, policy, said in (
             ({}, key, "the feed says no mask"),
             (masks, Policy(mask_key=KEY[::-1]), f"the feed says {mark('hash', KEY[::-1].encode())}"),
@@ -182,7 +186,8 @@ def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
             publish(lake, hour)
         lake.feed = feed.feed
         publish(lake, hour)
-        assert rows_of(lake, "d.k")[(("id", "2"), ("v", digest("b")))] == 1
+        first, second = ("1", digest("a"), None, digest("dd")), ("2", digest("b"), "7", digest("cc"))
+        assert rows_of(lake, "d.k") == table(first, second, names=("id", "v", "n", "w"))
 
 
 def test_cells_that_were_decoded_under_another_mask_stop_the_window(tmp_path: Path) -> None:

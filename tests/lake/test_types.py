@@ -23,6 +23,7 @@ from tidelake.policy import ColumnPolicy, Policy
 from tidelake.render import Rendered, expressions, local
 
 DOC = Path(__file__).parents[2] / "docs" / "types.md"
+POLICIES = ("zero_date", "wide_decimal", "unfit")
 COUNT = max(len(c.cells) for c in CASES) + 1  # the last row is NULL everywhere
 Rows = Callable[[], pa.RecordBatchReader]
 
@@ -112,8 +113,9 @@ def test_the_table_of_the_document_is_what_was_tested() -> None:
 
 def test_the_document_names_every_policy_of_values() -> None:
     text = DOC.read_text(encoding="utf-8")
-    for name in ColumnPolicy.model_fields:
+    for name in POLICIES:
         assert f"`{name}`" in text
+    assert {*POLICIES, "mask"} == ColumnPolicy.model_fields.keys()  # docs/masking.md
     for name in ("zero_date", "unfit"):
         for word in get_args(Policy.model_fields[name].annotation):
             assert f"`{word}`" in text
@@ -129,7 +131,7 @@ def document() -> Iterator[str]:
 
 
 def _setting(c: Case) -> str:
-    own = [f"`{name} = {json.dumps(v)}`" for name in ColumnPolicy.model_fields if (v := getattr(c.values, name)) != getattr(Policy(), name)]
+    own = [f"`{name} = {json.dumps(v)}`" for name in POLICIES if (v := getattr(c.values, name)) != getattr(Policy(), name)]
     zone = [f'`time_zone = "{c.zone}"`'] if c.zone != "UTC" else []
     return ", ".join([*own, *zone, *(["sent as names"] if c.names_sent else [])])
 
