@@ -57,6 +57,7 @@ def test_a_feed_with_the_least_that_must_be_said_has_the_documented_defaults(tmp
     policy = feed.policy
     assert (policy.on_reject, policy.on_gap, policy.ddl, policy.ignore_ddl, policy.zero_date) == ("block", "block", "evolve", (), "null")
     assert (policy.checksum, policy.handle_only) == ("warn", "quarantine")
+    assert (policy.wide_decimal, policy.unfit, policy.mask_at, policy.mask_key) == ("string", "reject", "decode", None)
     assert (feed.avro, feed.columns, feed.tables) == (None, {}, {})
 
 
@@ -318,7 +319,8 @@ MISTAKES = [
         "[lake]\n",
         "[policy]\nzero_dates = 5\n[lake]\n",
         "policy.zero_dates: unknown key; "
-        "allowed: on_reject, on_gap, on_late, on_finding, wait_hours, ddl, ignore_ddl, zero_date, checksum, handle_only",
+        "allowed: on_reject, on_gap, on_late, on_finding, wait_hours, ddl, ignore_ddl, zero_date, wide_decimal, unfit, checksum, "
+        "handle_only, mask_at, mask_key",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
     (
@@ -326,7 +328,7 @@ MISTAKES = [
         '[columns."a.b"]\nc = {zero_date = 0}\n[lake]\n',
         "columns.a.b.c.zero_date: Input should be 'null', 'string' or 'reject' (found 0)",
     ),
-    ("[lake]\n", '[columns."a.b".c]\nzero = 1\n[lake]\n', "columns.a.b.c.zero: unknown key; allowed: zero_date"),
+    ("[lake]\n", '[columns."a.b".c]\nzero = 1\n[lake]\n', "columns.a.b.c.zero: unknown key; allowed: zero_date, wide_decimal, unfit, mask"),
     ("[lake]\n", '[tables."a.b"]\nbuckets = 0\n[lake]\n', "tables.a.b.buckets: Input should be greater than or equal to 1 (found 0)"),
     ("[lake]\n", '[tables."a.b"]\nbuckets = true\n[lake]\n', "tables.a.b.buckets: Input should be a valid integer (found True)"),
     ("[lake]\n", '[tables."a.b"]\nbucket = 4\n[lake]\n', "tables.a.b.bucket: unknown key; allowed: buckets"),

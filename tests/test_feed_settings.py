@@ -8,6 +8,7 @@ import pytest
 
 from tests.test_feed import PLAIN, loaded, refused
 from tidelake.feed import INSPECT_ONLY
+from tidelake.policy import ValueRules
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai", "+08:00", "-03:30", "Europe/Berlin"])
@@ -37,7 +38,28 @@ COLUMNS = '[policy]\nzero_date = "reject"\n[columns."shop.Orders".Paid_At]\nzero
     ],
 )
 def test_a_column_s_policy_stays_with_it_under_any_of_its_names(tmp_path: Path, tables: list[str], columns: list[str], wanted: str) -> None:
-    assert loaded(tmp_path, PLAIN + COLUMNS).zero_date_of(tables, columns) == wanted
+    assert loaded(tmp_path, PLAIN + COLUMNS).rules_of(tables, columns).zero_date == wanted
+
+
+def test_a_column_s_rules_are_the_feed_s_where_it_says_none(tmp_path: Path) -> None:
+    of_feed = '[policy]\nunfit = "null"\nwide_decimal = "decimal(38,10)"\n'
+    of_columns = '[columns."a.t".x]\nwide_decimal = "string"\n[columns."a.t".y]\nunfit = "string"\n'
+    feed = loaded(tmp_path, PLAIN + of_feed + of_columns)
+    assert feed.rules_of(["a.t"], ["x"]) == ValueRules(unfit="null")
+    assert feed.rules_of(["a.t"], ["y"]) == ValueRules(unfit="string", wide_decimal="decimal(38,10)")
+    assert feed.rules_of(["a.t"], ["z"]) == ValueRules(unfit="null", wide_decimal="decimal(38,10)")
+
+
+@pytest.mark.parametrize("text", ['"decimal(38,39)"', '"decimal(40,2)"', '"decimal"', "38"])
+def test_a_wide_decimal_has_38_digits_or_is_text(tmp_path: Path, text: str) -> None:
+    found = text.replace('"', "'")
+    said = f'policy.wide_decimal: "string" or "decimal(38,s)" with s from 0 to 38 (found {found})'
+    assert refused(tmp_path, f"{PLAIN}[policy]\nwide_decimal = {text}\n") == said
+
+
+def test_only_a_column_may_become_text_for_what_does_not_fit(tmp_path: Path) -> None:
+    said = "policy.unfit: Input should be 'null' or 'reject' (found 'string')"
+    assert refused(tmp_path, f'{PLAIN}[policy]\nunfit = "string"\n') == said
 
 
 @pytest.mark.parametrize("protocol", sorted(INSPECT_ONLY))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelake.errors import ContractError
+from tidelake.policy import ValueRules
 from tidelake.values import MysqlType, lake_type
 
 MEMBERS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1).map(tuple)
@@ -181,12 +182,22 @@ def test_a_type_has_the_protocols_word_and_sql_that_reads_back(text: str, name: 
 )
 def test_every_type_has_a_lake_type(text: str, lake: str) -> None:
     assert lake_type(MysqlType.parse(text)) == lake
-    assert lake_type(MysqlType.parse(text), "reject") == lake
+    assert lake_type(MysqlType.parse(text), ValueRules(zero_date="reject", unfit="null")) == lake
 
 
 @pytest.mark.parametrize(("text", "lake"), [("date", "string"), ("datetime(6)", "string"), ("timestamp", "string"), ("int", "int")])
 def test_zero_dates_kept_as_text_make_text_columns_of_dates_only(text: str, lake: str) -> None:
-    assert lake_type(MysqlType.parse(text), "string") == lake
+    assert lake_type(MysqlType.parse(text), ValueRules(zero_date="string")) == lake
+
+
+@pytest.mark.parametrize(("text", "lake"), [("decimal(39,4)", "decimal(38,6)"), ("decimal(38,4)", "decimal(38,4)"), ("decimal", "string")])
+def test_only_decimals_of_more_than_38_digits_are_wide(text: str, lake: str) -> None:
+    assert lake_type(MysqlType.parse(text), ValueRules(wide_decimal="decimal(38,6)")) == lake
+
+
+@pytest.mark.parametrize(("text", "lake"), [("int", "string"), ("vector(3)", "string"), ("enum", "string"), ("blob", "binary")])
+def test_a_column_that_keeps_what_does_not_fit_is_text_unless_it_is_binary(text: str, lake: str) -> None:
+    assert lake_type(MysqlType.parse(text), ValueRules(unfit="string")) == lake
 
 
 @pytest.mark.parametrize("text", ["geometry", "point", "intunsigned"])

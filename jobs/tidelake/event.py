@@ -73,6 +73,7 @@ class ShapeColumn:
 
     type: MySQL word with `unsigned` (`bigint unsigned`), None where the protocol does not say. full_type: the complete SQL type where
     it is sent. flag: TiDB's column flags (protocols.md 1.2). key: part of the row's handle. elements: ENUM/SET members where sent.
+    mask: how the cells are masked already, as lake.masks names it.
     """
 
     name: str
@@ -81,6 +82,7 @@ class ShapeColumn:
     flag: int | None = None
     full_type: str | None = None
     elements: tuple[str, ...] | None = None
+    mask: str | None = None
 
 
 _MEMBERS = [f.name for f in fields(ShapeColumn)]

@@ -9,6 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
-from tidelake.policy import Policy, ZeroDate
+from tidelake.policy import ColumnPolicy, Policy, ValueRules
 from tidelake.source import VARIABLE, Archiver, ClosedBy, Source
 
 Protocol = Literal[
@@ -27,6 +28,7 @@ INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what h
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
 _QUIET = {"next-offset": 0, "resolved": 0, "quiet": 15}  # minutes, unless the feed says so
 
+_RULES = tuple(f.name for f in fields(ValueRules))
 _ARCHIVER = frozenset({"source.archiver"})
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
@@ -79,12 +81,6 @@ class Lake(_Section):
         if not _NAMESPACE.fullmatch(VARIABLE.sub("x", namespace)):
             raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
         return namespace
-
-
-class ColumnPolicy(_Section):
-    """Policies of one column, under [columns."db.table".name]."""
-
-    zero_date: ZeroDate | None = None
 
 
 class TablePolicy(_Section):
@@ -170,6 +166,16 @@ class Feed(_Section):
         return self
 
     @model_validator(mode="after")
+    def _masks_can_be_made(self) -> Feed:
+        for table, columns in self.columns.items():
+            for column, rules in columns.items():
+                if rules.mask == "hash" and self.policy.mask_key is None:
+                    raise ValueError(f'columns.{table}.{column}.mask: "hash" needs a key: [policy] mask_key = "${{NAME}}"')
+                if rules.mask and rules.mask.startswith("truncate") and self.protocol == "debezium":
+                    raise ValueError(f"columns.{table}.{column}.mask: not for Debezium, whose messages may not say what is text: truncate")
+        return self
+
+    @model_validator(mode="after")
     def _no_gap_passes_unseen(self) -> Feed:
         if self.watermark.source in ("checkpoints", "metadata") and self.policy.on_finding.get("GAP") == "ignore":
             raise ValueError("policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'")
@@ -234,12 +240,14 @@ class Feed(_Section):
         """The lake's namespace for a database."""
         return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
 
-    def zero_date_of(self, tables: Iterable[str], columns: Iterable[str]) -> ZeroDate:
-        """The zero date policy of a column by the names, present and former, of its table (`db.table`) and itself; case does not matter."""
-        known = {(t.lower(), c.lower()): p.zero_date for t, of_table in self.columns.items() for c, p in of_table.items() if p.zero_date}
+    def rules_of(self, tables: Iterable[str], columns: Iterable[str]) -> ValueRules:
+        """The rules of a column by the names, present and former, of its table (`db.table`) and itself; case does not matter."""
+        known = {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
         wanted = [c.lower() for c in columns]
-        own = (known.get((table.lower(), column)) for table in tables for column in wanted)
-        return next((p for p in own if p), self.policy.zero_date)
+        own = [p for table in tables for column in wanted if (p := known.get((table.lower(), column)))]
+        layers = [*own, self.policy]
+        said: dict[str, Any] = {n: next((v for p in layers if (v := getattr(p, n, None)) is not None), None) for n in _RULES}
+        return ValueRules(**said)
 
 
 def load_feed(
@@ -260,6 +268,7 @@ def load_feed(
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
         raise ConfigError(f"{path}: not TOML: {e}") from e
+    _refuse_a_key(content, path)
     left = frozenset() if archiving else _ARCHIVER
     values = _expanded(content, os.environ if environment is None else environment, str(path), "", left) if expand else content
     ours = {"name": name, "folder": path.parent}
@@ -269,6 +278,14 @@ def load_feed(
         return Feed(**(values | ours))
     except ValidationError as e:
         raise ConfigError(f"{path}: " + "; ".join(_sentence(dict(error), content) for error in e.errors())) from None
+
+
+def _refuse_a_key(content: Mapping[str, Any], path: Path) -> None:
+    """The key of masks is a secret: it comes from the environment, and what stands in its place is not repeated."""
+    policy = content.get("policy")
+    key = policy.get("mask_key") if isinstance(policy, dict) else None
+    if key is not None and not (isinstance(key, str) and VARIABLE.fullmatch(key)):
+        raise ConfigError(f'{path}: policy.mask_key: should be "${{NAME}}", a variable of the environment that holds the key')
 
 
 def feed_names(schemas: Path) -> list[str]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.duck import identifier
-from tidelake.values import MysqlType
+from tidelake.values import MAX_PRECISION, MysqlType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +52,31 @@ def _text(name: str, mysql: MysqlType | None) -> str:
     if mysql.word == "vector":
         return f"'[' || array_to_string(list_transform({name}, lambda x: regexp_replace(CAST(x AS VARCHAR), '\\.0$', '')), ',') || ']'"
     text = f"CAST({name} AS VARCHAR)"
-    digits = mysql.fraction_digits
-    if mysql.word in ("datetime", "timestamp") and digits is not None:
-        full = f"strftime(TRY_CAST({name} AS TIMESTAMP), '%Y-%m-%d %H:%M:%S.%f')"
-        cut = f"left({full}, {20 + digits if digits else 19})"
-        return f"coalesce({cut}, {text})"  # a zero date kept as text is printed as it is
+    if mysql.word in ("date", "datetime", "timestamp"):
+        return f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {text} ELSE {_date(name, mysql.fraction_digits)} END"  # text: as it came
+    if mysql.word == "decimal":
+        return _decimal(name, mysql)
     return text
+
+
+def _date(name: str, digits: int | None) -> str:
+    """DuckDB calls the year 0, which MySQL has, `0001 (BC)`."""
+    if digits is not None:
+        full = f"strftime(TRY_CAST({name} AS TIMESTAMP), '%Y-%m-%d %H:%M:%S.%f')"
+        return f"left({full}, {20 + digits if digits else 19})"
+    text = f"CAST({name} AS VARCHAR)"
+    return f"CASE WHEN {text} LIKE '0001-% (BC)' THEN '0000' || left(substr({text}, 5), -5) ELSE {text} END"
+
+
+def _decimal(name: str, mysql: MysqlType) -> str:
+    """DuckDB writes no 0 before the point of decimal(38,38). A DECIMAL of more than 38 digits may have been given fewer behind it."""
+    text = f"CAST({name} AS VARCHAR)"
+    text = f"regexp_replace({text}, '^(-?)[.]', '\\10.')" if mysql.scale == mysql.length else text
+    if (mysql.length or 0) <= MAX_PRECISION or not mysql.scale:
+        return text
+    point = f"instr({text}, '.')"
+    zeros = f"repeat('0', {mysql.scale} - if({point} = 0, 0, length({text}) - {point}))"
+    return f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {text} WHEN {point} = 0 THEN {text} || '.' || {zeros} ELSE {text} || {zeros} END"
 
 
 def _local(column: pa.Array, time_zone: str) -> pa.Array:

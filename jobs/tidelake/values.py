@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from tidelake.errors import ContractError
-from tidelake.policy import ZeroDate
+from tidelake.policy import PLAIN, ValueRules
 
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
 _MODIFIERS = frozenset({"unsigned", "zerofill", "signed", "binary"})
@@ -119,8 +119,15 @@ class MysqlType:
         return f"{self.word}({numbers})" + (" unsigned" if self.unsigned else "") if numbers else self.name
 
 
-def lake_type(mysql: MysqlType, zero_date: ZeroDate = "null") -> str:
+def lake_type(mysql: MysqlType, rules: ValueRules = PLAIN) -> str:
     """The lake's type of a column (design section 6). Raises ContractError for a type that no protocol carries (GEOMETRY)."""
+    if rules.mask == "hash":
+        return "string"
+    of_type = _lake_type(mysql, rules)
+    return "string" if rules.unfit == "string" and of_type != "binary" else of_type
+
+
+def _lake_type(mysql: MysqlType, rules: ValueRules) -> str:
     word = mysql.word
     if word in _INTEGERS:
         return _integer(mysql)
@@ -129,11 +136,11 @@ def lake_type(mysql: MysqlType, zero_date: ZeroDate = "null") -> str:
     if word in _BINARY:
         return "binary"
     if word in _DATES:
-        return "string" if zero_date == "string" else _DATES[word]
+        return "string" if rules.zero_date == "string" else _DATES[word]
     if word in ("float", "double"):
         return word
     if word == "decimal":
-        return _decimal(mysql)
+        return _decimal(mysql, rules.wide_decimal)
     if word == "bit":
         return "bigint" if (mysql.length or 64) <= 63 else "decimal(20,0)"
     if word == "vector":
@@ -147,10 +154,10 @@ def _integer(mysql: MysqlType) -> str:
     return {"int": "bigint", "bigint": "decimal(20,0)"}.get(mysql.word, "int")
 
 
-def _decimal(mysql: MysqlType) -> str:
+def _decimal(mysql: MysqlType, wide: str) -> str:
     if mysql.length is None:
         return "string"  # a protocol's bare word: precision unknown
-    return f"decimal({mysql.length},{mysql.scale or 0})" if mysql.length <= MAX_PRECISION else "string"
+    return f"decimal({mysql.length},{mysql.scale or 0})" if mysql.length <= MAX_PRECISION else wide
 
 
 def _elements(text: str, inner: str) -> tuple[str, ...]:

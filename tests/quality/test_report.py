@@ -103,11 +103,13 @@ def test_accepted_losses_make_a_published_cut_incomplete() -> None:
 
 
 def test_conversions_that_lost_something_are_listed_by_column() -> None:
-    table = TableFacts(events=1, nulled={"day": 14}, repaired={"nick": 3}, unfit={"level": 1200})
+    table = TableFacts(events=1, nulled={"day": 14}, repaired={"nick": 3}, unfit={"level": 1200}, voided={"tax": 2}, ambiguous={"at": 5})
     words = page(published(tables={"shop.orders": table})).words
     assert "shop.orders.day 14 zero dates, now NULL" in words
     assert "shop.orders.nick 3 texts with invalid UTF-8" in words
     assert "shop.orders.level 1,200 values that did not fit the type" in words
+    assert "shop.orders.tax 2 values that did not fit the type, now NULL" in words
+    assert "shop.orders.at 5 values that read like another" in words
 
 
 def test_checksums_are_counted_by_table_and_a_mismatch_is_said_in_the_verdict() -> None:

@@ -71,14 +71,39 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
         _tried(errors, schema_source, feed.avro.schemas, feed.folder)
     if feed is not None:
         _check_clients(errors, feed)
+        _tried(errors, _check_masks, feed, tables)
     if feed is None or errors:
         return {"errors": errors, "notes": [], "summary": ""}
     known = {f"{t.database}.{t.table}".lower() for t in tables}
     strangers = sorted({e.table for e in rules if tables and e.table.lower() not in known})
     notes = [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
     notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
+    notes += _unknown_masks(feed, tables)
     summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
     return {"errors": errors, "notes": notes, "summary": summary}
+
+
+def _check_masks(feed: Feed, tables: list[TableContract]) -> None:
+    """Masks of the columns in tables.sql. Raises ConfigError."""
+    from tidelake.lake.masks import check_mask
+
+    for t in tables:
+        name = f"{t.database}.{t.table}"
+        key = {c.lower() for c in t.definition.handle.columns} if t.definition.handle else set()
+        for c in t.definition.visible:
+            if mask := feed.rules_of([name], [c.name]).mask:
+                check_mask(name, c.name, mask, c.name.lower() in key, c.type)
+
+
+def _unknown_masks(feed: Feed, tables: list[TableContract]) -> list[str]:
+    """A mask of a column that is not there masks nothing."""
+    known = {(f"{t.database}.{t.table}".lower(), c.name.lower()) for t in tables for c in t.definition.visible}
+    masks = [(t, c) for t, columns in feed.columns.items() for c, p in columns.items() if p.mask]
+    return [
+        f'mask of columns."{t}".{c}, which tables.sql does not define (fine if it is created later)'
+        for t, c in masks
+        if (t.lower(), c.lower()) not in known
+    ]
 
 
 def _check_clients(errors: list[str], feed: Feed) -> None:

@@ -22,6 +22,7 @@ from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import cut_for, newest_cut
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.opened import Lake
+from tidelake.lake.tables import kept, shown_type
 from tidelake.render import Rendered
 from tidelake.tso import show
 
@@ -80,8 +81,8 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
     StorageError (NOT_PUBLISHED)."""
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
-    columns = incarnation.columns_at(ts)
-    shown = [Rendered(name=c.name, type=c.type) for c in columns]
+    columns = kept(lake.feed, incarnation, incarnation.columns_at(ts))
+    shown = [Rendered(name=c.name, type=shown_type(lake.feed, incarnation, c)) for c in columns]
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
     if before is not None and before.resolved_ts == ts:
         here = placed_now(newest, before.snapshots[incarnation.id])

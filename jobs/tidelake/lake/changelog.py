@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidelake.errors import OrderError
 from tidelake.event import CHECKSUMS
-from tidelake.lake.casts import quote
+from tidelake.lake.casts import LOSSES, quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.observed import Observed
@@ -115,7 +115,7 @@ def _measures(table: TableRows) -> list[Any]:
 
 def _counts(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -> TableCounts:
     names = {p.column.id: p.column.name for p in table.projections}
-    found: dict[str, dict[str, int]] = {"unfit": {}, "repaired": {}, "nulled": {}}
+    found: dict[str, dict[str, int]] = {kind: {} for kind in LOSSES}
     for measure in counters(table):
         kind, _, number = measure.partition("_")
         if after.get(measure):

@@ -13,6 +13,7 @@ from tidelake.lake.asof import lives, placed_now
 from tidelake.lake.catalog import After, LakeColumn
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
+from tidelake.lake.masks import read_documented
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import PARTIAL
 from tidelake.render import Rendered
@@ -63,4 +64,4 @@ def _of_life(lake: Lake, cut: Cut, i: Incarnation, name: Name, after_ts: int, un
 
 def _type(c: LakeColumn) -> MysqlType:
     """The source type that the column's documentation carries."""
-    return MysqlType.parse((c.doc or "").partition(":")[2])
+    return MysqlType.parse(read_documented(c.doc or "")[0].partition(":")[2])

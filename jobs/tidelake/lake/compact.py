@@ -21,7 +21,7 @@ from tidelake.lake.fold import Fold
 from tidelake.lake.order import THREADS
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
 from tidelake.lake.snapshot import Changes, Folded, fold_table
-from tidelake.lake.tables import changelog_name, is_parking, parking_name, snapshot_name
+from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, snapshot_name
 from tidelake.layout import run_key
 from tidelake.quality.verdict import Verdict
 from tidelake.storage import Store, open_store
@@ -94,7 +94,7 @@ def _fold_one(
     fold = Fold(
         feed=feed,
         incarnation=i,
-        columns=i.columns,
+        columns=kept(feed, i, i.columns),
         applied_ts=staged.cut.applied_ts,
         until_ts=staged.cut.resolved_ts,
         by_arrival=feed.watermark.source == "checkpoints",

@@ -21,8 +21,9 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import control_batches, control_rows, ensure_events
 from tidelake.lake.known import known_tables, needs_tables
+from tidelake.lake.masks import marks_of
 from tidelake.lake.sink_schemas import version_shapes
-from tidelake.lake.source import FORMAT, DecodeJob
+from tidelake.lake.source import FORMAT, MASK_KEY, DecodeJob
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
 from tidelake.lake.worker_errors import heard
@@ -136,6 +137,7 @@ def decoder_id(feed: Feed) -> str:
     others: list[str] = [feed.policy.checksum] if feed.policy.checksum != "warn" else []
     others += [feed.source.claim_check] if feed.source.claim_check else []
     others += [feed.policy.handle_only] if feed.policy.handle_only != "quarantine" else []
+    others += [str(marks_of(feed))] if feed.policy.mask_at == "decode" and marks_of(feed) else []
     return hashlib.sha256(json.dumps(said + unsaid + others, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -143,7 +145,10 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
     from pyspark.sql import functions as F
 
     job = decode_job(feed, [o.key for o in manifest.objects], version_shapes(feed, [s.key for s in manifest.sources]))
-    events = spark.read.format(FORMAT).option("job", job.model_dump_json()).load().withColumn("hour", F.lit(hour))
+    reader = spark.read.format(FORMAT).option("job", job.model_dump_json())
+    if job.masks and feed.policy.mask_key:
+        reader = reader.option(MASK_KEY, feed.policy.mask_key)
+    events = reader.load().withColumn("hour", F.lit(hour))
     writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)
     writer = writer.option("snapshot-property.tidelake.generation", str(manifest.generation))
     with heard():
@@ -165,6 +170,7 @@ def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, s
         time_zone=feed.time_zone,
         tables=[*known_tables(feed), *versions],
         refuse_mismatches=feed.policy.checksum == "quarantine",
+        masks=marks_of(feed) if feed.policy.mask_at == "decode" else [],
     )
 
 

@@ -11,11 +11,13 @@ from tidelake.feed import Feed
 from tidelake.incarnations import ALWAYS, Column, Incarnation
 from tidelake.lake.casts import CastRules, from_text, literal, quote
 from tidelake.lake.catalog import LakeColumn
-from tidelake.lake.tables import PARTIAL, lake_column, physical, zero_date
+from tidelake.lake.masks import mask_key, masked_text
+from tidelake.lake.tables import PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_BY_NAME = CastRules(time_zone="UTC", names_sent=True)
 _CLASS = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_AFTER' THEN 1 ELSE 2 END"
 
 
@@ -149,5 +151,9 @@ def _default(c: Column, fold: Fold) -> str:
     kind = lake_column(fold.feed, fold.incarnation, c).type
     if c.default is None:
         return f"CAST(NULL AS {kind})"
-    rules = CastRules(time_zone=fold.feed.time_zone, zero_date=zero_date(fold.feed, fold.incarnation, c), names_sent=True)
+    if (mask := mask_of(fold.feed, fold.incarnation, c)) is not None:
+        default = masked_text(c.default, mask, c.type, mask_key(fold.feed))
+        shown = shown_type(fold.feed, fold.incarnation, c)
+        return f"CAST(NULL AS {kind})" if default is None else f"CAST({from_text(literal(default), shown, _BY_NAME)} AS {kind})"
+    rules = CastRules(time_zone=fold.feed.time_zone, values=value_rules(fold.feed, fold.incarnation, c), names_sent=True)
     return f"CAST({from_text(literal(c.default), c.type, rules)} AS {kind})"

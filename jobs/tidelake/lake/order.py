@@ -27,6 +27,7 @@ from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.late import judge_late
+from tidelake.lake.order_masks import hashed
 from tidelake.lake.progress import Progress, progress, stands_still
 from tidelake.lake.rows import TableRows, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
@@ -203,7 +204,7 @@ def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], No
         rows = _with_deletes(run, frame, rows, todo, seen)
 
     def stage(table: TableRows) -> tuple[str, Advance | None, TableCounts]:
-        mine = of_table(rows, table.names)
+        mine = hashed(of_table(rows, table.names), table)
         mine = mine if table.incarnation.key else with_stretch(mine, steps)
         previous = run.cut.changelogs.get(table.incarnation.id) if run.cut else None
         advance, counts = stage_changelog(run.catalog, mine, table, run.window, run.branch, previous)

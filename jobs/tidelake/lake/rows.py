@@ -5,6 +5,7 @@ One shuffle: rows are distributed by the bucket of their key, which serves dedup
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,12 +13,12 @@ from typing import TYPE_CHECKING
 from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation, Name
-from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, nulled, quote, unfit
+from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, losses, quote
 from tidelake.lake.late_types import PROTOCOLS, late_text
-from tidelake.lake.tables import lake_column, zero_date
+from tidelake.lake.tables import kept, lake_column, value_rules
 from tidelake.layout import CATALOG
 from tidelake.ordering import CLASS
-from tidelake.projection import Place, Projection, project
+from tidelake.projection import Place, Projection, lived, project
 from tidelake.values import MysqlType, lake_type
 from tidelake.window import same_name
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 AT = ("topic", "partition", "offset", "ordinal")
 _SIDES = ("after", "before")
-_UTF8 = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,14 @@ class TableRows:
 
     @property
     def projections(self) -> list[Projection]:
-        """All columns that lived in the window."""
-        return project(self.incarnation, self.shapes)
+        """All columns that lived in the window, but for those that the feed drops."""
+        known = {c.id for c in kept(self.feed, self.incarnation, lived(self.incarnation))}
+        return [p for p in project(self.incarnation, self.shapes) if p.column.id in known]
 
     def rules(self, column: Column) -> CastRules:
         """How a column's text becomes a value."""
-        policy = zero_date(self.feed, self.incarnation, column)
-        return CastRules(time_zone=self.feed.time_zone, zero_date=policy, names_sent=self.feed.protocol in NAMES_SENT)
+        values = value_rules(self.feed, self.incarnation, column)
+        return CastRules(time_zone=self.feed.time_zone, values=values, names_sent=self.feed.protocol in NAMES_SENT)
 
 
 def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tuple[Name, ...]:
@@ -74,11 +75,12 @@ def _in_interval(n: Name) -> str:
 
 def typed(rows: DataFrame, table: TableRows) -> DataFrame:
     """Events with `a` and `b` (structs of typed columns after and before), `key_a` and `key_b` (cells), `class`, `partial` (only the
-    handle was sent), and the counters `unfit_<id>`, `repaired_<id>`, `nulled_<id>` of the columns where something may be lost."""
+    handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the columns where something may be lost."""
     from pyspark.sql import functions as F
 
     projections = table.projections
-    cells = rows.selectExpr("*", *(f"{_cell(p, side)} AS {side[0]}{p.column.id}" for p in projections for side in _SIDES))
+    images = ((p, side) for p in projections for side in _SIDES)
+    cells = rows.selectExpr("*", *(f"{_masked(_cell(p, side), p, table)} AS {side[0]}{p.column.id}" for p, side in images))
     if late := {name: F.expr(sql) for p in projections for name, sql in _late(p, table).items()}:
         cells = cells.withColumns(late)
     values = cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
@@ -164,9 +166,19 @@ def _cell(p: Projection, side: str) -> str:
     return f"IF({position} IS NOT NULL, get(before, {position}), IF(op = 'update', {after}, NULL))"
 
 
+def _masked(cell: str, p: Projection, table: TableRows) -> str:
+    """What can be masked without a secret, once more where decode did it; hashes are made before (order_masks)."""
+    mask, mysql = table.rules(p.column).values.mask, p.column.type
+    if mask == "null":
+        return "CAST(NULL AS BINARY)"
+    if mask is None or not (size := re.fullmatch(r"truncate\((\d+)\)", mask)):
+        return cell
+    return f"substring({cell}, 1, {size[1]})" if mysql.is_binary else f"CAST(substring(CAST({cell} AS STRING), 1, {size[1]}) AS BINARY)"
+
+
 def _late(p: Projection, table: TableRows) -> dict[str, str]:
     """Cells of a column whose type the messages did not say, by name: SQL for their canonical text."""
-    if table.feed.protocol not in PROTOCOLS:
+    if table.feed.protocol not in PROTOCOLS or table.rules(p.column).values.mask is not None:
         return {}
     columns = {s.id: s.columns for s in table.shapes}
     bare = [place for place in p.places if columns[place.shape][place.position].type is None]
@@ -209,7 +221,7 @@ def _then(p: Place) -> str:
 
 def _converted(cell: str, then: MysqlType, to: str, rules: CastRules) -> str:
     value = cast(cell, then, rules)
-    return value if lake_type(then, rules.zero_date) == to else f"try_cast({value} AS {to})"
+    return value if lake_type(then, rules.values) == to else f"try_cast({value} AS {to})"
 
 
 def counters(table: TableRows) -> list[str]:
@@ -220,13 +232,5 @@ def counters(table: TableRows) -> list[str]:
 def _lost(p: Projection, table: TableRows) -> dict[str, str]:
     """Counters of a column: name → SQL for how many of a row's two cells of it count."""
     rules, mysql, k = table.rules(p.column), p.column.type, p.column.id
-    out: dict[str, str] = {}
-    for name, how in (("repaired" if mysql.word in _UTF8 else "unfit", unfit), ("nulled", _nulled)):
-        found = [how(f"{s}{k}", f"v{s}{k}", mysql, rules) for s in "ab"]
-        if all(found):
-            out[f"{name}_{k}"] = " + ".join(f"CAST({f} AS INT)" for f in found)
-    return out
-
-
-def _nulled(cell: str, value: str, mysql: MysqlType, rules: CastRules) -> str | None:
-    return nulled(cell, mysql, rules)
+    a, b = (losses(f"{s}{k}", f"v{s}{k}", mysql, rules) for s in "ab")
+    return {f"{kind}_{k}": f"CAST({a[kind]} AS INT) + CAST({b[kind]} AS INT)" for kind in a}

@@ -24,6 +24,7 @@ from tidelake.event import EVENT, MESSAGE
 from tidelake.frozen_schemas import frozen_schemas
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.late_types import PROTOCOLS
+from tidelake.lake.masks import masker
 from tidelake.lake.shelf import LakeShelf
 from tidelake.lake.worker_errors import told
 from tidelake.options import SinkOptions
@@ -32,6 +33,7 @@ from tidelake.protocols import Context, decode
 from tidelake.storage import open_store
 
 FORMAT = "tidelake"
+MASK_KEY = "mask_secret"  # the word `secret` is what Spark's redaction looks for
 BATCH_BYTES = 8 << 20
 BATCH_MESSAGES = 10_000
 
@@ -51,10 +53,11 @@ class DecodeJob(BaseModel):
     time_zone: str = "UTC"
     tables: Known = []
     refuse_mismatches: bool = False
+    masks: list[tuple[str, str, str]] = []  # lake.masks.marks_of; their key is an option of its own
 
 
 class LandedSource(DataSource):
-    """`spark.read.format("tidelake").option("job", DecodeJob as JSON)`."""
+    """`spark.read.format("tidelake").option("job", DecodeJob as JSON).option(MASK_KEY, …)`. Spark shows no option of such a name."""
 
     @classmethod
     def name(cls) -> str:
@@ -64,14 +67,15 @@ class LandedSource(DataSource):
         return from_arrow_schema(EVENT)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return LandedReader(DecodeJob.model_validate_json(self.options["job"]))
+        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.options.get(MASK_KEY, "").encode())
 
 
 class LandedReader(DataSourceReader):
     """Plans one partition per object."""
 
-    def __init__(self, job: DecodeJob) -> None:
+    def __init__(self, job: DecodeJob, key: bytes = b"") -> None:
         self.job = job
+        self.key = key  # of masks
 
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(key) for key in self.job.keys]
@@ -80,11 +84,11 @@ class LandedReader(DataSourceReader):
         if partition is None:
             return  # Spark reads nothing once where there are no partitions: an hour without objects
         with told():
-            context = context_of(self.job)
+            context, masked = context_of(self.job), masker(self.job.masks, self.key)
             seen: set[int] = set()
             for messages in _messages(self.job, partition.value):
                 events = decode(self.job.protocol, messages, context)
-                yield _only_new_shapes(_incomplete_rejected(events, messages, self.job.handle_only), seen)
+                yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
 
 
 def context_of(job: DecodeJob) -> Context:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidelake.errors import ConfigError
 from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable, iceberg_type
 from tidelake.lake.cut import Reshape
+from tidelake.lake.masks import HASHED, documented, mark, mask_key, read_documented
 from tidelake.layout import changelog_namespace, lake_name, past_namespace
-from tidelake.policy import ZeroDate
-from tidelake.values import lake_type
+from tidelake.policy import ValueRules
+from tidelake.values import MysqlType, lake_type
 
 COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the change that made the row so")
 CHANGELOG_COLUMNS = (
@@ -52,17 +54,34 @@ class Target:
 
 def snapshot_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> list[LakeColumn]:
     """A snapshot table's columns: the source's, then `_commit_ts`."""
-    return [*(lake_column(feed, i, c) for c in columns), COMMIT_TS]
+    return [*(lake_column(feed, i, c) for c in kept(feed, i, columns)), COMMIT_TS]
 
 
 def lake_column(feed: Feed, i: Incarnation, c: Column) -> LakeColumn:
     """A source column in the lake."""
-    return LakeColumn(name=c.name, type=lake_type(c.type, zero_date(feed, i, c)), doc=f"{c.id}: {c.type.sql}")
+    doc = documented(f"{c.id}: {shown_type(feed, i, c).sql}", mask_of(feed, i, c))
+    return LakeColumn(name=c.name, type=lake_type(c.type, value_rules(feed, i, c)), doc=doc)
 
 
-def zero_date(feed: Feed, i: Incarnation, c: Column) -> ZeroDate:
-    """The zero date policy of a column, which stays with it through renames."""
-    return feed.zero_date_of([f"{n.database}.{n.table}" for n in i.names], [c.name, *c.former])
+def shown_type(feed: Feed, i: Incarnation, c: Column) -> MysqlType:
+    """The type of what a column holds in the lake."""
+    return HASHED if value_rules(feed, i, c).mask == "hash" else c.type
+
+
+def mask_of(feed: Feed, i: Incarnation, c: Column) -> str | None:
+    """How a column is masked, as shapes say it."""
+    mask = value_rules(feed, i, c).mask
+    return None if mask is None else mark(mask, mask_key(feed))
+
+
+def kept(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns that the lake's tables have."""
+    return tuple(c for c in columns if value_rules(feed, i, c).mask != "drop")
+
+
+def value_rules(feed: Feed, i: Incarnation, c: Column) -> ValueRules:
+    """The rules of a column, which stay with it through renames."""
+    return feed.rules_of([f"{n.database}.{n.table}" for n in i.names], [c.name, *c.former])
 
 
 def snapshot_name(feed: Feed, i: Incarnation) -> str:
@@ -128,7 +147,7 @@ def create_changelog(
     """A new, empty changelog."""
     bucket = bucket_column(key_columns(feed, i, columns))
     partition = [(bucket, f"bucket[{buckets}]")] if bucket else []  # bucket first: the fold needs no shuffle then
-    every = [*(lake_column(feed, i, c) for c in columns), *_meta_columns(feed)]
+    every = [*(lake_column(feed, i, c) for c in kept(feed, i, columns)), *_meta_columns(feed)]
     return _create(catalog, feed, i, identifier, every, [*partition, ("_commit_at", "hour")], ["_commit_ts"])
 
 
@@ -153,7 +172,8 @@ def _create(
 
 def reshape(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable) -> tuple[LakeTable, Reshape | None] | None:
     """Give a snapshot table the columns of the window's end as far as may be done before publishing; None if it must be built anew."""
-    wanted = {c.id: lake_column(feed, i, c) for c in i.columns}
+    _refuse_new_masks(feed, i, table, i.columns)
+    wanted = {c.id: lake_column(feed, i, c) for c in kept(feed, i, i.columns)}
     have = {c.source_id: c for c in table.columns() if c.source_id is not None}
     taken = {c.name.lower() for c in table.columns()}
     renamed = {k: c.name for k, c in wanted.items() if k in have and have[k].name != c.name}
@@ -186,11 +206,26 @@ def finish(catalog: LakeCatalog, identifier: str, change: Reshape) -> None:
 def grow_changelog(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable, columns: Sequence[Column]) -> LakeTable:
     """Give a changelog every column that lived in the window. Columns are never dropped or reused: one that gives up its name to
     another, or changes to a type that Iceberg refuses, stays as `<name>__<id>`."""
-    wanted = [lake_column(feed, i, c) for c in columns]
+    _refuse_new_masks(feed, i, table, columns)
+    wanted = [lake_column(feed, i, c) for c in kept(feed, i, columns)]
     for c in wanted:
         table = _changelog_column(catalog, table, c)
     missing = [c for c in _meta_columns(feed) if c.name not in {h.name for h in table.columns()}]
     return catalog.evolve(table.identifier, lambda u: _add_last(u, missing)) if missing else table
+
+
+def _refuse_new_masks(feed: Feed, i: Incarnation, table: LakeTable, columns: Sequence[Column]) -> None:
+    """Raises ConfigError (MASK_CHANGED) where published rows are masked otherwise than the feed says: one table would hold both."""
+    have = {c.source_id: read_documented(c.doc or "")[1] for c in table.columns() if c.source_id is not None and not c.retired}
+    for c in columns:
+        wanted = mask_of(feed, i, c)
+        if c.id in have and have[c.id] != wanted:
+            raise ConfigError(
+                f'{feed.folder / "feed.toml"}: columns."{i.name}".{c.name}.mask: {table.identifier} is published with '
+                f"{have[c.id] or 'the column in clear'}, the feed says {wanted or 'no mask'}",
+                code="MASK_CHANGED",
+                remedy="set it back, or let the feed's hours run again into another lake; docs/masking.md",
+            )
 
 
 def _meta_columns(feed: Feed) -> list[LakeColumn]:

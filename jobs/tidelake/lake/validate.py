@@ -149,6 +149,10 @@ def _measures(i: Incarnation, c: TableCounts, written: Written, staged: Staged) 
     if not c.unfit:
         rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
     rules += [
+        _zero(i, "types parsed", n, "every value fits its type", f"{n} values do not, they are NULL now", column=name, severity="warning")
+        for name, n in c.voided.items()
+    ]
+    rules += [
         _zero(i, "text is UTF-8", n, "valid UTF-8", f"{n} texts were repaired with U+FFFD", column=name, severity="warning")
         for name, n in c.repaired.items()
     ]

@@ -25,6 +25,8 @@ class TableFacts(BaseModel):
     nulled: dict[str, int] = {}  # column → zero dates that became NULL by policy
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced
     unfit: dict[str, int] = {}  # column → cells that did not fit their type
+    voided: dict[str, int] = {}  # column → the same, NULL by policy
+    ambiguous: dict[str, int] = {}  # column → values that read like another: docs/types.md
     unsettled: int = 0
     checksums: dict[str, int] = {}  # verified, mismatch, unverifiable → row events
     untrusted: list[str] = []  # FLOAT columns that came by Craft

@@ -112,5 +112,7 @@ def _losses(f: HourFacts) -> Iterator[Loss]:
             ("zero dates, now NULL", t.nulled),
             ("texts with invalid UTF-8, repaired with �", t.repaired),
             ("values that did not fit the type", t.unfit),
+            ("values that did not fit the type, now NULL", t.voided),
+            ("values that read like another: an hour that clocks showed twice, or an empty ENUM or SET", t.ambiguous),
         ):
             yield from (Loss(table=name, column=column, what=what, cells=n) for column, n in sorted(cells.items()) if n)
