@@ -91,7 +91,12 @@ TSO = from_ms(1767614400000, 7)
 @pytest.mark.parametrize(
     ("query", "code", "what"),
     [
-        ("ALTER TABLE orders DROP PARTITION p", "UNSUPPORTED_DDL", "this version cannot follow ALTER TABLE … DROP PARTITION"),
+        ("INSERT INTO orders SELECT 1", "UNSUPPORTED_DDL", "this version cannot follow INSERT INTO orders"),
+        (
+            "ALTER TABLE orders DROP PARTITION p",
+            "UNSUPPORTED_DDL",
+            "which rows of shop.orders are in partition 'p' cannot be told: how it is partitioned is not known, or not by one plain column",
+        ),
         ("ALTER TABLE orders DROP id", "UNSUPPORTED_DDL", "column 'id' is part of the key of shop.orders"),
         ("ALTER TABLE orders MODIFY x INT", "UNKNOWN_COLUMN", "shop.orders has no column 'x': id, a"),
         (
@@ -121,6 +126,51 @@ def test_the_policy_strict_lets_only_harmless_statements_pass() -> None:
         compiled([said(5, "ALTER TABLE orders ADD b INT")], [], known(), ddl="strict")
     assert error.value.code == "DDL_REFUSED"
     assert compiled([said(5, "ALTER TABLE orders ADD b INT")], [], known(), ddl="strict", ignore_ddl=(5,))[1] == ["5 ignored"]
+
+
+def test_the_policy_strict_lets_pass_what_has_no_effect_though_it_might_have() -> None:
+    quiet = [said(5, "ALTER TABLE orders ADD UNIQUE u (a)"), said(6, "DROP TABLE unknown"), said(7, "DROP INDEX i ON orders")]
+    assert compiled(quiet, [], known(), ddl="strict")[1] == ["5 no effect", "6 no effect", "7 no effect"]
+
+
+def test_the_ledger_says_why_a_statement_was_ignored_and_which_tables_one_changed() -> None:
+    broken, swap = "ALTER TABLE orders EXCHANGE PARTITION p WITH TABLE t", "RENAME TABLE orders TO t, u TO orders"
+    before = compiled([said(1, "CREATE TABLE u (a INT)")], [], known())[0]
+    _, ledger = compile_window(before, [said(5, broken), said(6, swap), said(7, "x")], [], Policy(ddl="ignore", ignore_ddl=(7,)))
+    assert [(e.why, e.tables) for e in ledger] == [
+        ("UNSUPPORTED_DDL: this version cannot follow ALTER TABLE … EXCHANGE PARTITION p", ()),
+        ("", ("shop.orders@-1", "shop.u@1")),
+        ("ignore_ddl names its commit ts", ()),
+    ]
+
+
+def test_a_statement_recorded_by_hand_takes_the_place_of_one_that_is_ignored() -> None:
+    sent = said(5, "ALTER TABLE orders ADD at DATETIME DEFAULT CURRENT_TIMESTAMP")
+    ours = Statement(commit_ts=5, database="shop", query="ALTER TABLE orders ADD at DATETIME DEFAULT '2026-01-05 10:00:00'", recorded=True)
+    catalog, ledger = compiled([sent, ours], [], known(), ignore_ddl=(5,))
+    assert (only(catalog).column("at").default, ledger) == ("2026-01-05 10:00:00", ["5 ignored", "5 applied"])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "table", "follows"),
+    [
+        (8, 9, "orders", True),  # of the life before
+        (30, 40, "orders", True),  # after the statement
+        (8, 40, "orders", False),  # may have been between
+        (15, 15, "orders", False),
+        (15, 15, "other", True),
+    ],
+)
+def test_a_table_is_without_rows_only_if_none_can_have_been_there(first: int, last: int, table: str, follows: bool) -> None:
+    life = [said(9, "DROP TABLE orders"), said(10, "CREATE TABLE orders (id BIGINT)"), said(20, "ALTER TABLE orders ADD PRIMARY KEY (id)")]
+    rows = [seen(first, last, Shape((ID,)), table)]
+    if follows:
+        keyed = compiled(life, rows, known())[0].find("shop", "orders")
+        assert keyed is not None
+        assert (keyed.key, keyed.empty) == ((1,), table == "other" or last < 10)
+    else:
+        with pytest.raises(OrderError, match="are told apart by nothing so far"):
+            compiled(life, rows, known())
 
 
 def test_the_policy_ignore_passes_over_what_it_cannot_follow_and_follows_the_rest() -> None:

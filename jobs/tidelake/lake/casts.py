@@ -64,6 +64,15 @@ def from_text(text: str, mysql: MysqlType, rules: CastRules) -> str:
     return f"try_cast({text} AS {to})"
 
 
+def converted(value: str, have: str, to: str) -> str:
+    """SQL for a value of one lake type as another, as MODIFY COLUMN converts it: numbers are rounded half away from zero."""
+    if have == to:
+        return value
+    if to in ("int", "bigint") and have == "string":
+        value, have = f"try_cast({value} AS decimal(38,10))", "decimal"
+    return f"try_cast({f'round({value})' if to in ('int', 'bigint') and have.startswith('decimal') else value} AS {to})"
+
+
 def unfit(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> str | None:
     """SQL, boolean: the cell holds something that `typed` lost, beyond what the zero date policy accepts. None if that cannot be."""
     to = lake_type(mysql, rules.zero_date)

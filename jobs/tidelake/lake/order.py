@@ -153,7 +153,7 @@ def _opening(feed: Feed, cut: Cut | None) -> Catalog:
 def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, done: Progress) -> list[Statement]:
     """Statements in [applied, resolved] that are not in the ledger: a DDL may follow the resolved ts that equals it."""
     sent = [Statement(commit_ts=r["commit_ts"], database=r["database"] or "", query=r["ddl"]) for r in _ddl_rows(events, done.scan)]
-    sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query) for d in read_recorded_ddl(feed.folder)]
+    sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query, recorded=True) for d in read_recorded_ddl(feed.folder)]
     sent += sink_statements(feed, window.applied_ts, window.resolved_ts)
     known = {(e.commit_ts, e.query) for e in cut.ledger} if cut else set()
     inside = (s for s in sent if window.applied_ts <= s.commit_ts <= window.resolved_ts and s.identity not in known)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation, Name
-from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, nulled, quote, unfit
+from tidelake.lake.casts import NAMES_SENT, CastRules, cast, converted, literal, nulled, quote, unfit
 from tidelake.lake.late_types import PROTOCOLS, late_text
 from tidelake.lake.tables import lake_column, zero_date
 from tidelake.layout import CATALOG
@@ -208,8 +208,7 @@ def _then(p: Place) -> str:
 
 
 def _converted(cell: str, then: MysqlType, to: str, rules: CastRules) -> str:
-    value = cast(cell, then, rules)
-    return value if lake_type(then, rules.zero_date) == to else f"try_cast({value} AS {to})"
+    return converted(cast(cell, then, rules), lake_type(then, rules.zero_date), to)
 
 
 def counters(table: TableRows) -> list[str]:
