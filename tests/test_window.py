@@ -218,6 +218,34 @@ def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> 
     assert ledger == ["60 seen: column b of shop.orders", "60 seen: column c of shop.orders"]
 
 
+def test_rows_that_fit_a_table_neither_before_nor_after_are_refused_with_both_schemas() -> None:
+    sent = [seen(30, 90, shape("a", "b"))]
+    with pytest.raises(OrderError) as error:
+        compile_window(known(), [said(50, "ALTER TABLE orders ADD c INT")], sent, Policy(), told=True)
+    assert (error.value.code, error.value.exit_code) == ("SHAPE_MISFIT", 3)
+    assert error.value.message == (
+        f"9 rows of shop.orders from TSO {show(30)} on fit the table neither before nor after any statement: "
+        "sent (id bigint, a varchar, b varchar), known (id bigint, a varchar(5))"
+    )
+    assert error.value.remedy.startswith("nothing is lost: the window waits. Say the statement that brought b in ddl.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("table", "statement", "policy"),
+    [
+        ("CREATE TABLE orders (id BIGINT PRIMARY KEY, a TEXT)", "ALTER TABLE orders ADD b INT", "evolve"),  # as after
+        ("CREATE TABLE orders (id BIGINT PRIMARY KEY, a TEXT, B INT)", "ALTER TABLE orders DROP b", "evolve"),  # as before
+        ("CREATE TABLE orders (id BIGINT PRIMARY KEY, a TEXT, b INT AS (id) VIRTUAL)", "DROP TABLE x", "evolve"),
+        ("CREATE TABLE orders (id BIGINT PRIMARY KEY, a TEXT)", "DROP TABLE x", "ignore"),
+        ("CREATE TABLE other (id BIGINT PRIMARY KEY)", "DROP TABLE x", "evolve"),  # nothing defined it
+    ],
+)
+def test_rows_that_fit_before_or_after_or_need_not_are_taken(table: str, statement: str, policy: str) -> None:
+    sent = [seen(30, 40, shape("a", "b"))]
+    catalog, _ = compile_window(known(table), [said(50, statement)], sent, Policy.model_validate({"ddl": policy}), told=True)
+    assert catalog.asof("shop", "orders", 50) is not None
+
+
 def test_what_is_known_is_not_seen_again() -> None:
     before = known()
     assert compiled([], [seen(30, 90, shape("a")), seen(31, 80, shape()), seen(32, 70, shape("A"))], before) == (before, [])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidelake.ddl import parse
-from tidelake.ddl.changes import Change, ColumnDef, TableDef
+from tidelake.ddl.changes import AddColumn, Change, ColumnDef, TableDef
 from tidelake.errors import ContractError, OrderError
 from tidelake.event import Shape, ShapeColumn
 from tidelake.evolution import apply
@@ -68,25 +68,38 @@ class LedgerEntry:
     tables: tuple[str, ...] = ()  # incarnations that it changed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """Rows with columns that their table, which was defined, did not have then. table: as it was known."""
+
+    sighting: Sighting
+    table: Incarnation
+    columns: tuple[str, ...]
+
+
 def compile_window(
-    catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[Sighting], policy: Policy
+    catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[Sighting], policy: Policy, *, told: bool = False
 ) -> tuple[Catalog, list[LedgerEntry]]:
     """The catalog at the window's end and what is entered into the DDL ledger.
 
-    Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do.
+    told: the messages carry every statement, so rows of a defined table have no column that none told of.
+    Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do; SHAPE_MISFIT.
     """
     ledger: list[LedgerEntry] = []
+    strangers: list[Stranger] = []
     pending = sorted(sightings, key=lambda s: s.first_ts)
     for statement in sorted(statements, key=lambda s: s.commit_ts):
         before = [s for s in pending if s.first_ts <= statement.commit_ts]
-        catalog = _see_all(catalog, before, ledger)
+        catalog = _see_all(catalog, before, ledger, strangers)
         pending = pending[len(before) :]
         catalog = _inhabited(catalog, sightings, statement.commit_ts)
         catalog, entry = _execute(catalog, statement, policy)
         ledger.append(entry)
-    catalog = _see_all(catalog, pending, ledger)
+    catalog = _see_all(catalog, pending, ledger, strangers)
     again = [left for s in sightings if (left := _unseen(catalog, s)) is not None]
-    catalog = _see_all(catalog, again, ledger)
+    catalog = _see_all(catalog, again, ledger, strangers)
+    if told and policy.ddl != "ignore":
+        _refuse(strangers, statements)
     return _inhabited(catalog, sightings, max((s.last_ts for s in sightings), default=0)), ledger
 
 
@@ -150,11 +163,46 @@ def _remedy(s: Statement) -> str:
     )
 
 
-def _see_all(catalog: Catalog, sightings: Sequence[Sighting], ledger: list[LedgerEntry]) -> Catalog:
+def _refuse(strangers: Sequence[Stranger], statements: Sequence[Statement]) -> None:
+    """Raises OrderError (SHAPE_MISFIT) for rows that fit their table neither before nor after any statement of the window."""
+    new = {name.lower() for s in statements for name in _columns_added(s)}
+    found = next((x for x in strangers if not new.issuperset(c.lower() for c in x.columns)), None)
+    if found is None:
+        return
+    s, i = found.sighting, found.table
+    sent = ", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.shape.columns)
+    have = ", ".join(f"{c.name} {c.type.sql}" for c in i.columns)
+    raise OrderError(
+        f"{s.rows} rows of {i.name} from TSO {show(s.first_ts)} on fit the table neither before nor after any statement: "
+        f"sent ({sent}), known ({have})",
+        code="SHAPE_MISFIT",
+        remedy=f"nothing is lost: the window waits. Say the statement that brought {', '.join(found.columns)} in ddl.jsonl, with a "
+        'commit_ts before those rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows',
+    )
+
+
+def _columns_added(s: Statement) -> list[str]:
+    try:
+        changes = parse(s.query, s.database)
+    except ContractError:
+        return []
+    return [c.column.name for c in changes if isinstance(c, AddColumn)]
+
+
+def _see_all(catalog: Catalog, sightings: Sequence[Sighting], ledger: list[LedgerEntry], strangers: list[Stranger]) -> Catalog:
     for s in sightings:
+        found = find_sent(catalog, s.database, s.table)
         catalog, seen = _see(catalog, s)
         ledger += seen
+        if found is not None and not found.guessed and (new := _unknown(found, s)):
+            strangers.append(Stranger(sighting=s, table=found, columns=new))
     return catalog
+
+
+def _unknown(i: Incarnation, s: Sighting) -> tuple[str, ...]:
+    """Columns of the rows that the table does not have, nor computes."""
+    known = [*(c.name for c in i.columns), *i.virtual]
+    return tuple(c.name for c in s.shape.columns if not any(same_name(c.name, k) for k in known))
 
 
 def _see(catalog: Catalog, s: Sighting) -> tuple[Catalog, list[LedgerEntry]]:

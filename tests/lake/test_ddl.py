@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
+from datetime import date, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,12 @@ from tidelake.cli import run
 from tidelake.incarnations import Catalog
 from tidelake.lake.cut import Cut
 from tidelake.lake.ddl_ledger import entries
+from tidelake.lake.fold import Fold
 from tidelake.lake.opened import Lake
+from tidelake.lake.tables import lake_column
+from tidelake.partitions import emptied
+from tidelake.policy import Policy
+from tidelake.window import Statement, compile_window
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 BARE = shape("id bigint", "v varchar", key=())
@@ -127,6 +136,75 @@ def test_rows_leave_and_come_back_with_their_statements(
         assert [r["commit_ts"] for r in json.loads(capsys.readouterr().out)] == [10, 85, 95, 97]
         assert run(["ddl", "--feed", "shop"]) == 0
         assert "ALTER TABLE p DROP PARTITION p0" in capsys.readouterr().out
+
+
+IDS = [None, -21, -11, -10, -1, 0, 1, 9, 10, 11, 19, 20, 21, 2**62]
+DAYS = [
+    None,
+    date(1, 1, 1),
+    date(2024, 12, 31),
+    date(2025, 1, 1),
+    date(2025, 6, 30),
+    date(2025, 12, 31),
+    date(2026, 1, 1),
+    date(9999, 12, 31),
+]
+TIMES = [
+    None,
+    *(datetime.fromisoformat(t) for t in ("2024-12-31T23:59:59.999999", "2025-01-01", "2025-01-01T12:00:00.500000", "2026-01-01")),
+]
+YEARS = "(PARTITION a VALUES LESS THAN (2025), PARTITION b VALUES LESS THAN (2026), PARTITION c VALUES LESS THAN MAXVALUE)"
+MOMENTS = YEARS.replace("2025", "'2025-01-01'").replace("2026", "'2025-01-01 12:00:00.5'")
+# partitioning, type of the column, its values, and the partition that the server puts each in
+PLACES: list[tuple[str, str, list[Any], Callable[[Any], str]]] = [
+    (RANGE, "BIGINT", IDS, lambda n: "p0" if n is None or n < 10 else "p1" if n < 20 else "p2"),
+    ("HASH (c) PARTITIONS 4", "BIGINT", IDS, lambda n: f"p{abs(n or 0) % 4}"),
+    ("HASH (c) PARTITIONS 3", "BIGINT UNSIGNED", [n for n in IDS if n is None or n >= 0], lambda n: f"p{(n or 0) % 3}"),
+    (
+        "LIST (c) (PARTITION a VALUES IN (-1, NULL), PARTITION b VALUES IN (0, 20))",
+        "INT",
+        [None, -1, 0, 20],
+        lambda n: "b" if n in (0, 20) else "a",
+    ),
+    (f"RANGE (YEAR(c)) {YEARS}", "DATE", DAYS, lambda d: "a" if d is None or d.year < 2025 else "b" if d.year < 2026 else "c"),
+    (f"RANGE (YEAR(c)) {YEARS}", "DATETIME(6)", TIMES, lambda d: "a" if d is None or d.year < 2025 else "b" if d.year < 2026 else "c"),
+    (
+        f"RANGE COLUMNS (c) {MOMENTS}",
+        "DATETIME(6)",
+        TIMES,
+        lambda t: "a" if t is None or t < datetime(2025, 1, 1) else "b" if t < datetime(2025, 1, 1, 12, 0, 0, 500000) else "c",  # noqa: DTZ001
+    ),
+]
+
+
+def test_a_row_leaves_with_the_partition_that_the_server_put_it_in(tmp_path: Path) -> None:
+    told, wanted = [], []
+    with opened(tmp_path) as (_, lake):
+        for number, (by, kind, values, place) in enumerate(PLACES):
+            made = f"CREATE TABLE t (c {kind}) PARTITION BY {by.replace('(id)', '(c)')}"
+            names = dict.fromkeys(place(v) for v in values)
+            catalog, _ = compile_window(Catalog(), [Statement(commit_ts=1, database="d", query=made)], [], Policy())
+            (i,) = catalog.incarnations.values()
+            for name in names:
+                left = emptied(replace(i, empty=False), (name,), 9)
+                fold = Fold(feed=lake.feed, incarnation=left, columns=i.columns, applied_ts=1, until_ts=9, by_arrival=False)
+                told.append((number, name, fold.left(fold.removals[0]), lake_column(lake.feed, i, i.columns[0]).type))
+                wanted += [(number, name, str(v), place(v) == name) for v in values]
+        cells = [(n, str(v), v) for n, (_, _, values, _) in enumerate(PLACES) for v in values]
+        rows = lake.spark.createDataFrame(
+            [(n, text, None if v is None else str(v)) for n, text, v in cells], "n int, text string, v string"
+        )
+        found = [
+            (
+                name,
+                rows.where(f"n = {n}")
+                .selectExpr("n", f"'{name}' AS name", "text", f"CAST(v AS {to}) AS c")
+                .selectExpr("n", "name", "text", f"{sql} AS gone"),
+            )
+            for n, name, sql, to in told
+        ]
+        every = reduce(lambda a, b: a.unionByName(b), (f for _, f in found)).collect()
+    assert sorted((r["n"], r["name"], r["text"], bool(r["gone"])) for r in every) == sorted(wanted)
 
 
 def named(catalog: Catalog, name: str) -> str:

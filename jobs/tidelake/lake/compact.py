@@ -185,7 +185,7 @@ def _certificate(
         "late": {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()},
         "waiting_events": staged.waiting_events,
         "rows": rows,
-        "ddl": [{"commit_ts": e.commit_ts, "query": e.query, "effect": e.effect} for e in cut.ledger],
+        "ddl": [{"commit_ts": e.commit_ts, "query": e.query, "effect": e.effect, "why": e.why} for e in cut.ledger],
         "expectations": verdict.summary(),
         "seconds": seconds,
     }

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DDL = ["commit_ts", "database", "ddl"]
+UNTOLD = frozenset({"avro", "csv"})  # protocols whose messages carry no statement
 THREADS = 4  # tables staged side by side
 
 
@@ -98,7 +99,8 @@ def order_window(
     accepted, incomplete = _decided(feed, store, events, done, window)
     frame = session().read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}")
     seen = look(frame, events, window, done)
-    names, ledger = compile_window(_opening(feed, cut), _statements(feed, events, cut, window, done), seen.sightings, feed.policy)
+    sent = _statements(feed, events, cut, window, done)
+    names, ledger = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
     branch = f"run_{(cut.seq if cut else 0) + 1}_{fence}"
     run = _Run(
         catalog=catalog,
