@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tidelake.ddl import parse
 from tidelake.event import Shape, ShapeColumn
-from tidelake.incarnations import ALWAYS, Catalog, Incarnation, apply
+from tidelake.evolution import apply
+from tidelake.incarnations import ALWAYS, Catalog, Incarnation
 from tidelake.projection import Place, lived, project
 from tidelake.values import MysqlType
 

@@ -91,7 +91,12 @@ TSO = from_ms(1767614400000, 7)
 @pytest.mark.parametrize(
     ("query", "code", "what"),
     [
-        ("ALTER TABLE orders DROP PARTITION p", "UNSUPPORTED_DDL", "this version cannot follow ALTER TABLE … DROP PARTITION"),
+        ("INSERT INTO orders SELECT 1", "UNSUPPORTED_DDL", "this version cannot follow INSERT INTO orders"),
+        (
+            "ALTER TABLE orders DROP PARTITION p",
+            "UNSUPPORTED_DDL",
+            "which rows of shop.orders are in partition 'p' cannot be told: how it is partitioned is not known, or not by one plain column",
+        ),
         ("ALTER TABLE orders DROP id", "UNSUPPORTED_DDL", "column 'id' is part of the key of shop.orders"),
         ("ALTER TABLE orders MODIFY x INT", "UNKNOWN_COLUMN", "shop.orders has no column 'x': id, a"),
         (
@@ -121,6 +126,51 @@ def test_the_policy_strict_lets_only_harmless_statements_pass() -> None:
         compiled([said(5, "ALTER TABLE orders ADD b INT")], [], known(), ddl="strict")
     assert error.value.code == "DDL_REFUSED"
     assert compiled([said(5, "ALTER TABLE orders ADD b INT")], [], known(), ddl="strict", ignore_ddl=(5,))[1] == ["5 ignored"]
+
+
+def test_the_policy_strict_lets_pass_what_has_no_effect_though_it_might_have() -> None:
+    quiet = [said(5, "ALTER TABLE orders ADD UNIQUE u (a)"), said(6, "DROP TABLE unknown"), said(7, "DROP INDEX i ON orders")]
+    assert compiled(quiet, [], known(), ddl="strict")[1] == ["5 no effect", "6 no effect", "7 no effect"]
+
+
+def test_the_ledger_says_why_a_statement_was_ignored_and_which_tables_one_changed() -> None:
+    broken, swap = "ALTER TABLE orders EXCHANGE PARTITION p WITH TABLE t", "RENAME TABLE orders TO t, u TO orders"
+    before = compiled([said(1, "CREATE TABLE u (a INT)")], [], known())[0]
+    _, ledger = compile_window(before, [said(5, broken), said(6, swap), said(7, "x")], [], Policy(ddl="ignore", ignore_ddl=(7,)))
+    assert [(e.why, e.tables) for e in ledger] == [
+        ("UNSUPPORTED_DDL: this version cannot follow ALTER TABLE … EXCHANGE PARTITION p", ()),
+        ("", ("shop.orders@-1", "shop.u@1")),
+        ("ignore_ddl names its commit ts", ()),
+    ]
+
+
+def test_a_statement_recorded_by_hand_takes_the_place_of_one_that_is_ignored() -> None:
+    sent = said(5, "ALTER TABLE orders ADD at DATETIME DEFAULT CURRENT_TIMESTAMP")
+    ours = Statement(commit_ts=5, database="shop", query="ALTER TABLE orders ADD at DATETIME DEFAULT '2026-01-05 10:00:00'", recorded=True)
+    catalog, ledger = compiled([sent, ours], [], known(), ignore_ddl=(5,))
+    assert (only(catalog).column("at").default, ledger) == ("2026-01-05 10:00:00", ["5 ignored", "5 applied"])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "table", "follows"),
+    [
+        (8, 9, "orders", True),  # of the life before
+        (30, 40, "orders", True),  # after the statement
+        (8, 40, "orders", False),  # may have been between
+        (15, 15, "orders", False),
+        (15, 15, "other", True),
+    ],
+)
+def test_a_table_is_without_rows_only_if_none_can_have_been_there(first: int, last: int, table: str, follows: bool) -> None:
+    life = [said(9, "DROP TABLE orders"), said(10, "CREATE TABLE orders (id BIGINT)"), said(20, "ALTER TABLE orders ADD PRIMARY KEY (id)")]
+    rows = [seen(first, last, Shape((ID,)), table)]
+    if follows:
+        keyed = compiled(life, rows, known())[0].find("shop", "orders")
+        assert keyed is not None
+        assert (keyed.key, keyed.empty) == ((1,), table == "other" or last < 10)
+    else:
+        with pytest.raises(OrderError, match="are told apart by nothing so far"):
+            compiled(life, rows, known())
 
 
 def test_the_policy_ignore_passes_over_what_it_cannot_follow_and_follows_the_rest() -> None:
@@ -166,6 +216,34 @@ def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> 
     assert [(s.after_ts, [c.name for c in s.columns]) for s in i.segments] == [(ALWAYS, ["id", "a"]), (59, ["id", "a", "b", "c"])]
     assert [(c.since_ts, c.default) for c in i.columns[2:]] == [(59, None), (59, None)]
     assert ledger == ["60 seen: column b of shop.orders", "60 seen: column c of shop.orders"]
+
+
+def test_rows_that_fit_a_table_neither_before_nor_after_are_refused_with_both_schemas() -> None:
+    sent = [seen(30, 90, shape("a", "b"))]
+    with pytest.raises(OrderError) as error:
+        compile_window(known(), [said(50, "ALTER TABLE orders ADD c INT")], sent, Policy(), told=True)
+    assert (error.value.code, error.value.exit_code) == ("SHAPE_MISFIT", 3)
+    assert error.value.message == (
+        f"9 rows of shop.orders from TSO {show(30)} on fit the table neither before nor after any statement: "
+        "sent (id bigint, a varchar, b varchar), known (id bigint, a varchar(5))"
+    )
+    assert error.value.remedy.startswith("nothing is lost: the window waits. Say the statement that brought b in ddl.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("table", "statement", "policy"),
+    [
+        ("CREATE TABLE orders (id BIGINT PRIMARY KEY, a TEXT)", "ALTER TABLE orders ADD b INT", "evolve"),  # as after
+        ("CREATE TABLE orders (id BIGINT PRIMARY KEY, a TEXT, B INT)", "ALTER TABLE orders DROP b", "evolve"),  # as before
+        ("CREATE TABLE orders (id BIGINT PRIMARY KEY, a TEXT, b INT AS (id) VIRTUAL)", "DROP TABLE x", "evolve"),
+        ("CREATE TABLE orders (id BIGINT PRIMARY KEY, a TEXT)", "DROP TABLE x", "ignore"),
+        ("CREATE TABLE other (id BIGINT PRIMARY KEY)", "DROP TABLE x", "evolve"),  # nothing defined it
+    ],
+)
+def test_rows_that_fit_before_or_after_or_need_not_are_taken(table: str, statement: str, policy: str) -> None:
+    sent = [seen(30, 40, shape("a", "b"))]
+    catalog, _ = compile_window(known(table), [said(50, statement)], sent, Policy.model_validate({"ddl": policy}), told=True)
+    assert catalog.asof("shop", "orders", 50) is not None
 
 
 def test_what_is_known_is_not_seen_again() -> None:

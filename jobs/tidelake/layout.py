@@ -149,6 +149,11 @@ def late_table(feed: str) -> str:
     return f"{SYSTEM}.{feed.replace('-', '_')}_late"
 
 
+def ddl_table() -> str:
+    """All feeds' DDL ledger."""
+    return f"{SYSTEM}.ddl"
+
+
 def published_table() -> str:
     """All feeds' cuts."""
     return f"{SYSTEM}.published"

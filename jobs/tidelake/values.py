@@ -53,6 +53,23 @@ _TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtex
 _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _DATES = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}
 _SIGNABLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal"})
+_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_CHARACTERS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_VARIABLE_BYTES = _BINARY - {"binary"}
+_CONVERSIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
+    (_WHOLE, _WHOLE | _CHARACTERS | {"decimal"}),
+    (frozenset({"decimal"}), _WHOLE | _CHARACTERS | {"decimal"}),
+    (frozenset({"float", "double"}), frozenset({"float", "double"})),
+    (_CHARACTERS, _CHARACTERS | _WHOLE | {"decimal"}),
+    (_VARIABLE_BYTES, _VARIABLE_BYTES),
+    (frozenset({"enum"}), _CHARACTERS | {"enum"}),
+    (frozenset({"set"}), _CHARACTERS | {"set"}),
+    (frozenset({"datetime"}), frozenset({"datetime"})),
+    (frozenset({"timestamp"}), frozenset({"timestamp"})),
+    (frozenset({"time"}), frozenset({"time"})),
+    (frozenset({"date"}), frozenset({"date", "datetime"})),
+    (frozenset({"bit"}), frozenset({"bit"})),
+)
 MAX_PRECISION = 38
 MAX_DIGITS = 10  # of a length
 FLOAT_DIGITS = 24  # bits of a FLOAT; FLOAT(25) is a DOUBLE
@@ -146,6 +163,27 @@ def _lake_type(mysql: MysqlType, rules: ValueRules) -> str:
     if word == "vector":
         return "array<float>"
     raise ContractError(f"no lake type for MySQL type {mysql.sql!r}", code="UNKNOWN_TYPE")
+
+
+def converts(old: MysqlType, new: MysqlType) -> bool:
+    """Whether rows that are there take the new type as it can be foretold: in strict SQL mode the server refuses the statement where a
+    value would not fit, so what is left to know is how values are written anew. Numbers are rounded half away from zero."""
+    if old == new or not _conversions(old):
+        return old == new
+    if new.fraction_digits is not None and old.fraction_digits is not None and (new.length or 0) < (old.length or 0):
+        return False  # rounds
+    return new.word in _conversions(old) and not _too_wide(old, new)
+
+
+def _conversions(old: MysqlType) -> frozenset[str]:
+    """The words of types that values of a type can be foretold in."""
+    return next((to for words, to in _CONVERSIONS if old.word in words), frozenset())
+
+
+def _too_wide(old: MysqlType, new: MysqlType) -> bool:
+    """Decimals that the lake keeps as text, and then another number of digits after the point."""
+    wide = any(t.word == "decimal" and lake_type(t) == "string" for t in (old, new))
+    return wide and (old.word != new.word or old.scale != new.scale)
 
 
 def _integer(mysql: MysqlType) -> str:

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidelake.ddl import parse
-from tidelake.ddl.changes import Change, ColumnDef, NoEffect, TableDef
+from tidelake.ddl.changes import AddColumn, Change, ColumnDef, TableDef
 from tidelake.errors import ContractError, OrderError
 from tidelake.event import Shape, ShapeColumn
-from tidelake.incarnations import Catalog, Incarnation, Name, add_column, apply, create
+from tidelake.evolution import apply
+from tidelake.incarnations import Catalog, Incarnation, Name, add_column, create
 from tidelake.policy import Policy
 from tidelake.tso import show
 from tidelake.values import MysqlType
@@ -30,11 +31,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A DDL statement as sent. database: of the event, for unqualified names. commit_ts: TSO."""
+    """A DDL statement as sent. database: of the event, for unqualified names. commit_ts: TSO. recorded: stands in ddl.jsonl."""
 
     commit_ts: int
     database: str
     query: str
+    recorded: bool = False
 
     @property
     def identity(self) -> tuple[int, str]:
@@ -62,26 +64,43 @@ class LedgerEntry:
     database: str
     query: str
     effect: str  # applied · no effect · ignored · seen
+    why: str = ""  # it was ignored: what kept it from being carried out
+    tables: tuple[str, ...] = ()  # incarnations that it changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """Rows with columns that their table, which was defined, did not have then. table: as it was known."""
+
+    sighting: Sighting
+    table: Incarnation
+    columns: tuple[str, ...]
 
 
 def compile_window(
-    catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[Sighting], policy: Policy
+    catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[Sighting], policy: Policy, *, told: bool = False
 ) -> tuple[Catalog, list[LedgerEntry]]:
     """The catalog at the window's end and what is entered into the DDL ledger.
 
-    Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do.
+    told: the messages carry every statement, so rows of a defined table have no column that none told of.
+    Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do; SHAPE_MISFIT.
     """
     ledger: list[LedgerEntry] = []
+    strangers: list[Stranger] = []
     pending = sorted(sightings, key=lambda s: s.first_ts)
     for statement in sorted(statements, key=lambda s: s.commit_ts):
         before = [s for s in pending if s.first_ts <= statement.commit_ts]
-        catalog = _see_all(catalog, before, ledger)
+        catalog = _see_all(catalog, before, ledger, strangers)
         pending = pending[len(before) :]
+        catalog = _inhabited(catalog, sightings, statement.commit_ts)
         catalog, entry = _execute(catalog, statement, policy)
         ledger.append(entry)
-    catalog = _see_all(catalog, pending, ledger)
+    catalog = _see_all(catalog, pending, ledger, strangers)
     again = [left for s in sightings if (left := _unseen(catalog, s)) is not None]
-    return _see_all(catalog, again, ledger), ledger
+    catalog = _see_all(catalog, again, ledger, strangers)
+    if told and policy.ddl != "ignore":
+        _refuse(strangers, statements)
+    return _inhabited(catalog, sightings, max((s.last_ts for s in sightings), default=0)), ledger
 
 
 def sanitised(name: str) -> str:
@@ -102,18 +121,28 @@ def sent_type(column: ShapeColumn) -> MysqlType:
 
 
 def _execute(catalog: Catalog, s: Statement, policy: Policy) -> tuple[Catalog, LedgerEntry]:
-    if s.commit_ts in policy.ignore_ddl:
-        return catalog, _entry(s, "ignored")
+    if s.commit_ts in policy.ignore_ddl and not s.recorded:
+        return catalog, _entry(s, "ignored", why="ignore_ddl names its commit ts")
     try:
-        changes = parse(s.query, s.database)
-        if policy.ddl == "strict" and not all(isinstance(c, NoEffect) for c in changes):
+        after = _apply_all(catalog, s.commit_ts, parse(s.query, s.database))
+        if policy.ddl == "strict" and after != catalog:
             raise OrderError("the feed's policy is ddl = strict", code="DDL_REFUSED")
-        after = _apply_all(catalog, s.commit_ts, changes)
     except (OrderError, ContractError) as e:
         if policy.ddl == "ignore":
-            return catalog, _entry(s, "ignored")
+            return catalog, _entry(s, "ignored", why=f"{e.code}: {e.message}")
         raise OrderError(f"{e.message}: {s.query!r} in {s.database!r} at TSO {show(s.commit_ts)}", code=e.code, remedy=_remedy(s)) from e
-    return after, _entry(s, "applied" if after != catalog else "no effect")
+    was = catalog.incarnations
+    return after, _entry(
+        s, "applied" if after != catalog else "no effect", tuple(k for k, i in after.incarnations.items() if i != was.get(k))
+    )
+
+
+def _inhabited(catalog: Catalog, sightings: Sequence[Sighting], ts: int) -> Catalog:
+    """Tables that may have rows up to ts, as far as their first and last ones tell, are not empty."""
+    for i in [i for i in catalog.incarnations.values() if i.empty]:
+        if any(s.first_ts <= ts and s.last_ts > i.from_ts and any(_means(s, n) for n in i.names) for s in sightings):
+            catalog = catalog.with_(replace(i, empty=False))
+    return catalog
 
 
 def _apply_all(catalog: Catalog, ts: int, changes: list[Change]) -> Catalog:
@@ -122,22 +151,58 @@ def _apply_all(catalog: Catalog, ts: int, changes: list[Change]) -> Catalog:
     return catalog
 
 
-def _entry(s: Statement, effect: str) -> LedgerEntry:
-    return LedgerEntry(commit_ts=s.commit_ts, database=s.database, query=s.query, effect=effect)
+def _entry(s: Statement, effect: str, tables: tuple[str, ...] = (), why: str = "") -> LedgerEntry:
+    return LedgerEntry(commit_ts=s.commit_ts, database=s.database, query=s.query, effect=effect, tables=tables, why=why)
 
 
 def _remedy(s: Statement) -> str:
     return (
         "nothing is lost: the window waits. If the statement changed no row and no column, go on with "
-        f"`ignore_ddl = [{s.commit_ts}]` under [policy] in feed.toml; else a version that supports it, or a new snapshot, is needed"
+        f"`ignore_ddl = [{s.commit_ts}]` under [policy] in feed.toml; if other statements say what it did, write those into ddl.jsonl with "
+        "its commit_ts as well (docs/ddl.md); else a version that supports it, or a new snapshot, is needed"
     )
 
 
-def _see_all(catalog: Catalog, sightings: Sequence[Sighting], ledger: list[LedgerEntry]) -> Catalog:
+def _refuse(strangers: Sequence[Stranger], statements: Sequence[Statement]) -> None:
+    """Raises OrderError (SHAPE_MISFIT) for rows that fit their table neither before nor after any statement of the window."""
+    new = {name.lower() for s in statements for name in _columns_added(s)}
+    found = next((x for x in strangers if not new.issuperset(c.lower() for c in x.columns)), None)
+    if found is None:
+        return
+    s, i = found.sighting, found.table
+    sent = ", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.shape.columns)
+    have = ", ".join(f"{c.name} {c.type.sql}" for c in i.columns)
+    raise OrderError(
+        f"{s.rows} rows of {i.name} from TSO {show(s.first_ts)} on fit the table neither before nor after any statement: "
+        f"sent ({sent}), known ({have})",
+        code="SHAPE_MISFIT",
+        remedy=f"nothing is lost: the window waits. Say the statement that brought {', '.join(found.columns)} in ddl.jsonl, with a "
+        'commit_ts before those rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows',
+    )
+
+
+def _columns_added(s: Statement) -> list[str]:
+    try:
+        changes = parse(s.query, s.database)
+    except ContractError:
+        return []
+    return [c.column.name for c in changes if isinstance(c, AddColumn)]
+
+
+def _see_all(catalog: Catalog, sightings: Sequence[Sighting], ledger: list[LedgerEntry], strangers: list[Stranger]) -> Catalog:
     for s in sightings:
+        found = find_sent(catalog, s.database, s.table)
         catalog, seen = _see(catalog, s)
         ledger += seen
+        if found is not None and not found.guessed and (new := _unknown(found, s)):
+            strangers.append(Stranger(sighting=s, table=found, columns=new))
     return catalog
+
+
+def _unknown(i: Incarnation, s: Sighting) -> tuple[str, ...]:
+    """Columns of the rows that the table does not have, nor computes."""
+    known = [*(c.name for c in i.columns), *i.virtual]
+    return tuple(c.name for c in s.shape.columns if not any(same_name(c.name, k) for k in known))
 
 
 def _see(catalog: Catalog, s: Sighting) -> tuple[Catalog, list[LedgerEntry]]:

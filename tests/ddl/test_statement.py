@@ -10,6 +10,8 @@ from tidelake.ddl import parse
 from tidelake.ddl.changes import (
     FIRST,
     AddColumn,
+    AddPartitions,
+    AddPrimary,
     AddUnique,
     Change,
     ColumnDef,
@@ -17,13 +19,21 @@ from tidelake.ddl.changes import (
     DropColumn,
     DropDatabase,
     DropIndex,
+    DropPrimary,
     DropTable,
+    EmptyPartitions,
     Index,
     ModifyColumn,
     NoEffect,
+    Partition,
+    Partitioning,
+    RecoverDatabase,
+    RecoverTable,
     RenameColumn,
     RenameIndex,
     RenameTable,
+    Repartition,
+    ReplacePartitions,
     TableDef,
     TruncateTable,
     Unsupported,
@@ -77,6 +87,7 @@ def test_a_table_with_everything_that_a_definition_may_hold() -> None:
         ),
         primary_key=("id",),
         unique=(Index(name="u", columns=("state", "kept")), Index(name="named", columns=("name",))),
+        partitioning=Partitioning(kind="hash", column="id", partitions=tuple(Partition(name=f"p{n}", values=(str(n),)) for n in range(4))),
     )
     assert [c.name for c in definition.visible] == ["id", "name", "total", "kept", "state"]
 
@@ -131,8 +142,14 @@ TABLE = TableDef(columns=(col("a", "int"),))
         ("CREATE TABLE t LIKE s", [CreateTable(*T, None, ("db", "s"))]),
         ("CREATE TABLE IF NOT EXISTS t (LIKE `o`.s)", [CreateTable(*T, None, ("o", "s"), True)]),
         ("CREATE TABLE t", [Unsupported(*T, "CREATE TABLE without columns")]),
-        ("CREATE TABLE t SELECT 1", [Unsupported(*T, "CREATE TABLE without columns")]),
-        ("CREATE TABLE t (a INT) AS SELECT 1", [Unsupported(*T, "CREATE TABLE … SELECT")]),
+        ("CREATE TABLE t SELECT 1", [CreateTable(*T, None)]),
+        ("CREATE TABLE IF NOT EXISTS t AS (SELECT 1)", [CreateTable(*T, None, None, True)]),
+        ("CREATE TABLE t (SELECT 1)", [CreateTable(*T, None)]),
+        ("CREATE TABLE t (a INT) AS SELECT 1", [CreateTable(*T, None)]),
+        ("CREATE OR REPLACE TABLE t (a INT)", [DropTable(*T, True), CreateTable(*T, TABLE)]),
+        ("CREATE TEMPORARY TABLE t (a INT)", [NoEffect("db", "", "CREATE TEMPORARY TABLE")]),
+        ("DROP TABLES t, u", [DropTable(*T), DropTable("db", "u")]),
+        ("RENAME TABLES t TO u", [RenameTable(*T, "db", "u")]),
         ("DROP TABLE t", [DropTable(*T)]),
         ("drop table if exists t, `o`.`u`", [DropTable(*T, True), DropTable("o", "u", True)]),
         ("TRUNCATE TABLE `t`", [TruncateTable(*T)]),
@@ -158,8 +175,15 @@ TABLE = TableDef(columns=(col("a", "int"),))
         ("DROP VIEW v", [NoEffect("db", "", "DROP VIEW")]),
         ("CREATE SEQUENCE s", [NoEffect("db", "", "CREATE SEQUENCE")]),
         ("ALTER PLACEMENT POLICY p", [NoEffect("db", "", "ALTER PLACEMENT POLICY")]),
-        ("RECOVER TABLE t", [Unsupported("db", "", "RECOVER TABLE t")]),
-        ("FLASHBACK DATABASE o", [Unsupported("db", "", "FLASHBACK DATABASE o")]),
+        ("RECOVER TABLE t", [RecoverTable(*T)]),
+        ("FLASHBACK TABLE o.t TO `u`", [RecoverTable("db", "u", ("o", "t"))]),
+        ("RECOVER TABLE BY JOB 53", [Unsupported("db", "", "RECOVER TABLE BY JOB")]),
+        ("FLASHBACK TABLE t TO TIMESTAMP '2026-01-01'", [Unsupported(*T, "FLASHBACK TABLE … TO TIMESTAMP")]),
+        ("FLASHBACK TABLE t, u TO TIMESTAMP '2026-01-01'", [Unsupported(*T, "FLASHBACK TABLE … TO TIMESTAMP")]),
+        ("FLASHBACK DATABASE o", [RecoverDatabase("o", "", "o")]),
+        ("FLASHBACK SCHEMA o TO `p`", [RecoverDatabase("o", "", "p")]),
+        ("FLASHBACK DATABASE o TO TIMESTAMP '2026-01-01'", [Unsupported("o", "", "FLASHBACK DATABASE … TO TIMESTAMP")]),
+        ("FLASHBACK CLUSTER TO TIMESTAMP '2026-01-01'", [Unsupported("db", "", "FLASHBACK CLUSTER TO")]),
         ("INSERT INTO t VALUES (1)", [Unsupported("db", "", "INSERT INTO t")]),
         ("", [Unsupported("db", "", "")]),
         (";", [Unsupported("db", "", "")]),
@@ -175,6 +199,9 @@ OTHER_INDEX = NoEffect(*T, "ALTER TABLE … ADD INDEX or constraint")
 
 def effect(what: str) -> NoEffect:
     return NoEffect(*T, f"ALTER TABLE … {what}")
+
+
+HASHED = Partitioning(kind="hash", column="a", partitions=(Partition(name="p0", values=("0",)),))
 
 
 def unsupported(what: str) -> Unsupported:
@@ -220,9 +247,15 @@ def unsupported(what: str) -> Unsupported:
         ("ADD CHECK (a > 0)", [OTHER_INDEX]),
         ("DROP INDEX i, DROP KEY `k`", [DropIndex(*T, "i"), DropIndex(*T, "k")]),
         ("RENAME INDEX a TO b, RENAME KEY c TO d", [RenameIndex(*T, "a", "b"), RenameIndex(*T, "c", "d")]),
-        ("ADD PRIMARY KEY (a)", [unsupported("ADD PRIMARY KEY")]),
-        ("ADD COLUMN a INT PRIMARY KEY", [unsupported("ADD COLUMN … PRIMARY KEY")]),
-        ("DROP PRIMARY KEY", [unsupported("DROP PRIMARY KEY")]),
+        ("ADD PRIMARY KEY (a)", [AddPrimary(*T, ("a",))]),
+        ("ADD CONSTRAINT PRIMARY KEY USING BTREE (a, `b`(5))", [AddPrimary(*T, ("a", "b"))]),
+        ("ADD COLUMN a INT PRIMARY KEY", [
+            AddColumn(*T, col("a", "int", nullable=False, default="0", primary=True)),
+            AddPrimary(*T, ("a",)),
+        ]),
+        ("ADD a INT UNIQUE", [AddColumn(*T, col("a", "int", unique=True)), AddUnique(*T, Index(name="a", columns=("a",)))]),
+        ("DROP PRIMARY KEY", [DropPrimary(*T)]),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (a, b)", [AddPrimary(*T, ("a", "b"))]),
         # no row and no column changes
         ("ALTER COLUMN a SET DEFAULT 5", [effect("ALTER COLUMN a")]),
         ("ALTER a DROP DEFAULT", [effect("ALTER a DROP")]),
@@ -234,14 +267,24 @@ def unsupported(what: str) -> Unsupported:
         ("REMOVE TTL", [effect("REMOVE TTL")]),
         ("DROP FOREIGN KEY f, DROP CHECK c", [effect("DROP FOREIGN KEY"), effect("DROP CHECK c")]),
         ("DROP CONSTRAINT d", [effect("DROP CONSTRAINT d")]),
-        ("ADD PARTITION (PARTITION p VALUES LESS THAN (5))", [effect("ADD PARTITION (")]),
-        ("REORGANIZE PARTITION p, q INTO (PARTITION r VALUES LESS THAN (9))", [effect("REORGANIZE PARTITION p")]),
-        ("PARTITION BY HASH (a) PARTITIONS 4", [effect("PARTITION BY HASH")]),
-        ("REMOVE PARTITIONING", [effect("REMOVE PARTITIONING")]),
+        ("PARTITION p ATTRIBUTES = 'x'", [effect("PARTITION p ATTRIBUTES")]),
+        ("REBUILD PARTITION p", [effect("REBUILD PARTITION p")]),
+        # no row leaves, all may move
+        ("ADD PARTITION (PARTITION p VALUES LESS THAN (5))", [AddPartitions(*T, (Partition(name="p", below="5"),))]),
+        ("ADD PARTITION PARTITIONS 4", [AddPartitions(*T, ())]),
+        ("REORGANIZE PARTITION p, q INTO (PARTITION r VALUES LESS THAN (9))", [
+            ReplacePartitions(*T, ("p", "q"), (Partition(name="r", below="9"),))
+        ]),
+        ("REORGANIZE PARTITION", [ReplacePartitions(*T, (), ())]),
+        ("PARTITION BY HASH (a)", [Repartition(*T, HASHED)]),
+        ("PARTITION BY KEY (a) PARTITIONS 4", [Repartition(*T, None)]),
+        ("REMOVE PARTITIONING", [Repartition(*T, None)]),
+        ("COALESCE PARTITION 2", [Repartition(*T, None)]),
         ("/*T![ttl] TTL = `a` + INTERVAL 1 DAY */", [NoEffect(*T, "ALTER TABLE")]),
         # rows that no event tells of
-        ("DROP PARTITION p", [unsupported("DROP PARTITION")]),
-        ("TRUNCATE PARTITION p, q", [unsupported("TRUNCATE PARTITION p")]),
+        ("DROP PARTITION p", [EmptyPartitions(*T, ("p",), True)]),
+        ("TRUNCATE PARTITION p, q", [EmptyPartitions(*T, ("p", "q"))]),
+        ("TRUNCATE PARTITION ALL", [EmptyPartitions(*T, ())]),
         ("EXCHANGE PARTITION p WITH TABLE u", [unsupported("EXCHANGE PARTITION p")]),
         ("CONVERT TO CHARACTER SET binary", [unsupported("CONVERT TO CHARACTER")]),
         ("ADD a INT, FROBNICATE, DROP b", [AddColumn(*T, col("a", "int")), unsupported("FROBNICATE , DROP")]),

@@ -12,6 +12,8 @@ from tidelake.ddl import parse
 from tidelake.ddl.changes import (
     FIRST,
     AddColumn,
+    AddPartitions,
+    AddPrimary,
     AddUnique,
     Change,
     ColumnDef,
@@ -19,10 +21,13 @@ from tidelake.ddl.changes import (
     DropColumn,
     DropDatabase,
     DropIndex,
+    DropPrimary,
     DropTable,
+    EmptyPartitions,
     Index,
     ModifyColumn,
     NoEffect,
+    Partition,
     RenameIndex,
     RenameTable,
     TableDef,
@@ -88,20 +93,18 @@ MEANINGS: dict[tuple[str, str], list[Change]] = {
     ("ddl_db", "ALTER TABLE `ddl_db`.`t3` DEFAULT COLLATE = UTF8MB4_GENERAL_CI"): [NoEffect(*T3, "ALTER TABLE … DEFAULT COLLATE =")],
     ("ddl_db", "ALTER TABLE `ddl_db`.`t1` /*T![auto_id_cache] AUTO_ID_CACHE = 100 */"): [NoEffect(*T1, "ALTER TABLE")],
     ("ddl_db", "ALTER TABLE `ddl_db`.`t3`"): [NoEffect(*T3, "ALTER TABLE")],
-    ("ddl_db", "ALTER TABLE `ddl_db`.`x1` ADD PRIMARY KEY(`a`) /*T![clustered_index] NONCLUSTERED */"): [
-        Unsupported(*X1, "ALTER TABLE … ADD PRIMARY KEY")
-    ],
+    ("ddl_db", "ALTER TABLE `ddl_db`.`x1` ADD PRIMARY KEY(`a`) /*T![clustered_index] NONCLUSTERED */"): [AddPrimary(*X1, ("a",))],
     ("ddl_db", "ALTER TABLE `ddl_db`.`x1` ADD CONSTRAINT `fk1` FOREIGN KEY (`b`) REFERENCES `ddl_db`.`x0`(`id`)"): [
         NoEffect(*X1, "ALTER TABLE … ADD INDEX or constraint")
     ],
     ("ddl_db", "ALTER TABLE `ddl_db`.`x1` DROP FOREIGN KEY `fk1`"): [NoEffect(*X1, "ALTER TABLE … DROP FOREIGN KEY")],
-    ("ddl_db", "ALTER TABLE `ddl_db`.`x1` DROP PRIMARY KEY"): [Unsupported(*X1, "ALTER TABLE … DROP PRIMARY KEY")],
+    ("ddl_db", "ALTER TABLE `ddl_db`.`x1` DROP PRIMARY KEY"): [DropPrimary(*X1)],
     ("ddl_db", "ALTER TABLE `ddl_db`.`t1` ALTER INDEX `uk_d` INVISIBLE"): [NoEffect(*T1, "ALTER TABLE … ALTER INDEX uk_d")],
     ("ddl_db", "ALTER TABLE `ddl_db`.`p1` ADD PARTITION (PARTITION `p2` VALUES LESS THAN (30))"): [
-        NoEffect(*P1, "ALTER TABLE … ADD PARTITION (")
+        AddPartitions(*P1, (Partition(name="p2", below="30"),))
     ],
-    ("ddl_db", "ALTER TABLE `ddl_db`.`p1` TRUNCATE PARTITION `p1a`"): [Unsupported(*P1, "ALTER TABLE … TRUNCATE PARTITION p1a")],
-    ("ddl_db", "ALTER TABLE `ddl_db`.`p1` DROP PARTITION `p0`"): [Unsupported(*P1, "ALTER TABLE … DROP PARTITION")],
+    ("ddl_db", "ALTER TABLE `ddl_db`.`p1` TRUNCATE PARTITION `p1a`"): [EmptyPartitions(*P1, ("p1a",))],
+    ("ddl_db", "ALTER TABLE `ddl_db`.`p1` DROP PARTITION `p0`"): [EmptyPartitions(*P1, ("p0",), True)],
     ("ddl_db", "ALTER TABLE `ddl_db`.`t1_new` RENAME AS `ddl_db`.`t1_newer`"): [RenameTable("ddl_db", "t1_new", "ddl_db", "t1_newer")],
     (
         "ddl_db",

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tidelake.ddl import parse
 from tidelake.errors import OrderError
-from tidelake.incarnations import Catalog, Column, Incarnation, apply
+from tidelake.evolution import apply
+from tidelake.incarnations import Catalog, Column, Incarnation
 
 SHOP = "CREATE TABLE orders (id INT PRIMARY KEY, note VARCHAR(20), total DECIMAL(10,2))"
 
 
-def after(*statements: tuple[int, str], catalog: Catalog | None = None) -> Catalog:
-    """The catalog after statements in database `shop`."""
+def after(*statements: tuple[int, str], catalog: Catalog | None = None, rows: bool = True) -> Catalog:
+    """The catalog after statements in database `shop`. rows: every table has some as soon as it is there."""
     catalog = catalog or Catalog()
     for ts, query in statements:
         for change in parse(query, "shop"):
             catalog = apply(catalog, ts, change)
+        if rows:
+            catalog = Catalog({k: replace(i, empty=False) for k, i in catalog.incarnations.items()})
     return catalog
 
 

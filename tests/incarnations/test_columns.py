@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.incarnations.lives import SHOP, after, altered, names, only, refused, row_columns
+from tidelake.values import MysqlType
 
 
 def test_an_added_column_is_in_rows_after_its_statement() -> None:
@@ -103,3 +104,56 @@ def test_an_unknown_column_is_told_with_those_there_are() -> None:
 def test_a_column_of_the_primary_key_is_never_null_whatever_a_modify_says() -> None:
     assert altered("MODIFY id BIGINT").column("id").nullable is False
     assert altered("MODIFY note TEXT NOT NULL").column("note").nullable is False
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "follows"),
+    [
+        ("INT", "BIGINT UNSIGNED", True),
+        ("BIGINT", "TINYINT", True),  # the server refuses values that do not fit
+        ("INT", "DECIMAL(12,2)", True),
+        ("DECIMAL(10,2)", "INT", True),
+        ("DECIMAL(10,4)", "DECIMAL(10,2)", True),
+        ("DECIMAL(60,2)", "DECIMAL(65,2)", True),
+        ("DECIMAL(60,2)", "DECIMAL(65,4)", False),  # kept as text, with its digits
+        ("DECIMAL(60,0)", "VARCHAR(80)", False),
+        ("FLOAT", "DOUBLE", True),
+        ("DOUBLE", "VARCHAR(30)", False),  # its digits are the server's
+        ("DOUBLE", "INT", False),
+        ("VARCHAR(20)", "TEXT", True),
+        ("VARCHAR(20)", "CHAR(5)", True),
+        ("VARCHAR(20)", "INT", True),
+        ("VARCHAR(20)", "DATETIME", False),
+        ("VARCHAR(20)", "VARBINARY(20)", False),
+        ("VARCHAR(20)", "ENUM('a')", False),
+        ("ENUM('a','b')", "ENUM('b','a','c')", True),  # by name
+        ("ENUM('a')", "VARCHAR(9)", True),
+        ("ENUM('a')", "INT", False),
+        ("SET('a')", "SET('a','b')", True),
+        ("DATE", "DATETIME(3)", True),
+        ("DATETIME(3)", "DATETIME(6)", True),
+        ("DATETIME(3)", "DATETIME", False),  # rounds
+        ("DATETIME", "TIMESTAMP", False),  # of the session's time zone
+        ("DATETIME", "DATE", False),
+        ("TIME(3)", "TIME", False),
+        ("BLOB", "VARBINARY(9)", True),
+        ("VARBINARY(9)", "BINARY(9)", False),  # is padded
+        ("JSON", "TEXT", False),
+        ("JSON", "JSON", True),
+        ("BIT(8)", "BIT(16)", True),
+        ("YEAR", "INT", False),
+    ],
+)
+def test_a_type_changes_where_it_is_known_how_values_are_written_then(old: str, new: str, follows: bool) -> None:
+    made, change = (1, f"CREATE TABLE orders (id INT PRIMARY KEY, x {old})"), (2, f"ALTER TABLE orders MODIFY x {new}")
+    if follows:
+        assert only(after(made, change)).column("x").type == MysqlType.parse(new) or new in ("TIME", "DATETIME")
+    else:
+        assert refused(made, change).message.startswith("what becomes of ")
+
+
+def test_virtual_columns_are_known_by_their_names_and_never_become_stored_ones_unseen() -> None:
+    i = altered("ADD v INT AS (id) VIRTUAL", "RENAME COLUMN V TO w", "MODIFY w BIGINT AS (id) VIRTUAL", "ADD z INT AS (1)", "DROP COLUMN w")
+    assert (i.virtual, names(i.columns)) == (("z",), ["id", "note", "total"])
+    error = refused((1, SHOP), (2, "ALTER TABLE orders ADD v INT AS (id)"), (3, "ALTER TABLE orders MODIFY v INT"))
+    assert error.message == "the generated column 'v' of shop.orders is stored from now on"

@@ -47,3 +47,48 @@ def test_a_table_without_a_key_would_take_the_first_that_fits() -> None:
         refused((1, keyless), (2, "CREATE UNIQUE INDEX u ON orders (b)")).message
         == "the unique index 'u' becomes the handle of shop.orders"
     )
+
+
+FRESH = "CREATE TABLE orders (a INT, b INT NOT NULL, c INT, PRIMARY KEY (a))"
+
+
+@pytest.mark.parametrize(
+    ("table", "clause", "key", "index"),
+    [
+        ("CREATE TABLE orders (a INT, b INT)", "ADD PRIMARY KEY (b, A)", (2, 1), "PRIMARY"),
+        ("CREATE TABLE orders (a INT, b INT)", "ADD COLUMN id BIGINT AUTO_INCREMENT PRIMARY KEY FIRST", (3,), "PRIMARY"),
+        (FRESH, "DROP PRIMARY KEY, ADD PRIMARY KEY (a, b)", (1, 2), "PRIMARY"),
+        ("CREATE TABLE orders (a INT, b INT NOT NULL)", "ADD UNIQUE u (b)", (2,), "u"),
+        (UNIQUE, "ADD UNIQUE only_b (b)", (2,), "only_b"),
+        (UNIQUE, "ADD PRIMARY KEY (b)", (2,), "PRIMARY"),
+    ],
+)
+def test_a_table_without_rows_takes_any_key(table: str, clause: str, key: tuple[int, ...], index: str) -> None:
+    made = after((1, table), rows=False)
+    i = only(after((2, f"ALTER TABLE orders {clause}"), catalog=made, rows=False))
+    assert (i.key, i.key_index, i.empty) == (key, index, True)
+    assert all(not c.nullable for c in i.columns if c.id in key)
+    assert refused((1, table), (2, f"ALTER TABLE orders {clause}")).code == "UNSUPPORTED_DDL"
+
+
+def test_a_primary_key_over_the_columns_of_the_handle_changes_no_row() -> None:
+    i = only(after((1, UNIQUE), (2, "ALTER TABLE orders ADD PRIMARY KEY (b, a)")))
+    assert (i.key, i.key_index) == ((1, 2), "PRIMARY")
+
+
+def test_what_a_primary_key_replaces_is_told() -> None:
+    error = refused((1, UNIQUE), (2, "ALTER TABLE orders ADD PRIMARY KEY (b)"))
+    assert error.message == "rows of shop.orders are told apart by (a, b) so far, by the primary key from now on"
+    assert "told apart by nothing so far" in refused((1, "CREATE TABLE w (a INT)"), (2, "ALTER TABLE w ADD PRIMARY KEY (a)")).message
+
+
+def test_a_primary_key_that_nothing_replaces_is_not_followed_even_without_rows() -> None:
+    made = after((1, FRESH), rows=False)
+    assert refused((2, "ALTER TABLE orders DROP PRIMARY KEY"), catalog=made).code == "UNSUPPORTED_DDL"
+
+
+@pytest.mark.parametrize("clause", ["ADD x TIMESTAMP DEFAULT CURRENT_TIMESTAMP", "ADD x INT AS (a) STORED", "MODIFY c JSON"])
+def test_a_table_without_rows_takes_any_column(clause: str) -> None:
+    made = after((1, FRESH), rows=False)
+    assert only(after((2, f"ALTER TABLE orders {clause}"), catalog=made)) != only(made)
+    assert refused((1, FRESH), (2, f"ALTER TABLE orders {clause}")).code == "UNSUPPORTED_DDL"

@@ -16,10 +16,12 @@ from tidelake.lake import publish
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Advance, Cut, Intent, Reshape, TableCut
 from tidelake.lake.cuts import newest_cut, published
+from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.publish import carry_out, declare, plan_moves, recover
 from tidelake.layout import certificate_key
 from tidelake.storage import Store, open_store
 from tidelake.values import MysqlType
+from tidelake.window import LedgerEntry
 
 
 class Killed(BaseException):
@@ -60,6 +62,10 @@ def intent_of(lake: LakeCatalog, folder: Path) -> Intent:
             "d.c@-1": TableCut(identifier="d.c", uuid=b.uuid, snapshot_id=b.main, rows=1),
         },
         past={old.uuid: f"d_past.old__{old.uuid[:8]}"},
+        ledger=[
+            LedgerEntry(commit_ts=463368564662075000, database="d", query="RENAME …", effect="applied", tables=("d.b@-1", "d.c@-1")),
+            LedgerEntry(commit_ts=463368564662075001, database="d", query="ALTER …", effect="ignored", why="UNSUPPORTED_DDL: so"),
+        ],
     )
     return Intent(cut=cut, advances=[advance], moves=moves, certificate={"feed": "shop", "cut": 1})
 
@@ -79,6 +85,13 @@ def check(lake: LakeCatalog, store: Store) -> None:
     assert lake.find("d.old") is None
     assert [r["v"] for r in lakes.contents(lake, next(iter(cut.past.values())))] == ["old"]
     assert store.head(certificate_key("shop", 1)) is not None
+    assert [(r["number"], r["statement"], r["effect"], r["why"], r["table"]) for r in entries(lake, "shop")] == [
+        (1, "RENAME …", "applied", None, "d.b"),
+        (1, "RENAME …", "applied", None, "d.c"),
+        (2, "ALTER …", "ignored", "UNSUPPORTED_DDL: so", None),
+    ]
+    after = {r["table"]: (r["snapshot_before"], r["snapshot_after"]) for r in entries(lake, "shop")}
+    assert after == {i.removesuffix("@-1"): (None, cut.snapshots[i].snapshot_id) for i in ("d.b@-1", "d.c@-1")} | {None: (None, None)}
 
 
 STEPS: list[tuple[str, str, int]] = [
@@ -87,7 +100,8 @@ STEPS: list[tuple[str, str, int]] = [
     ("before the stamp", "append", 0),
     *((f"before name change {n}", "rename", n) for n in range(5)),
     ("before the cut's document", "record", 0),
-    ("before the published rows", "append", 1),
+    ("before the ledger of statements", "append", 1),
+    ("before the published rows", "append", 2),
     ("before the certificate", "certificate", 0),
 ]
 
@@ -116,7 +130,7 @@ def test_carrying_out_twice_changes_nothing(tmp_path: Path) -> None:
     intent = intent_of(lake, tmp_path)
     declare(store, intent)
     first = carry_out(lake, store, intent)
-    heads = {t: lake.load(t).main for t in ("d.a", "d.b", "d.c", "_tidelake.published")}
+    heads = {t: lake.load(t).main for t in ("d.a", "d.b", "d.c", "_tidelake.published", "_tidelake.ddl")}
     assert carry_out(lake, store, intent) == first
     assert {t: lake.load(t).main for t in heads} == heads
     check(lake, store)

@@ -141,6 +141,14 @@ def test_statements_stand_with_time_tso_and_effect() -> None:
     assert f"applied 2026-01-05 10:59:56.593Z (TSO {RESOLVED}) DROP TABLE shop.old" in words
 
 
+def test_a_statement_that_was_passed_over_is_a_note_and_says_why() -> None:
+    passed = DdlFacts(commit_ts=RESOLVED, query="ALTER TABLE t FROBNICATE", effect="ignored", why="UNSUPPORTED_DDL: not this one")
+    words = page(published(ddl=[passed, DdlFacts(commit_ts=RESOLVED, query="DROP TABLE x", effect="applied")])).words
+    assert "1 DDL statement passed over by policy, tables may differ from the source" in words
+    assert "UNSUPPORTED_DDL: not this one" in words
+    assert "passed over" not in page(published(ddl=[DdlFacts(commit_ts=RESOLVED, query="DROP TABLE x", effect="applied")])).words
+
+
 def test_findings_of_landing_say_what_to_do() -> None:
     finding = FindingFacts(code="GAP", severity="critical", where="shop[1]", detail="offsets 3-9 are missing", remedy="bring back the file")
     assert "critical GAP shop[1] offsets 3-9 are missing What to do: bring back the file" in page(published(findings=[finding])).words

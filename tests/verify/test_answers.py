@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.calls import Called, call
 from tests.verify import everything
-from tidelake.feed import load_feed
+from tidelake.feed import ColumnPolicy, load_feed
 from tidelake.lake.asof import life_at
 from tidelake.lake.opened import Lake
 from tidelake.verify.questions import EVERYTHING, sums
@@ -90,6 +90,18 @@ def test_the_same_question_at_another_tso_is_another(schemas: Path, question: tu
         plans = [plan_of(lake.feed, life, "d.bag", everything.TS + later, Source.tidb)[0] for later in (0, 1)]
     asked = [sums(plan, EVERYTHING).id for plan in plans if plan is not None]
     assert (asked[0], len(set(asked))) == (question[0], 2)
+
+
+@pytest.mark.parametrize("mask", ["null", "drop", "truncate(2)"])
+def test_a_masked_column_is_named_and_not_compared(schemas: Path, mask: str) -> None:
+    with Lake.of(load_feed(schemas, "shop")) as lake:
+        _, life = life_at(lake, "d.bag", None)
+        (masked, *others) = life.columns_at(everything.TS)
+        feed = lake.feed.model_copy(update={"columns": {"d.bag": {masked.name: ColumnPolicy(mask=mask)}}})
+        plan, uncompared, _ = plan_of(feed, life, "d.bag", everything.TS, Source.tidb)
+    assert plan is not None
+    assert [t.name for t in plan.texts] == [c.name for c in others]
+    assert uncompared == {masked.name: f"masked ({mask})"}
 
 
 @pytest.mark.parametrize("content", ["{id}\t0\t23\t1\n", "", "ERROR 1064 (42000) at line 5\n", "q0123456789abcde\tdone\n"])

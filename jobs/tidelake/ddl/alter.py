@@ -6,20 +6,27 @@ from collections.abc import Callable
 
 from tidelake.ddl.changes import (
     AddColumn,
+    AddPartitions,
+    AddPrimary,
     AddUnique,
     Change,
     DropColumn,
     DropIndex,
+    DropPrimary,
+    EmptyPartitions,
     Index,
     ModifyColumn,
     NoEffect,
     RenameColumn,
     RenameIndex,
     RenameTable,
+    Repartition,
+    ReplacePartitions,
     Unsupported,
 )
 from tidelake.ddl.columns import column_def, position
 from tidelake.ddl.definition import index
+from tidelake.ddl.partitions import definitions, names, partitioning
 from tidelake.ddl.tokens import END, Cursor
 
 Name = tuple[str, str]
@@ -48,7 +55,6 @@ _HARMLESS = (
     ("ENGINE",),
     ("ROW_FORMAT",),
     ("STATS_OPTIONS",),
-    ("ADD", "PARTITION"),
     ("ADD", "STATS_EXTENDED"),
     ("DROP", "STATS_EXTENDED"),
     ("ALTER",),  # a column's default: rows already there keep their values
@@ -65,12 +71,29 @@ _HARMLESS = (
     ("MAX_ROWS",),
     ("MIN_ROWS",),
     ("CHECKSUM",),
+    ("STATS_BUCKETS",),
+    ("STATS_TOPN",),
+    ("STATS_COL_CHOICE",),
+    ("STATS_COL_LIST",),
+    ("STATS_SAMPLE_RATE",),
+    ("TTL_JOB_INTERVAL",),
+    ("PRE_SPLIT_REGIONS",),
+    ("INSERT_METHOD",),
+    ("PACK_KEYS",),
+    ("DELAY_KEY_WRITE",),
+    ("ENCRYPTION",),
+    ("CONNECTION",),
+    ("AFFINITY",),
+    ("ANALYZE", "PARTITION"),
+    ("CHECK", "PARTITION"),
+    ("OPTIMIZE", "PARTITION"),
+    ("REBUILD", "PARTITION"),
+    ("REPAIR", "PARTITION"),
+    ("ORDER", "BY"),
     ("STATS_PERSISTENT",),
     ("STATS_AUTO_RECALC",),
     ("STATS_SAMPLE_PAGES",),
 )
-# Clauses that move rows between partitions and change none; nothing can follow them.
-_REPARTITIONING = (("REORGANIZE", "PARTITION"), ("COALESCE", "PARTITION"), ("REMOVE", "PARTITIONING"), ("PARTITION", "BY"))
 
 
 def alter_table(cursor: Cursor, database: str) -> list[Change]:
@@ -89,11 +112,15 @@ def alter_table(cursor: Cursor, database: str) -> list[Change]:
             cursor.skip_clause()
         if not cursor.skip(","):
             cursor.expect_end()
-            return out
+            replaced = any(isinstance(c, AddPrimary) for c in out)
+            return [c for c in out if not (replaced and isinstance(c, DropPrimary))]
 
 
 def _clause(cursor: Cursor, name: Name, database: str) -> list[Change]:
     what = f"ALTER TABLE … {cursor.preview()}"
+    if cursor.next.upper == "PARTITION" and cursor.peek(1).upper != "BY":
+        cursor.at = len(cursor.tokens)
+        return [NoEffect(*name, what)]  # PARTITION p ATTRIBUTES …, PLACEMENT POLICY …
     if any(cursor.skip(*words) for words in _HARMLESS):
         cursor.skip_clause()
         return [NoEffect(*name, what)]
@@ -102,7 +129,7 @@ def _clause(cursor: Cursor, name: Name, database: str) -> list[Change]:
             return reader(cursor, name)
     if cursor.skip("RENAME"):
         return [_renamed(cursor, name, database)]
-    harmless = any(cursor.skip(*words) for words in _REPARTITIONING) or _converts_text(cursor)
+    harmless = _converts_text(cursor)
     cursor.at = len(cursor.tokens)
     return [NoEffect(*name, what) if harmless else Unsupported(*name, what)]
 
@@ -120,27 +147,61 @@ def _add(cursor: Cursor, name: Name) -> list[Change]:
     cursor.skip("COLUMN")
     cursor.skip("IF", "NOT", "EXISTS")
     if cursor.skip("("):
-        out: list[Change] = [_added(cursor, name)]
+        out = _added(cursor, name)
         while cursor.skip(","):
-            out.append(_added(cursor, name))
+            out += _added(cursor, name)
         cursor.expect(")")
         return out
-    return [_added(cursor, name)]
+    return _added(cursor, name)
 
 
 def _add_index(cursor: Cursor, name: Name, found: Index) -> list[Change]:
     cursor.skip_clause()
     if found.name == "PRIMARY":
-        return [Unsupported(*name, "ALTER TABLE … ADD PRIMARY KEY")]
+        return [AddPrimary(*name, found.columns)]
     return [AddUnique(*name, found)] if found.name else [NoEffect(*name, "ALTER TABLE … ADD INDEX or constraint")]
 
 
-def _added(cursor: Cursor, name: Name) -> Change:
+def _added(cursor: Cursor, name: Name) -> list[Change]:
     column = column_def(cursor)
-    after = position(cursor)
+    added = AddColumn(*name, column, position(cursor))
     if column.primary:
-        return Unsupported(*name, "ALTER TABLE … ADD COLUMN … PRIMARY KEY")
-    return AddColumn(*name, column, after)
+        return [added, AddPrimary(*name, (column.name,))]
+    return [added, AddUnique(*name, Index(name=column.name, columns=(column.name,)))] if column.unique else [added]
+
+
+def _add_partitions(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("IF", "NOT", "EXISTS")
+    if cursor.next.upper == "(":
+        return [AddPartitions(*name, definitions(cursor))]
+    cursor.skip_clause()
+    return [AddPartitions(*name, ())]
+
+
+def _drop_partitions(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("IF", "EXISTS")
+    return [EmptyPartitions(*name, names(cursor), True)]
+
+
+def _truncate_partitions(cursor: Cursor, name: Name) -> list[Change]:
+    return [EmptyPartitions(*name, names(cursor))]
+
+
+def _reorganize(cursor: Cursor, name: Name) -> list[Change]:
+    if cursor.next is END:
+        return [ReplacePartitions(*name, (), ())]
+    old = names(cursor)
+    cursor.expect("INTO")
+    return [ReplacePartitions(*name, old, definitions(cursor))]
+
+
+def _repartition(cursor: Cursor, name: Name) -> list[Change]:
+    return [Repartition(*name, partitioning(cursor))]
+
+
+def _unpartition(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip_clause()
+    return [Repartition(*name, None)]
 
 
 def _drop_column(cursor: Cursor, name: Name) -> list[Change]:
@@ -150,12 +211,10 @@ def _drop_column(cursor: Cursor, name: Name) -> list[Change]:
 
 def _drop(cursor: Cursor, name: Name) -> list[Change]:
     if cursor.skip("PRIMARY", "KEY"):
-        return [Unsupported(*name, "ALTER TABLE … DROP PRIMARY KEY")]
+        return [DropPrimary(*name)]
     if cursor.skip("INDEX") or cursor.skip("KEY"):
         cursor.skip("IF", "EXISTS")
         return [DropIndex(*name, cursor.identifier())]
-    if cursor.next.upper == "PARTITION":
-        return [Unsupported(*name, "ALTER TABLE … DROP PARTITION")]
     return _drop_column(cursor, name)
 
 
@@ -192,7 +251,14 @@ def _renamed(cursor: Cursor, name: Name, database: str) -> Change:
 
 
 _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, Name], list[Change]]], ...] = (
+    (("ADD", "PARTITION"), _add_partitions),
     (("ADD",), _add),
+    (("DROP", "PARTITION"), _drop_partitions),
+    (("TRUNCATE", "PARTITION"), _truncate_partitions),
+    (("REORGANIZE", "PARTITION"), _reorganize),
+    (("PARTITION", "BY"), _repartition),
+    (("REMOVE", "PARTITIONING"), _unpartition),
+    (("COALESCE", "PARTITION"), _unpartition),
     (("DROP", "COLUMN"), _drop_column),
     (("DROP",), _drop),
     (("MODIFY",), _modify),

@@ -36,12 +36,38 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition. RANGE: rows from the bound of the one before it up to `below`, None = MAXVALUE. LIST: rows with one of `values`;
+    HASH: rows whose remainder that is.
+
+    Bounds are canonical text: numbers, dates. known: whether they were written as plain values.
+    """
+
+    name: str
+    below: str | None = None
+    values: tuple[str, ...] = ()
+    null: bool = False  # a LIST that holds NULL
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitioning:
+    """How a table is partitioned: by `range`, `list` or `hash` of one plain column; RANGE also of its YEAR or TO_DAYS (`function`)."""
+
+    kind: str
+    column: str
+    function: str = ""
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableDef:
-    """A CREATE TABLE's content."""
+    """A CREATE TABLE's content. partitioning: None for none, or one whose rows cannot be told by their columns."""
 
     columns: tuple[ColumnDef, ...]
     primary_key: tuple[str, ...] = ()
     unique: tuple[Index, ...] = ()
+    partitioning: Partitioning | None = None
 
     @property
     def visible(self) -> tuple[ColumnDef, ...]:
@@ -68,7 +94,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Change):
-    """like: (database, table) whose definition is taken; then definition is None."""
+    """like: (database, table) whose definition is taken; then definition is None. Neither (CREATE … SELECT): as its rows will show."""
 
     definition: TableDef | None
     like: tuple[str, str] | None = None
@@ -90,6 +116,50 @@ class DropDatabase(Change):
 @dataclass(frozen=True, slots=True)
 class TruncateTable(Change):
     """All rows up to the statement's commit ts leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverTable(Change):
+    """A dropped table is there again with its rows, under this name; `of`: the name it bore, where that was another."""
+
+    of: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverDatabase(Change):
+    """The tables that left with a DROP DATABASE are there again, in `to_database`; `table` is empty."""
+
+    to_database: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyPartitions(Change):
+    """The rows of these partitions leave; all of the table's where none is named. drop: the partitions leave too."""
+
+    names: tuple[str, ...]
+    drop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions(Change):
+    """More partitions after the last, () where their number alone is said: then rows move."""
+
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacePartitions(Change):
+    """REORGANIZE: no row leaves, the rows of `names` are those of `partitions` now."""
+
+    names: tuple[str, ...]
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repartition(Change):
+    """No row leaves, all are partitioned another way; None: not at all, or in a way that cannot be told."""
+
+    partitioning: Partitioning | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +201,18 @@ class RenameColumn(Change):
 
     name: str
     to: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddPrimary(Change):
+    """A primary key, which becomes the handle; in place of another where the same statement drops that."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropPrimary(Change):
+    """The primary key goes; which index is the handle then is not told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ A statement that may change rows or columns beyond this version is `Unsupported`
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tidelake.ddl.alter import alter_table
 from tidelake.ddl.changes import (
@@ -17,11 +18,14 @@ from tidelake.ddl.changes import (
     DropTable,
     Index,
     NoEffect,
+    RecoverDatabase,
+    RecoverTable,
     RenameTable,
     TruncateTable,
     Unsupported,
 )
 from tidelake.ddl.definition import table_def
+from tidelake.ddl.partitions import partitioning
 from tidelake.ddl.tokens import END, Cursor
 
 
@@ -40,14 +44,24 @@ def _create_table(cursor: Cursor, database: str) -> list[Change]:
     if cursor.skip("LIKE") or (cursor.next.upper == "(" and cursor.peek(1).upper == "LIKE"):
         cursor.skip("(", "LIKE")
         return [CreateTable(*name, None, cursor.table(database), if_not_exists)]
-    if cursor.next.upper != "(":
-        return [Unsupported(*name, "CREATE TABLE without columns")]
+    if cursor.next.upper != "(" or cursor.peek(1).upper == "SELECT":
+        shown = any(t.upper == "SELECT" for t in cursor.tokens)
+        return [CreateTable(*name, None, None, if_not_exists) if shown else Unsupported(*name, "CREATE TABLE without columns")]
     definition = table_def(cursor)
     while cursor.next is not END:
         if cursor.skip("SELECT"):
-            return [Unsupported(*name, "CREATE TABLE … SELECT")]
-        cursor.take()
+            return [CreateTable(*name, None, None, if_not_exists)]  # and the columns of the query
+        if cursor.skip("PARTITION", "BY"):
+            definition = replace(definition, partitioning=partitioning(cursor))
+        else:
+            cursor.take()
     return [CreateTable(*name, definition, None, if_not_exists)]
+
+
+def _replace_table(cursor: Cursor, database: str) -> list[Change]:
+    """MariaDB's DROP TABLE IF EXISTS and CREATE TABLE in one."""
+    made = _create_table(cursor, database)
+    return [DropTable(made[0].database, made[0].table, True), *made]
 
 
 def _drop_table(cursor: Cursor, database: str) -> list[Change]:
@@ -71,6 +85,27 @@ def _rename_table(cursor: Cursor, database: str) -> list[Change]:
         out.append(RenameTable(*source, *cursor.table(database)))
         if not cursor.skip(","):
             return out
+
+
+def _recover_table(cursor: Cursor, database: str) -> list[Change]:
+    """RECOVER TABLE t · FLASHBACK TABLE t TO u: BY JOB names no table, TO TIMESTAMP rewrites rows."""
+    if cursor.next.upper == "BY":
+        return [Unsupported(database, "", "RECOVER TABLE BY JOB")]
+    old = cursor.table(database)
+    if cursor.next is END:
+        return [RecoverTable(*old)]
+    if not cursor.skip("TO") or cursor.next.upper == "TIMESTAMP" or cursor.next is END:
+        return [Unsupported(*old, "FLASHBACK TABLE … TO TIMESTAMP")]
+    return [RecoverTable(*cursor.table(database), old)]
+
+
+def _recover_database(cursor: Cursor, database: str) -> list[Change]:
+    old = cursor.identifier()
+    if cursor.next is END:
+        return [RecoverDatabase(old, "", old)]
+    if not cursor.skip("TO") or cursor.next.upper == "TIMESTAMP" or cursor.next is END:
+        return [Unsupported(old, "", "FLASHBACK DATABASE … TO TIMESTAMP")]
+    return [RecoverDatabase(old, "", cursor.identifier())]
 
 
 def _drop_database(cursor: Cursor, database: str) -> list[Change]:
@@ -98,8 +133,67 @@ def _harmless(what: str) -> Callable[[Cursor, str], list[Change]]:
     return lambda cursor, database: [NoEffect(database, "", what)]
 
 
+# Statements that leave rows and columns as they are, by their first words, longest first where they begin alike.
+_HARMLESS = (
+    ("CREATE DATABASE",),
+    ("CREATE SCHEMA", "CREATE DATABASE"),
+    ("ALTER DATABASE",),
+    ("ALTER SCHEMA", "ALTER DATABASE"),
+    ("CREATE VIEW",),
+    ("CREATE OR REPLACE", "CREATE VIEW"),
+    ("CREATE ALGORITHM", "CREATE VIEW"),
+    ("CREATE DEFINER", "CREATE VIEW"),
+    ("CREATE SQL", "CREATE VIEW"),
+    ("ALTER VIEW",),
+    ("ALTER ALGORITHM", "ALTER VIEW"),
+    ("ALTER DEFINER", "ALTER VIEW"),
+    ("ALTER SQL", "ALTER VIEW"),
+    ("DROP VIEW",),
+    ("CREATE SEQUENCE",),
+    ("ALTER SEQUENCE",),
+    ("DROP SEQUENCE",),
+    ("CREATE PLACEMENT", "CREATE PLACEMENT POLICY"),
+    ("ALTER PLACEMENT", "ALTER PLACEMENT POLICY"),
+    ("DROP PLACEMENT", "DROP PLACEMENT POLICY"),
+    ("CREATE RESOURCE GROUP",),
+    ("ALTER RESOURCE GROUP",),
+    ("DROP RESOURCE GROUP",),
+    ("CREATE TEMPORARY TABLE",),
+    ("CREATE GLOBAL TEMPORARY TABLE",),
+    ("DROP TEMPORARY TABLE",),
+    ("DROP GLOBAL TEMPORARY TABLE",),
+    *(
+        (f"{verb} {kind}",)
+        for kind in ("TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SERVER")
+        for verb in ("CREATE", "ALTER", "DROP")
+    ),
+    ("CREATE AGGREGATE FUNCTION", "CREATE FUNCTION"),
+    ("CREATE GLOBAL BINDING", "CREATE BINDING"),
+    ("DROP GLOBAL BINDING", "DROP BINDING"),
+    ("RENAME USER",),
+    ("GRANT",),
+    ("REVOKE",),
+    ("SET",),
+    ("ANALYZE",),
+    ("OPTIMIZE",),
+    ("REPAIR",),
+    ("CHECK TABLE",),
+    ("ADMIN",),
+    ("SPLIT TABLE",),
+    ("SPLIT PARTITION TABLE",),
+    ("FLUSH",),
+    ("LOCK TABLES",),
+    ("UNLOCK TABLES",),
+    ("LOCK STATS",),
+    ("UNLOCK STATS",),
+    ("BEGIN",),
+    ("COMMIT",),
+    ("SAVEPOINT",),
+    ("XA",),
+)
 _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor, str], list[Change]]], ...] = (
     (("CREATE", "TABLE"), _create_table),
+    (("CREATE", "OR", "REPLACE", "TABLE"), _replace_table),
     (("DROP", "TABLE"), _drop_table),
     (("TRUNCATE",), _truncate),
     (("RENAME", "TABLE"), _rename_table),
@@ -112,19 +206,14 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor, str], list[Change]]]
     (("CREATE", "VECTOR", "INDEX"), lambda c, d: _create_index(c, d, unique=False)),
     (("CREATE", "COLUMNAR", "INDEX"), lambda c, d: _create_index(c, d, unique=False)),
     (("DROP", "INDEX"), _drop_index),
-    (("CREATE", "DATABASE"), _harmless("CREATE DATABASE")),
-    (("CREATE", "SCHEMA"), _harmless("CREATE DATABASE")),
-    (("ALTER", "DATABASE"), _harmless("ALTER DATABASE")),
-    (("ALTER", "SCHEMA"), _harmless("ALTER DATABASE")),
-    (("CREATE", "VIEW"), _harmless("CREATE VIEW")),
-    (("CREATE", "OR", "REPLACE"), _harmless("CREATE VIEW")),
-    (("CREATE", "ALGORITHM"), _harmless("CREATE VIEW")),
-    (("CREATE", "DEFINER"), _harmless("CREATE VIEW")),
-    (("DROP", "VIEW"), _harmless("DROP VIEW")),
-    (("CREATE", "SEQUENCE"), _harmless("CREATE SEQUENCE")),
-    (("ALTER", "SEQUENCE"), _harmless("ALTER SEQUENCE")),
-    (("DROP", "SEQUENCE"), _harmless("DROP SEQUENCE")),
-    (("CREATE", "PLACEMENT"), _harmless("CREATE PLACEMENT POLICY")),
-    (("ALTER", "PLACEMENT"), _harmless("ALTER PLACEMENT POLICY")),
-    (("DROP", "PLACEMENT"), _harmless("DROP PLACEMENT POLICY")),
+    (("DROP", "TABLES"), _drop_table),
+    (("RENAME", "TABLES"), _rename_table),
+    (("ALTER", "ONLINE", "TABLE"), alter_table),
+    (("ALTER", "IGNORE", "TABLE"), alter_table),
+    (("CREATE", "SPATIAL", "INDEX"), lambda c, d: _create_index(c, d, unique=False)),
+    (("RECOVER", "TABLE"), _recover_table),
+    (("FLASHBACK", "TABLE"), _recover_table),
+    (("FLASHBACK", "DATABASE"), _recover_database),
+    (("FLASHBACK", "SCHEMA"), _recover_database),
+    *((tuple(words[0].split()), _harmless(words[-1])) for words in _HARMLESS),
 )

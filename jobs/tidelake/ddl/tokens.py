@@ -1,5 +1,8 @@
 """A DDL statement as tokens, with a cursor over them. The only user of sqlglot, whose MySQL lexer knows comments (TiDB's feature
-comments `/*T![…] … */` included, which carry nothing that rows show), quoting, introducers, bit and hex literals."""
+comments `/*T![…] … */` included, which carry nothing that rows show), quoting, introducers, bit and hex literals.
+
+sqlglot's parser is not used: of the 45 statements of the vectors it leaves 9 unread (README, Decisions), ours none.
+"""
 
 from __future__ import annotations
 
@@ -152,9 +155,16 @@ _GUARD = "("  # the lexer swallows what follows a statement's first word if that
 _LINES = 2000  # of a script are searched for what is wrong
 
 
+_PARTITIONING = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|\#[^\n]*
+    |(?P<open>/\*!\d*)(?P<text>\s+PARTITION\s(?:[^*]|\*(?!/))*)\*/|/\*(?:[^*]|\*(?!/))*\*/""",
+    re.DOTALL | re.VERBOSE | re.IGNORECASE,
+)
+
+
 def _lex(sql: str) -> list[Token]:
     try:
-        found = _tokens(sql)
+        found = _tokens(_executed(sql))
     except SqlglotError as e:
         raise ContractError(_unreadable(sql)) from e
     out: list[Token] = []
@@ -166,6 +176,13 @@ def _lex(sql: str) -> list[Token]:
         for word in re.finditer(r"\S+", t.text):  # PRIMARY KEY and the like come as one token
             out.append(Token("word", word[0], start + word.start(), start + word.end() - 1))
     return out
+
+
+def _executed(sql: str) -> str:
+    """With the text of `/*!50100 PARTITION BY … */`, as SHOW CREATE TABLE of MySQL writes it, in the same place."""
+    if "/*!" not in sql:
+        return sql
+    return _PARTITIONING.sub(lambda m: f"{' ' * len(m['open'])}{m['text']}  " if m["open"] else m[0], sql)
 
 
 def _tokens(sql: str) -> list[sqlglot.Token]:

@@ -19,7 +19,7 @@ from tidelake.errors import ConfigError
 from tidelake.incarnations import Catalog, Incarnation, Name
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, TableCut
-from tidelake.lake.cuts import cut_for, newest_cut
+from tidelake.lake.cuts import cut_for, last_snapshot, newest_cut
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
@@ -89,15 +89,16 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
         reader = lake.catalog.load(here.identifier).scan(columns=[c.name for c in columns], snapshot_id=here.snapshot_id)
         yield AsOf(name=table, ts=ts, columns=shown, rows=reader)
         return
+    since, snapshot = last_snapshot(lake.catalog, lake.store, before, incarnation)
     fold = Fold(
         feed=lake.feed,
         incarnation=incarnation,
         columns=columns,
-        applied_ts=before.resolved_ts if before else 0,
+        applied_ts=since,
         until_ts=ts,
         by_arrival=lake.feed.watermark.source == "checkpoints",
     )
-    frame = _folded(lake, session(), fold, before, after, newest)
+    frame = _folded(lake, session(), fold, snapshot, after, newest)
     with tempfile.TemporaryDirectory(prefix="tidelake-asof-") as folder:
         path = Path(folder) / "rows"
         frame.drop("_commit_ts").write.parquet(path.as_uri())
@@ -146,11 +147,11 @@ def placed_now(newest: Cut, t: TableCut) -> TableCut:
     return t.model_copy(update={"identifier": now.get(t.uuid, t.identifier)})
 
 
-def _folded(lake: Lake, spark: SparkSession, fold: Fold, before: Cut | None, after: Cut, newest: Cut) -> DataFrame:
+def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | None, after: Cut, newest: Cut) -> DataFrame:
     i = fold.incarnation.id
     base = changes = None
-    if before is not None and i in before.snapshots and fold.emptied_ts <= fold.applied_ts:
-        at = placed_now(newest, before.snapshots[i])
+    if snapshot is not None and fold.emptied_ts <= fold.applied_ts:
+        at = placed_now(newest, snapshot)
         frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
         base = base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
     if i in after.changelogs:

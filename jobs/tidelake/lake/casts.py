@@ -83,6 +83,15 @@ def from_text(text: str, mysql: MysqlType, rules: CastRules) -> str:
     return f"try_cast({text} AS {to})"
 
 
+def converted(value: str, have: str, to: str) -> str:
+    """SQL for a value of one lake type as another, as MODIFY COLUMN converts it: numbers are rounded half away from zero."""
+    if have == to:
+        return value
+    if to in ("int", "bigint") and have == "string":
+        value, have = f"try_cast({value} AS decimal(38,10))", "decimal"
+    return f"try_cast({f'round({value})' if to in ('int', 'bigint') and have.startswith('decimal') else value} AS {to})"
+
+
 def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[str, str]:
     """SQL, boolean, by the kind of loss (of LOSSES) that this column may have: whether `typed`, the cell's value, has it.
 

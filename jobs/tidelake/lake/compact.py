@@ -16,7 +16,7 @@ from tidelake.feed import Feed
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, Intent, Staged, TableCounts, TableCut
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cuts import last_snapshot, newest_cut
 from tidelake.lake.fold import Fold
 from tidelake.lake.order import THREADS
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
@@ -64,7 +64,7 @@ def compact_window(
     alive = staged.cut.catalog.alive()
 
     def fold(i: Incarnation) -> tuple[Incarnation, Folded | None]:
-        return i, _fold_one(spark, catalog, feed, staged, i, tell)
+        return i, _fold_one(spark, catalog, store, feed, cut, staged, i, tell)
 
     with ThreadPoolExecutor(THREADS) as pool:
         folded = {i.id: f for i, f in pool.map(fold, alive) if f is not None}
@@ -87,24 +87,37 @@ def _verdict(store: Store, feed: Feed, staged: Staged) -> Verdict:
 
 
 def _fold_one(
-    spark: SparkSession, catalog: LakeCatalog, feed: Feed, staged: Staged, i: Incarnation, tell: Callable[[str], None]
+    spark: SparkSession,
+    catalog: LakeCatalog,
+    store: Store,
+    feed: Feed,
+    cut: Cut | None,
+    staged: Staged,
+    i: Incarnation,
+    tell: Callable[[str], None],
 ) -> Folded | None:
+    """One table from the last cut that held it, which is an earlier one where it was dropped and recovered."""
     counts = staged.counts.get(i.id, TableCounts())
     advance = staged.changelogs.get(i.id)
+    since, snapshot = last_snapshot(catalog, store, cut, i)
+    if snapshot is not None and snapshot.uuid in staged.cut.past:
+        snapshot = snapshot.model_copy(update={"identifier": staged.cut.past[snapshot.uuid]})
     fold = Fold(
         feed=feed,
         incarnation=i,
         columns=kept(feed, i, i.columns),
-        applied_ts=staged.cut.applied_ts,
+        applied_ts=since,
         until_ts=staged.cut.resolved_ts,
         by_arrival=feed.watermark.source == "checkpoints",
     )
-    changes = None
+    changes, earlier = None, staged.cut.changelogs.get(i.id)
     if advance is not None:
-        only_inserts = counts.updates == counts.deletes == counts.upserts == 0
+        only_inserts = counts.updates == counts.deletes == counts.upserts == 0 and since == staged.cut.applied_ts
         changes = Changes(table=catalog.load(advance.identifier), snapshot_id=advance.to, only_inserts=only_inserts)
-    buckets = advance.buckets if advance else 1
-    done = fold_table(spark, catalog, fold, changes, staged.cut.snapshots.get(i.id), staged.cut.run, buckets)
+    elif since < staged.cut.applied_ts and earlier is not None:
+        changes = Changes(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, only_inserts=False)
+    buckets = advance.buckets if advance else earlier.buckets if earlier else 1
+    done = fold_table(spark, catalog, fold, changes, snapshot, staged.cut.run, buckets)
     if done is not None:
         tell(f"{i.name}: {done.table.rows} rows, rewrote {done.written}")
     return done
@@ -116,6 +129,7 @@ def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded], previous: Cut
     gone = {i: t for i, t in cut.snapshots.items() if i not in alive}
     cut.snapshots = {i: folded[i].table if i in folded else t for i, t in cut.snapshots.items() if i in alive}
     cut.snapshots |= {i: f.table for i, f in folded.items()}
+    cut.past = {u: identifier for u, identifier in cut.past.items() if u not in {t.uuid for t in cut.snapshots.values()}}
     replaced = [f.replaced for f in folded.values() if f.replaced is not None]
     now, wanted = dict[str, str](), dict[str, str]()
     for t in [*gone.values(), *replaced]:
@@ -171,7 +185,7 @@ def _certificate(
         "late": {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()},
         "waiting_events": staged.waiting_events,
         "rows": rows,
-        "ddl": [{"commit_ts": e.commit_ts, "query": e.query, "effect": e.effect} for e in cut.ledger],
+        "ddl": [{"commit_ts": e.commit_ts, "query": e.query, "effect": e.effect, "why": e.why} for e in cut.ledger],
         "expectations": verdict.summary(),
         "seconds": seconds,
     }

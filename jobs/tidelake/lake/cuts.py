@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from tidelake.errors import StorageError
+from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
-from tidelake.lake.cut import Cut
+from tidelake.lake.cut import Cut, TableCut
+from tidelake.lake.ddl_ledger import enter
 from tidelake.lake.events import SYSTEM_OWNER
 from tidelake.layout import SYSTEM, cut_key, cuts, published_table
 from tidelake.storage import Store
@@ -82,11 +84,28 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
     return (read_cut(store, feed, before) if before is not None else None), read_cut(store, feed, after)
 
 
+def last_snapshot(catalog: LakeCatalog, store: Store, cut: Cut | None, i: Incarnation) -> tuple[int, TableCut | None]:
+    """(TSO, the table's snapshot at it): of the cut, or of the last one before it that held a table which was dropped and recovered.
+
+    (0, None): no cut held it.
+    """
+    if cut is None or i.id in cut.snapshots or not i.recovered:
+        return (cut.resolved_ts, cut.snapshots.get(i.id)) if cut else (0, None)
+    for seq in sorted(published(catalog, cut.feed), reverse=True):
+        earlier = read_cut(store, cut.feed, seq) if seq < cut.seq else cut
+        if i.id in earlier.snapshots:
+            return earlier.resolved_ts, earlier.snapshots[i.id]
+    return 0, None
+
+
 def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
-    """Make a cut the published one: its document, then its rows in the table that other engines read, in one commit. Repeatable."""
+    """Make a cut the published one: its document, its statements in the DDL ledger, then its rows in the table that other engines read,
+    in one commit. Repeatable."""
     store.put_if_absent(cut_key(cut.feed, cut.seq), cut.model_dump_json(indent=1).encode())
     if is_published(catalog, cut.feed, cut.seq):
         return
+    before = store.read_if_present(cut_key(cut.feed, cut.seq - 1)) if cut.ledger else None
+    enter(catalog, cut, Cut.model_validate_json(before) if before else None)
     if catalog.find(published_table()) is None:
         _create(catalog)
     rows = pa.Table.from_pylist(_rows(cut), schema=catalog.load(published_table()).table.schema().as_arrow())

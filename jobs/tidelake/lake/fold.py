@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from tidelake.errors import OrderError
 from tidelake.feed import Feed
-from tidelake.incarnations import ALWAYS, Column, Incarnation
-from tidelake.lake.casts import CastRules, from_text, literal, quote
+from tidelake.incarnations import ALWAYS, Column, Incarnation, Removal
+from tidelake.lake.casts import CastRules, converted, from_text, literal, quote
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.masks import mask_key, masked_text
 from tidelake.lake.tables import PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
@@ -45,9 +46,22 @@ class Fold:
 
     @property
     def rewrites_all(self) -> bool:
-        """Whether rows change that no change event tells of: emptied, or given a new column's default."""
-        defaults = any(c.since_ts > self.applied_ts and c.default is not None for c in self.columns)
-        return self.emptied_ts > self.applied_ts or defaults
+        """Whether rows change that no change event tells of: emptied, or given a new column's default. A statement may come with the
+        window after the one that ends with it."""
+        defaults = any(c.since_ts >= max(self.applied_ts, 0) and c.default is not None for c in self.columns)
+        return self.emptied_ts >= max(self.applied_ts, 0) or defaults or bool(self.removals)
+
+    @property
+    def removals(self) -> list[Removal]:
+        """Partitions whose rows left, up to until_ts."""
+        return [r for r in self.incarnation.removals if r.ts <= self.until_ts]
+
+    def left(self, r: Removal) -> str:
+        """SQL for the rows of a partition, by the fold's columns. Raises OrderError if the column is gone."""
+        column = next((c for c in self.columns if c.id == r.column), None)
+        if column is None:
+            raise OrderError(f"{self.incarnation.name}: the column that told the partition of its rows is gone", code="UNSUPPORTED_DDL")
+        return _in_partition(quote(column.name), r)
 
 
 def base_rows(base: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> DataFrame:
@@ -55,17 +69,47 @@ def base_rows(base: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> Dat
     have = {c.source_id: c for c in columns if c.source_id is not None}
     values = [f"{_of_base(c, have.get(c.id), fold)} AS {quote(c.name)}" for c in fold.columns]
     kept = base if fold.emptied_ts == ALWAYS else base.where(f"_commit_ts > {fold.emptied_ts}")
-    return kept.selectExpr(*values, "_commit_ts")
+    rows = kept.selectExpr(*values, "_commit_ts")
+    return rows.where(" AND ".join(f"NOT {_left_by(fold, r)}" for r in fold.removals)) if fold.removals else rows
 
 
 def change_rows(changelog: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> DataFrame:
-    """Changes in (applied_ts, until_ts] that a later TRUNCATE left, with the fold's columns."""
+    """Changes in (applied_ts, until_ts] that a later TRUNCATE left, with the fold's columns.
+
+    A change whose row left with its partition does not count; where there is a key it is a delete, as it hides earlier ones of the key.
+    """
     after = max(fold.applied_ts, fold.emptied_ts)
     from_hour = f"_commit_at >= timestamp_millis({max(after, 0) >> 18})"
     inside = changelog.where(f"_commit_ts > {after} AND _commit_ts <= {fold.until_ts} AND {from_hour}")
     values = (f"{_of_change(c, physical(columns, c.id), fold)} AS {quote(c.name)}" for c in fold.columns)
     marks = ["_partial"] if any(c.name == PARTIAL.name and c.source_id is None for c in columns) else []
-    return inside.selectExpr(*values, "_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal", *marks)
+    rows = inside.selectExpr(*values, "_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal", *marks)
+    if not fold.removals:
+        return rows
+    left = f"({' OR '.join(_left_by(fold, r) for r in fold.removals)})"
+    if not fold.incarnation.key:
+        return rows.where(f"NOT {left}")
+    gone = f"IF({left} AND _change_type != 'UPDATE_BEFORE', 'DELETE', _change_type)"
+    return rows.selectExpr(*(f"{gone} AS _change_type" if c == "_change_type" else quote(c) for c in rows.columns))
+
+
+def _left_by(fold: Fold, r: Removal) -> str:
+    return f"(_commit_ts <= {r.ts} AND coalesce({fold.left(r)}, false))"
+
+
+def _in_partition(name: str, r: Removal) -> str:
+    """SQL, never NULL where the value is none."""
+    value = f"CAST({name} AS STRING)" if r.text else f"abs({name} % {r.modulus})" if r.modulus else name
+    if r.values is not None:
+        told = [f"{value} IN ({', '.join(_written(v, r) for v in r.values)})"] if r.values else ["false"]
+    else:
+        bounds = ((">=", r.low), ("<", r.high))
+        told = [f"{value} {sign} {_written(bound, r)}" for sign, bound in bounds if bound is not None] or [f"{name} IS NOT NULL"]
+    return f"({' AND '.join(told)}{f' OR {name} IS NULL' if r.null else ''})"
+
+
+def _written(bound: str, r: Removal) -> str:
+    return literal(bound) if r.text else bound
 
 
 def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bucket: str | None = None) -> DataFrame:
@@ -134,12 +178,12 @@ def _of_base(c: Column, have: LakeColumn | None, fold: Fold) -> str:
     wanted = lake_column(fold.feed, fold.incarnation, c)
     if have is None:
         return _default(c, fold) if c.since_ts > ALWAYS else f"CAST(NULL AS {wanted.type})"
-    return quote(have.name) if have.type == wanted.type else f"try_cast({quote(have.name)} AS {wanted.type})"
+    return converted(quote(have.name), have.type, wanted.type)
 
 
 def _of_change(c: Column, have: Sequence[LakeColumn], fold: Fold) -> str:
     wanted = lake_column(fold.feed, fold.incarnation, c)
-    values = [quote(h.name) if h.type == wanted.type else f"try_cast({quote(h.name)} AS {wanted.type})" for h in have]
+    values = [converted(quote(h.name), h.type, wanted.type) for h in have]
     value = f"coalesce({', '.join(values)})" if len(values) > 1 else (values or [f"CAST(NULL AS {wanted.type})"])[0]
     if c.since_ts > fold.applied_ts and c.default is not None:
         return f"IF(_commit_ts <= {c.since_ts}, {_default(c, fold)}, {value})"

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DDL = ["commit_ts", "database", "ddl"]
+UNTOLD = frozenset({"avro", "csv"})  # protocols whose messages carry no statement
 THREADS = 4  # tables staged side by side
 
 
@@ -99,7 +100,8 @@ def order_window(
     accepted, incomplete = _decided(feed, store, events, done, window)
     frame = session().read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}")
     seen = look(frame, events, window, done)
-    names, ledger = compile_window(_opening(feed, cut), _statements(feed, events, cut, window, done), seen.sightings, feed.policy)
+    sent = _statements(feed, events, cut, window, done)
+    names, ledger = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
     branch = f"run_{(cut.seq if cut else 0) + 1}_{fence}"
     run = _Run(
         catalog=catalog,
@@ -154,7 +156,7 @@ def _opening(feed: Feed, cut: Cut | None) -> Catalog:
 def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, done: Progress) -> list[Statement]:
     """Statements in [applied, resolved] that are not in the ledger: a DDL may follow the resolved ts that equals it."""
     sent = [Statement(commit_ts=r["commit_ts"], database=r["database"] or "", query=r["ddl"]) for r in _ddl_rows(events, done.scan)]
-    sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query) for d in read_recorded_ddl(feed.folder)]
+    sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query, recorded=True) for d in read_recorded_ddl(feed.folder)]
     sent += sink_statements(feed, window.applied_ts, window.resolved_ts)
     known = {(e.commit_ts, e.query) for e in cut.ledger} if cut else set()
     inside = (s for s in sent if window.applied_ts <= s.commit_ts <= window.resolved_ts and s.identity not in known)

@@ -110,7 +110,7 @@ def _unpublished(lake: Lake, hour: str) -> HourFacts:
     facts.events, facts.late_events, facts.waiting_events = staged.kinds, staged.late_events, staged.waiting_events
     facts.late = {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()}
     facts.tables = {names[i]: TableFacts.model_validate(_known(c.model_dump())) for i, c in staged.counts.items()}
-    facts.ddl = [DdlFacts(commit_ts=e.commit_ts, query=e.query, effect=e.effect) for e in cut.ledger]
+    facts.ddl = [DdlFacts(commit_ts=e.commit_ts, query=e.query, effect=e.effect, why=e.why) for e in cut.ledger]
     facts.checks, facts.seconds = (verdict.checks if verdict else []), staged.seconds | (verdict.seconds if verdict else {})
     return facts
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation, Name
-from tidelake.lake.casts import NAMES_SENT, CastRules, cast, literal, losses, quote
+from tidelake.lake.casts import NAMES_SENT, CastRules, cast, converted, literal, losses, quote
 from tidelake.lake.late_types import PROTOCOLS, late_text
 from tidelake.lake.tables import kept, lake_column, value_rules
 from tidelake.layout import CATALOG
@@ -220,8 +220,7 @@ def _then(p: Place) -> str:
 
 
 def _converted(cell: str, then: MysqlType, to: str, rules: CastRules) -> str:
-    value = cast(cell, then, rules)
-    return value if lake_type(then, rules.values) == to else f"try_cast({value} AS {to})"
+    return converted(cast(cell, then, rules), lake_type(then, rules.values), to)
 
 
 def counters(table: TableRows) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ CHANGELOG_COLUMNS = (
     LakeColumn(name="_ordinal", type="int", doc="position of the event in its message"),
 )
 PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the row was sent, its other columns are not known")
+KEY = "tidelake.key"  # property of a snapshot table: ids of the columns it is bucketed and sorted by
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
 _WIDER = {("int", "bigint"), ("float", "double")}
 
@@ -138,7 +139,7 @@ def create_snapshot(catalog: LakeCatalog, feed: Feed, i: Incarnation, identifier
     columns, key = snapshot_columns(feed, i, i.columns), key_columns(feed, i, i.columns)
     bucket = bucket_column(key)
     partition = [(bucket, f"bucket[{buckets}]")] if bucket else []
-    return _create(catalog, feed, i, identifier, columns, partition, [c.name for c in key])
+    return _create(catalog, feed, i, identifier, columns, partition, [c.name for c in key], {KEY: _key_text(i)})
 
 
 def create_changelog(
@@ -159,20 +160,27 @@ def _create(
     columns: Sequence[LakeColumn],
     partition: Sequence[tuple[str, str]],
     sort: Sequence[str],
+    more: Mapping[str, str] | None = None,
 ) -> LakeTable:
     properties = {
         "tidelake.feed": feed.name,
         "tidelake.incarnation": i.id,
         "write.distribution-mode": "none",  # frames arrive distributed by bucket
         "write.spark.fanout.enabled": "false",
-    }
+    } | dict(more or {})
     catalog.claim_namespace(identifier.rpartition(".")[0], feed.name)
     return catalog.create(identifier, columns, partition=partition, sort=sort, properties=properties)
+
+
+def _key_text(i: Incarnation) -> str:
+    return ",".join(map(str, i.key))
 
 
 def reshape(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable) -> tuple[LakeTable, Reshape | None] | None:
     """Give a snapshot table the columns of the window's end as far as may be done before publishing; None if it must be built anew."""
     _refuse_new_masks(feed, i, table, i.columns)
+    if table.properties.get(KEY, _key_text(i)) != _key_text(i):
+        return None
     wanted = {c.id: lake_column(feed, i, c) for c in kept(feed, i, i.columns)}
     have = {c.source_id: c for c in table.columns() if c.source_id is not None}
     taken = {c.name.lower() for c in table.columns()}

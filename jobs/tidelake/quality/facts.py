@@ -34,11 +34,12 @@ class TableFacts(BaseModel):
 
 
 class DdlFacts(BaseModel):
-    """A statement and what was done about it. commit_ts: TSO."""
+    """A statement and what was done about it. commit_ts: TSO. why: it was ignored."""
 
     commit_ts: int
     query: str
     effect: str
+    why: str = ""
 
 
 class FindingFacts(BaseModel):

@@ -68,6 +68,9 @@ def _notes(f: HourFacts) -> Iterator[str]:
         if found:
             where = ", ".join(f"{name} ({n:,})" for name, n in found.items())
             yield f"Of rows that came after the cut that should hold them, some {what}: {where}; see `tidelake late --feed {f.feed}`."
+    if passed := [d for d in f.ddl if d.effect == "ignored"]:
+        said = "passed over by policy, tables may differ from the source"
+        yield f"{plural(len(passed), 'DDL statement')} {said}: see `tidelake ddl --feed {f.feed}`."
     unsettled = sum(t.unsettled for t in f.tables.values())
     if unsettled:
         yield f"{plural(unsettled, 'delete')} without commit ts may belong before or after this cut."

@@ -14,7 +14,7 @@ from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation
 from tidelake.lake.asof import life_at, table_asof
 from tidelake.lake.opened import Lake
-from tidelake.lake.tables import lake_column, zero_date
+from tidelake.lake.tables import lake_column, value_rules
 from tidelake.render import local
 from tidelake.verify.compare import Advance, Compared, compare
 from tidelake.verify.here import SIZES, summed
@@ -58,10 +58,12 @@ def verify_table(
 def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: Source) -> tuple[Plan | None, dict[str, str], list[str]]:
     """(how the table is compared, or None if none of its columns can be, column → why it is not, notes)."""
     columns = i.columns_at(ts)
-    cells = [_cell(feed, i, c) for c in columns]
+    masks = {c.name: mask for c in columns if (mask := value_rules(feed, i, c).mask)}
+    cells = [_cell(feed, i, c) for c in columns if c.name not in masks]
     made = {c.name: cell_text(c, source, feed.time_zone) for c in cells}
     texts = tuple(t for t in made.values() if isinstance(t, CellText))
     uncompared = {name: why for name, why in made.items() if isinstance(why, str)}
+    uncompared |= {name: f"masked ({mask})" for name, mask in masks.items()}
     nulls = [c.name for c in cells if c.zero_is_null]
     notes = [f"zero dates count as NULL, which the lake has for them: {', '.join(nulls)}"] if nulls else []
     key = _key(i, columns)
@@ -88,7 +90,7 @@ def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: Source) -> 
 
 def _cell(feed: Feed, i: Incarnation, c: Column) -> LakeCell:
     kind = lake_column(feed, i, c).type
-    zero_is_null = c.type.word in ("date", "datetime", "timestamp") and zero_date(feed, i, c) == "null"
+    zero_is_null = c.type.word in ("date", "datetime", "timestamp") and value_rules(feed, i, c).zero_date == "null"
     return LakeCell(name=c.name, type=c.type, lake_type=kind, zero_is_null=zero_is_null)
 
 

@@ -156,7 +156,7 @@ def _decimal(mysql: MysqlType) -> _Texts:
 def _date(cell: LakeCell, time_zone: str) -> _Texts | str:
     if cell.lake_type == "string":
         if cell.type.word == "timestamp" and time_zone != "UTC":
-            return f"kept as text of {time_zone} by zero_date"
+            return f"kept as text of {time_zone}"
         return lambda c: f"CAST({c} AS CHAR)", _plain
     up, own = ("%Y-%m-%d", "%Y-%m-%d") if cell.type.word == "date" else ("%Y-%m-%d %H:%i:%s.%f", "%Y-%m-%d %H:%M:%S.%f")
 

@@ -1,0 +1,57 @@
+"""ddl: the statements of a feed and what was done about them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.tso import show as tso
+
+SHOWN = 50
+_WIDTH = 100  # characters of a statement; --json has all
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Feeds")(ddl)
+
+
+def ddl(
+    feed: FeedName,
+    table: Annotated[str | None, typer.Option("--table", metavar="DB.T", help="Only what changed this table, by its name now.")] = None,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """The DDL ledger: every statement that is published, what it did, and each table's snapshot before and after.
+
+    What was seen in rows and told by no statement stands in it too. `docs/ddl.md` says what each kind of statement does. Starts no Spark.
+    """
+    from tidelake.lake.ddl_ledger import entries
+
+    with opened(schemas, feed, quiet=True) as lake:
+        rows = entries(lake.catalog, lake.feed.name)
+    if table is not None:
+        rows = [r for r in rows if (r["table"] or "").lower() == table.lower()]
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        out.print("no statement is published", highlight=False)
+        return
+    grid = Table("cut", "commit ts", "effect", "table", "snapshot before", "after", "statement", box=None, padding=(0, 2))
+    for r in rows[-SHOWN:]:
+        grid.add_row(*_cells(r))
+    out.print(grid, markup=False)
+    if len(rows) > SHOWN:
+        out.print(f"  and {len(rows) - SHOWN} before: --json prints all", highlight=False)
+
+
+def _cells(r: dict[str, Any]) -> list[str]:
+    effect = f"{r['effect']}: {r['why']}" if r["why"] else r["effect"]
+    statement = " ".join((r["statement"] or "").split())
+    ids = (str(r[k]) if r[k] is not None else "-" for k in ("snapshot_before", "snapshot_after"))
+    return [str(r["seq"]), tso(r["commit_ts"]), effect, r["table"] or "-", *ids, statement[:_WIDTH]]
