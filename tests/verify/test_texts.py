@@ -15,6 +15,7 @@ from tidelake.feed import Feed
 from tidelake.lake.asof import life_at, table_asof
 from tidelake.lake.opened import Lake
 from tidelake.render import local
+from tidelake.policy import ValueRules
 from tidelake.values import MysqlType, lake_type
 from tidelake.verify.here import summed
 from tidelake.verify.questions import Plan
@@ -80,7 +81,7 @@ def test_an_empty_table_is_one_range_without_rows(feed: Feed) -> None:
 
 def _cell(sql: str, zero_date: str = "null") -> LakeCell:
     mysql = MysqlType.parse(sql)
-    kind = lake_type(mysql, zero_date)  # type: ignore[arg-type]
+    kind = lake_type(mysql, ValueRules(zero_date=zero_date))  # type: ignore[arg-type]
     return LakeCell(name="c", type=mysql, lake_type=kind, zero_is_null=zero_date == "null")
 
 
