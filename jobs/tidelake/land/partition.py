@@ -25,12 +25,13 @@ from tidelake.land.objects import GROUP_BYTES, GROUP_MESSAGES, OBJECT_BYTES, Dra
 from tidelake.land.ranges import Range, holes, minus, runs, union
 from tidelake.land.spool import Longs, Spool, payload, spooled
 from tidelake.land.tags import check_tags
+from tidelake.land.timed import Span
 from tidelake.storage import Store
 
 Flags = npt.NDArray[np.bool_]
 
 _IDENTITY = ("key", "value", "timestamp_ms")
-_NO_TIME = np.iinfo(np.int64).min
+_NO_TIME, _NO_OFFSET = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,9 @@ class PartitionRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets."""
+    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets;
+    span: finds the hour's offsets in them, in the order of their numbers; None where all that they hold is of the hour.
+    """
 
     feed: str
     hour: str
@@ -53,6 +56,7 @@ class Task:
     number: int
     sources: Sequence[SourceObject]
     tagged: bool = False
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,9 @@ def read_partition(
         folder = Path(name)
         sources, counts, covers = list[Source](), list[int](), list[Range]()
         with spooled(folder, _messages(task, layout, archive, folder, sources, counts, covers, read)) as spool:
-            kept = _keep(spool, sources, counts)
+            kept = _keep(spool, sources, counts, task.span)
             sizes = spool.longs(payload)[kept.rows]
-            facts = _facts(spool, kept, sizes, covers)
+            facts = _facts(spool, kept, sizes, covers, task.span)
             for begin, end in cuts(sizes, OBJECT_BYTES):
                 rows, offsets = kept.rows[begin:end], kept.offsets[begin:end]
                 put(partial(drafted, task.feed, task.hour, task.topic, task.number, spool, rows, offsets, sizes[begin:end]))
@@ -98,18 +102,22 @@ def _messages(
 ) -> Iterator[pa.RecordBatch]:
     """The messages of all source objects; fills in what the sources were, how many messages each has, and what they say they cover."""
     path = folder / "source"
+    span = task.span
     for source in task.sources:
+        if span is not None and not span.wants(source, layout):
+            continue
         with local_copies(archive, path, source) as copied:
-            count = 0
-            for batch in layout.read(path, source):
-                count += len(batch)
+            count = kept = 0
+            for whole in layout.read(path, source):
+                batch = whole if span is None else span.take(whole, source)
+                count, kept = count + len(whole), kept + len(batch)
                 yield batch
             if layout.covers and (covered := layout.covers(path)):
                 covers.append(covered)
             if task.tagged:
                 check_tags(archive.tags(source.key), source, count)
             sources += copied
-            counts += [count, *(0 for _ in source.siblings)]
+            counts += [kept, *(0 for _ in source.siblings)]
         read(sum(part.size for part in copied))
 
 
@@ -141,10 +149,13 @@ def changed(key: str) -> StorageError:
     )
 
 
-def _keep(spool: Spool, sources: Sequence[Source], counts: Sequence[int]) -> _Kept:
+def _keep(spool: Spool, sources: Sequence[Source], counts: Sequence[int], span: Span | None) -> _Kept:
     offsets = spool.longs(lambda batch: batch.column("offset"))
     order = np.argsort(offsets, kind="stable").astype(np.int64, copy=False)
     offsets = offsets[order]
+    if span is not None:
+        inside = slice(*np.searchsorted(offsets, [span.begin, span.end]))
+        order, offsets = order[inside], offsets[inside]
     again = np.flatnonzero(offsets[1:] == offsets[:-1]) + 1
     if not len(again):
         return _Kept(order, offsets, 0, again, ())
@@ -180,9 +191,12 @@ def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Flags:
     return flags
 
 
-def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range]) -> Partition:
+def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range], span: Span | None) -> Partition:
     ranges, conflicts = runs(kept.offsets), runs(kept.conflicts)
     legal = minus(union([covers]), union([ranges, conflicts]))
+    if span is not None:
+        legal = minus(legal, ((0, span.begin - 1),))
+        legal = legal if span.next is None else minus(legal, ((span.next, _NO_OFFSET),))
     stamps = spool.longs(lambda batch: pc.fill_null(batch.column("timestamp_ms"), _NO_TIME))[kept.rows]
     stamps = stamps[stamps != _NO_TIME]
     return Partition(
@@ -197,5 +211,7 @@ def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range]) -> 
         conflict_sources=kept.owners,
         min_timestamp_ms=int(stamps.min()) if len(stamps) else None,
         max_timestamp_ms=int(stamps.max()) if len(stamps) else None,
+        start=span.begin if span else None,
+        next=span.next if span else None,
         legal_gaps=legal,
     )

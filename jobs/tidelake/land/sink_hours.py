@@ -26,6 +26,7 @@ from tidelake.archives.storage_sink import DataFile, checkpoint, commit_ts, list
 from tidelake.errors import LeaseError, OrderError, StorageError
 from tidelake.feed import Feed
 from tidelake.land.manifest import generations
+from tidelake.land.timed import WholeObjects
 from tidelake.layout import sink_key
 from tidelake.storage import Store
 from tidelake.tso import format_hour, from_ms, show
@@ -45,7 +46,7 @@ class SinkState(BaseModel):
     ahead: dict[str, Fact] = {}
 
 
-class SinkHour:
+class SinkHour(WholeObjects):
     """The listing of one hour; `record` keeps what it took, before the manifest is written.
 
     Raises StorageError (HOUR_OPEN) while the checkpoint has not passed the hour, OrderError (HOUR_ORDER) for one before a landed hour;
