@@ -33,7 +33,7 @@ from tidelake.feed import Feed
 from tidelake.storage import ObjectInfo, Store
 
 _FOLDERS = ("{topic}/dt={yyyy}-{MM}-{dd}/hr={HH}/", "{topic}/year={yyyy}/month={MM}/day={dd}/hour={HH}/")
-_TIMELESS = ("{topic}/partition={partition}/{topic}+{partition}+{start_offset}", "{topic}-{partition}-{start_offset}")
+TIMELESS = ("{topic}/partition={partition}/{topic}+{partition}+{start_offset}", "{topic}-{partition}-{start_offset}")
 _NAME = r"(?P<joint>[+-])(?P<partition>\d+)(?P=joint)(?P<start_offset>\d+)(?:-\d+-[0-9a-f]+)?"
 _EXTENSIONS = r"(?P<extensions>(?:\.\w+)*)"
 _FIELD = re.compile(r"\{(\w*)\}")
@@ -51,7 +51,7 @@ def topics_of(feed: Feed, store: Store) -> list[str]:
     pattern = feed.topic_pattern
     if pattern is None:
         return list(feed.topics)
-    folder, found, rest = (_template(feed) or (_FOLDERS if _has_hours(feed) else _TIMELESS)[0]).partition("{topic}")
+    folder, found, rest = (_template(feed) or (_FOLDERS if _has_hours(feed) else TIMELESS)[0]).partition("{topic}")
     if not found or "{" in folder or (folder and not folder.endswith("/")) or not rest.startswith("/"):
         raise _wrong_template(feed, "a pattern of topics needs {topic} as a folder of its own with nothing variable before it")
     return [name for name in store.folders(folder) if pattern.fullmatch(name)]
@@ -137,7 +137,7 @@ def _timeless_places(feed: Feed, topic: str, layout: Layout) -> Iterator[tuple[s
         raise _wrong_template(
             feed, f'layout {feed.source.layout!r} has hours in its usual paths; with hours = "timestamps" it must be given'
         )
-    for form in _TIMELESS if template is None else (template,):
+    for form in TIMELESS if template is None else (template,):
         filled = form.replace("{topic}", topic)
         prefix = filled.partition("{")[0]
         yield prefix, re.compile(re.escape(prefix) + _pattern(filled.removeprefix(prefix)) + _EXTENSIONS)
