@@ -254,7 +254,12 @@ MISTAKES = [
     (
         'layout = "aiven-jsonl"',
         'layout = "aiven-jsonl"\nkind = "kafka"',
-        'source: `layout`, `template` and `tags` are of archives; kind = "kafka" needs none of them',
+        'source: `layout`, `template`, `hours` and `tags` are of archives; kind = "kafka" needs none of them',
+    ),
+    (
+        'layout = "aiven-jsonl"',
+        'layout = "storage-sink"\nhours = "timestamps"',
+        "source: `hours`: those of the storage sink are told by commit ts; leave it out",
     ),
     ('"s3://archive/${STAGE}/open"\nlayout = "aiven-jsonl"', '"b1"\nkind = "kafka"', f"source: {SERVERS}"),
     ('"s3://archive/${STAGE}/open"\nlayout = "aiven-jsonl"', '"b1:9092,"\nkind = "kafka"', f"source: {SERVERS}"),

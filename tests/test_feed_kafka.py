@@ -64,12 +64,12 @@ ROLL = 'source.archiver.roll: a number and seconds, minutes or hours, like "5 mi
         (
             "canonical",
             "aiven-jsonl",
-            'source: [source.archiver] writes layout = "canonical", which needs no `template`',
+            'source: [source.archiver] writes layout = "canonical", which needs no `template` and no `hours`',
         ),
         (
             '"canonical"',
             '"canonical"\ntemplate = "x"',
-            'source: [source.archiver] writes layout = "canonical", which needs no `template`',
+            'source: [source.archiver] writes layout = "canonical", which needs no `template` and no `hours`',
         ),
         (
             'uri = "s3://archive/${STAGE}"\nlayout = "canonical"',

@@ -31,6 +31,7 @@ Layout = Literal[
     "storage-sink",
 ]  # one per module of archives/, which asserts that both lists are equal
 ClosedBy = Literal["next-offset", "resolved", "quiet"]
+Hours = Literal["path", "timestamps"]
 DateSeparator = Literal["none", "year", "month", "day"]
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")  # of the environment, where feed.toml names one
@@ -106,6 +107,7 @@ class Archiver(BaseModel):
 class Source(BaseModel):
     """Where the messages are: an archive of Kafka objects, or live topics, whose uri is `host:port,…`.
 
+    hours: what tells the hour of an archived message, the path of its object or, where paths have none, its timestamp (docs/layouts.md).
     kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md). claim_check: where the changefeed's claim-check files
     are. in_flight: bytes of messages that landing may hold which are read and not yet durable in the lake. closed_by, quiet_minutes: when
     an hour is complete (docs/landing.md); minutes since its newest object, of an archive. archiver: what `tidelake archive`
@@ -118,6 +120,7 @@ class Source(BaseModel):
     uri: str = Field(repr=False)
     layout: Layout | None = None
     template: str | None = None
+    hours: Hours = "path"
     claim_check: str | None = Field(default=None, repr=False)
     date_separator: DateSeparator = "day"  # of the storage sink
     tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
@@ -137,15 +140,17 @@ class Source(BaseModel):
             raise ValueError('[source.kafka] is for kind = "kafka"')
         if self.tags and not self.layout.startswith("confluent-"):
             raise ValueError("only Confluent's connector writes `tags`")
-        if self.archiver and (self.layout != "canonical" or self.template):
-            raise ValueError('[source.archiver] writes layout = "canonical", which needs no `template`')
+        if self.hours == "timestamps" and self.layout == "storage-sink":
+            raise ValueError("`hours`: those of the storage sink are told by commit ts; leave it out")
+        if self.archiver and (self.hours == "timestamps" or self.layout != "canonical" or self.template):
+            raise ValueError('[source.archiver] writes layout = "canonical", which needs no `template` and no `hours`')
         return self
 
     def _live(self) -> Source:
         if self.archiver:
             raise ValueError('[source.archiver] is for kind = "archive": it writes one; live topics are landed without')
-        if self.layout or self.template or self.tags:
-            raise ValueError('`layout`, `template` and `tags` are of archives; kind = "kafka" needs none of them')
+        if self.layout or self.template or self.tags or self.hours == "timestamps":
+            raise ValueError('`layout`, `template`, `hours` and `tags` are of archives; kind = "kafka" needs none of them')
         if not VARIABLE.search(self.uri) and not _SERVERS.fullmatch(self.uri):
             raise ValueError("of live topics, `uri` is their brokers, host:port,host:port")
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import timedelta
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -24,6 +25,7 @@ from tidelake.protocols import Context
 from tidelake.sniff.archive import Archive, Section, look
 from tidelake.sniff.objects import UNREAD
 from tidelake.sniff.promises import blockers, promises
+from tidelake.sniff.proof import proved
 from tidelake.sniff.reading import chosen
 from tidelake.sniff.starter import Starter, starter
 from tidelake.storage import open_store
@@ -297,11 +299,41 @@ def test_names_whose_counts_do_not_join_prove_nothing(tmp_path: Path) -> None:
     assert told.mend.startswith("s3.object.tagging = true")
 
 
-def test_an_archive_without_hours_cannot_be_landed_and_says_which_setting_mends_it(tmp_path: Path) -> None:
-    fill(open_store(str(tmp_path)), "confluent-avro", place="{topic}/partition={partition}/{topic}+{partition}+{first:010d}.{extension}")
+@pytest.mark.parametrize(
+    ("layout", "place", "template"),
+    [
+        ("confluent-avro", "{topic}/partition={partition}/{topic}+{partition}+{first:010d}.{extension}", None),
+        ("aiven-jsonl", "{topic}-{partition}-{first:020d}.{extension}", None),
+        ("aiven-parquet", "x/{topic}/{partition}-{first}.{extension}", "{topic}/{partition}-{start_offset}"),
+    ],
+)
+def test_an_archive_without_hours_lands_by_timestamps_and_says_which_setting_mends_it(
+    layout: str, place: str, template: str | None, tmp_path: Path
+) -> None:
+    fill(open_store(str(tmp_path / "archive")), layout, place=place)
+    archive = looked(tmp_path / "archive")
+    section = only(archive)
+    assert blockers(section) == []
+    start = starter(section, archive)
+    assert 'hours = "timestamps"  # no path says one' in start.text
+    proof = proved(section, start)
+    assert (proof.hour, proof.objects, proof.absent, proof.unknown) == (None, 4, (), ())
+    feed = load(tmp_path, start, archive)
+    assert (feed.source.hours, feed.source.template) == ("timestamps", template)
+    (told,) = [p for p in promises(section) if p.what == "hours"]
+    assert (told.state, told.says.split(",")[0]) == ("unsure", "no path says one: messages land by their timestamps")
+    if layout == "confluent-avro":
+        assert "partitioner.class = …TimeBasedPartitioner" in told.mend
+    else:
+        assert [land_hour(feed, HOUR + timedelta(hours=hours)).messages for hours in (0, 1)] == [10, 10]
+
+
+def test_dates_without_hours_are_told_and_no_feed_of_one_day_is_printed(tmp_path: Path) -> None:
+    fill(open_store(str(tmp_path)), "aiven-jsonl", place="{topic}/2026/01/05/{topic}-{partition}-{first}.{extension}")
     (blocker,) = blockers(only(looked(tmp_path)))
-    assert blocker.says == "no hour is in the objects' names, so an hour's objects cannot be listed"
-    assert "partitioner.class = …TimeBasedPartitioner" in blocker.mend
+    said = "{topic}/2026/01/05/{topic}-{partition}-{start_offset}"
+    assert blocker.says == f"dates without hours are in the objects' names: {said}"
+    assert blocker.mend.startswith('write a feed by hand, with hours = "timestamps" and {any} for the date in template')
 
 
 def test_keys_beside_some_objects_only_are_not_enough_for_open_protocol(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from tidelake import duck
 from tidelake.feed import Feed
 from tidelake.lake.asof import life_at, table_asof
 from tidelake.lake.opened import Lake
-from tidelake.render import local
 from tidelake.policy import ValueRules
+from tidelake.render import local
 from tidelake.values import MysqlType, lake_type
 from tidelake.verify.here import summed
 from tidelake.verify.questions import Plan

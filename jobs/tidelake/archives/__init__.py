@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tidelake.archives.paths import all_have_keys, list_hour, topics_of
+from tidelake.archives.paths import TIMELESS, all_have_keys, list_all, list_hour, numbered, topics_of
 from tidelake.archives.shape import KEYED_PROTOCOLS, Layout, Listing, Lost, Sibling, SourceObject, beside
 from tidelake.errors import ConfigError
 
@@ -48,6 +48,7 @@ def layout_of(name: str) -> Layout:
 
 __all__ = [
     "KEYED_PROTOCOLS",
+    "TIMELESS",
     "Layout",
     "Listing",
     "Lost",
@@ -57,6 +58,8 @@ __all__ = [
     "beside",
     "layout_names",
     "layout_of",
+    "list_all",
     "list_hour",
+    "numbered",
     "topics_of",
 ]

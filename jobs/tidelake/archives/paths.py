@@ -7,7 +7,12 @@ Without `source.template` the usual folders below `source.uri` are looked at:
 
 The hours are UTC. `-` may stand for `+`, and MSK's suffix `-<seq>-<hex>` may follow the number. A layout may say other places.
 Anything else needs a template, the path below source.uri with {topic} {partition} {yyyy} {MM} {dd} {HH} {start_offset}; the hour's four
-fields stand before the others, so that an hour can be listed without listing the archive. {any} stands for any text without `/`,
+fields stand before the others, so that an hour can be listed without listing the archive. With `hours = "timestamps"` paths have no hour:
+
+    <topic>/partition=N/<topic>+<partition>+<number>.<ext>      Confluent's DefaultPartitioner
+    <topic>-<partition>-<number>.<ext>                          Aiven's default
+
+and a template has no field of time ({any} stands for dates). {any} stands for any text without `/`,
 {start_offset} may be missing where offsets are in the records, extensions may be left out. Aiven's own way of writing is taken, too.
 
     template = "{topic}/{yyyy}/{MM}/{dd}/{HH}/{topic}-{partition}-{start_offset}.gz"
@@ -28,6 +33,7 @@ from tidelake.feed import Feed
 from tidelake.storage import ObjectInfo, Store
 
 _FOLDERS = ("{topic}/dt={yyyy}-{MM}-{dd}/hr={HH}/", "{topic}/year={yyyy}/month={MM}/day={dd}/hour={HH}/")
+TIMELESS = ("{topic}/partition={partition}/{topic}+{partition}+{start_offset}", "{topic}-{partition}-{start_offset}")
 _NAME = r"(?P<joint>[+-])(?P<partition>\d+)(?P=joint)(?P<start_offset>\d+)(?:-\d+-[0-9a-f]+)?"
 _EXTENSIONS = r"(?P<extensions>(?:\.\w+)*)"
 _FIELD = re.compile(r"\{(\w*)\}")
@@ -45,7 +51,7 @@ def topics_of(feed: Feed, store: Store) -> list[str]:
     pattern = feed.topic_pattern
     if pattern is None:
         return list(feed.topics)
-    folder, found, rest = (_template(feed) or _FOLDERS[0]).partition("{topic}")
+    folder, found, rest = (_template(feed) or (_FOLDERS if _has_hours(feed) else TIMELESS)[0]).partition("{topic}")
     if not found or "{" in folder or (folder and not folder.endswith("/")) or not rest.startswith("/"):
         raise _wrong_template(feed, "a pattern of topics needs {topic} as a folder of its own with nothing variable before it")
     return [name for name in store.folders(folder) if pattern.fullmatch(name)]
@@ -53,8 +59,22 @@ def topics_of(feed: Feed, store: Store) -> list[str]:
 
 def list_hour(feed: Feed, store: Store, topic: str, hour: datetime, layout: Layout) -> Listing:
     """The objects of one topic and hour. Empty files, and those that every archive has beside its data, are passed over."""
+    return _listed(store, topic, _places(feed, topic, hour, layout), layout)
+
+
+def list_all(feed: Feed, store: Store, topic: str, layout: Layout) -> Listing:
+    """All objects of one topic, of an archive whose paths have no hour. What else lies there is told only where the topic has a folder."""
+    return _listed(store, topic, _timeless_places(feed, topic, layout), layout)
+
+
+def numbered(feed: Feed) -> bool:
+    """Whether the names of objects hold an offset."""
+    return feed.source.template is None or "start_offset" in feed.source.template
+
+
+def _listed(store: Store, topic: str, places: Iterator[tuple[str, re.Pattern[str]]], layout: Layout) -> Listing:
     objects, unknown, newest = list[SourceObject](), list[ObjectInfo](), 0
-    for prefix, names in _places(feed, topic, hour, layout):
+    for prefix, names in places:
         found = [info for info in store.objects(prefix) if info.size and not _IGNORED.fullmatch(info.key, len(prefix))]
         newest = max([newest, *(info.modified_ms for info in found)])
         siblings = _siblings(found) if layout.has_siblings else {}
@@ -62,7 +82,7 @@ def list_hour(feed: Feed, store: Store, topic: str, hour: datetime, layout: Layo
             if (source := _source(info, topic, names, layout)) is not None:
                 beside = siblings.pop(_base(info.key), [])
                 objects.append(replace(source, siblings=tuple(sorted(beside))))
-            elif not layout.has_siblings or _SIBLING.fullmatch(info.key) is None:
+            elif prefix.endswith("/") and (not layout.has_siblings or _SIBLING.fullmatch(info.key) is None):
                 unknown.append(info)
         unknown += [ObjectInfo(s.key, s.size, s.etag) for several in siblings.values() for s in several]
     return Listing(objects=tuple(sorted(objects)), unknown=tuple(sorted(unknown)), newest_ms=newest)
@@ -94,22 +114,33 @@ def _source(info: ObjectInfo, topic: str, names: re.Pattern[str], layout: Layout
     if not found or not set(found["extensions"].lower().split(".")[1:]) <= layout.extensions | CODEC_EXTENSIONS:
         return None
     number = found.groupdict().get("start_offset") or "0"
-    return SourceObject(topic, int(found["partition"]), info.key, int(number), info.size, info.etag)
+    return SourceObject(topic, int(found["partition"]), info.key, int(number), info.size, info.etag, modified_ms=info.modified_ms)
 
 
 def _places(feed: Feed, topic: str, hour: datetime, layout: Layout) -> Iterator[tuple[str, re.Pattern[str]]]:
     """The prefixes to list, and what the keys of data objects below them look like."""
     moment = hour.astimezone(UTC)
     known = {"topic": topic} | {name: moment.strftime(code) for name, code in _HOUR_FIELDS.items()}
-    template = _template(feed)
-    if template is not None and layout.number_is_first_offset and "{start_offset}" not in template:
-        raise _wrong_template(feed, f"layout {feed.source.layout!r} takes offsets from names, so {{start_offset}} must be in it")
+    template = _template_for(feed, layout)
     templates = layout.templates if template is None else (template,)
     for form in templates or _FOLDERS:
         filled = _FIELD.sub(lambda field: known.get(field[1], field[0]), form)
         prefix = filled.partition("{")[0]
         name = _pattern(filled.removeprefix(prefix)) if templates else re.escape(topic) + _NAME
         yield prefix, re.compile(re.escape(prefix) + name + _EXTENSIONS)
+
+
+def _timeless_places(feed: Feed, topic: str, layout: Layout) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The same for an archive whose paths have no hour."""
+    template = _template_for(feed, layout)
+    if template is None and layout.templates:
+        raise _wrong_template(
+            feed, f'layout {feed.source.layout!r} has hours in its usual paths; with hours = "timestamps" it must be given'
+        )
+    for form in TIMELESS if template is None else (template,):
+        filled = form.replace("{topic}", topic)
+        prefix = filled.partition("{")[0]
+        yield prefix, re.compile(re.escape(prefix) + _pattern(filled.removeprefix(prefix)) + _EXTENSIONS)
 
 
 def _pattern(rest: str) -> str:
@@ -126,6 +157,17 @@ def _pattern(rest: str) -> str:
     return "".join(parts)
 
 
+def _has_hours(feed: Feed) -> bool:
+    return feed.source.hours == "path"
+
+
+def _template_for(feed: Feed, layout: Layout) -> str | None:
+    template = _template(feed)
+    if template is not None and layout.number_is_first_offset and "{start_offset}" not in template:
+        raise _wrong_template(feed, f"layout {feed.source.layout!r} takes offsets from names, so {{start_offset}} must be in it")
+    return template
+
+
 def _template(feed: Feed) -> str | None:
     """source.template in our own words, checked. Raises ConfigError."""
     template = feed.source.template
@@ -133,13 +175,17 @@ def _template(feed: Feed) -> str | None:
         return None
     template = _AIVEN_FIELD.sub(lambda field: "{" + (field[2] or field[1]) + "}", template)
     fields = _FIELD.findall(template)
-    needed = {"topic", *_HOUR_FIELDS, "partition"}
+    needed = {"topic", "partition"} | (set(_HOUR_FIELDS) if _has_hours(feed) else set())
     if "key" in fields:
         raise _wrong_template(feed, "an archive with {key} in its names keeps the last record of every key only")
+    if _has_hours(feed) and "HH" not in fields:
+        raise _wrong_template(feed, 'it has no hour; if the paths have none, set hours = "timestamps" and write {any} for dates')
     if not needed <= set(fields) <= needed | {"start_offset", _ANY}:
         raise _wrong_template(
             feed, f"its fields are {sorted(set(fields))}, they must be {sorted(needed)}, and may be {_ANY} and start_offset"
         )
+    if not _has_hours(feed):
+        return template
     if max(fields.index(name) for name in _HOUR_FIELDS) > min(fields.index(name) for name in (*_NUMBERS, _ANY) if name in fields):
         raise _wrong_template(
             feed, "{partition}, {start_offset} or {any} stands before the hour: the whole archive would be listed every hour"

@@ -35,7 +35,8 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceObject:
-    """One object of an hour. number: the offset in its name, which is the first record's only where the layout says so.
+    """One object of an hour. number: the offset in its name, which is the first record's only where the layout says so; modified_ms: when
+    it was written, epoch ms of the store's clock, 0 where nobody asked.
 
     Whoever reads it puts local copies of its siblings where `beside` says.
     """
@@ -47,6 +48,7 @@ class SourceObject:
     size: int
     etag: str
     siblings: tuple[Sibling, ...] = ()
+    modified_ms: int = field(default=0, compare=False)
 
     @property
     def parts(self) -> tuple[SourceObject | Sibling, ...]:

@@ -160,9 +160,10 @@ def _section(number: int, section: Section, start: Starter | None, proof: Proof 
 
 def _tried(proof: Proof) -> None:
     others = f", and {plural(len(proof.unknown), 'file')} that are none of the layout's, as {proof.unknown[0]}" if proof.unknown else ""
-    say(f"   tried: with the feed.toml below `land` finds {plural(proof.objects, 'object')} in hour {format_hour(proof.hour)}{others}")
+    where, of = ("", "") if proof.hour is None else (f" in hour {format_hour(proof.hour)}", " of that hour")
+    say(f"   tried: with the feed.toml below `land` finds {plural(proof.objects, 'object')}{where}{others}")
     if proof.absent:
-        say(f"     but not {plural(len(proof.absent), 'object')} of that hour, as {proof.absent[0]}: adjust template, or have them renamed")
+        say(f"     but not {plural(len(proof.absent), 'object')}{of}, as {proof.absent[0]}: adjust template, or have them renamed")
 
 
 def _topics(section: Section) -> Table:
@@ -243,7 +244,7 @@ def _sink(sink: Sink) -> None:
 def _next(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:
     start, _ = next(iter(starters.values()))
     section = archive.sections[next(iter(starters))]
-    hour = next((format_hour(h) for t in section.topics for h in t.hours), "")
+    hour = next((format_hour(h) for t in section.topics for h in t.hours), "…")
     say("next")
     for each, _ in starters.values():
         say(f"  tidelake sniff {shlex.quote(archive.uri)} --write schemas/{each.name}/feed.toml")
@@ -306,7 +307,7 @@ def _section_document(section: Section, start: Starter | None, proof: Proof | No
 
 
 def _feed_document(start: Starter, proof: Proof) -> dict[str, Any]:
-    tried = {"hour": format_hour(proof.hour), "objects": proof.objects, "not_found": proof.absent, "unknown": proof.unknown}
+    tried = {"hour": proof.hour and format_hour(proof.hour), "objects": proof.objects, "not_found": proof.absent, "unknown": proof.unknown}
     return {"name": start.name, "toml": start.text, "environment": start.environment, "missing": start.missing, "tried": tried}
 
 

@@ -7,20 +7,30 @@ messages of those hours, too.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from tidelake.archives import Layout, Listing, SourceObject, list_hour
+from tidelake.archives import Layout, Listing, SourceObject, list_all, list_hour
 from tidelake.feed import Feed
 from tidelake.findings import LONG_OVER
 from tidelake.land.manifest import Manifest
 from tidelake.land.ranges import Ranges, show, union
 from tidelake.land.resolved import Covered, Place, not_resolved, standings_of
+from tidelake.land.timed import behind, not_ended
 from tidelake.land.waits import Waits, time_of
 from tidelake.storage import Store
 
 LOOK_AHEAD = 24  # hours after the hour in which a partition's next object is looked for
 
 Ends = dict[Place, int | None]  # topic, partition → the last offset that is there, None where it is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What the lake has of a landed hour. covered: the offsets up to its end of which nothing is missing; hour: its manifest."""
+
+    covered: Covered
+    hour: Manifest
 
 
 def waits_for(
@@ -32,11 +42,10 @@ def waits_for(
     listing: Listing,
     ends: Ends,
     now: datetime,
-    *,
-    covered: Covered | None = None,
+    held: Held | None = None,
 ) -> tuple[Waits, ...]:
     """What keeps the hour from being complete by the feed's rule; nothing where it is. listing: of the hour; ends: of its partitions;
-    covered: what of them is there without a gap, None where the hour is not landed.
+    held: what the lake has of it, None where it is not landed.
 
     A storage sink's hour cannot be listed before its checkpoint has passed it.
     """
@@ -52,8 +61,15 @@ def waits_for(
         return (Waits(what=f"{what}, and it must be quiet until {time_of(quiet)}"),)
     places = _expected(feed, ends)
     if feed.closed_by == "resolved":
-        standings = standings_of(places, hour, covered)
-        return tuple(not_resolved(feed, archive, lake, layout, hour, standings, _later(feed, archive, layout, hour, standings, now)))
+        standings = standings_of(places, hour, held.covered if held else None)
+        later = (
+            _later(feed, archive, layout, hour, standings, now)
+            if feed.source.hours == "path"
+            else _behind(feed, archive, layout, hour, places, held)
+        )
+        return tuple(not_resolved(feed, archive, lake, layout, hour, standings, later))
+    if feed.source.hours == "timestamps" and feed.closed_by == "next-offset":
+        return tuple(_open(feed, archive, layout, hour, places, held))
     return tuple(_not_followed(feed, archive, layout, hour, places, ends, now)) if feed.closed_by == "next-offset" else ()
 
 
@@ -110,6 +126,25 @@ def _later(
             return
         topics = sorted({topic for topic, _ in pending})
         yield [source for topic in topics for source in list_hour(feed, archive, topic, later, layout).objects]
+
+
+def _behind(
+    feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Collection[Place], held: Held | None
+) -> Iterator[list[SourceObject]]:
+    """The same where paths have no hours: once, all objects that may have messages behind the hour."""
+    found = [source for topic in sorted({topic for topic, _ in places}) for source in list_all(feed, archive, topic, layout).objects]
+    yield behind(feed, layout, found, hour, held.hour if held else None)
+
+
+def _open(feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Collection[Place], held: Held | None) -> Iterator[Waits]:
+    """Where paths have no hours, the partitions without a message of a later hour; before landing, without an object written since."""
+    if held:
+        left, what = not_ended(held.hour, places), "no message of a later hour is there"
+    else:
+        (written,) = _behind(feed, archive, layout, hour, places, None)
+        left, what = {*places} - {(source.topic, source.partition) for source in written}, "no object was written since the hour ended"
+    for topic, number in sorted(left):
+        yield Waits(topic=topic, partition=number, what=what)
 
 
 def _first_numbers(sources: Sequence[SourceObject]) -> Mapping[Place, int]:

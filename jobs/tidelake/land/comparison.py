@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from tidelake.archives import Listing, layout_of
 from tidelake.errors import StorageError
 from tidelake.feed import Feed
-from tidelake.land.closing import Ends, covered_of, ends_of, waits_for
+from tidelake.land.closing import Ends, Held, covered_of, ends_of, waits_for
 from tidelake.land.generation import since
 from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, newest
@@ -52,14 +52,14 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
         generation = landed.generation if landed else None
         return Comparison(hour=name, generation=generation, objects=0, findings=(), waits=(Waits(what=e.message),))
     ends: Ends = ends_of([landed]) if landed else {(source.topic, source.partition): None for source in listing.objects}
-    covered = covered_of([landed]) if landed else None
+    held = Held(covered=covered_of([landed]), hour=landed) if landed else None
     found = since(landed, _digests(archive, landed, listing), feed.source.layout or "") if landed else ()
     return Comparison(
         hour=name,
         generation=landed.generation if landed else None,
         objects=sum(len(source.parts) for source in listing.objects),
         findings=tuple(f.model_copy(update={"severity": feed.policy.severity(f.code, f.severity)}) for f in found),
-        waits=waits_for(feed, archive, lake, layout, hour, listing, ends, datetime.now(UTC), covered=covered),
+        waits=waits_for(feed, archive, lake, layout, hour, listing, ends, datetime.now(UTC), held),
     )
 
 

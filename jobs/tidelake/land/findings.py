@@ -43,7 +43,7 @@ def judge(
     """
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete),
-        *(() if layout and layout.file_bits else _missing_partitions(feed, manifest, earlier)),
+        *(() if layout and layout.file_bits else _missing_partitions(feed, layout, manifest, earlier)),
         *_of_the_archive(feed, layout, manifest, unknown),
         *_not_closed(feed, waits),
         *(finding("SINK_INDEX", "warning", doubt) for doubt in doubts),
@@ -131,7 +131,7 @@ def _gaps(partition: Partition, before: Ranges) -> Ranges:
     return minus(minus([span], union([there, before])), partition.conflicts)
 
 
-def _missing_partitions(feed: Feed, manifest: Manifest, earlier: Sequence[Manifest]) -> Iterator[Finding]:
+def _missing_partitions(feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest]) -> Iterator[Finding]:
     """Expected partitions of which the hour has nothing. A topic found by a pattern is expected from the first hour it appears."""
     topics = feed.topics if feed.topic_pattern is None else sorted({topic for m in (*earlier, manifest) for topic in m.partitions})
     severity = feed.policy.gap_severity if feed.watermark.source == "messages" else "info"
@@ -139,7 +139,7 @@ def _missing_partitions(feed: Feed, manifest: Manifest, earlier: Sequence[Manife
         for number in range(feed.partitions_of(topic)):
             facts = manifest.partitions.get(topic, {}).get(number)
             if facts is None or not (facts.count or facts.conflicts):
-                live = facts is not None and facts.next is not None  # the topic itself has none
+                live = layout is None and facts is not None and facts.next is not None  # the topic itself has none
                 yield finding("MISSING_PARTITION", "info" if live else severity, "there is no message in the hour", topic, number)
 
 

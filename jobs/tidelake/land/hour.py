@@ -6,8 +6,8 @@ names, and the next one finds them by their content hash.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from threading import Lock
@@ -15,7 +15,7 @@ from threading import Lock
 from tidelake.archives import KEYED_PROTOCOLS, Layout, Listing, SourceObject, layout_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
-from tidelake.land.closing import covered_of, ends_of, waits_for
+from tidelake.land.closing import Held, covered_of, ends_of, waits_for
 from tidelake.land.findings import blocking, judge
 from tidelake.land.generation import new_offsets, since
 from tidelake.land.listing import lister
@@ -23,6 +23,7 @@ from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, gen
 from tidelake.land.pipeline import LandedPartition, land_partitions
 from tidelake.land.ranges import Range, minus, show
 from tidelake.land.sources import Task, changed
+from tidelake.land.timed import Place, Span
 from tidelake.layout import manifest_key
 from tidelake.storage import Store, open_store, probe_conditional_puts
 from tidelake.tso import format_hour, parse_hour
@@ -76,18 +77,22 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
 
     def judged(manifest: Manifest) -> tuple[Finding, ...]:
         known = [*past.earlier, manifest]
-        ends, covered = ends_of(known), covered_of(known)
-        waits = waits_for(feed, archive, lake, layout, hour, listing, ends, datetime.now(UTC), covered=covered)
+        held = Held(covered=covered_of(known), hour=manifest)
+        waits = waits_for(feed, archive, lake, layout, hour, listing, ends_of(known), datetime.now(UTC), held)
         return judge(
             feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete, doubts=listing.doubts, lost=listing.lost
         )
 
-    if past.this is not None and _same_listing(past.this, feed, listing):
+    if past.this is not None and list_now.settled and _same_listing(past.this, feed, listing):
         return report(past.this, judged(past.this), new=False, written=0)
     _check_keys(feed, layout, listing)
-    landed = _land(feed, name, layout, archive, lake, listing, progress)
-    if list_now() != listing:
+    spans = list_now.spans({(source.topic, source.partition) for source in listing.objects})
+    landed = _land(feed, name, layout, archive, lake, listing, spans, progress)
+    facts, read = {(p.topic, p.number): p.facts for p in landed}, {key for span in spans.values() for key in span.owners}
+    of_hour = list_now.narrowed(listing, facts, read)
+    if list_now.narrowed(list_now(), facts, read) != of_hour:
         raise changed(f"the listing of {archive.uri}")
+    landed = _with_sources(landed, of_hour)
     manifest = manifest_of(feed, feed.source.layout or "", name, landed, past)
     written = sum(partition.written for partition in landed)
     if past.this is not None and _same_content(past.this, manifest):
@@ -146,7 +151,14 @@ def past_of(lake: Store, feed: Feed, hour: str) -> Past:
 
 
 def _land(
-    feed: Feed, hour: str, layout: Layout, archive: Store, lake: Store, listing: Listing, progress: Progress | None
+    feed: Feed,
+    hour: str,
+    layout: Layout,
+    archive: Store,
+    lake: Store,
+    listing: Listing,
+    spans: Mapping[Place, Span],
+    progress: Progress | None,
 ) -> list[LandedPartition]:
     """All partitions of the hour, in the order of topic and partition."""
     total = sum(part.size for source in listing.objects for part in source.parts)
@@ -162,11 +174,26 @@ def _land(
     def where(source: SourceObject) -> tuple[str, int]:
         return source.topic, source.partition
 
+    found = {place: tuple(sources) for place, sources in groupby(listing.objects, where)}
     tasks = [
-        Task(feed=feed.name, hour=hour, topic=topic, number=number, sources=tuple(sources), tagged=feed.source.tags)
-        for (topic, number), sources in groupby(listing.objects, where)
+        Task(
+            feed=feed.name,
+            hour=hour,
+            topic=place[0],
+            number=place[1],
+            sources=tuple(sorted(found.get(place, ()), key=lambda s: (s.number, s.key))) if place in spans else found[place],
+            tagged=feed.source.tags,
+            span=spans.get(place),
+        )
+        for place in sorted({*found, *spans})
     ]
     return land_partitions(tasks, layout, archive, lake, feed.source.in_flight, read)
+
+
+def _with_sources(landed: list[LandedPartition], listing: Listing) -> list[LandedPartition]:
+    """Partitions whose sources are those of a listing only: what was read besides has nothing of the hour."""
+    keys = {part.key for source in listing.objects for part in source.parts}
+    return [replace(p, sources=tuple(source for source in p.sources if source.key in keys)) for p in landed]
 
 
 def manifest_of(feed: Feed, layout: str, hour: str, landed: Sequence[LandedPartition], past: Past) -> Manifest:
@@ -218,7 +245,13 @@ def _same_listing(manifest: Manifest, feed: Feed, listing: Listing) -> bool:
 
 def _same_content(one: Manifest, other: Manifest) -> bool:
     contents = ({(source.key, source.size, source.sha256) for source in manifest.sources} for manifest in (one, other))
-    return one.layout == other.layout and next(contents) == next(contents)
+    return one.layout == other.layout and _ends(one) == _ends(other) and next(contents) == next(contents)
+
+
+def _ends(manifest: Manifest) -> dict[tuple[str, int], int]:
+    """Where the next hour goes on, of the partitions that say so."""
+    facts = ((topic, number, facts) for topic, numbers in manifest.partitions.items() for number, facts in numbers.items())
+    return {(topic, number): facts.next for topic, number, facts in facts if facts.next is not None}
 
 
 def record(lake: Store, manifest: Manifest) -> None:

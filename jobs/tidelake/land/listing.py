@@ -1,19 +1,34 @@
-"""The archive's objects of one hour: of all topics by their paths, or of a storage sink by its checkpoint and commit ts."""
+"""The archive's objects of one hour: by their paths, by messages' timestamps, or of a storage sink by its checkpoint and commit ts."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
 from tidelake.archives import Layout, Listing, list_hour, topics_of
 from tidelake.feed import Feed
+from tidelake.land.manifest import Partition
+from tidelake.land.timed import Place, Span, TimedHour, WholeObjects
 from tidelake.storage import Store
 
 
 class Lister(Protocol):
-    """Lists an hour anew at every call; `record` keeps what a repetition needs, before the hour's manifest is written."""
+    """Lists an hour anew at every call; `record` keeps what a repetition needs, before the hour's manifest is written.
+
+    spans: where objects hold messages of other hours too, what finds those of the hour in each of these and all expected partitions.
+    settled: whether nothing but its objects can change what the hour is. narrowed: of a listing, the objects that belong to the hour, as
+    its landing showed; read: the keys of those that have messages of it.
+    """
 
     def __call__(self) -> Listing: ...
+
+    @property
+    def settled(self) -> bool: ...
+
+    def spans(self, found: Collection[Place]) -> Mapping[Place, Span]: ...
+
+    def narrowed(self, listing: Listing, partitions: Mapping[Place, Partition], read: Collection[str]) -> Listing: ...
 
     def record(self) -> None: ...
 
@@ -21,13 +36,14 @@ class Lister(Protocol):
 def lister(feed: Feed, archive: Store, lake: Store, hour: datetime, layout: Layout) -> Lister:
     """The way that the layout's hours are listed. Raises what SinkHour raises."""
     if not layout.file_bits:
-        return _ByPath(feed, archive, hour, layout)
+        timed = feed.source.hours == "timestamps"
+        return TimedHour(feed, archive, lake, hour, layout) if timed else _ByPath(feed, archive, hour, layout)
     from tidelake.land.sink_hours import SinkHour  # whose reader compiles: 60 MB that no other source needs
 
     return SinkHour(feed, archive, lake, hour, layout)
 
 
-class _ByPath:
+class _ByPath(WholeObjects):
     """The hour stands in the objects' paths."""
 
     def __init__(self, feed: Feed, archive: Store, hour: datetime, layout: Layout) -> None:

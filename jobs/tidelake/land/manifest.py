@@ -57,8 +57,11 @@ class Partition(_Record):
     counting the one that stayed; conflicts: offsets with different contents, of which nothing is landed, and the objects that hold them.
 
     legal_gaps: offsets of which a live topic, or objects of `tidelake archive`, say that the log holds no message there (transaction
-    markers, aborted messages, compaction). Of a live topic: start, next: the hour's offsets, from the first up to, not including, the one
-    where the next hour goes on. Each of them is in ranges, in legal_gaps or in expired (retention deleted it before it was landed).
+    markers, aborted messages, compaction).
+
+    Of a live topic, and of an archive whose paths have no hours: start, next: the hour's offsets, from the first up to, not including, the
+    one where the next hour goes on, null while no message of a later hour was in the archive. Of a live topic, each of them is in ranges,
+    in legal_gaps or in expired (retention deleted it before it was landed).
     """
 
     first: int | None

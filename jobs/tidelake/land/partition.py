@@ -27,12 +27,13 @@ from tidelake.land.ranges import Range, holes, minus, runs, union
 from tidelake.land.sources import SourceReader, Task
 from tidelake.land.spool import Longs, Spool, payload, spooled
 from tidelake.land.stream import ObjectCutter
+from tidelake.land.timed import Span
 from tidelake.storage import Store
 
 Flags = npt.NDArray[np.bool_]
 
 _IDENTITY = ("key", "value", "timestamp_ms")
-_NO_TIME = np.iinfo(np.int64).min
+_NO_TIME, _NO_OFFSET = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +71,9 @@ def read_partition(task: Task, layout: Layout, archive: Store, outlet: Outlet, r
 
 
 def _may_be_in_order(task: Task, layout: Layout) -> bool:
-    """Whether every object's offsets may lie between the number in its name and the next one's."""
-    return not layout.number_is_last_offset and all(a.number < b.number for a, b in pairwise(task.sources))
+    """Whether every object's offsets may lie between the number in its name and the next one's, and all are the hour's."""
+    ascend = all(a.number < b.number for a, b in pairwise(task.sources))
+    return ascend and task.span is None and not layout.number_is_last_offset
 
 
 def _read_in_order(reader: SourceReader, outlet: Outlet) -> PartitionRead | None:
@@ -101,9 +103,9 @@ def _continues(offsets: Longs, begin: int, end: int | None) -> bool:
 def _read_spooled(reader: SourceReader, outlet: Outlet) -> PartitionRead:
     task, folder = reader.task, Path(mkdtemp(dir=outlet.folder))
     with TemporaryDirectory(prefix="tidelake-land-") as name, spooled(Path(name), (batch for _, batch in reader.messages())) as spool:
-        kept = _keep(spool, reader.sources, reader.counts)
+        kept = _keep(spool, reader.sources, reader.counts, task.span)
         sizes = spool.longs(payload)[kept.rows]
-        facts = _facts(spool, kept, sizes, reader.covers)
+        facts = _facts(spool, kept, sizes, reader.covers, task.span)
         for number, (begin, end) in enumerate(cuts(sizes, objects.OBJECT_BYTES)):
             writer = _writer(task, outlet, folder / f"{number}.parquet")
             rows, of_rows = kept.rows[begin:end], sizes[begin:end]
@@ -123,10 +125,13 @@ def _writer(task: Task, outlet: Outlet, path: Path) -> ObjectWriter:
     return ObjectWriter(path, task.feed, task.hour, task.topic, task.number, outlet.encoders)
 
 
-def _keep(spool: Spool, sources: Sequence[Source], counts: Sequence[int]) -> _Kept:
+def _keep(spool: Spool, sources: Sequence[Source], counts: Sequence[int], span: Span | None) -> _Kept:
     offsets = spool.longs(lambda batch: batch.column("offset"))
     order = np.argsort(offsets, kind="stable").astype(np.int64, copy=False)
     offsets = offsets[order]
+    if span is not None:
+        inside = slice(*np.searchsorted(offsets, [span.begin, span.end]))
+        order, offsets = order[inside], offsets[inside]
     again = np.flatnonzero(offsets[1:] == offsets[:-1]) + 1
     if not len(again):
         return _Kept(order, offsets, 0, again, ())
@@ -162,9 +167,12 @@ def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Flags:
     return flags
 
 
-def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range]) -> Partition:
+def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range], span: Span | None) -> Partition:
     ranges, conflicts = runs(kept.offsets), runs(kept.conflicts)
     legal = minus(union([covers]), union([ranges, conflicts]))
+    if span is not None:
+        legal = minus(legal, ((0, span.begin - 1),))
+        legal = legal if span.next is None else minus(legal, ((span.next, _NO_OFFSET),))
     stamps = spool.longs(lambda batch: pc.fill_null(batch.column("timestamp_ms"), _NO_TIME))[kept.rows]
     stamps = stamps[stamps != _NO_TIME]
     return Partition(
@@ -179,5 +187,7 @@ def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range]) -> 
         conflict_sources=kept.owners,
         min_timestamp_ms=int(stamps.min()) if len(stamps) else None,
         max_timestamp_ms=int(stamps.max()) if len(stamps) else None,
+        start=span.begin if span else None,
+        next=span.next if span else None,
         legal_gaps=legal,
     )

@@ -33,6 +33,7 @@ from tidelake.feed import Feed
 from tidelake.findings import KINDS
 from tidelake.land.frozen_sink import freeze_schemas
 from tidelake.land.manifest import generations
+from tidelake.land.timed import WholeObjects
 from tidelake.layout import sink_key
 from tidelake.storage import Store
 from tidelake.tso import end_ts, format_hour, physical_ms, show
@@ -61,7 +62,7 @@ class SinkState(BaseModel):
     schemas_frozen: bool = False
 
 
-class SinkHour:
+class SinkHour(WholeObjects):
     """The listing of one hour; `record` keeps what it took, before the manifest is written.
 
     Raises StorageError (HOUR_OPEN) while the checkpoint has not passed the hour, OrderError (HOUR_ORDER) for one before a landed hour;

@@ -15,12 +15,15 @@ from tidelake.errors import StorageError
 from tidelake.land.manifest import Source
 from tidelake.land.ranges import Range
 from tidelake.land.tags import check_tags
+from tidelake.land.timed import Span
 from tidelake.storage import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets."""
+    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets;
+    span: finds the hour's offsets in them, in the order of their numbers; None where all that they hold is of the hour.
+    """
 
     feed: str
     hour: str
@@ -28,6 +31,7 @@ class Task:
     number: int
     sources: Sequence[SourceObject]
     tagged: bool = False
+    span: Span | None = None
 
 
 class SourceReader:
@@ -49,20 +53,22 @@ class SourceReader:
         self._begin()
         with TemporaryDirectory(prefix="tidelake-land-") as folder:
             for source in self.task.sources:
-                yield from self._of(source, Path(folder) / "source")
+                if self.task.span is None or self.task.span.wants(source, self._layout):
+                    yield from self._of(source, Path(folder) / "source")
 
     def _of(self, source: SourceObject, path: Path) -> Iterator[tuple[SourceObject, pa.RecordBatch]]:
         with local_copies(self._archive, path, source) as copied:
-            count = 0
-            for batch in self._layout.read(path, source):
-                count += len(batch)
+            count = kept = 0
+            for whole in self._layout.read(path, source):
+                batch = whole if self.task.span is None else self.task.span.take(whole, source)
+                count, kept = count + len(whole), kept + len(batch)
                 yield source, batch
             if self._layout.covers and (covered := self._layout.covers(path)):
                 self.covers.append(covered)
             if self.task.tagged:
                 check_tags(self._archive.tags(source.key), source, count)
             self.sources += copied
-            self.counts += [count, *(0 for _ in source.siblings)]
+            self.counts += [kept, *(0 for _ in source.siblings)]
         if source.key not in self._told:
             self._told.add(source.key)
             self._read(sum(part.size for part in copied))

@@ -3,6 +3,7 @@ what keeps a feed of it from landing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -42,6 +43,7 @@ _MEND["aiven"]["HOUR"] = (
     "file.name.template = {{topic}}/dt={{timestamp:unit=yyyy}}-{{timestamp:unit=MM}}-{{timestamp:unit=dd}}/hr={{timestamp:unit=HH}}/"
     "{{topic}}+{{partition}}+{{start_offset:padding=true}}, file.name.timestamp.source = event, file.name.timestamp.timezone = UTC"
 )
+_DATE = re.compile(r"20\d\d\D?(0[1-9]|1[0-2])")  # of a template's text: its objects are of one day only
 _ELSE = "prefer aiven-parquet or aiven-jsonl with all five fields"
 
 
@@ -145,7 +147,12 @@ def _hours(section: Section) -> Iterator[Promise]:
     elif of:
         text = f"{of - inside} of {of} records are of another hour (UTC) than their folder, which is that of writing, or of another zone"
         yield Promise("hours", UNSURE, text, "hours by the record's timestamp, in UTC: " + mend(section, "HOUR"))
-    elif any(t.hours for t in section.topics):
+    elif not any(t.hours for t in section.topics):
+        text = (
+            "no path says one: messages land by their timestamps, without them by when their object was written, and all names are listed"
+        )
+        yield Promise("hours", UNSURE, text, mend(section, "HOUR"))
+    else:
         yield Promise("hours", UNSURE, "taken for UTC: the records hold no timestamps to compare with")
     for topic in section.topics:
         if topic.missing:
@@ -163,8 +170,9 @@ def _blockers(section: Section) -> Iterator[Blocker]:
     if section.layout is None:
         text = f"the objects are of no layout that can be landed ({section.form}): {section.why}"
         yield Blocker(text, f"have them written by Aiven's connector with ByteArrayConverter and {_FIELDS}; docs/layouts.md names all")
-    elif not any(t.hours for t in section.topics):
-        yield Blocker("no hour is in the objects' names, so an hour's objects cannot be listed", mend(section, "HOUR"))
+    elif not any(t.hours for t in section.topics) and _DATE.search(section.template):
+        by_hand = 'write a feed by hand, with hours = "timestamps" and {any} for the date in template: docs/layouts.md; or '
+        yield Blocker(f"dates without hours are in the objects' names: {section.template}", by_hand + mend(section, "HOUR"))
     if section.guess is None:
         keyless = _keyless(section)
         lacking = f"{counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}"

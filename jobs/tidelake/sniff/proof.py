@@ -1,4 +1,6 @@
-"""The feed.toml that is printed, tried: the reader of feeds takes it, and an hour is listed with it as `land` lists it."""
+"""The feed.toml that is printed, tried: the reader of feeds takes it, and an hour is listed with it as `land` lists it; all objects of a
+topic, where paths say no hours.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tidelake.archives import layout_of, list_hour
+from tidelake.archives import layout_of, list_all, list_hour
 from tidelake.feed import Feed
 from tidelake.sniff.archive import Section
 from tidelake.sniff.starter import Starter
@@ -19,10 +21,10 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What `land` would list of a topic's first hour. absent: known objects of the hour that it would not take; unknown: other
-    files in the hour's folders."""
+    """What `land` would list of a topic's first hour, None where paths say none. absent: known objects of the hour that it would not take;
+    unknown: other files in the hour's folders."""
 
-    hour: datetime
+    hour: datetime | None
     objects: int
     absent: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -32,10 +34,10 @@ def proved(section: Section, start: Starter) -> Proof:
     """Try the feed. Raises ConfigError for a template that cannot be, StorageError."""
     values = tomllib.loads(_VARIABLE.sub(lambda found: start.environment[found[1]], start.text))
     feed = Feed(name=start.name, folder=Path("schemas") / start.name, **values)
-    topic = next(t for t in section.topics if t.hours)
-    hour = next(iter(topic.hours))
-    store = open_store(feed.source.uri)
-    listing = list_hour(feed, store, topic.name, hour, layout_of(section.layout or ""))
+    topic = next((t for t in section.topics if t.hours), section.topics[0])
+    hour = next(iter(topic.hours), None)
+    store, layout = open_store(feed.source.uri), layout_of(section.layout or "")
+    listing = list_hour(feed, store, topic.name, hour, layout) if hour else list_all(feed, store, topic.name, layout)
     known = {e.below for e in section.entries if e.said.hour == hour and e.said.topic == topic.name}
     taken = {source.key for source in listing.objects}
     return Proof(hour, len(taken), tuple(sorted(known - taken)), tuple(info.key for info in listing.unknown))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from tidelake.archives import layout_of
+from tidelake.archives import TIMELESS, layout_of
 from tidelake.options import SinkOptions
 from tidelake.sniff.archive import Archive, Section
 from tidelake.sniff.sighting import OptionValue
@@ -35,9 +35,15 @@ class Starter:
 
 def template_of(section: Section) -> str | None:
     """source.template, None where the layout finds its objects without one."""
-    if _STANDARD.fullmatch(section.template) and not layout_of(section.layout or "").templates:
+    usual = _STANDARD.fullmatch(section.template) or (not has_hours(section) and section.template in TIMELESS)
+    if usual and not layout_of(section.layout or "").templates:
         return None
     return None if section.template in layout_of(section.layout or "").templates else section.template
+
+
+def has_hours(section: Section) -> bool:
+    """Whether the objects' paths say hours."""
+    return any(topic.hours for topic in section.topics)
 
 
 def starter(section: Section, archive: Archive, avro_schemas: str | None = None, taken: Collection[str] = ()) -> Starter:
@@ -118,6 +124,8 @@ def _source(section: Section, root: str) -> Iterator[str]:
     )
     if (template := template_of(section)) is not None:
         yield f"template = {_toml(template)}"
+    if not has_hours(section):
+        yield 'hours = "timestamps"  # no path says one: docs/layouts.md'
     if section.tags:
         yield "tags = true  # the objects have tags: those that do not prove their offsets are refused"
     if _claim_check(section):
