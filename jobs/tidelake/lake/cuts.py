@@ -28,6 +28,7 @@ _COLUMNS = (
     ("uuid", "string"),
     ("snapshot_id", "bigint"),
     ("rows", "bigint"),
+    ("follows", "bigint"),
 )
 
 
@@ -48,14 +49,29 @@ def is_published(catalog: LakeCatalog, feed: str, seq: int) -> bool:
 
 
 def published(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """All published cuts: number → resolved ts."""
+    """All published cuts, those that a rewind undid included: number → resolved ts."""
+    return {seq: resolved for seq, (resolved, _) in _published(catalog, feed).items()}
+
+
+def lineage(catalog: LakeCatalog, feed: str) -> dict[int, int]:
+    """The published cuts that lead to the newest one, it included: number → resolved ts. What a rewind undid is not among them."""
+    every, found = _published(catalog, feed), dict[int, int]()
+    at = max(every, default=0)
+    while at in every:
+        resolved, follows = every[at]
+        found[at] = resolved
+        at = at - 1 if follows is None else follows
+    return found
+
+
+def _published(catalog: LakeCatalog, feed: str) -> dict[int, tuple[int, int | None]]:
+    """Number → (resolved ts, the cut that it follows; None where an earlier version published it)."""
     table = catalog.find(published_table())
     if table is None:
         return {}
-    found: dict[int, int] = {}
-    for batch in table.scan({"feed": feed}, ["seq", "resolved_ts"]):
-        found |= dict(zip(batch.column("seq").to_pylist(), batch.column("resolved_ts").to_pylist(), strict=True))
-    return found
+    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "follows")]
+    rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
+    return {r["seq"]: (r["resolved_ts"], r.get("follows")) for r in rows}
 
 
 def read_cut(store: Store, feed: str, seq: int) -> Cut:
@@ -68,12 +84,12 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
 
     Raises StorageError (NOT_PUBLISHED) for a ts after the newest cut.
     """
-    seqs = published(catalog, feed)
+    seqs = lineage(catalog, feed)
     newest = max(seqs.values(), default=None)
     if newest is None or ts > newest:
         until = "nothing is published yet" if newest is None else f"the newest cut is at {newest}"
         raise StorageError(f"feed {feed}: TSO {ts} is not published: {until}", code="NOT_PUBLISHED")
-    after = min((s for s, r in seqs.items() if r >= ts))
+    after = min(s for s, r in seqs.items() if r >= ts)
     exact = max((s for s, r in seqs.items() if r == ts), default=None)
     if exact is not None:
         cut = read_cut(store, feed, exact)
@@ -87,10 +103,18 @@ def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
     store.put_if_absent(cut_key(cut.feed, cut.seq), cut.model_dump_json(indent=1).encode())
     if is_published(catalog, cut.feed, cut.seq):
         return
-    if catalog.find(published_table()) is None:
-        _create(catalog)
+    _ensure(catalog)
     rows = pa.Table.from_pylist(_rows(cut), schema=catalog.load(published_table()).table.schema().as_arrow())
     catalog.append(published_table(), rows, {"tidelake.feed": cut.feed, "tidelake.cut": str(cut.seq)})
+
+
+def _ensure(catalog: LakeCatalog) -> None:
+    """The table, with the columns that an earlier version did not write."""
+    there = catalog.find(published_table())
+    if there is None:
+        _create(catalog)
+    elif "follows" not in {c.name for c in there.columns()}:
+        catalog.evolve(published_table(), lambda update: update.union_by_name(pa.schema([("follows", pa.int64())])))
 
 
 def _create(catalog: LakeCatalog) -> None:
@@ -106,6 +130,7 @@ def _rows(cut: Cut) -> list[dict[str, object]]:
     common = {
         "feed": cut.feed,
         "seq": cut.seq,
+        "follows": cut.seq - 1 if cut.follows is None else cut.follows,
         "hour": cut.hour,
         "applied_ts": cut.applied_ts,
         "resolved_ts": cut.resolved_ts,
