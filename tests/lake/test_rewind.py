@@ -144,7 +144,9 @@ STEPS: list[tuple[str, str, int]] = [
 SAMPLE = ("between two tables", "before name change 3", "before the certificate")
 
 
-@pytest.mark.parametrize(("where", "step", "nth"), [pytest.param(*s, id=s[0], marks=[] if s[0] in SAMPLE else pytest.mark.long) for s in STEPS])
+@pytest.mark.parametrize(
+    ("where", "step", "nth"), [pytest.param(*s, id=s[0], marks=[] if s[0] in SAMPLE else pytest.mark.long) for s in STEPS]
+)
 def test_a_rewind_killed_at_any_step_is_rolled_forward(
     where: str, step: str, nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

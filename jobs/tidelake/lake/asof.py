@@ -19,7 +19,7 @@ from tidelake.errors import ConfigError
 from tidelake.incarnations import Catalog, Incarnation, Name
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, TableCut
-from tidelake.lake.cuts import cut_for, newest_cut
+from tidelake.lake.cuts import cut_for, newest_cut, places
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.opened import Lake
 from tidelake.render import Rendered
@@ -112,8 +112,7 @@ def _name_at(i: Incarnation, ts: int) -> Name | None:
 
 def placed_now(newest: Cut, t: TableCut) -> TableCut:
     """Where a cut's physical table is now."""
-    now = {x.uuid: x.identifier for tables in (newest.snapshots, newest.changelogs) for x in tables.values()} | newest.past
-    return t.model_copy(update={"identifier": now.get(t.uuid, t.identifier)})
+    return t.model_copy(update={"identifier": places(newest).get(t.uuid, t.identifier)})
 
 
 def _folded(lake: Lake, spark: SparkSession, fold: Fold, before: Cut | None, after: Cut, newest: Cut) -> DataFrame:

@@ -146,6 +146,12 @@ class LakeTable:
             raise StorageError(f"{self.identifier} has no snapshot {snapshot_id}", code="NOT_FOUND")
         return {} if snapshot.summary is None else {k: str(v) for k, v in snapshot.summary.additional_properties.items()}
 
+    def fields(self, snapshot_id: int | None = None) -> dict[int, tuple[int, str]]:
+        """The source columns, now or as of a snapshot: source id → (Iceberg's id, name)."""
+        schema = self.table.schema() if snapshot_id is None else self._schema_at(snapshot_id)
+        ids = ((LakeColumn(name=f.name, type="", doc=f.doc), f.field_id) for f in schema.fields)
+        return {c.source_id: (i, c.name) for c, i in ids if c.source_id is not None}
+
     def stands_at(self, snapshot_id: int) -> bool:
         """Whether main is at this snapshot and the columns are those of it."""
         return self.main == snapshot_id and self.table.schema().schema_id == self._schema_at(snapshot_id).schema_id

@@ -16,12 +16,13 @@ from tidelake.feed import Feed
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, Intent, Staged, TableCounts, TableCut
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cuts import newest_cut, places
 from tidelake.lake.fold import Fold
 from tidelake.lake.order import THREADS
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
+from tidelake.lake.replace import redone, replace
 from tidelake.lake.snapshot import Changes, Folded, fold_table
-from tidelake.lake.tables import changelog_name, is_parking, parking_name, snapshot_name
+from tidelake.lake.tables import changelog_name, is_parking, parking_name, retired, snapshot_name
 from tidelake.layout import run_key
 from tidelake.quality.verdict import Verdict
 from tidelake.storage import Store, open_store
@@ -38,39 +39,54 @@ class CompactReport:
     certificate: dict[str, Any]
 
 
-def read_staged(catalog: LakeCatalog, store: Store, feed: str, hour: str) -> tuple[Cut | None, Staged | None]:
-    """(the newest cut, what order staged for the hour); None where the hour is published. Raises OrderError (NOT_ORDERED)."""
+def read_staged(catalog: LakeCatalog, store: Store, feed: str, hour: str, redo_from: str | None = None) -> tuple[Cut | None, Staged | None]:
+    """(the newest cut, what order staged for the hour); None where the hour is published. redo_from: what order staged anew from this hour
+    on. Raises OrderError (NOT_ORDERED)."""
     cut = newest_cut(catalog, store, feed)
-    if cut is not None and cut.hour >= hour:
+    redo = cut is not None and redo_from is not None and redo_from <= cut.hour
+    if cut is not None and cut.hour >= hour and not redo:
         return cut, None
     found = store.read_if_present(run_key(feed, (cut.seq if cut else 0) + 1, "order"))
     staged = Staged.model_validate_json(found) if found else None
-    if staged is None or staged.cut.hour != hour:
+    if staged is None and redo and cut is not None and cut.follows is not None and cut.run.startswith("run_"):
+        return cut, None  # that redo is published
+    if staged is None or (staged.cut.follows is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
         remedy = f"run `tidelake order --feed {feed} --hour {hour}` first"
         raise OrderError(f"hour {hour} of feed {feed} is not ordered", code="NOT_ORDERED", remedy=remedy)
     return cut, staged
 
 
 def compact_window(
-    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, hour: str, tell: Callable[[str], None] = lambda _: None
+    session: Callable[[], SparkSession],
+    catalog: LakeCatalog,
+    feed: Feed,
+    hour: str,
+    tell: Callable[[str], None] = lambda _: None,
+    redo_from: str | None = None,
 ) -> CompactReport:
-    """Fold what order staged and publish it. Raises QualityError (critical expectations, KEY_NOT_UNIQUE), OrderError (NOT_ORDERED,
-    NOT_VALIDATED), StorageError (TAKEN, TABLE_MOVED)."""
+    """Fold what order staged and publish it; redo_from: in place of what is published from this hour on.
+
+    Raises QualityError (critical expectations, KEY_NOT_UNIQUE), OrderError (NOT_ORDERED, NOT_VALIDATED), StorageError (TAKEN, TABLE_MOVED).
+    """
     started, store = time.time(), open_store(feed.lake.uri)
-    cut, staged = read_staged(catalog, store, feed.name, hour)
+    cut, staged = read_staged(catalog, store, feed.name, hour, redo_from)
     if staged is None:
         return CompactReport(cut=None, certificate={})
     verdict, spark = _verdict(store, feed, staged), session()
-    alive = staged.cut.catalog.alive()
+    alive, kept = staged.cut.catalog.alive(), frozenset(places(cut)) if cut else frozenset()
 
     def fold(i: Incarnation) -> tuple[Incarnation, Folded | None]:
-        return i, _fold_one(spark, catalog, feed, staged, i, tell)
+        return i, _fold_one(spark, catalog, feed, staged, i, kept, tell)
 
     with ThreadPoolExecutor(THREADS) as pool:
         folded = {i.id: f for i, f in pool.map(fold, alive) if f is not None}
-    intent = _intent(feed, staged, folded, cut)
+    intent = _intent(feed, staged, folded)
+    if cut is not None and staged.cut.follows is not None:
+        replace(catalog, intent, cut)
     seconds = staged.seconds | verdict.seconds | {"compact": round(time.time() - started, 3)}
     intent.certificate = _certificate(staged, verdict, folded, cut, intent.cut, seconds)
+    if cut is not None and staged.cut.follows is not None:
+        intent.certificate["redo"] = redone(spark, catalog, cut, intent)
     declare(store, intent)
     published = carry_out(catalog, store, intent, tell)
     return CompactReport(cut=published, certificate=intent.certificate)
@@ -87,7 +103,7 @@ def _verdict(store: Store, feed: Feed, staged: Staged) -> Verdict:
 
 
 def _fold_one(
-    spark: SparkSession, catalog: LakeCatalog, feed: Feed, staged: Staged, i: Incarnation, tell: Callable[[str], None]
+    spark: SparkSession, catalog: LakeCatalog, feed: Feed, staged: Staged, i: Incarnation, kept: frozenset[str], tell: Callable[[str], None]
 ) -> Folded | None:
     counts = staged.counts.get(i.id, TableCounts())
     advance = staged.changelogs.get(i.id)
@@ -104,13 +120,13 @@ def _fold_one(
         only_inserts = counts.updates == counts.deletes == counts.upserts == 0
         changes = Changes(table=catalog.load(advance.identifier), snapshot_id=advance.to, only_inserts=only_inserts)
     buckets = advance.buckets if advance else 1
-    done = fold_table(spark, catalog, fold, changes, staged.cut.snapshots.get(i.id), staged.cut.run, buckets)
+    done = fold_table(spark, catalog, fold, changes, staged.cut.snapshots.get(i.id), staged.cut.run, buckets, kept)
     if done is not None:
         tell(f"{i.name}: {done.table.rows} rows, rewrote {done.written}")
     return done
 
 
-def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded], previous: Cut | None) -> Intent:
+def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
     cut = staged.cut.model_copy(deep=True)
     alive = {i.id: i for i in cut.catalog.alive()}
     gone = {i: t for i, t in cut.snapshots.items() if i not in alive}
@@ -119,7 +135,7 @@ def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded], previous: Cut
     replaced = [f.replaced for f in folded.values() if f.replaced is not None]
     now, wanted = dict[str, str](), dict[str, str]()
     for t in [*gone.values(), *replaced]:
-        now[t.uuid], wanted[t.uuid] = t.identifier, parking_name(t.identifier, t.uuid)
+        now[t.uuid], wanted[t.uuid] = t.identifier, retired(t.identifier, t.uuid)
         cut.past[t.uuid] = wanted[t.uuid]
     for i, t in cut.snapshots.items():
         now[t.uuid], wanted[t.uuid] = t.identifier, snapshot_name(feed, alive[i])

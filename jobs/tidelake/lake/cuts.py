@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -30,6 +31,58 @@ _COLUMNS = (
     ("rows", "bigint"),
     ("follows", "bigint"),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What the next cut is built on. newest: the published one; cut: the one that its window goes on from, with its tables where they are
+    now: the newest, but in a redo an earlier one; None is nothing."""
+
+    newest: Cut | None
+    cut: Cut | None
+
+    @property
+    def seq(self) -> int:
+        """The next cut's number."""
+        return (self.newest.seq if self.newest else 0) + 1
+
+    @property
+    def follows(self) -> int | None:
+        """The cut that the next one goes on from, where that is not the newest."""
+        return None if self.cut is self.newest else self.cut.follows if self.cut else 0
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The uuids of all tables that a published cut needs."""
+        return frozenset(places(self.newest)) if self.newest else frozenset()
+
+
+def places(newest: Cut) -> dict[str, str]:
+    """Where every physical table of the feed is now: uuid → identifier."""
+    return newest.past | {t.uuid: t.identifier for t in (*newest.snapshots.values(), *newest.changelogs.values())}
+
+
+def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None = None) -> Base:
+    """The base of the next window; redo_from: as if nothing from this hour on had been published."""
+    newest = newest_cut(catalog, store, feed)
+    if newest is None or redo_from is None or newest.hour < redo_from:
+        return Base(newest=newest, cut=newest)
+    for seq in sorted(lineage(catalog, feed), reverse=True):
+        cut = read_cut(store, feed, seq)
+        if cut.hour < redo_from:
+            return Base(newest=newest, cut=_seen_from(newest, cut))
+    return Base(newest=newest, cut=None)
+
+
+def _seen_from(newest: Cut, cut: Cut) -> Cut:
+    """An earlier cut as the base of the next: under the newest one's number, its tables where they are now; follows: its own number."""
+    now = places(newest)
+    snapshots, changelogs = (
+        {i: t.model_copy(update={"identifier": now.get(t.uuid, t.identifier)}) for i, t in tables.items()}
+        for tables in (cut.snapshots, cut.changelogs)
+    )
+    own = {"seq": newest.seq, "follows": cut.seq, "snapshots": snapshots, "changelogs": changelogs, "past": dict(newest.past)}
+    return cut.model_copy(update=own)
 
 
 def newest_cut(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:

@@ -9,6 +9,7 @@ snapshot id reads on, and the cut that was undone can be rewound to like any oth
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +22,10 @@ from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Cut, Intent, Return, TableCut
 from tidelake.lake.cuts import lineage, newest_cut, published, read_cut
+from tidelake.lake.cuts import places as where
 from tidelake.lake.opened import Lake
 from tidelake.lake.publish import carry_out, declare, plan_moves, recover
-from tidelake.lake.tables import parking_name
+from tidelake.lake.tables import retired
 from tidelake.layout import certificate_key
 from tidelake.storage import Store
 from tidelake.tso import last_of, parse_moment, show
@@ -97,10 +99,17 @@ def rewind(lake: Lake, to: str, *, dry_run: bool = False) -> Rewound:
 
 
 def wanted_cut(catalog: LakeCatalog, store: Store, feed: str, to: str) -> Cut:
-    """The cut at a TSO or ISO time: of those that lead to the newest one, else the last one undone. Raises ConfigError (NOT_A_CUT)."""
+    """The cut at a TSO or ISO time, of those that lead to the newest one, else the last one undone; or any by its number, `cut 7`.
+
+    Raises ConfigError (NOT_A_CUT)."""
     every, current = published(catalog, feed), lineage(catalog, feed)
     if not every:
         raise ConfigError(f"feed {feed} has published nothing yet", code="NOT_A_CUT")
+    numbered = re.fullmatch(r"cut ([0-9]+)", to)
+    if numbered is not None:
+        if int(numbered[1]) not in every:
+            raise ConfigError(f"feed {feed} has no {to}", code="NOT_A_CUT", remedy=f"they are numbered up to {max(every)}")
+        return read_cut(store, feed, int(numbered[1]))
     low, high = _span(to)
     for among in (current, every):
         found = [seq for seq, resolved in among.items() if low <= resolved <= high]
@@ -124,8 +133,7 @@ def _planned(lake: Lake, to: str) -> tuple[Rewound, _Places]:
     feed = lake.feed.name
     target = wanted_cut(lake.catalog, lake.store, feed, to)
     newest = newest_cut(lake.catalog, lake.store, feed) or target
-    tables = (*newest.snapshots.values(), *newest.changelogs.values())
-    places = _Places(newest=newest, target=target, now=newest.past | {t.uuid: t.identifier for t in tables})
+    places = _Places(newest=newest, target=target, now=where(newest))
     same = newest.resolved_ts == target.resolved_ts and not places.gone and newest.snapshots == target.snapshots
     moved = _tables(lake.catalog, places)
     plan = Rewound(
@@ -184,7 +192,7 @@ def _load(catalog: LakeCatalog, places: _Places, t: TableCut) -> LakeTable:
 
 def _intent(lake: Lake, plan: Rewound, places: _Places, fence: int) -> Intent:
     target, gone = places.target, places.gone
-    wanted = {u: t.identifier for u, t in places.wanted.items()} | {u: _retired(places.now[u], u) for u in gone}
+    wanted = {u: t.identifier for u, t in places.wanted.items()} | {u: retired(places.now[u], u) for u in gone}
     cut = target.model_copy(
         deep=True,
         update={
@@ -201,11 +209,6 @@ def _intent(lake: Lake, plan: Rewound, places: _Places, fence: int) -> Intent:
         moves=plan_moves({u: places.now[u] for u in wanted}, wanted),
         certificate=_certificate(lake.store, plan, cut),
     )
-
-
-def _retired(identifier: str, uuid: str) -> str:
-    """Where a table goes that the cut does not know: a name that no other table can be given."""
-    return identifier if identifier.endswith(f"__{uuid[:8]}") else parking_name(identifier, uuid)
 
 
 def _returns(catalog: LakeCatalog, places: _Places) -> list[Return]:
