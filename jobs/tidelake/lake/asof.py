@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 from tidelake.errors import ConfigError
 from tidelake.incarnations import Catalog, Incarnation, Name
+from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import cut_for, newest_cut, places
@@ -72,6 +73,32 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
         path = Path(folder) / "rows"
         frame.drop("_commit_ts").write.parquet(path.as_uri())
         yield AsOf(name=table, ts=ts, columns=shown, rows=ds.dataset(str(path), format="parquet").scanner().to_reader())
+
+
+def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> DataFrame:
+    """The same as a frame: the source's columns in the lake's types, in table order. Raises what `table_asof` raises."""
+    ts, before, after = _cuts(lake, ts)
+    incarnation = _named(after.catalog, table, ts)
+    newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
+    fold = Fold(
+        feed=lake.feed,
+        incarnation=incarnation,
+        columns=incarnation.columns_at(ts),
+        applied_ts=before.resolved_ts if before else 0,
+        until_ts=ts,
+        by_arrival=lake.feed.watermark.source == "checkpoints",
+    )
+    if before is None or before.resolved_ts < ts:
+        return _folded(lake, spark, fold, before, after, newest).drop("_commit_ts")
+    here = placed_now(newest, before.snapshots[incarnation.id])
+    frame = spark.read.option("versionAsOf", here.snapshot_id).table(sql_name(here.identifier))
+    return frame.selectExpr(*(quote(c.name) for c in fold.columns))
+
+
+def alive_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Cut, Incarnation]:
+    """(the TSO, the first cut that holds it, the table that bears the name then). Raises what `table_asof` raises."""
+    ts, _, after = _cuts(lake, ts)
+    return ts, after, _named(after.catalog, table, ts)
 
 
 def lives(catalog: Catalog, table: str) -> str:
