@@ -1,4 +1,7 @@
-"""`tidelake rewind` on a real lake, ended by SIGKILL: whatever runs next finishes it, and forward again the tables equal the truth."""
+"""`tidelake rewind` on a real lake, ended by SIGKILL: whatever runs next finishes it, and forward again the tables equal the truth.
+
+And `tidelake redo`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,6 @@ PLACES = {
     "before the published record": (f"{LAKE}.publish:record", 1),
     "before the certificate": (f"{LAKE}.publish:certificate", 1),
 }
-SAMPLE = "between two names"
 
 
 @pytest.mark.parametrize("place", [place for place, _ in PLACES.values()])
@@ -34,7 +36,8 @@ def test_every_place_is_there(place: str) -> None:
 
 
 @pytest.mark.usefixtures("spark_app")
-@pytest.mark.parametrize("where", [pytest.param(w, marks=[] if w == SAMPLE else pytest.mark.long) for w in PLACES])
+@pytest.mark.long
+@pytest.mark.parametrize("where", PLACES)
 def test_a_rewind_killed_anywhere_is_finished_and_the_hour_runs_again(where: str, shop: Bazaar) -> None:
     place, nth = PLACES[where]
     assert shop.run_hours(2) == 0  # the second hour renames a table
@@ -60,3 +63,18 @@ def test_a_rewind_killed_anywhere_is_finished_and_the_hour_runs_again(where: str
     assert shop.run("run", "--feed", FEED, "--hour", shop.hours[1]) == 0
     assert not any(shop.differences(shop.hours[1]).values())
     assert not any(shop.differences(shop.hours[0]).values())
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("spark_app")
+def test_a_redo_with_the_same_decoder_says_that_nothing_is_different(shop: Bazaar) -> None:
+    assert shop.run_hours(2) == 0
+    hours = ["--from", shop.hours[0], "--to", shop.hours[1]]
+    plan = json.loads(call("redo", "--feed", FEED, *hours, "--dry-run", "--json").out)
+    assert (plan["decoded"], plan["until"], plan["after_ts"], plan["replaced"]) == (shop.hours[:2], shop.hours[1], 0, [1, 2])
+    done = call("redo", "--feed", FEED, *hours)
+    assert (done.code, done.out.splitlines()[1:]) == (0, ["  every table holds the same rows as before"]), done.err
+    assert not any(shop.differences(shop.hours[1]).values())
+    assert not any(shop.differences(shop.hours[0]).values())
+    refused = call("redo", "--feed", FEED, "--from", "2027-01-01T00")
+    assert (refused.code, "is not published: the newest cut reaches to" in refused.err) == (2, True)
