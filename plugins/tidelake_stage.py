@@ -56,6 +56,12 @@ def hours_of(params: Mapping[str, Any], partition_key: str | None) -> list[str]:
     return [format_hour(start + timedelta(hours=n)) for n in range((end - start) // timedelta(hours=1) + 1)]
 
 
+def stage_options(hours: Sequence[str], status: str, *, redo: bool) -> dict[str, list[str]]:
+    """What the stages of a run are given besides feed and hour. redo: published hours anew, from the first to where the lake stands."""
+    again = ["--redo-from", hours[0]] if redo else []
+    return {"decode": ["--redo"] if redo else [], "order": again, "validate": again, "compact": [*again, "--status", status]}
+
+
 def child_environment(schemas: Path, feed: str) -> dict[str, str]:
     """The environment of a child that works on a feed; what connections give is masked in logs. Raises ConfigError."""
     connected = given(load_feed(schemas, feed, expand=False))
@@ -95,11 +101,11 @@ class StageOperator(BaseOperator):
         hours, environment = self.given(context)
         with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
             status = Path(folder) / "status.json"
-            options = {"decode": ["--redo"] if context["params"].get("redo") else [], "compact": ["--status", str(status)]}
+            options = stage_options(hours, str(status), redo=bool(context["params"].get("redo")))
             for hour in hours if self.stage in BY_HOUR else hours[-1:]:
                 self._run(hour, options.get(self.stage, []), environment)
             if self.stage == "compact":
-                self._emit(context, json.loads(status.read_text(encoding="utf-8")))
+                self._emit(context, json.loads(status.read_text(encoding="utf-8")), redo=bool(context["params"].get("redo")))
 
     def given(self, context: Context) -> tuple[list[str], dict[str, str]]:
         """The run's hours, and the environment of a child. Raises AirflowFailException for what is set wrong."""
@@ -149,15 +155,15 @@ class StageOperator(BaseOperator):
         if code:
             raise failure(f"{self.stage} {hour}", code, error_in(tail))
 
-    def _emit(self, context: Context, status: Mapping[str, Any]) -> None:
-        """An asset event per table of the cut, unless the feed is further than this run's hour.
+    def _emit(self, context: Context, status: Mapping[str, Any], *, redo: bool = False) -> None:
+        """An asset event per table of the cut, unless the feed is further than this run's hour and it was no redo.
 
         A run that comes back after its cut was published emits again: better twice than never, and snapshot ids tell. TSOs and
         snapshot ids are text, because they are larger than what JavaScript keeps exact.
         """
-        if status["published_hour"] != self.hour:
+        if status["published_hour"] != self.hour and not (redo and status["published_hour"]):
             return
-        cut = {"feed": self.feed, "hour": self.hour, "cut": status["cut"], "resolved_ts": str(status["published_ts"])}
+        cut = {"feed": self.feed, "hour": status["published_hour"], "cut": status["cut"], "resolved_ts": str(status["published_ts"])}
         cut["report"] = QualityReportLink().get_link(self, ti_key=context["ti"])
         for name, table in status["tables"].items():
             asset = Asset(uri=f"iceberg://{CATALOG}/{table['table'].replace('.', '/')}")

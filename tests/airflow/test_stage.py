@@ -142,6 +142,8 @@ def test_a_range_is_landed_and_decoded_by_hour_and_brought_in_at_its_end(run: Ru
     by_hour = ["land 2026-01-05T10", "land 2026-01-05T11", "decode 2026-01-05T10", "decode 2026-01-05T11"]
     assert hours_of(child) == [*by_hour, "order 2026-01-05T11", "validate 2026-01-05T11", "compact 2026-01-05T11"]
     assert [c["arguments"][0] for c in child.calls if "--redo" in c["arguments"]] == ["decode", "decode"]
+    anew = {c["arguments"][0]: c["arguments"][7:9] for c in child.calls if "--redo-from" in c["arguments"]}
+    assert anew == {stage: ["--redo-from", "2026-01-05T10"] for stage in ("order", "validate", "compact")}
 
 
 @pytest.mark.parametrize("code", [1, 130, -9], ids=["failed", "interrupted", "killed"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ class Feeder:
     tables_sql: str
     offsets: Counter[int] = field(default_factory=Counter)
     begin: dict[int, int] = field(default_factory=dict)  # of the newest hour
+    begins: dict[str, Counter[int]] = field(default_factory=dict)  # of every hour
     hour: int = 9
 
     def __post_init__(self) -> None:
@@ -61,6 +62,7 @@ class Feeder:
         self.hour += 1
         self.begin = dict(self.offsets)
         name = f"2026-01-05T{self.hour:02d}"
+        self.begins[name] = Counter(self.offsets)
         self._write(lake, name, messages, 1)
         return name
 
@@ -69,6 +71,13 @@ class Feeder:
         lake.catalog.remove(ensure_events(lake.catalog, self.feed).identifier, {"hour": name})
         self.offsets = Counter(self.begin)
         self._write(lake, name, messages, 2)
+
+    def redecoded(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
+        """Another decoder made these of the hour's messages; as many in every partition."""
+        lake.catalog.remove(ensure_events(lake.catalog, self.feed).identifier, {"hour": name})
+        ends, self.offsets = self.offsets, Counter(self.begins[name])
+        self._write(lake, name, messages, 1)
+        self.offsets = ends
 
     def more(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
         """A second generation of an hour holds these beside what it has, and is decoded."""
@@ -139,6 +148,17 @@ def publish(lake: Lake, hour: str) -> Cut | None:
         return None
     validate(lake, at)
     return compact(lake, at).cut
+
+
+def publish_again(lake: Lake, hour: str, since: str, meanwhile: Callable[[], None] = lambda: None) -> tuple[Cut, dict[str, dict[str, int]]]:
+    """order, validate, compact anew from an hour on, as a redo does once it has decoded; the cut and what differs."""
+    at = parse_hour(hour)
+    order(lake, at, since)
+    validate(lake, at, since)
+    meanwhile()
+    report = compact(lake, at, since)
+    assert report.cut is not None
+    return report.cut, report.certificate["redo"]["tables"]
 
 
 def rows_of(lake: Lake, table: str, ts: int | None = None) -> Counter[tuple[tuple[str, Any], ...]]:

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tidelake.ddl.changes import ColumnDef, TableDef
 from tidelake.feed import Feed, Lake
+from tidelake.incarnations import Catalog, create
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.settings import lake_settings
 from tidelake.source import Source
+from tidelake.values import MysqlType
 
 COLUMNS = (
     LakeColumn(name="id", type="bigint", doc="1: bigint"),
@@ -67,3 +70,12 @@ def contents(lake: LakeCatalog, identifier: str, snapshot_id: int | None = None)
     """All rows, sorted by the first column."""
     rows = lake.load(identifier).scan(snapshot_id=snapshot_id).read_all().to_pylist()
     return sorted(rows, key=lambda r: str(next(iter(r.values()))))
+
+
+def names(*tables: str) -> Catalog:
+    """A catalog with these tables of database d."""
+    definition = TableDef(columns=(ColumnDef(name="id", type=MysqlType("bigint"), nullable=False),), primary_key=("id",))
+    known = Catalog()
+    for t in tables:
+        known = create(known, "d", t, definition, -1)
+    return known

@@ -9,7 +9,8 @@ import pytest
 
 from tests.lake import lakes
 from tidelake.errors import ConfigError, StorageError
-from tidelake.lake.catalog import After, LakeColumn
+from tidelake.lake.catalog import LakeColumn
+from tidelake.lake.scans import After
 
 
 def test_a_namespace_belongs_to_the_feed_that_took_it_first(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from tests.cli.calls import Called, call
 from tests.lake import lakes
 from tests.verify import everything
 from tidelake.ddl import parse
+from tidelake.evolution import apply
 from tidelake.feed import Feed
-from tidelake.incarnations import Catalog, Incarnation, apply
+from tidelake.incarnations import Catalog, Incarnation
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tidelake.errors import OrderError
 from tidelake.feed import TablePolicy
 from tidelake.lake.cut import Cut
 from tidelake.lake.opened import Lake
+from tidelake.lake.scd2 import scd2_frame
 
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));"
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # an example takes seconds: shrinking would take hours
@@ -62,6 +64,7 @@ def check(history: History) -> None:
                 assert last == max(upstream.truth), "the last hour brings everything"
                 for ts in sorted(upstream.truth)[:: max(1, len(upstream.truth) // 3)]:
                     compare(lake, upstream, ts)
+                compare_versions(lake, upstream)
 
 
 def published(lake: Lake, hour: str) -> Cut | None:
@@ -72,6 +75,14 @@ def published(lake: Lake, hour: str) -> Cut | None:
         if e.code not in ("NO_WATERMARK", "STANDS_STILL"):
             raise
         return None
+
+
+def compare_versions(lake: Lake, upstream: Upstream) -> None:
+    """The versions of rows that are valid at each commit, and just before it, are the table as of then."""
+    versions = [r.asDict() for r in scd2_frame(lake, "d.k", None, lake.spark)[0].collect()]
+    for ts in (t - n for t in upstream.truth for n in (0, 1)):
+        valid = [v for v in versions if v["_valid_from_ts"] <= ts and (v["_current"] or ts < v["_valid_to_ts"])]
+        assert Counter((("id", str(v["id"])), ("v", v["v"])) for v in valid) == upstream.at(ts)[0], f"versions at {ts}"
 
 
 def compare(lake: Lake, upstream: Upstream, ts: int) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.lake import lakes
-from tidelake.ddl.changes import ColumnDef, TableDef
+from tests.lake.killed import Killed, kill_at
 from tidelake.errors import StorageError
-from tidelake.incarnations import Catalog, create
-from tidelake.lake import publish
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Advance, Cut, Intent, Reshape, TableCut
 from tidelake.lake.cuts import newest_cut, published
@@ -20,21 +16,7 @@ from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.publish import carry_out, declare, plan_moves, recover
 from tidelake.layout import certificate_key
 from tidelake.storage import Store, open_store
-from tidelake.values import MysqlType
 from tidelake.window import LedgerEntry
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing catches it."""
-
-
-def names(*tables: str) -> Catalog:
-    """A catalog with these tables of database d."""
-    definition = TableDef(columns=(ColumnDef(name="id", type=MysqlType("bigint"), nullable=False),), primary_key=("id",))
-    known = Catalog()
-    for t in tables:
-        known = create(known, "d", t, definition, -1)
-    return known
 
 
 def intent_of(lake: LakeCatalog, folder: Path) -> Intent:
@@ -55,7 +37,7 @@ def intent_of(lake: LakeCatalog, folder: Path) -> Intent:
         resolved_ts=463368564662075392,
         run="run_1_1",
         version="0",
-        catalog=names("a", "b", "c"),
+        catalog=lakes.names("a", "b", "c"),
         snapshots={
             "d.a@-1": TableCut(identifier="d.a", uuid=a.uuid, snapshot_id=head, rows=2),
             "d.b@-1": TableCut(identifier="d.b", uuid=c.uuid, snapshot_id=c.main, rows=1),
@@ -114,7 +96,7 @@ def test_a_publishing_killed_at_any_step_is_rolled_forward(
     intent = intent_of(lake, tmp_path)
     declare(store, intent)
     with monkeypatch.context() as patch:
-        _kill_at(patch, step, nth)
+        kill_at(patch, step, nth)
         with pytest.raises(Killed):
             carry_out(lake, store, intent)
     before = newest_cut(lake, store, "shop")
@@ -172,22 +154,3 @@ def test_tables_swap_names_by_way_of_names_of_their_own() -> None:
 
 def test_a_table_that_stays_is_not_moved() -> None:
     assert plan_moves({"u": "d.x"}, {"u": "d.x"}) == []
-
-
-def _kill_at(patch: pytest.MonkeyPatch, step: str, nth: int) -> None:
-    """The nth call of a step ends the process, so to say."""
-    calls = [0]
-
-    def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*arguments: Any, **named: Any) -> Any:
-            calls[0] += 1
-            if calls[0] == nth + 1:
-                raise Killed(step)
-            return call(*arguments, **named)
-
-        return wrapper
-
-    if step in ("advance", "rename", "append"):
-        patch.setattr(LakeCatalog, step, guarded(getattr(LakeCatalog, step)))
-    else:
-        patch.setattr(publish, step, guarded(getattr(publish, step)))

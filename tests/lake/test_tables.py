@@ -140,10 +140,10 @@ def test_a_new_table_takes_its_own_leftover_but_not_anothers_name(lake: LakeCata
     i = incarnation(id="bigint")
     create_snapshot(lake, feed, i, "d.t", 1)
     other = replace(i, id="d.t@77")
-    spare = vacant(lake, "d.t", other, replace=True)
+    spare = vacant(lake, "d.t", other, ())
     assert spare != "d.t"
     assert is_parking(spare)
-    assert vacant(lake, "d.t", i, replace=True) == "d.t"
+    assert vacant(lake, "d.t", i, ()) == "d.t"
     assert lake.find("d.t") is None
 
 

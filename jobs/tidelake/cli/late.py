@@ -25,13 +25,13 @@ def late(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = Fal
 
     Exact replays are not listed, as they are in the tables already; certificates count them.
     """
-    from tidelake.lake.cuts import newest_cut
+    from tidelake.lake.cuts import lineage
     from tidelake.lake.late import late_rows
 
     with opened(schemas, feed, quiet=True) as lake:
-        cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
-        newest = cut.seq if cut else 0
-        rows = [_plain(r, newest) for r in late_rows(lake.catalog, lake.feed)]
+        cuts = lineage(lake.catalog, lake.feed.name)
+        newest = max(cuts, default=0)
+        rows = [_plain(r, newest) for r in late_rows(lake.catalog, lake.feed) if r["seq"] in cuts or r["seq"] > newest]
     if as_json:
         print_json(rows)
         return

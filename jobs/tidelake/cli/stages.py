@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 Redo = Annotated[bool, typer.Option("--redo", help="Decode again even where the hour was decoded from the same input.")]
 
 
+RedoFrom = Annotated[
+    str | None,
+    typer.Option("--redo-from", metavar="H", help="Anew from this hour on to where the lake stands, in place of what is published."),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (land, decode, order, validate, compact, run):
@@ -94,12 +100,19 @@ def decode(
     out.print(f"decoded {record.hour}: {counts}{'' if report.changed else ' (unchanged)'}", highlight=False)
 
 
-def order(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+def order(
+    feed: FeedName,
+    hour: Hour,
+    redo_from: RedoFrom = None,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Events up to the resolved ts → deduplicated, ordered changelogs, staged."""
     from tidelake.lake.run import order as stage
 
     with opened(schemas, feed, quiet=as_json) as lake:
-        report = stage(lake, parse_hour(hour))
+        report = stage(lake, parse_hour(hour), _hour(redo_from))
     if as_json:
         print_json(report.staged.model_dump(exclude={"cut": {"catalog"}}) if report.staged else {"staged": None, "why": report.why})
         return
@@ -113,12 +126,24 @@ def order(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_jso
     )
 
 
-def validate(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+def _hour(text: str | None) -> str | None:
+    """An hour that is written like one. Raises ConfigError."""
+    return None if text is None else format_hour(parse_hour(text))
+
+
+def validate(
+    feed: FeedName,
+    hour: Hour,
+    redo_from: RedoFrom = None,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Judge the staged window; a failed critical expectation exits with 3 and keeps it from being published."""
     from tidelake.lake.run import validate as stage
 
     with opened(schemas, feed, quiet=as_json) as lake:
-        verdict = stage(lake, parse_hour(hour))
+        verdict = stage(lake, parse_hour(hour), _hour(redo_from))
     if as_json:
         print_json(verdict.model_dump() if verdict else None)
     elif verdict is None:
@@ -130,6 +155,7 @@ def validate(feed: FeedName, hour: Hour, schemas: Schemas = DEFAULT_SCHEMAS, as_
 def compact(
     feed: FeedName,
     hour: Hour,
+    redo_from: RedoFrom = None,
     status: Annotated[Path | None, typer.Option("--status", metavar="FILE", help="Write `status --json` of afterwards here.")] = None,
     schemas: Schemas = DEFAULT_SCHEMAS,
     as_json: Json = False,
@@ -140,7 +166,7 @@ def compact(
     from tidelake.lake.status import feed_status
 
     with opened(schemas, feed, quiet=as_json) as lake:
-        report = stage(lake, parse_hour(hour))
+        report = stage(lake, parse_hour(hour), _hour(redo_from))
         if status is not None:
             status.write_text(json.dumps(feed_status(lake)), encoding="utf-8")
     if as_json:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import typer
 from rich.table import Table
@@ -80,13 +81,23 @@ def changelog(
     table: Annotated[str, typer.Option("--table", metavar="db.t", help="The table; changes are shown while it bore this name.")],
     from_: Annotated[int, typer.Option("--from", metavar="TSO", help="Changes after this TSO.")] = 0,
     to: Annotated[int | None, typer.Option("--to", metavar="TSO", help="Up to and including this TSO; default: the newest cut.")] = None,
+    scd2: Annotated[bool, typer.Option("--scd2", help="Versions of rows with the time each was valid, up to --to (starts Spark).")] = False,
     format_: Annotated[ChangeFormat, typer.Option("--format")] = ChangeFormat.table,
     schemas: Schemas = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
-    """A table's changes in commit order: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE. Starts no Spark."""
+    """A table's changes in commit order: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE. Starts no Spark but for --scd2.
+
+    With --scd2: every version of every row, with _valid_from_ts, _valid_to_ts (TSO), _valid_from, _valid_to (in the feed's time zone)
+    and _current. A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts, where NULL is still. Tables without a key have none.
+    """
     from tidelake.lake.changes import changes_of
 
+    if scd2:
+        if from_:
+            raise ConfigError("--from does not go with --scd2", remedy="versions are those of the whole life of the table; filter them")
+        _versions(schemas, feed, table, to, format_)
+        return
     order = f" ORDER BY _commit_ts, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
     with opened(schemas, feed, quiet=True) as lake:
         for changes in changes_of(lake, table, from_, to):
@@ -95,6 +106,20 @@ def changelog(
                 to_stdout(rows, expressions(changes.columns), order)
             else:
                 print_rows([c.name for c in changes.columns], flat(changes.columns), rows, f"changes of {table}", order)
+
+
+def _versions(schemas: Path, feed: str, table: str, ts: int | None, format_: ChangeFormat) -> None:
+    from tidelake.lake.scd2 import scd2_frame
+
+    with opened(schemas, feed, quiet=True) as lake, tempfile.TemporaryDirectory(prefix="tidelake-scd2-") as folder:
+        frame, columns = scd2_frame(lake, table, ts, lake.spark)
+        path = Path(folder) / "rows"
+        frame.write.parquet(path.as_uri())
+        rows = local(ds.dataset(str(path), format="parquet").scanner().to_reader(), lake.feed.time_zone)
+        if format_ is ChangeFormat.jsonl:
+            to_stdout(rows, expressions(columns), " ORDER BY ALL")
+        else:
+            print_rows([c.name for c in columns], flat(columns), rows, f"versions of {table}", " ORDER BY ALL")
 
 
 def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path | None) -> None:

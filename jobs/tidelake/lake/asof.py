@@ -17,9 +17,10 @@ import pyarrow.dataset as ds
 
 from tidelake.errors import ConfigError
 from tidelake.incarnations import Catalog, Incarnation, Name
+from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, TableCut
-from tidelake.lake.cuts import cut_for, last_snapshot, newest_cut
+from tidelake.lake.cuts import cut_for, last_snapshot, newest_cut, places
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
@@ -89,20 +90,29 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
         reader = lake.catalog.load(here.identifier).scan(columns=[c.name for c in columns], snapshot_id=here.snapshot_id)
         yield AsOf(name=table, ts=ts, columns=shown, rows=reader)
         return
-    since, snapshot = last_snapshot(lake.catalog, lake.store, before, incarnation)
-    fold = Fold(
-        feed=lake.feed,
-        incarnation=incarnation,
-        columns=columns,
-        applied_ts=since,
-        until_ts=ts,
-        by_arrival=lake.feed.watermark.source == "checkpoints",
-    )
-    frame = _folded(lake, session(), fold, snapshot, after, newest)
+    frame = _between(lake, session(), incarnation, ts, before, after, newest)
     with tempfile.TemporaryDirectory(prefix="tidelake-asof-") as folder:
         path = Path(folder) / "rows"
         frame.drop("_commit_ts").write.parquet(path.as_uri())
         yield AsOf(name=table, ts=ts, columns=shown, rows=ds.dataset(str(path), format="parquet").scanner().to_reader())
+
+
+def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> DataFrame:
+    """The same as a frame: the source's columns in the lake's types, in table order. Raises what `table_asof` raises."""
+    ts, before, after = _cuts(lake, ts)
+    incarnation = _named(after.catalog, table, ts)
+    newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
+    if before is None or before.resolved_ts < ts:
+        return _between(lake, spark, incarnation, ts, before, after, newest).drop("_commit_ts")
+    here = placed_now(newest, before.snapshots[incarnation.id])
+    frame = spark.read.option("versionAsOf", here.snapshot_id).table(sql_name(here.identifier))
+    return frame.selectExpr(*(quote(c.name) for c in kept(lake.feed, incarnation, incarnation.columns_at(ts))))
+
+
+def alive_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Cut, Incarnation]:
+    """(the TSO, the first cut that holds it, the table that bears the name then). Raises what `table_asof` raises."""
+    ts, _, after = _cuts(lake, ts)
+    return ts, after, _named(after.catalog, table, ts)
 
 
 def lives(catalog: Catalog, table: str) -> str:
@@ -143,8 +153,21 @@ def _name_at(i: Incarnation, ts: int) -> Name | None:
 
 def placed_now(newest: Cut, t: TableCut) -> TableCut:
     """Where a cut's physical table is now."""
-    now = {x.uuid: x.identifier for tables in (newest.snapshots, newest.changelogs) for x in tables.values()} | newest.past
-    return t.model_copy(update={"identifier": now.get(t.uuid, t.identifier)})
+    return t.model_copy(update={"identifier": places(newest).get(t.uuid, t.identifier)})
+
+
+def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: Cut | None, after: Cut, newest: Cut) -> DataFrame:
+    """A table at a TSO between two cuts: the one before and the changelog."""
+    since, snapshot = last_snapshot(lake.catalog, lake.store, before, i)
+    fold = Fold(
+        feed=lake.feed,
+        incarnation=i,
+        columns=kept(lake.feed, i, i.columns_at(ts)),
+        applied_ts=since,
+        until_ts=ts,
+        by_arrival=lake.feed.watermark.source == "checkpoints",
+    )
+    return _folded(lake, spark, fold, snapshot, after, newest)
 
 
 def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | None, after: Cut, newest: Cut) -> DataFrame:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.sorting import SortField, SortOrder
-from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import (
     BinaryType,
@@ -46,6 +46,7 @@ from pyiceberg.types import (
 from sqlalchemy.exc import IntegrityError
 
 from tidelake.errors import ConfigError, StorageError
+from tidelake.lake.scans import After, FileFacts, Where
 from tidelake.lake.settings import LakeSettings
 from tidelake.layout import CATALOG, MAIN
 
@@ -64,7 +65,6 @@ _SIMPLE: dict[str, IcebergType] = {
 _LIST_ELEMENT_IDS = 10_000
 _ATTEMPTS = 8
 _T = TypeVar("_T")
-Where = Mapping[str, object]
 
 _PROPERTIES = {
     "format-version": "2",
@@ -94,23 +94,6 @@ class LakeColumn:
     def retired(self) -> bool:
         """Whether it only holds rows from before a change of type."""
         return bool(re.match(r"\d+~:", self.doc or ""))
-
-
-@dataclass(frozen=True, slots=True)
-class After:
-    """In `scan(where=…)`: values after low, up to and including high."""
-
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFacts:
-    """A data file: its partition's values in the order of the spec, its rows, and upper bounds of columns where known."""
-
-    partition: tuple[Any, ...]
-    rows: int
-    upper: dict[str, Any]
 
 
 class LakeTable:
@@ -162,6 +145,16 @@ class LakeTable:
         if snapshot is None:
             raise StorageError(f"{self.identifier} has no snapshot {snapshot_id}", code="NOT_FOUND")
         return {} if snapshot.summary is None else {k: str(v) for k, v in snapshot.summary.additional_properties.items()}
+
+    def fields(self, snapshot_id: int | None = None) -> dict[int, tuple[int, str]]:
+        """The source columns, now or as of a snapshot: source id → (Iceberg's id, name)."""
+        schema = self.table.schema() if snapshot_id is None else self._schema_at(snapshot_id)
+        ids = ((LakeColumn(name=f.name, type="", doc=f.doc), f.field_id) for f in schema.fields)
+        return {c.source_id: (i, c.name) for c, i in ids if c.source_id is not None}
+
+    def stands_at(self, snapshot_id: int) -> bool:
+        """Whether main is at this snapshot and the columns are those of it."""
+        return self.main == snapshot_id and self.table.schema().schema_id == self._schema_at(snapshot_id).schema_id
 
     def since(self, snapshot_id: int | None) -> Iterator[dict[str, str]]:
         """The summaries of main's snapshots after this one, the newest first; of all that are kept where it is none of them."""
@@ -304,6 +297,15 @@ class LakeCatalog:
         """Move main from base to a snapshot of the branch and drop the branch, in one commit. Raises StorageError if main moved."""
         with _named(table.identifier):
             self.catalog.commit_table(table.table, (_is_at(MAIN, base),), (_put_at(MAIN, to), _removed(branch)))
+
+    def restore(self, table: LakeTable, base: int, to: int) -> None:
+        """Move main from base to any snapshot of the table, and the columns to those of that snapshot, in one commit.
+
+        A column that was dropped after it is there again with its values. Raises StorageError if main moved.
+        """
+        columns = SetCurrentSchemaUpdate.model_validate({"schema-id": table._schema_at(to).schema_id})
+        with _named(table.identifier):
+            self.catalog.commit_table(table.table, (_is_at(MAIN, base),), (_put_at(MAIN, to), columns))
 
     def evolve(self, identifier: str, change: Callable[[Any], None]) -> LakeTable:
         """Change the columns in one commit; `change` gets pyiceberg's UpdateSchema."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from tidelake.errors import OrderError
@@ -14,23 +15,23 @@ from tidelake.lake.rows import TableRows, changes, counters, deduplicated, typed
 from tidelake.lake.tables import changelog_name, create_changelog, grow_changelog, physical, vacant
 from tidelake.layout import CATALOG, MAIN
 from tidelake.projection import lived
-from tidelake.window import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def stage_changelog(
-    catalog: LakeCatalog, rows: DataFrame, table: TableRows, window: Window, branch: str, previous: TableCut | None
+    catalog: LakeCatalog, rows: DataFrame, table: TableRows, branch: str, previous: TableCut | None, kept: Container[str]
 ) -> tuple[Advance | None, TableCounts]:
     """Write one table's changes of the window to a branch of its changelog. None where there were none.
 
     rows: the table's row events of the window, with `stretch` and `content` where it has no key, `unsettled` for Avro.
+    kept: uuids of the tables that published cuts need.
     Raises OrderError (HANDLE_ONLY) for partial rows of a table without a key: nothing says which rows they are.
     """
     from pyspark.sql import functions as F
 
-    target = _target(catalog, table, previous)
+    target = _target(catalog, table, previous, kept)
     base = previous.snapshot_id if previous else target.main
     begin_branch(catalog, target, branch, base)
     marks = [F.coalesce(F.sum(F.col(m).cast("int")), F.lit(0)).alias(m) for m in ("unsettled", "undated") if m in rows.columns]
@@ -79,12 +80,12 @@ def begin_branch(catalog: LakeCatalog, table: LakeTable, branch: str, base: int)
     catalog.set_branch(catalog.load(table.identifier), branch, base)
 
 
-def _target(catalog: LakeCatalog, table: TableRows, previous: TableCut | None) -> LakeTable:
+def _target(catalog: LakeCatalog, table: TableRows, previous: TableCut | None, kept: Container[str]) -> LakeTable:
     """The changelog with all columns of the window."""
     i, columns = table.incarnation, lived(table.incarnation)
     if previous is not None:
         return grow_changelog(catalog, table.feed, i, catalog.load(previous.identifier), columns)
-    identifier = vacant(catalog, changelog_name(table.feed, i), i, replace=True)
+    identifier = vacant(catalog, changelog_name(table.feed, i), i, kept)
     return create_changelog(catalog, table.feed, i, identifier, columns, table.buckets)
 
 

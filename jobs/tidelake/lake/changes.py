@@ -10,11 +10,12 @@ import pyarrow as pa
 from tidelake.errors import ConfigError
 from tidelake.incarnations import Incarnation, Name
 from tidelake.lake.asof import lives, placed_now
-from tidelake.lake.catalog import After, LakeColumn
+from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.masks import read_documented
 from tidelake.lake.opened import Lake
+from tidelake.lake.scans import After
 from tidelake.lake.tables import PARTIAL
 from tidelake.render import Rendered
 from tidelake.values import MysqlType

@@ -16,12 +16,13 @@ from tidelake.feed import Feed
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, Intent, Staged, TableCounts, TableCut
-from tidelake.lake.cuts import last_snapshot, newest_cut
+from tidelake.lake.cuts import last_snapshot, newest_cut, places, read_cut
 from tidelake.lake.fold import Fold
 from tidelake.lake.order import THREADS
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
+from tidelake.lake.replace import redone, replace
 from tidelake.lake.snapshot import Changes, Folded, fold_table
-from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, snapshot_name
+from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, retired, snapshot_name
 from tidelake.layout import run_key
 from tidelake.quality.verdict import Verdict
 from tidelake.storage import Store, open_store
@@ -38,39 +39,54 @@ class CompactReport:
     certificate: dict[str, Any]
 
 
-def read_staged(catalog: LakeCatalog, store: Store, feed: str, hour: str) -> tuple[Cut | None, Staged | None]:
-    """(the newest cut, what order staged for the hour); None where the hour is published. Raises OrderError (NOT_ORDERED)."""
+def read_staged(catalog: LakeCatalog, store: Store, feed: str, hour: str, redo_from: str | None = None) -> tuple[Cut | None, Staged | None]:
+    """(the newest cut, what order staged for the hour); None where the hour is published. redo_from: what order staged anew from this hour
+    on. Raises OrderError (NOT_ORDERED)."""
     cut = newest_cut(catalog, store, feed)
-    if cut is not None and cut.hour >= hour:
+    redo = cut is not None and redo_from is not None and redo_from <= cut.hour
+    if cut is not None and cut.hour >= hour and not redo:
         return cut, None
     found = store.read_if_present(run_key(feed, (cut.seq if cut else 0) + 1, "order"))
     staged = Staged.model_validate_json(found) if found else None
-    if staged is None or staged.cut.hour != hour:
+    if staged is None and redo and cut is not None and cut.follows is not None and cut.run.startswith("run_"):
+        return cut, None  # that redo is published
+    if staged is None or (staged.cut.follows is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
         remedy = f"run `tidelake order --feed {feed} --hour {hour}` first"
         raise OrderError(f"hour {hour} of feed {feed} is not ordered", code="NOT_ORDERED", remedy=remedy)
     return cut, staged
 
 
 def compact_window(
-    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, hour: str, tell: Callable[[str], None] = lambda _: None
+    session: Callable[[], SparkSession],
+    catalog: LakeCatalog,
+    feed: Feed,
+    hour: str,
+    tell: Callable[[str], None] = lambda _: None,
+    redo_from: str | None = None,
 ) -> CompactReport:
-    """Fold what order staged and publish it. Raises QualityError (critical expectations, KEY_NOT_UNIQUE), OrderError (NOT_ORDERED,
-    NOT_VALIDATED), StorageError (TAKEN, TABLE_MOVED)."""
+    """Fold what order staged and publish it; redo_from: in place of what is published from this hour on.
+
+    Raises QualityError (critical expectations, KEY_NOT_UNIQUE), OrderError (NOT_ORDERED, NOT_VALIDATED), StorageError (TAKEN, TABLE_MOVED).
+    """
     started, store = time.time(), open_store(feed.lake.uri)
-    cut, staged = read_staged(catalog, store, feed.name, hour)
+    cut, staged = read_staged(catalog, store, feed.name, hour, redo_from)
     if staged is None:
         return CompactReport(cut=None, certificate={})
     verdict, spark = _verdict(store, feed, staged), session()
-    alive = staged.cut.catalog.alive()
+    alive, needed = staged.cut.catalog.alive(), frozenset(places(cut)) if cut else frozenset()
 
     def fold(i: Incarnation) -> tuple[Incarnation, Folded | None]:
-        return i, _fold_one(spark, catalog, store, feed, cut, staged, i, tell)
+        return i, _fold_one(spark, catalog, feed, staged, i, _since(catalog, store, cut, staged, i), needed, tell)
 
     with ThreadPoolExecutor(THREADS) as pool:
         folded = {i.id: f for i, f in pool.map(fold, alive) if f is not None}
-    intent = _intent(feed, staged, folded, cut)
+    intent = _intent(feed, staged, folded)
+    if cut is not None and staged.cut.follows is not None:
+        replace(catalog, intent, cut)
     seconds = staged.seconds | verdict.seconds | {"compact": round(time.time() - started, 3)}
     intent.certificate = _certificate(staged, verdict, folded, cut, intent.cut, seconds)
+    if cut is not None and staged.cut.follows is not None:
+        intent.certificate["redo"] = redone(spark, catalog, cut, intent)
     declare(store, intent)
     published = carry_out(catalog, store, intent, tell)
     return CompactReport(cut=published, certificate=intent.certificate)
@@ -86,22 +102,32 @@ def _verdict(store: Store, feed: Feed, staged: Staged) -> Verdict:
     return verdict
 
 
+def _since(catalog: LakeCatalog, store: Store, newest: Cut | None, staged: Staged, i: Incarnation) -> tuple[int, TableCut | None]:
+    """TSO and snapshot that a table goes on from: of an earlier cut where it was dropped and recovered."""
+    cut, own = staged.cut, staged.cut.snapshots.get(i.id)
+    if own is not None or not i.recovered:
+        return cut.applied_ts, own
+    base = newest if cut.follows is None else read_cut(store, cut.feed, cut.follows) if cut.follows else None
+    since, snapshot = last_snapshot(catalog, store, base, i)
+    if snapshot is not None and snapshot.uuid in cut.past:
+        snapshot = snapshot.model_copy(update={"identifier": cut.past[snapshot.uuid]})
+    return since, snapshot
+
+
 def _fold_one(
     spark: SparkSession,
     catalog: LakeCatalog,
-    store: Store,
     feed: Feed,
-    cut: Cut | None,
     staged: Staged,
     i: Incarnation,
+    base: tuple[int, TableCut | None],
+    needed: frozenset[str],
     tell: Callable[[str], None],
 ) -> Folded | None:
-    """One table from the last cut that held it, which is an earlier one where it was dropped and recovered."""
+    """One table. base: TSO and snapshot that it goes on from; needed: uuids of the tables that published cuts need."""
     counts = staged.counts.get(i.id, TableCounts())
     advance = staged.changelogs.get(i.id)
-    since, snapshot = last_snapshot(catalog, store, cut, i)
-    if snapshot is not None and snapshot.uuid in staged.cut.past:
-        snapshot = snapshot.model_copy(update={"identifier": staged.cut.past[snapshot.uuid]})
+    since, snapshot = base
     fold = Fold(
         feed=feed,
         incarnation=i,
@@ -117,13 +143,13 @@ def _fold_one(
     elif since < staged.cut.applied_ts and earlier is not None:
         changes = Changes(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, only_inserts=False)
     buckets = advance.buckets if advance else earlier.buckets if earlier else 1
-    done = fold_table(spark, catalog, fold, changes, snapshot, staged.cut.run, buckets)
+    done = fold_table(spark, catalog, fold, changes, snapshot, staged.cut.run, buckets, needed)
     if done is not None:
         tell(f"{i.name}: {done.table.rows} rows, rewrote {done.written}")
     return done
 
 
-def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded], previous: Cut | None) -> Intent:
+def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
     cut = staged.cut.model_copy(deep=True)
     alive = {i.id: i for i in cut.catalog.alive()}
     gone = {i: t for i, t in cut.snapshots.items() if i not in alive}
@@ -133,7 +159,7 @@ def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded], previous: Cut
     replaced = [f.replaced for f in folded.values() if f.replaced is not None]
     now, wanted = dict[str, str](), dict[str, str]()
     for t in [*gone.values(), *replaced]:
-        now[t.uuid], wanted[t.uuid] = t.identifier, parking_name(t.identifier, t.uuid)
+        now[t.uuid], wanted[t.uuid] = t.identifier, retired(t.identifier, t.uuid)
         cut.past[t.uuid] = wanted[t.uuid]
     for i, t in cut.snapshots.items():
         now[t.uuid], wanted[t.uuid] = t.identifier, snapshot_name(feed, alive[i])

@@ -29,6 +29,7 @@ class Cut(_Document):
 
     feed: str
     seq: int
+    follows: int | None = None  # the cut that it goes on from, where that is not the one numbered before: of a rewind or redo
     hour: str
     applied_ts: int
     resolved_ts: int
@@ -70,6 +71,15 @@ class Advance(_Document):
     reshape: Reshape | None = None
 
 
+class Return(_Document):
+    """main of a table goes from base to a snapshot of an earlier cut, with the columns of then."""
+
+    identifier: str
+    uuid: str
+    base: int
+    to: int
+
+
 class Move(_Document):
     """A table takes another name, by way of a name of its own, so that swaps work."""
 
@@ -84,6 +94,7 @@ class Intent(_Document):
 
     cut: Cut
     advances: list[Advance] = []
+    returns: list[Return] = []
     moves: list[Move] = []
     certificate: dict[str, Any] = {}  # all of it that is known before publishing
 

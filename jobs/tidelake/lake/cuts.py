@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -30,7 +31,60 @@ _COLUMNS = (
     ("uuid", "string"),
     ("snapshot_id", "bigint"),
     ("rows", "bigint"),
+    ("follows", "bigint"),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What the next cut is built on. newest: the published one; cut: the one that its window goes on from, with its tables where they are
+    now: the newest, but in a redo an earlier one; None is nothing."""
+
+    newest: Cut | None
+    cut: Cut | None
+
+    @property
+    def seq(self) -> int:
+        """The next cut's number."""
+        return (self.newest.seq if self.newest else 0) + 1
+
+    @property
+    def follows(self) -> int | None:
+        """The cut that the next one goes on from, where that is not the newest."""
+        return None if self.cut is self.newest else self.cut.follows if self.cut else 0
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The uuids of all tables that a published cut needs."""
+        return frozenset(places(self.newest)) if self.newest else frozenset()
+
+
+def places(newest: Cut) -> dict[str, str]:
+    """Where every physical table of the feed is now: uuid → identifier."""
+    return newest.past | {t.uuid: t.identifier for t in (*newest.snapshots.values(), *newest.changelogs.values())}
+
+
+def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None = None) -> Base:
+    """The base of the next window; redo_from: as if nothing from this hour on had been published."""
+    newest = newest_cut(catalog, store, feed)
+    if newest is None or redo_from is None or newest.hour < redo_from:
+        return Base(newest=newest, cut=newest)
+    for seq in sorted(lineage(catalog, feed), reverse=True):
+        cut = read_cut(store, feed, seq)
+        if cut.hour < redo_from:
+            return Base(newest=newest, cut=_seen_from(newest, cut))
+    return Base(newest=newest, cut=None)
+
+
+def _seen_from(newest: Cut, cut: Cut) -> Cut:
+    """An earlier cut as the base of the next: under the newest one's number, its tables where they are now; follows: its own number."""
+    now = places(newest)
+    snapshots, changelogs = (
+        {i: t.model_copy(update={"identifier": now.get(t.uuid, t.identifier)}) for i, t in tables.items()}
+        for tables in (cut.snapshots, cut.changelogs)
+    )
+    own = {"seq": newest.seq, "follows": cut.seq, "snapshots": snapshots, "changelogs": changelogs, "past": dict(newest.past)}
+    return cut.model_copy(update=own)
 
 
 def newest_cut(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
@@ -50,14 +104,29 @@ def is_published(catalog: LakeCatalog, feed: str, seq: int) -> bool:
 
 
 def published(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """All published cuts: number → resolved ts."""
+    """All published cuts, those that a rewind undid included: number → resolved ts."""
+    return {seq: resolved for seq, (resolved, _) in _published(catalog, feed).items()}
+
+
+def lineage(catalog: LakeCatalog, feed: str) -> dict[int, int]:
+    """The published cuts that lead to the newest one, it included: number → resolved ts. What a rewind undid is not among them."""
+    every, found = _published(catalog, feed), dict[int, int]()
+    at = max(every, default=0)
+    while at in every:
+        resolved, follows = every[at]
+        found[at] = resolved
+        at = at - 1 if follows is None else follows
+    return found
+
+
+def _published(catalog: LakeCatalog, feed: str) -> dict[int, tuple[int, int | None]]:
+    """Number → (resolved ts, the cut that it follows; None where an earlier version published it)."""
     table = catalog.find(published_table())
     if table is None:
         return {}
-    found: dict[int, int] = {}
-    for batch in table.scan({"feed": feed}, ["seq", "resolved_ts"]):
-        found |= dict(zip(batch.column("seq").to_pylist(), batch.column("resolved_ts").to_pylist(), strict=True))
-    return found
+    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "follows")]
+    rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
+    return {r["seq"]: (r["resolved_ts"], r.get("follows")) for r in rows}
 
 
 def read_cut(store: Store, feed: str, seq: int) -> Cut:
@@ -70,12 +139,12 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
 
     Raises StorageError (NOT_PUBLISHED) for a ts after the newest cut.
     """
-    seqs = published(catalog, feed)
+    seqs = lineage(catalog, feed)
     newest = max(seqs.values(), default=None)
     if newest is None or ts > newest:
         until = "nothing is published yet" if newest is None else f"the newest cut is at {newest}"
         raise StorageError(f"feed {feed}: TSO {ts} is not published: {until}", code="NOT_PUBLISHED")
-    after = min((s for s, r in seqs.items() if r >= ts))
+    after = min(s for s, r in seqs.items() if r >= ts)
     exact = max((s for s, r in seqs.items() if r == ts), default=None)
     if exact is not None:
         cut = read_cut(store, feed, exact)
@@ -91,8 +160,8 @@ def last_snapshot(catalog: LakeCatalog, store: Store, cut: Cut | None, i: Incarn
     """
     if cut is None or i.id in cut.snapshots or not i.recovered:
         return (cut.resolved_ts, cut.snapshots.get(i.id)) if cut else (0, None)
-    for seq in sorted(published(catalog, cut.feed), reverse=True):
-        earlier = read_cut(store, cut.feed, seq) if seq < cut.seq else cut
+    for seq in sorted((s for s in lineage(catalog, cut.feed) if s < cut.seq), reverse=True):
+        earlier = read_cut(store, cut.feed, seq)
         if i.id in earlier.snapshots:
             return earlier.resolved_ts, earlier.snapshots[i.id]
     return 0, None
@@ -104,12 +173,21 @@ def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
     store.put_if_absent(cut_key(cut.feed, cut.seq), cut.model_dump_json(indent=1).encode())
     if is_published(catalog, cut.feed, cut.seq):
         return
-    before = store.read_if_present(cut_key(cut.feed, cut.seq - 1)) if cut.ledger else None
+    follows = cut.seq - 1 if cut.follows is None else cut.follows
+    before = store.read_if_present(cut_key(cut.feed, follows)) if cut.ledger else None
     enter(catalog, cut, Cut.model_validate_json(before) if before else None)
-    if catalog.find(published_table()) is None:
-        _create(catalog)
+    _ensure(catalog)
     rows = pa.Table.from_pylist(_rows(cut), schema=catalog.load(published_table()).table.schema().as_arrow())
     catalog.append(published_table(), rows, {"tidelake.feed": cut.feed, "tidelake.cut": str(cut.seq)})
+
+
+def _ensure(catalog: LakeCatalog) -> None:
+    """The table, with the columns that an earlier version did not write."""
+    there = catalog.find(published_table())
+    if there is None:
+        _create(catalog)
+    elif "follows" not in {c.name for c in there.columns()}:
+        catalog.evolve(published_table(), lambda update: update.union_by_name(pa.schema([("follows", pa.int64())])))
 
 
 def _create(catalog: LakeCatalog) -> None:
@@ -125,6 +203,7 @@ def _rows(cut: Cut) -> list[dict[str, object]]:
     common = {
         "feed": cut.feed,
         "seq": cut.seq,
+        "follows": cut.seq - 1 if cut.follows is None else cut.follows,
         "hour": cut.hour,
         "applied_ts": cut.applied_ts,
         "resolved_ts": cut.resolved_ts,

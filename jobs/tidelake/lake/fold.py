@@ -112,6 +112,12 @@ def _written(bound: str, r: Removal) -> str:
     return literal(bound) if r.text else bound
 
 
+def place(fold: Fold) -> str:
+    """SQL of a change's place among those of its key: the greatest is the newest."""
+    order = "0" if fold.by_arrival else _CLASS
+    return f"named_struct('t', _commit_ts, 'c', {order}, 'k', _topic, 'p', _kafka_partition, 'o', _offset, 'n', _ordinal)"
+
+
 def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bucket: str | None = None) -> DataFrame:
     """One row per key: the newest change of each, deletes left out. At least one side must be there.
 
@@ -119,9 +125,7 @@ def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bu
     """
     from pyspark.sql import functions as F
 
-    names = [quote(c.name) for c in fold.columns]
-    order = "0" if fold.by_arrival else _CLASS
-    at = f"named_struct('t', _commit_ts, 'c', {order}, 'k', _topic, 'p', _kafka_partition, 'o', _offset, 'n', _ordinal)"
+    names, at = [quote(c.name) for c in fold.columns], place(fold)
     first = "named_struct('t', _commit_ts, 'c', 2, 'k', '', 'p', -1, 'o', -1L, 'n', -1)"
     marked = changes is not None and PARTIAL.name in changes.columns
     parts = []

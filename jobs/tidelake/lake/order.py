@@ -21,7 +21,7 @@ from tidelake.incarnations import ALWAYS, Catalog, create
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import stage_changelog
 from tidelake.lake.cut import Advance, Cut, Staged, TableCounts, TableCut
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cuts import Base, base_of
 from tidelake.lake.decisions import Rejected, undecided
 from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
@@ -67,6 +67,7 @@ class _Run:
     feed: Feed
     store: Store
     events: LakeTable
+    base: Base
     cut: Cut | None
     progress: Progress
     window: Window
@@ -81,14 +82,19 @@ def order_window(
     hour: datetime,
     fence: int,
     tell: Callable[[str], None] = lambda _: None,
+    redo_from: str | None = None,
 ) -> OrderReport:
-    """Stage the changelogs of the window that ends with this hour.
+    """Stage the changelogs of the window that ends with this hour; redo_from: of all that is published from this hour on, and to where
+    the lake stands at least.
 
     Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, and what a statement raises.
     """
     started, name = time.time(), format_hour(hour)
     store = open_store(feed.lake.uri)
-    cut = newest_cut(catalog, store, feed.name)
+    base = base_of(catalog, store, feed.name, redo_from)
+    cut = base.cut
+    if base.follows is not None and base.newest is not None:
+        name = max(name, base.newest.hour)
     if cut is not None and cut.hour >= name:
         return OrderReport(staged=None, why=f"hour {name} is published: cut {cut.seq} reaches to hour {cut.hour}")
     events = ensure_events(catalog, feed)
@@ -102,12 +108,13 @@ def order_window(
     seen = look(frame, events, window, done)
     sent = _statements(feed, events, cut, window, done)
     names, ledger = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
-    branch = f"run_{(cut.seq if cut else 0) + 1}_{fence}"
+    branch = f"run_{base.seq}_{fence}"
     run = _Run(
         catalog=catalog,
         feed=feed,
         store=store,
         events=events,
+        base=base,
         cut=cut,
         progress=done,
         window=window,
@@ -209,7 +216,7 @@ def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], No
         mine = hashed(of_table(rows, table.names), table)
         mine = mine if table.incarnation.key else with_stretch(mine, steps)
         previous = run.cut.changelogs.get(table.incarnation.id) if run.cut else None
-        advance, counts = stage_changelog(run.catalog, mine, table, run.window, run.branch, previous)
+        advance, counts = stage_changelog(run.catalog, mine, table, run.branch, previous, run.base.kept)
         tell(f"{table.incarnation.name}: {counts.changes} changes")
         return table.incarnation.id, advance, counts
 
@@ -263,7 +270,8 @@ def _next_cut(
     carried = [e for e in cut.ledger if e.commit_ts == run.window.resolved_ts] if cut else []
     return Cut(
         feed=run.feed.name,
-        seq=(cut.seq if cut else 0) + 1,
+        seq=run.base.seq,
+        follows=run.base.follows,
         hour=hour,
         applied_ts=run.window.applied_ts,
         resolved_ts=run.window.resolved_ts,
@@ -280,7 +288,7 @@ def _next_cut(
         catalog=run.names,
         snapshots=dict(cut.snapshots) if cut else {},
         changelogs=known,
-        past=dict(cut.past) if cut else {},
+        past=dict(run.base.newest.past) if run.base.newest else {},
         ledger=[*carried, *ledger],
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.cut import Advance, Cut, Intent, Move, TableCut
+from tidelake.lake.cut import Advance, Cut, Intent, Move, Return, TableCut
 from tidelake.lake.cuts import is_published, record
 from tidelake.lake.tables import finish, is_parking, parking_name
 from tidelake.layout import MAIN, certificate_key, cut_key, intent_key, intents
@@ -62,6 +62,9 @@ def certificate(intent: Intent, cut: Cut) -> bytes:
 def _final(catalog: LakeCatalog, intent: Intent, tell: Tell) -> Cut:
     places = {m.uuid: m for m in intent.moves}
     finals: dict[str, int] = {}
+    for r in intent.returns:
+        _return(catalog, r, places.get(r.uuid), intent.cut.seq)
+        tell(f"set back {r.identifier}")
     for a in intent.advances:
         finals[a.uuid] = _advance(catalog, a, places.get(a.uuid), intent.cut.seq)
         tell(f"published {a.identifier}")
@@ -87,16 +90,30 @@ def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> i
     if table.main == a.base and a.base != a.to:
         catalog.advance(table, a.base, a.to, a.branch)
     elif table.main != a.to:
-        raise StorageError(
-            f"{table.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake made; cut {seq} waits",
-            code="TABLE_MOVED",
-            remedy=f"set {MAIN} back to snapshot {a.base}, then run again",
-        )
+        raise _moved(table, a.base, seq)
     if a.reshape is None:
         return a.to
     finish(catalog, table.identifier, a.reshape)
     empty = catalog.load(table.identifier).table.schema().as_arrow().empty_table()
     return catalog.append(table.identifier, empty, {"tidelake.cut": stamp})
+
+
+def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> None:
+    """Move main and the columns back, in one commit."""
+    table = _find(catalog, r.uuid, [r.identifier, *([move.parking, move.target] if move else [])])
+    if table.stands_at(r.to):
+        return
+    if table.main not in (r.base, r.to):
+        raise _moved(table, r.base, seq)
+    catalog.restore(table, table.main, r.to)
+
+
+def _moved(table: LakeTable, base: int, seq: int) -> StorageError:
+    return StorageError(
+        f"{table.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake made; cut {seq} waits",
+        code="TABLE_MOVED",
+        remedy=f"set {MAIN} back to snapshot {base}, then run again",
+    )
 
 
 def _park(catalog: LakeCatalog, m: Move) -> None:

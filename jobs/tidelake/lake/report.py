@@ -10,12 +10,12 @@ from typing import Any
 from tidelake.errors import TidelakeError
 from tidelake.incarnations import Catalog
 from tidelake.lake.cut import Staged
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cuts import lineage, newest_cut
 from tidelake.lake.decisions import Rejected, accepted_keys, decision_key, rejected
 from tidelake.lake.decode import read_record
 from tidelake.lake.opened import Lake
 from tidelake.land.manifest import Manifest, newest
-from tidelake.layout import certificates, events_table, quality_key, report_key, run_key
+from tidelake.layout import certificate_key, certificates, events_table, quality_key, report_key, run_key
 from tidelake.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
 from tidelake.quality.report import render
 from tidelake.quality.verdict import Verdict
@@ -35,9 +35,11 @@ def write_report(lake: Lake, hour: str, error: TidelakeError | None = None) -> s
 
 
 def history(lake: Lake, hour: str) -> list[HourFacts]:
-    """The facts of the hours published before, the oldest first."""
-    keys = [o.key for o in lake.store.objects(certificates(lake.feed.name))][-HISTORY - 1 :]
-    facts = (_of_certificate(json.loads(lake.store.read(key))) for key in keys)
+    """The facts of the hours published before, the oldest first; of cuts that stand, not of those that a rewind undid."""
+    feed = lake.feed.name
+    seqs = sorted(lineage(lake.catalog, feed))[-HISTORY - 1 :]
+    found = (lake.store.read_if_present(certificate_key(feed, seq)) for seq in seqs)
+    facts = {f.hour: f for f in (_of_certificate(json.loads(c)) for c in found if c is not None)}.values()
     return [f for f in facts if f.hour < hour]
 
 

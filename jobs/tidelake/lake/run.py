@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidelake.errors import OrderError, QualityError
@@ -39,29 +40,30 @@ def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
         return decode_hour(lambda: lake.spark, lake.catalog, lake.feed, hour, redo=redo)
 
 
-def order(lake: Lake, hour: datetime) -> OrderReport:
-    """Events → staged changelogs; first finishes a publishing that was cut short."""
+def order(lake: Lake, hour: datetime, redo_from: str | None = None) -> OrderReport:
+    """Events → staged changelogs; first finishes a publishing that was cut short. redo_from: anew from this hour on (lake.redo)."""
     from tidelake.lake.order import order_window
     from tidelake.lake.publish import recover
 
     with _reported(lake, hour), lake.hold(f"order {format_hour(hour)}") as fence:
         recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
-        return order_window(lambda: lake.spark, lake.catalog, lake.feed, hour, fence, lambda what: lake.tell("order", what))
+        tell = partial(lake.tell, "order")
+        return order_window(lambda: lake.spark, lake.catalog, lake.feed, hour, fence, tell, redo_from)
 
 
-def validate(lake: Lake, hour: datetime) -> Verdict | None:
+def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdict | None:
     """Judge what order staged. Raises QualityError if it must not be published. Holds the lease: nobody may stage anew meanwhile."""
     from tidelake.lake.validate import validate_window
 
     name = format_hour(hour)
     with _reported(lake, hour), lake.hold(f"validate {name}"):
-        verdict = validate_window(lambda: lake.spark, lake.catalog, lake.feed, name, lambda what: lake.tell("validate", what))
+        verdict = validate_window(lambda: lake.spark, lake.catalog, lake.feed, name, partial(lake.tell, "validate"), redo_from)
         if verdict is not None:
             verdict.refuse()
         return verdict
 
 
-def compact(lake: Lake, hour: datetime) -> CompactReport:
+def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> CompactReport:
     """Staged changelogs ⊕ snapshots → a published cut."""
     from tidelake.lake.compact import compact_window
     from tidelake.lake.publish import recover
@@ -70,8 +72,8 @@ def compact(lake: Lake, hour: datetime) -> CompactReport:
     name = format_hour(hour)
     with _reported(lake, hour), lake.hold(f"compact {name}"):
         recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
-        report = compact_window(lambda: lake.spark, lake.catalog, lake.feed, name, lambda what: lake.tell("compact", what))
-    lake.tell("report", write_report(lake, name))
+        report = compact_window(lambda: lake.spark, lake.catalog, lake.feed, name, partial(lake.tell, "compact"), redo_from)
+    lake.tell("report", write_report(lake, report.cut.hour if report.cut else name))
     return report
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,11 @@ class Target:
     rebuilt: bool
     buckets: int
 
+    @property
+    def start(self) -> int:
+        """The snapshot that the branch starts at; in a redo not the newest one."""
+        return self.table.main if self.rebuilt or self.base_snapshot is None else self.base_snapshot
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
@@ -52,19 +58,27 @@ class Changes:
 
 
 def fold_table(
-    spark: SparkSession, catalog: LakeCatalog, fold: Fold, changes: Changes | None, previous: TableCut | None, branch: str, buckets: int
+    spark: SparkSession,
+    catalog: LakeCatalog,
+    fold: Fold,
+    changes: Changes | None,
+    previous: TableCut | None,
+    branch: str,
+    buckets: int,
+    kept: Container[str] = (),
 ) -> Folded | None:
     """Fold a window's changes into a table's snapshot, on a branch; None where nothing changes.
 
-    buckets: of a new table. Raises QualityError (KEY_NOT_UNIQUE) if what was written holds a key twice.
+    buckets: of a new table; kept: uuids of the tables that published cuts need. Raises QualityError (KEY_NOT_UNIQUE) if what was written
+    holds a key twice.
     """
-    target = _target(catalog, fold, previous, buckets)
-    same = target.base is not None and not target.rebuilt and not fold.rewrites_all
-    if changes is None and same and target.reshape is None:
+    target = _target(catalog, fold, previous, buckets, kept)
+    same = target.base is not None and not target.rebuilt and not fold.rewrites_all and _reads_on(target)
+    base = target.start
+    if changes is None and same and target.reshape is None and base == target.table.main:
         return None
-    base = target.table.main
     if changes is None and same:
-        return _folded(target, previous, base, branch, "column names only", 0)
+        return _folded(target, previous, base, branch, "column names only" if target.reshape else "set back", 0)
     begin_branch(catalog, target.table, branch, base)
     frame = None if changes is None else _change_frame(spark, changes, fold)
     if same and changes is not None and changes.only_inserts and not fold.incarnation.key:
@@ -84,19 +98,28 @@ def catalog_view(catalog: LakeCatalog, target: Target, branch: str) -> Target:
     return replace(target, table=catalog.load(target.table.identifier))
 
 
-def _target(catalog: LakeCatalog, fold: Fold, previous: TableCut | None, buckets: int) -> Target:
+def _reads_on(target: Target) -> bool:
+    """Whether files of the base read with the table's present columns give the same values: not where a column left since and came
+    again as another, or bears another name (a redo over statements)."""
+    if target.base_snapshot is None or target.base_snapshot == target.table.main:
+        return True
+    then, now = target.table.fields(target.base_snapshot), target.table.fields()
+    return all(now[k] == f for k, f in then.items() if k in now)
+
+
+def _target(catalog: LakeCatalog, fold: Fold, previous: TableCut | None, buckets: int, kept: Container[str]) -> Target:
     feed, i = fold.feed, fold.incarnation
     if previous is None:
-        table = _new(catalog, fold, buckets, rebuilt=False)
+        table = _new(catalog, fold, buckets, kept)
         return Target(table=table, base=None, base_snapshot=None, reshape=None, rebuilt=False, buckets=buckets)
     base, buckets = catalog.load(previous.identifier), previous.buckets
     shaped = reshape(catalog, feed, i, base)
-    table, later = shaped if shaped is not None else (_new(catalog, fold, buckets, rebuilt=True), None)
+    table, later = shaped if shaped is not None else (_new(catalog, fold, buckets, kept), None)
     return Target(table=table, base=base, base_snapshot=previous.snapshot_id, reshape=later, rebuilt=shaped is None, buckets=buckets)
 
 
-def _new(catalog: LakeCatalog, fold: Fold, buckets: int, *, rebuilt: bool) -> LakeTable:
-    identifier = vacant(catalog, snapshot_name(fold.feed, fold.incarnation), fold.incarnation, replace=not rebuilt)
+def _new(catalog: LakeCatalog, fold: Fold, buckets: int, kept: Container[str]) -> LakeTable:
+    identifier = vacant(catalog, snapshot_name(fold.feed, fold.incarnation), fold.incarnation, kept)
     return create_snapshot(catalog, fold.feed, fold.incarnation, identifier, buckets)
 
 
@@ -174,7 +197,7 @@ def _physical(rows: DataFrame, target: Target, fold: Fold) -> DataFrame:
 
 def _writer(rows: DataFrame, target: Target, branch: str) -> DataFrameWriterV2:
     writer = rows.writeTo(sql_name(target.table.identifier, branch)).option("snapshot-property.tidelake.run", branch)
-    writer = writer.option("validate-from-snapshot-id", str(target.table.main))
+    writer = writer.option("validate-from-snapshot-id", str(target.start))
     return writer.option("isolation-level", "serializable")
 
 

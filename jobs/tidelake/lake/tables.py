@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from tidelake.errors import ConfigError
@@ -101,21 +102,31 @@ def parking_name(identifier: str, uuid: str) -> str:
     return f"{past_namespace(namespace)}.{table}__{uuid[:8]}"
 
 
-def vacant(catalog: LakeCatalog, wanted: str, i: Incarnation, *, replace: bool) -> str:
+def retired(identifier: str, uuid: str) -> str:
+    """Where a table goes that only undone cuts know: a name that no other table can be given."""
+    return identifier if identifier.endswith(f"__{uuid[:8]}") else parking_name(identifier, uuid)
+
+
+def vacant(catalog: LakeCatalog, wanted: str, i: Incarnation, kept: Container[str]) -> str:
     """Where a new table of this incarnation can be made: under the wanted name, else under one of its own until publishing.
 
-    What an attempt that was not published left there goes. replace: no published table of the incarnation bears the wanted name.
+    What an attempt that was not published left there goes. kept: uuids of the tables that published cuts need.
     """
     there = catalog.find(wanted)
     if there is None:
         return wanted
-    if replace and there.properties.get("tidelake.incarnation") == i.id:
+    if there.uuid not in kept and there.properties.get("tidelake.incarnation") == i.id:
         catalog.drop(wanted)
         return wanted
-    spare = parking_name(wanted, hashlib.sha256(i.id.encode()).hexdigest())
-    if catalog.find(spare) is not None:
-        catalog.drop(spare)
-    return spare
+    for number in count():
+        spare = parking_name(wanted, hashlib.sha256(f"{i.id}{number or ''}".encode()).hexdigest())
+        there = catalog.find(spare)
+        if there is None:
+            return spare
+        if there.uuid not in kept:
+            catalog.drop(spare)
+            return spare
+    raise AssertionError("unreachable")
 
 
 def is_parking(identifier: str) -> bool:

@@ -33,11 +33,19 @@ _IMAGES = ("INSERT", "UPDATE_AFTER")  # rows as they now are
 
 
 def validate_window(
-    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, hour: str, tell: Callable[[str], None] = lambda _: None
+    session: Callable[[], SparkSession],
+    catalog: LakeCatalog,
+    feed: Feed,
+    hour: str,
+    tell: Callable[[str], None] = lambda _: None,
+    redo_from: str | None = None,
 ) -> Verdict | None:
-    """Judge what order staged and store the verdict; None where the hour is published. Whether it blocks: Verdict.refuse."""
+    """Judge what order staged and store the verdict; None where the hour is published. Whether it blocks: Verdict.refuse.
+
+    redo_from: as order was given it.
+    """
     started, store = time.time(), open_store(feed.lake.uri)
-    _, staged = read_staged(catalog, store, feed.name, hour)
+    _, staged = read_staged(catalog, store, feed.name, hour, redo_from)
     if staged is None:
         return None
     spark = session()

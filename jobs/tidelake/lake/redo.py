@@ -1,0 +1,91 @@
+"""Redo: decode published hours again and build from there to where the lake stands, aside; then switch, as one publication.
+
+The window starts at the last cut before the first hour and ends at the newest cut's hour: the cuts between become one, tables as of
+any TSO between can be had as before, from the changelogs. Until it is published readers have the newest cut, undisturbed. A redo that
+is cut short before its intent leaves that cut; the same command starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from pydantic import BaseModel
+
+from tidelake.errors import ConfigError
+from tidelake.lake.cuts import base_of, lineage
+from tidelake.lake.opened import Lake
+from tidelake.lake.run import compact, decode, hours_from, order, validate
+from tidelake.quality.texts import plural
+from tidelake.tso import format_hour, parse_hour, show
+
+
+class RedoPlan(BaseModel):
+    """What a redo does. decoded: hours that are decoded again; until: the hour of the cut that comes out; replaced: published cuts that
+    it takes the place of; after_ts: the TSO up to which the lake stays as it is, 0 where nothing does."""
+
+    feed: str
+    decoded: list[str]
+    until: str
+    after_ts: int
+    replaced: list[int]
+    seq: int
+
+    def lines(self) -> list[str]:
+        """For people."""
+        hours = self.decoded[0] if len(self.decoded) == 1 else f"{self.decoded[0]} to {self.decoded[-1]}"
+        cuts = f"cut {self.replaced[0]}" if len(self.replaced) == 1 else f"cuts {self.replaced[0]} to {self.replaced[-1]}"
+        after = f"everything after {show(self.after_ts)}" if self.after_ts else "everything"
+        return [
+            f"{self.feed}: decode {hours} again ({plural(len(self.decoded), 'hour')})",
+            f"  build {after} up to hour {self.until} anew, aside",
+            f"  publish it as cut {self.seq} in place of {cuts}",
+        ]
+
+
+class Redone(BaseModel):
+    """A redo that is done. tables: rows added, removed and changed by table, those without a difference left out; changed columns and
+    commit ts alone are none."""
+
+    plan: RedoPlan
+    resolved_ts: int
+    tables: dict[str, dict[str, int]]
+
+
+def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
+    """What a redo of these hours does. Raises ConfigError (NOT_PUBLISHED) for hours that are not published: those are just run."""
+    feed, begin, end = lake.feed.name, format_hour(first), format_hour(last)
+    if end < begin:
+        raise ConfigError(f"--to {end} is before --from {begin}", remedy="--to is the last hour of the range")
+    base = base_of(lake.catalog, lake.store, feed, begin)
+    if base.newest is None or base.newest.hour < end:
+        until = base.newest.hour if base.newest else None
+        raise ConfigError(
+            f"hour {end} of feed {feed} is not published{f': the newest cut reaches to {until}' if until else ''}",
+            code="NOT_PUBLISHED",
+            remedy=f"run it: `tidelake run --feed {feed} --hour {end} --redo`",
+        )
+    after = base.cut.resolved_ts if base.cut else 0
+    return RedoPlan(
+        feed=feed,
+        decoded=[format_hour(h) for h in hours_from(first, (last - first) // timedelta(hours=1) + 1)],
+        until=base.newest.hour,
+        after_ts=after,
+        replaced=sorted(seq for seq, resolved in lineage(lake.catalog, feed).items() if resolved > after),
+        seq=base.seq,
+    )
+
+
+def redo(lake: Lake, first: datetime, last: datetime, tell: Callable[[str], None] = lambda _: None) -> Redone:
+    """Decode the hours again, build anew, publish. Raises what the stages raise."""
+    plan = plan_redo(lake, first, last)
+    for n, hour in enumerate(plan.decoded, 1):
+        tell(f"decoding {hour} ({n} of {len(plan.decoded)})")
+        decode(lake, parse_hour(hour), redo=True)
+    end, since = parse_hour(plan.until), plan.decoded[0]
+    tell(f"ordering up to {plan.until}")
+    order(lake, end, since)
+    validate(lake, end, since)
+    report = compact(lake, end, since)
+    assert report.cut is not None, "a redo always publishes"
+    return Redone(plan=plan, resolved_ts=report.cut.resolved_ts, tables=report.certificate["redo"]["tables"])

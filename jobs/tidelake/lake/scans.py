@@ -1,0 +1,26 @@
+"""What is asked of a lake table, and what its metadata answers of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Where = Mapping[str, object]  # column → value, a list of them, or After
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """In `scan(where=…)`: values after low, up to and including high."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """A data file: its partition's values in the order of the spec, its rows, and upper bounds of columns where known."""
+
+    partition: tuple[Any, ...]
+    rows: int
+    upper: dict[str, Any]

@@ -1,0 +1,100 @@
+"""A changelog as versions of rows, each with the time that it was valid (a slowly changing dimension of type 2).
+
+A version is valid at ts if `_valid_from_ts <= ts` and `ts < _valid_to_ts` (NULL: still): the versions valid at ts are the table as of
+ts. Of several changes of a row at one commit ts the last one counts, as in a snapshot. What ends a version: the next change of its key,
+a delete, the next TRUNCATE, the table's DROP.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidelake.errors import ConfigError
+from tidelake.incarnations import Incarnation
+from tidelake.lake.asof import alive_at, placed_now
+from tidelake.lake.casts import quote
+from tidelake.lake.changelog import sql_name
+from tidelake.lake.cuts import lineage, newest_cut, read_cut
+from tidelake.lake.fold import Fold, change_rows, place
+from tidelake.lake.opened import Lake
+from tidelake.lake.tables import PARTIAL, lake_column
+from tidelake.render import Rendered
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VALIDITY = {
+    "_valid_from_ts": "BIGINT",
+    "_valid_to_ts": "BIGINT",
+    "_valid_from": "TIMESTAMP",
+    "_valid_to": "TIMESTAMP",
+    "_current": "BOOLEAN",
+}
+_READERS = 16
+
+
+def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> tuple[DataFrame, list[Rendered]]:
+    """(versions, their columns in order) of the table that bears the name at ts (None: at the newest cut), as known at ts: a version
+    that ended later is still valid. Columns: the source's as of ts, then `_valid_from_ts` and `_valid_to_ts` (TSO), `_valid_from` and
+    `_valid_to` (their times), `_current`; `_partial` too where rows came with their key alone. Versions from before a column was added
+    have its default.
+
+    Raises ConfigError (UNKNOWN_TABLE; NO_KEY: which rows of a table without a key are versions of one another is not known),
+    StorageError (NOT_PUBLISHED).
+    """
+    ts, after, incarnation = alive_at(lake, table, ts)
+    if not incarnation.key:
+        raise ConfigError(
+            f"table {table} has no key, so its rows have no versions",
+            code="NO_KEY",
+            remedy="its changes are there without --scd2; a table with a unique key in tables.sql has versions",
+        )
+    whole = replace(incarnation, truncations=())  # rows that a TRUNCATE emptied are versions, too
+    by_arrival = lake.feed.watermark.source == "checkpoints"
+    fold = Fold(feed=lake.feed, incarnation=whole, columns=incarnation.columns_at(ts), applied_ts=0, until_ts=ts, by_arrival=by_arrival)
+    columns = [Rendered(name=c.name, type=c.type) for c in fold.columns]
+    validity = [Rendered(name=n, type=None) for n in VALIDITY]
+    if incarnation.id not in after.changelogs:
+        kinds = {quote(c.name): lake_column(lake.feed, incarnation, c).type for c in fold.columns} | VALIDITY
+        nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items())
+        return spark.sql(f"SELECT {nulls}").where("false"), [*columns, *validity]
+    at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, after.changelogs[incarnation.id])
+    log = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+    changes = change_rows(log, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+    marks = [PARTIAL.name] if PARTIAL.name in changes.columns else []
+    versions = _versions(changes, fold, marks, _emptied(lake, incarnation, ts))
+    return versions, [*columns, *(Rendered(name=m, type=None) for m in marks), *validity]
+
+
+def _versions(changes: DataFrame, fold: Fold, marks: list[str], emptied: list[int]) -> DataFrame:
+    """emptied: TSOs at which all rows of then left."""
+    from pyspark.sql import functions as F
+
+    key, names = [quote(k) for k in fold.key], [quote(c.name) for c in fold.columns]
+    rest = [n for n in names if n not in key]
+    one = F.expr(f"max_by(struct({', '.join([*rest, *marks, '_change_type'])}), {place(fold)})").alias("_row")
+    last = changes.where("_change_type != 'UPDATE_BEFORE'").groupBy(*key, "_commit_ts").agg(one)
+    following = f"lead(_commit_ts) OVER (PARTITION BY {', '.join(key)} ORDER BY _commit_ts)"
+    ends = ", ".join(f"IF(_commit_ts <= {t}, {t}L, NULL)" for t in emptied)
+    ended = last.withColumn("_to", F.expr(f"least({following}, array_min(array({ends})))" if emptied else following))
+    kept = ended.where("_row._change_type != 'DELETE' AND (_to IS NULL OR _to > _commit_ts)")
+    return kept.selectExpr(
+        *(f"_row.{n} AS {n}" if n in rest else n for n in names),
+        *(f"coalesce(_row.{m}, false) AS {m}" for m in marks),
+        "_commit_ts AS _valid_from_ts",
+        "_to AS _valid_to_ts",
+        "timestamp_millis(shiftright(_commit_ts, 18)) AS _valid_from",
+        "timestamp_millis(shiftright(_to, 18)) AS _valid_to",
+        "_to IS NULL AS _current",
+    )
+
+
+def _emptied(lake: Lake, i: Incarnation, ts: int) -> list[int]:
+    """The TSOs up to ts at which the table was truncated: each cut knows those of its own window."""
+    seqs = lineage(lake.catalog, lake.feed.name)
+    with ThreadPoolExecutor(_READERS) as pool:
+        cuts = pool.map(lambda seq: read_cut(lake.store, lake.feed.name, seq), seqs)
+        known = (c.catalog.incarnations.get(i.id) for c in cuts)
+        return sorted({t for k in known if k is not None for t in k.truncations if t <= ts})
