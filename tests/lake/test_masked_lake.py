@@ -25,8 +25,10 @@ from tidelake.errors import ConfigError, OrderError
 from tidelake.lake.asof import table_asof
 from tidelake.lake.changes import changes_of
 from tidelake.lake.decode import decode_hour
+from tidelake.lake.diff import differences
 from tidelake.lake.masks import mark
 from tidelake.lake.opened import Lake
+from tidelake.lake.scd2 import scd2_frame
 from tidelake.lake.source import FORMAT, MASK_KEY, DecodeJob
 from tidelake.land.manifest import Landed, Manifest, Partition
 from tidelake.layout import certificate_key, manifest_key
@@ -149,6 +151,13 @@ def test_no_reader_sees_a_masked_value_and_with_decode_no_event_holds_one(lake: 
     ]
     assert {(r["note"], r["photo"], r["born"], "gone" in r) for r in changes} == {("中文字x", b"\x01\x02\x03\x04", None, False)}
     assert printed(lake, 125) == masked(ann="b@x", bob=None)
+    versions, columns = scd2_frame(lake, "d.people", None, lake.spark)
+    assert [c.name for c in columns][:5] == ["id", "mail", "note", "photo", "born"]
+    assert sorted((r["_valid_from_ts"], r["_valid_to_ts"], r["id"], r["mail"]) for r in versions.collect()) == [
+        (100, 120, ann, a), (110, 130, bob, None), (120, None, ann, b), (140, None, eve, b)
+    ]  # fmt: skip
+    (change,) = differences(lake, "d.people", 125, 200)
+    assert (change.added, change.removed, change.changed, change.columns_added) == (1, 1, 0, ())
     in_clear = {"events"} if lake.feed.policy.mask_at == "order" else set()
     warehouse = tmp_path / "lake" / "warehouse"
     assert holding(warehouse, CLEAR) == in_clear

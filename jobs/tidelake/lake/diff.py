@@ -17,9 +17,11 @@ import pyarrow as pa
 
 from tidelake import duck
 from tidelake.errors import ConfigError
-from tidelake.incarnations import Incarnation
+from tidelake.feed import Feed
+from tidelake.incarnations import Column, Incarnation
 from tidelake.lake.asof import Standing, lives, standing, table_asof
 from tidelake.lake.opened import Lake
+from tidelake.lake.tables import kept, shown_type
 from tidelake.render import Rendered, expressions, flat, local
 
 if TYPE_CHECKING:
@@ -101,13 +103,13 @@ class _Side:
 
 
 def _difference(lake: Lake, a: Standing, b: Standing, i: str, rows: Rows | None) -> Diff:
-    one, other = _sides(a, b, i)
+    one, other = _sides(lake.feed, a, b, i)
     named = Diff(
         name_before=one.name,
         name_after=other.name,
         changed=0 if one.key else None,
-        columns_added=_only(b, a, i),
-        columns_removed=_only(a, b, i),
+        columns_added=_only(lake.feed, b, a, i),
+        columns_removed=_only(lake.feed, a, b, i),
     )
     if None not in (one.name, other.name, a.snapshot(i)) and a.snapshot(i) == b.snapshot(i):
         return named
@@ -128,29 +130,35 @@ def _difference(lake: Lake, a: Standing, b: Standing, i: str, rows: Rows | None)
     return counted
 
 
-def _sides(a: Standing, b: Standing, i: str) -> tuple[_Side, _Side]:
+def _sides(feed: Feed, a: Standing, b: Standing, i: str) -> tuple[_Side, _Side]:
     """Both with the columns that both have, or those of the one TSO at which the table is there."""
-    there = [_life(s, i).columns_at(s.ts) for s in (a, b) if i in s.names]
+    there = [_columns(feed, s, i) for s in (a, b) if i in s.names]
     ids = [c.id for c in there[-1] if all(c.id in {o.id for o in columns} for columns in there)]
     life = _life(b if i in b.names else a, i)
     key = life.key if set(life.key) <= set(ids) else ()
     last = {c.id: c for c in there[-1]}
-    binary = {k for k in ids if all(c.type.is_binary for columns in there for c in columns if c.id == k)}
+    types = {k: [shown_type(feed, life, c) for columns in there for c in columns if c.id == k] for k in ids}
+    binary = {k for k in ids if all(t.is_binary for t in types[k])}
     sides = []
     for at in (a, b):
-        here = {c.id: c for c in _life(at, i).columns_at(at.ts)} if i in at.names else last
-        columns = [Rendered(name=here[k].name, type=here[k].type) for k in ids]
+        here = {c.id: c for c in _columns(feed, at, i)} if i in at.names else last
+        columns = [Rendered(name=here[k].name, type=shown_type(feed, life, here[k])) for k in ids]
         names = frozenset(here[k].name for k in binary)
         sides.append(_Side(name=at.names.get(i), ts=at.ts, columns=columns, key=[here[k].name for k in key], binary=names))
     return sides[0], sides[1]
 
 
-def _only(at: Standing, other: Standing, i: str) -> tuple[str, ...]:
+def _only(feed: Feed, at: Standing, other: Standing, i: str) -> tuple[str, ...]:
     """Columns that the table has at one TSO and not at the other; none where it is not at both."""
     if i not in at.names or i not in other.names:
         return ()
-    here, there = (_life(s, i).columns_at(s.ts) for s in (at, other))
+    here, there = (_columns(feed, s, i) for s in (at, other))
     return tuple(c.name for c in here if c.id not in {o.id for o in there})
+
+
+def _columns(feed: Feed, at: Standing, i: str) -> tuple[Column, ...]:
+    """What the lake has of a table then."""
+    return kept(feed, _life(at, i), _life(at, i).columns_at(at.ts))
 
 
 def _life(at: Standing, i: str) -> Incarnation:

@@ -19,7 +19,7 @@ from tidelake.lake.changelog import sql_name
 from tidelake.lake.cuts import lineage, newest_cut, read_cut
 from tidelake.lake.fold import Fold, change_rows, place
 from tidelake.lake.opened import Lake
-from tidelake.lake.tables import PARTIAL, lake_column
+from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
 from tidelake.render import Rendered
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
         )
     whole = replace(incarnation, truncations=())  # rows that a TRUNCATE emptied are versions, too
     by_arrival = lake.feed.watermark.source == "checkpoints"
-    fold = Fold(feed=lake.feed, incarnation=whole, columns=incarnation.columns_at(ts), applied_ts=0, until_ts=ts, by_arrival=by_arrival)
-    columns = [Rendered(name=c.name, type=c.type) for c in fold.columns]
+    own = kept(lake.feed, incarnation, incarnation.columns_at(ts))
+    fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=0, until_ts=ts, by_arrival=by_arrival)
+    columns = [Rendered(name=c.name, type=shown_type(lake.feed, incarnation, c)) for c in own]
     validity = [Rendered(name=n, type=None) for n in VALIDITY]
     if incarnation.id not in after.changelogs:
         kinds = {quote(c.name): lake_column(lake.feed, incarnation, c).type for c in fold.columns} | VALIDITY
@@ -79,8 +80,8 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], emptied: list[in
     following = f"lead(_commit_ts) OVER (PARTITION BY {', '.join(key)} ORDER BY _commit_ts)"
     ends = ", ".join(f"IF(_commit_ts <= {t}, {t}L, NULL)" for t in emptied)
     ended = last.withColumn("_to", F.expr(f"least({following}, array_min(array({ends})))" if emptied else following))
-    kept = ended.where("_row._change_type != 'DELETE' AND (_to IS NULL OR _to > _commit_ts)")
-    return kept.selectExpr(
+    valid = ended.where("_row._change_type != 'DELETE' AND (_to IS NULL OR _to > _commit_ts)")
+    return valid.selectExpr(
         *(f"_row.{n} AS {n}" if n in rest else n for n in names),
         *(f"coalesce(_row.{m}, false) AS {m}" for m in marks),
         "_commit_ts AS _valid_from_ts",
