@@ -17,6 +17,7 @@ from tidelake.lake.opened import Lake
 
 KV = shape("id bigint", "v varchar")
 TEXT = shape("v varchar", key=())
+KV_N = shape("id bigint", "v varchar", "n bigint")
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));"
 
 F0 = "2020-01-01 00:00:00.000"
@@ -206,6 +207,20 @@ def test_columns_change_and_older_cuts_keep_theirs(
         assert [c.name for c in lake.catalog.load("d.k").columns()] == [*names, "_commit_ts"]
         publish(lake, feed.add(lake, [row(0, "delete", 40, later, None, new), *resolved(45)]))
         assert rows_of(lake, "d.k") == table(after, names=names)
+
+
+def test_a_window_of_nothing_but_a_column_gives_the_cut_a_snapshot_that_knows_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, [row(0, "insert", 100, KV, ("1", "a")), *resolved(110)]))
+        publish(lake, feed.add(lake, [*ddl(120, "ALTER TABLE d.k ADD COLUMN n BIGINT"), *resolved(130)]))
+        assert rows_of(lake, "d.k") == table(("1", "a", None), names=("id", "v", "n"))
+        assert rows_of(lake, "d.k", 110) == table(("1", "a"))
+        publish(lake, feed.add(lake, [row(0, "insert", 140, KV_N, ("2", "b", "3")), *resolved(150)]))
+        assert rows_of(lake, "d.k") == table(("1", "a", None), ("2", "b", "3"), names=("id", "v", "n"))
+        assert rows_of(lake, "d.k", 130) == table(("1", "a", None), names=("id", "v", "n"))
+        publish(lake, feed.add(lake, [*ddl(160, "ALTER TABLE d.k RENAME COLUMN n TO m"), *resolved(170)]))
+        assert rows_of(lake, "d.k") == table(("1", "a", None), ("2", "b", "3"), names=("id", "v", "m"))
+        assert rows_of(lake, "d.k", 150) == table(("1", "a", None), ("2", "b", "3"), names=("id", "v", "n"))
 
 
 def test_a_statement_that_cannot_be_followed_stops_the_feed_and_says_what_to_do(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def killed_at(folder: Path, *arguments: str) -> list[str]:
 
 
 def are_completed(killed: list[str], made: Callable[[str], Feed]) -> tuple[int, int]:
-    """What the killed left is part of what a whole landing leaves, and landing again adds the rest; how many objects, and how many killed."""
+    """What the killed left is part of what a whole landing leaves, and landing again adds the rest; how many of both."""
     whole = kept(made("whole"))
     for name in killed:
         feed = made(name)

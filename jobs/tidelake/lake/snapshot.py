@@ -76,7 +76,9 @@ def fold_table(
     same = target.base is not None and not target.rebuilt and not fold.rewrites_all and _reads_on(target)
     base = target.start
     if changes is None and same and target.reshape is None and base == target.table.main:
-        return None
+        if _carries_its_columns(target):
+            return None
+        target = replace(target, reshape=Reshape())  # the commit that comes with it gives the cut a snapshot that knows them
     if changes is None and same:
         return _folded(target, previous, base, branch, "column names only" if target.reshape else "set back", 0)
     begin_branch(catalog, target.table, branch, base)
@@ -105,6 +107,11 @@ def _reads_on(target: Target) -> bool:
         return True
     then, now = target.table.fields(target.base_snapshot), target.table.fields()
     return all(now[k] == f for k, f in then.items() if k in now)
+
+
+def _carries_its_columns(target: Target) -> bool:
+    """Whether the snapshot that the cut would keep has the table's columns: not where one came, or became wider, and no row did."""
+    return target.table.columns(target.base_snapshot) == target.table.columns()
 
 
 def _target(catalog: LakeCatalog, fold: Fold, previous: TableCut | None, buckets: int, kept: Container[str]) -> Target:
