@@ -109,3 +109,10 @@ def test_the_recipe_of_the_documentation_gives_the_same_without_spark(lake: Lake
         if ts == 52:  # a column came after the cut at 30: the recipe's frame has those of the cut
             rows = {r[:2] for r in rows}
         assert {tuple(r.values()) for r in found.to_pylist()} == rows
+
+
+def test_a_truncate_in_a_cut_that_is_gone_still_ends_versions(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = versions(lake)
+    assert {v[4] for v in before} == {None, 15, 20, 25, 50, 55, 57}
+    monkeypatch.setattr("tidelake.lake.scd2.lineage", lambda *_: {})
+    assert versions(lake) == before

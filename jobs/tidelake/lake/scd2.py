@@ -11,12 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tidelake.ddl.changes import TruncateTable
+from tidelake.ddl.statement import parse
 from tidelake.errors import ConfigError
 from tidelake.incarnations import Incarnation
 from tidelake.lake.asof import alive_at, placed_now
 from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cuts import lineage, newest_cut, read_cut
+from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.fold import Fold, change_rows, place
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
@@ -93,9 +96,12 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], emptied: list[in
 
 
 def _emptied(lake: Lake, i: Incarnation, ts: int) -> list[int]:
-    """The TSOs up to ts at which the table was truncated: each cut knows those of its own window."""
+    """The TSOs up to ts at which the table was truncated: each cut knows those of its window, the ledger those of cuts that are gone."""
     seqs = lineage(lake.catalog, lake.feed.name)
     with ThreadPoolExecutor(_READERS) as pool:
         cuts = pool.map(lambda seq: read_cut(lake.store, lake.feed.name, seq), seqs)
         known = (c.catalog.incarnations.get(i.id) for c in cuts)
-        return sorted({t for k in known if k is not None for t in k.truncations if t <= ts})
+        found = {t for k in known if k is not None for t in k.truncations}
+    sent = (e for e in entries(lake.catalog, lake.feed.name) if e["incarnation"] == i.id and e["effect"] == "applied" and e["statement"])
+    found |= {e["commit_ts"] for e in sent if any(isinstance(c, TruncateTable) for c in parse(e["statement"], e["database"] or ""))}
+    return sorted(t for t in found if t <= ts)
