@@ -166,6 +166,14 @@ def test_a_table_dropped_and_made_again_in_one_window_is_another_table(tmp_path:
             rows_of(lake, "d.k", 21)
 
 
+def test_a_table_made_again_in_one_window_without_any_row_is_empty(tmp_path: Path) -> None:
+    with opened(tmp_path) as (feed, lake):
+        again = [*ddl(21, "DROP TABLE k"), *ddl(22, "CREATE TABLE k (id BIGINT PRIMARY KEY, v VARCHAR(20))")]
+        publish(lake, feed.add(lake, [row(0, "insert", 20, KV, ("2", "b")), *again, *resolved(35)]))
+        assert rows_of(lake, "d.k") == table()
+        assert rows_of(lake, "d.k", 20) == table(("2", "b"))
+
+
 def test_tables_that_swap_their_names_keep_their_rows(tmp_path: Path) -> None:
     sql = "CREATE TABLE d.a (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.b (id BIGINT PRIMARY KEY, v VARCHAR(20));"
     with opened(tmp_path, sql) as (feed, lake):

@@ -12,7 +12,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.observed import Observed
 from tidelake.lake.rows import TableRows, changes, counters, deduplicated, typed
-from tidelake.lake.tables import changelog_name, create_changelog, grow_changelog, physical, vacant
+from tidelake.lake.tables import changelog_name, create_changelog, grow_changelog, physical, taking, vacant
 from tidelake.layout import CATALOG, MAIN
 from tidelake.projection import lived
 
@@ -85,8 +85,10 @@ def _target(catalog: LakeCatalog, table: TableRows, previous: TableCut | None, k
     i, columns = table.incarnation, lived(table.incarnation)
     if previous is not None:
         return grow_changelog(catalog, table.feed, i, catalog.load(previous.identifier), columns)
-    identifier = vacant(catalog, changelog_name(table.feed, i), i, kept)
-    return create_changelog(catalog, table.feed, i, identifier, columns, table.buckets)
+    wanted = changelog_name(table.feed, i)
+    with taking(wanted):
+        identifier = vacant(catalog, wanted, i, kept)
+        return create_changelog(catalog, table.feed, i, identifier, columns, table.buckets)
 
 
 def _all_columns(frame: DataFrame, target: LakeTable) -> DataFrame:

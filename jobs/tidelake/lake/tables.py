@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from threading import Lock
 from typing import Any
 
 from tidelake.errors import ConfigError
@@ -37,6 +39,7 @@ PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the r
 KEY = "tidelake.key"  # property of a snapshot table: ids of the columns it is bucketed and sorted by
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
 _WIDER = {("int", "bigint"), ("float", "double")}
+_NAMES: dict[str, Lock] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,13 @@ def parking_name(identifier: str, uuid: str) -> str:
 def retired(identifier: str, uuid: str) -> str:
     """Where a table goes that only undone cuts know: a name that no other table can be given."""
     return identifier if identifier.endswith(f"__{uuid[:8]}") else parking_name(identifier, uuid)
+
+
+@contextmanager
+def taking(wanted: str) -> Iterator[None]:
+    """While a vacant place for a name is sought and taken: tables are staged side by side, and several lives of one window may want it."""
+    with _NAMES.setdefault(wanted, Lock()):
+        yield
 
 
 def vacant(catalog: LakeCatalog, wanted: str, i: Incarnation, kept: Container[str]) -> str:
