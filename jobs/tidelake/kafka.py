@@ -41,6 +41,7 @@ BATCH_BYTES = 4 << 20
 SOURCE, ARCHIVER = "source", "source.archiver"  # sections of feed.toml
 
 _WAIT_SECONDS = 0.05  # consume waits so long for a full batch, even at the end of a partition
+_PATIENCE_SECONDS = 5.0  # beyond what a request may take, for a client that should have said so itself
 _FIRST_BATCH = 100  # before it is known how large messages are
 _OURS: dict[str, Any] = {
     "enable.auto.commit": False,
@@ -82,6 +83,7 @@ class Topics:
         self._said = ""
         self._idle = [self._opened()]
         self._admin: AdminClient | None = None
+        self._committed = list[tuple[KafkaError | None, list[TopicPartition]]]()
 
     def __enter__(self) -> Self:
         return self
@@ -146,12 +148,24 @@ class Topics:
                 consumer.unassign()  # or it would go on fetching
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
-        """Record in the consumer group where the next hour goes on. Raises StorageError."""
+        """Record in the consumer group where the next hour goes on. Raises StorageError. For one thread at a time."""
         if offsets:
             with self._lent("commit offsets") as consumer:
-                _raise_first(
-                    consumer.commit(offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()], asynchronous=False)
-                )
+                self._committed.clear()
+                consumer.commit(offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()], asynchronous=True)
+                until = time.monotonic() + ANSWER_SECONDS  # a commit that is waited for has no end while brokers are away
+                while not self._committed:
+                    if time.monotonic() > until:
+                        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+                    consumer.poll(_WAIT_SECONDS)
+                error, partitions = self._committed.pop()
+                if error is not None:
+                    raise KafkaException(error)
+                _raise_first(partitions)
+
+    def _answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """How a commit ended."""
+        self._committed.append((error, partitions))
 
     @contextmanager
     def _lent(self, purpose: str) -> Iterator[Consumer]:
@@ -176,7 +190,7 @@ class Topics:
 
     def _opened(self) -> Consumer:
         try:
-            return Consumer(self._settings | {"error_cb": self._heard}, logger=_LOG)
+            return Consumer(self._settings | {"error_cb": self._heard, "on_commit": self._answered}, logger=_LOG)
         except KafkaException as e:
             raise _refused(self._settings, self._section, e.args[0]) from None
 
@@ -237,7 +251,9 @@ def _bounds(consumer: Consumer, place: Place) -> tuple[int, int]:
 def _id_of(answer: Future[Any]) -> str | None:
     """None for a topic that is not there, or has no id. Raises KafkaException."""
     try:
-        topic_id = str(answer.result().topic_id)
+        topic_id = str(answer.result(ANSWER_SECONDS + _PATIENCE_SECONDS).topic_id)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
     except KafkaException as e:
         if e.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
