@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
 from tidelake.policy import Policy, ZeroDate
+from tidelake.retention import Upkeep
 from tidelake.source import VARIABLE, Archiver, ClosedBy, Source
 
 Protocol = Literal[
@@ -108,6 +109,7 @@ class Feed(_Section):
     avro: Avro | None = None
     lake: Lake
     policy: Policy = Policy()
+    upkeep: Upkeep = Upkeep()
     columns: dict[str, dict[str, ColumnPolicy]] = {}
     tables: dict[str, TablePolicy] = {}
 
@@ -312,6 +314,7 @@ def _keys(section: tuple[str | int, ...]) -> list[str]:
         "avro": Avro,
         "lake": Lake,
         "policy": Policy,
+        "upkeep": Upkeep,
         "columns": ColumnPolicy,
         "tables": TablePolicy,
     }

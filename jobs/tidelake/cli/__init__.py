@@ -12,7 +12,7 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
-from tidelake.cli import archive, demo, feeds, inspect, late, quarantine, sniff, stages, tables
+from tidelake.cli import archive, demo, feeds, inspect, late, quarantine, sniff, stages, tables, upkeep
 from tidelake.cli.common import errors, wants_traceback
 from tidelake.errors import TidelakeError
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, feeds, archive, stages, tables, inspect, sniff, quarantine, late):
+for module in (demo, feeds, archive, stages, upkeep, tables, inspect, sniff, quarantine, late):
     module.register(app)
 
 

@@ -28,7 +28,13 @@ _COLUMNS = (
     ("uuid", "string"),
     ("snapshot_id", "bigint"),
     ("rows", "bigint"),
+    ("expired", "boolean"),
 )
+
+
+def places(newest: Cut) -> dict[str, str]:
+    """Where every physical table of the feed is now: uuid → identifier."""
+    return newest.past | {t.uuid: t.identifier for t in (*newest.snapshots.values(), *newest.changelogs.values())}
 
 
 def newest_cut(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
@@ -48,14 +54,18 @@ def is_published(catalog: LakeCatalog, feed: str, seq: int) -> bool:
 
 
 def published(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """All published cuts: number → resolved ts."""
+    """All published cuts that can be read: number → resolved ts."""
+    return {seq: resolved for seq, (resolved, expired) in _published(catalog, feed).items() if not expired}
+
+
+def _published(catalog: LakeCatalog, feed: str) -> dict[int, tuple[int, bool]]:
+    """Number → (resolved ts, whether upkeep let it go)."""
     table = catalog.find(published_table())
     if table is None:
         return {}
-    found: dict[int, int] = {}
-    for batch in table.scan({"feed": feed}, ["seq", "resolved_ts"]):
-        found |= dict(zip(batch.column("seq").to_pylist(), batch.column("resolved_ts").to_pylist(), strict=True))
-    return found
+    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "expired")]
+    rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
+    return {r["seq"]: (r["resolved_ts"], bool(r.get("expired"))) for r in rows}
 
 
 def read_cut(store: Store, feed: str, seq: int) -> Cut:
@@ -66,9 +76,10 @@ def read_cut(store: Store, feed: str, seq: int) -> Cut:
 def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut | None, Cut]:
     """(the newest cut at or before ts, the first cut at or after it); equal if ts is a cut.
 
-    Raises StorageError (NOT_PUBLISHED) for a ts after the newest cut.
+    Raises StorageError: NOT_PUBLISHED for a ts after the newest cut, NOT_RETAINED for one before the oldest that upkeep kept.
     """
-    seqs = published(catalog, feed)
+    every = _published(catalog, feed)
+    seqs = {seq: resolved for seq, (resolved, expired) in every.items() if not expired}
     newest = max(seqs.values(), default=None)
     if newest is None or ts > newest:
         until = "nothing is published yet" if newest is None else f"the newest cut is at {newest}"
@@ -79,6 +90,12 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
         cut = read_cut(store, feed, exact)
         return cut, cut
     before = max((s for s, r in seqs.items() if r < ts), default=None)
+    if before is None and any(expired and resolved < seqs[after] for resolved, expired in every.values()):
+        raise StorageError(
+            f"feed {feed}: TSO {ts} is before the oldest cut that is kept, at {seqs[after]}",
+            code="NOT_RETAINED",
+            remedy="keep_cuts and keep_daily under [upkeep] in feed.toml say how long cuts are kept",
+        )
     return (read_cut(store, feed, before) if before is not None else None), read_cut(store, feed, after)
 
 
@@ -87,10 +104,18 @@ def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
     store.put_if_absent(cut_key(cut.feed, cut.seq), cut.model_dump_json(indent=1).encode())
     if is_published(catalog, cut.feed, cut.seq):
         return
-    if catalog.find(published_table()) is None:
-        _create(catalog)
+    ensure_published(catalog)
     rows = pa.Table.from_pylist(_rows(cut), schema=catalog.load(published_table()).table.schema().as_arrow())
     catalog.append(published_table(), rows, {"tidelake.feed": cut.feed, "tidelake.cut": str(cut.seq)})
+
+
+def ensure_published(catalog: LakeCatalog) -> None:
+    """The table, with the columns that an earlier version did not write."""
+    there = catalog.find(published_table())
+    if there is None:
+        _create(catalog)
+    elif "expired" not in {c.name for c in there.columns()}:
+        catalog.evolve(published_table(), lambda update: update.union_by_name(pa.schema([("expired", pa.bool_())])))
 
 
 def _create(catalog: LakeCatalog) -> None:
