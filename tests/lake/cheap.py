@@ -8,6 +8,7 @@ from tests.lake import lakes
 from tidelake.ddl.changes import ColumnDef, TableDef
 from tidelake.incarnations import Catalog, create
 from tidelake.lake.cut import Advance, Cut, Intent, TableCut
+from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.publish import carry_out, declare
 from tidelake.tso import last_of
@@ -59,6 +60,13 @@ def publish(lake: Lake, previous: Cut | None, hours: float) -> Cut:
     intent = Intent(cut=cut, advances=advances, certificate={"feed": "shop", "cut": seq, "hour": cut.hour})
     declare(lake.store, intent)
     return carry_out(lake.catalog, lake.store, intent)
+
+
+def newest(lake: Lake) -> Cut:
+    """The newest cut; there must be one."""
+    found = newest_cut(lake.catalog, lake.store, "shop")
+    assert found is not None
+    return found
 
 
 def _staged(lake: Lake, identifier: str, seq: int) -> Advance:

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from tests.lake import cheap, lakes
-from tests.lake.cheap import ts
+from tests.lake.cheap import newest, ts
 from tidelake.errors import StorageError
 from tidelake.lake import upkeep as steps
 from tidelake.lake.asof import table_asof
-from tidelake.lake.cut import Cut, Staged, TableCut
-from tidelake.lake.cuts import newest_cut, published, read_cut, record
+from tidelake.lake.cut import Staged, TableCut
+from tidelake.lake.cuts import published, read_cut, record
 from tidelake.lake.expire import let_go
 from tidelake.lake.opened import Lake
 from tidelake.lake.publish import recover
 from tidelake.lake.upkeep import upkeep
-from tidelake.layout import certificate_key, cuts, intents, published_table, run_key
+from tidelake.layout import certificate_key, cuts, intent_key, intents, published_table, run_key
 from tidelake.retention import Upkeep
 
 KEEP = {"keep_cuts": "1d", "keep_daily": "60d", "small_files": 50}
@@ -49,12 +49,6 @@ def ids(lake: Lake, n: int) -> list[int]:
     """The ids of k's rows at the nth cut, read as a reader of cuts does."""
     with table_asof(lake, "d.k", ts(HOURS[n - 1]), lambda: lake.spark) as found:
         return sorted(r["id"] for r in found.rows.read_all().to_pylist())
-
-
-def newest(lake: Lake) -> Cut:
-    found = newest_cut(lake.catalog, lake.store, "shop")
-    assert found is not None
-    return found
 
 
 def test_every_retained_cut_reads_as_before_and_what_only_others_needed_goes(tmp_path: Path) -> None:
@@ -155,6 +149,7 @@ def test_a_published_table_of_an_earlier_version_gets_the_column(tmp_path: Path)
         assert published(lake.catalog, "shop").keys() == {2, 3}
 
 
+@pytest.mark.long
 def test_small_files_are_put_together_and_published_as_the_same_cut_again(tmp_path: Path) -> None:
     with lake_of(tmp_path, (1, 2, 3, 4, 5), small_files=3) as lake:
         old = newest(lake)
@@ -176,6 +171,8 @@ def test_small_files_are_put_together_and_published_as_the_same_cut_again(tmp_pa
         assert (k.main, k.branches) == (cut.snapshots[K].snapshot_id, [])
         assert k.main != old.snapshots[K].snapshot_id
         assert len(list(k.table.scan().plan_files())) == 1
+        declared = json.loads(lake.store.read(intent_key("shop", 6)))
+        assert declared["cut"]["snapshots"][K]["snapshot_id"] == k.main
         proof = json.loads(lake.store.read(certificate_key("shop", 6)))
         assert proof["rewrites"]["cut"] == 5
         assert proof["rewrites"]["tables"]["d.k"] == {"from": old.snapshots[K].snapshot_id, "to": k.main}
@@ -237,6 +234,7 @@ def test_orphans_go_when_they_are_old_and_nothing_else_does(tmp_path: Path) -> N
         lake.catalog.drop("d.lost")
         fresh = lakes.table(lake.catalog, "d.fresh", [(1, "f")])
         lake.catalog.drop("d.fresh")
+        lake.catalog.claim_namespace("theirs", "other")
         (warehouse / "theirs" / "t-1").mkdir(parents=True)
         (warehouse / "theirs" / "t-1" / "x.parquet").write_bytes(b"1")
         for place in places:
