@@ -28,7 +28,7 @@ def upkeep(
 ) -> None:
     """Rewrite small files and delete files, expire what no retained cut needs, remove orphans.
 
-    Which cuts are retained stands under [upkeep] in feed.toml: all of keep_cuts, then the last of each day of keep_daily; every one of
+    Which cuts are retained, the section `upkeep` of feed.toml says: all of keep_cuts, then the last of each day of keep_daily; every one of
     them reads as before. Running it again, or after a run that was killed, goes on from there.
     """
     from tidelake.lake.upkeep import upkeep as work
