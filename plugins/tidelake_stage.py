@@ -153,7 +153,7 @@ class StageOperator(BaseOperator):
         if code == 3:
             self.log.error("what blocks the hour: %s", QualityReportLink().get_link(self, ti_key=None))
         if code:
-            raise failure(f"{self.stage} {hour}", code, error_in(tail))
+            raise failure(f"{self.stage} {hour}".rstrip(), code, error_in(tail))
 
     def _emit(self, context: Context, status: Mapping[str, Any], *, redo: bool = False) -> None:
         """An asset event per table of the cut, unless the feed is further than this run's hour and it was no redo.

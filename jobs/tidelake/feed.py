@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
 from tidelake.policy import ColumnPolicy, Policy, ValueRules
+from tidelake.retention import Upkeep
 from tidelake.source import VARIABLE, Archiver, ClosedBy, Source
 
 Protocol = Literal[
@@ -107,6 +108,7 @@ class Feed(_Section):
     avro: Avro | None = None
     lake: Lake
     policy: Policy = Policy()
+    upkeep: Upkeep = Upkeep()
     columns: dict[str, dict[str, ColumnPolicy]] = {}
     tables: dict[str, TablePolicy] = {}
 
@@ -348,6 +350,7 @@ def _keys(section: tuple[str | int, ...]) -> list[str]:
         "avro": Avro,
         "lake": Lake,
         "policy": Policy,
+        "upkeep": Upkeep,
         "columns": ColumnPolicy,
         "tables": TablePolicy,
     }

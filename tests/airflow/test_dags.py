@@ -28,8 +28,8 @@ print("FOUND" + json.dumps(found | errors | {"heavy": [m for m in heavy if m in 
 """
 
 
-def test_there_is_one_dag_for_each_feed_and_nothing_else(bag: Any) -> None:
-    assert sorted(bag.dag_ids) == [f"tidelake_{feed}" for feed in FEEDS]
+def test_there_are_an_hourly_and_an_upkeep_dag_for_each_feed_and_nothing_else(bag: Any) -> None:
+    assert sorted(bag.dag_ids) == [f"tidelake_{feed}{kind}" for feed in FEEDS for kind in ("", ".upkeep")]
     assert bag.import_errors == {}
     assert bag.captured_warnings == {}
 
@@ -89,7 +89,7 @@ def test_a_backfill_has_a_run_for_each_hour_of_its_range(dag: Any) -> None:
 def test_a_dag_comes_back_from_its_serialised_form_unchanged(bag: Any) -> None:
     from airflow.serialization.serialized_objects import DagSerialization
 
-    for dag in bag.dags.values():
+    for dag in (bag.dags[f"tidelake_{feed}"] for feed in FEEDS):
         stored = DagSerialization.serialize_dag(dag)
         again = DagSerialization.deserialize_dag(json.loads(json.dumps(stored)))
         assert sorted(again.task_ids) == sorted(STAGES)
@@ -117,7 +117,7 @@ def test_reading_the_dag_files_and_plugins_imports_nothing_heavy() -> None:
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
     found = json.loads(done.stdout.rpartition("FOUND")[2])
     assert (found["heavy"], found["errors"]) == ([], {})
-    assert found["dags"] == len(FEEDS)
+    assert found["dags"] == 2 * len(FEEDS)
     assert "tidelake" in found["plugins"]
 
 
@@ -135,7 +135,7 @@ def test_a_broken_feed_is_shown_as_an_import_error_and_hides_no_other_feed(
     (tmp_path / "schemas" / "bazaar-open" / "feed.toml").write_text('protocol = "semaphore"')
     monkeypatch.setenv("TIDELAKE_SCHEMAS", str(tmp_path / "schemas"))
     found = type(bag)(bag.dag_folder)
-    assert sorted(found.dag_ids) == ["tidelake_bazaar-avro", "tidelake_bazaar-canal"]
+    assert sorted(found.dag_ids) == [f"tidelake_{feed}{kind}" for feed in ("bazaar-avro", "bazaar-canal") for kind in ("", ".upkeep")]
     [(file, error)] = found.import_errors.items()
     assert file.endswith("tidelake_broken_feeds.py")
     assert str(tmp_path / "schemas" / "bazaar-craft" / "feed.toml") in error

@@ -250,7 +250,7 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
 # mains
 
 
-@pytest.mark.parametrize("stage", STAGES[:5])
+@pytest.mark.parametrize("stage", [*STAGES[:5], "upkeep"])
 def test_a_stage_s_main_is_thin_and_is_its_command(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     main = JOBS / f"{stage}.py"
     given: list[list[str]] = []
@@ -273,5 +273,5 @@ def test_a_main_s_exit_code_is_the_command_s(schemas: Path, arguments: list[str]
     assert ("Usage: tidelake land" in done.stdout) == (code == 0)
 
 
-def test_there_is_a_main_for_every_stage_and_nothing_else() -> None:
-    assert sorted(p.stem for p in JOBS.glob("*.py")) == sorted(STAGES[:5])
+def test_there_is_a_main_for_every_stage_and_upkeep_and_nothing_else() -> None:
+    assert sorted(p.stem for p in JOBS.glob("*.py")) == sorted([*STAGES[:5], "upkeep"])

@@ -275,23 +275,23 @@ class LakeCatalog:
             table.append(rows.cast(table.schema().as_arrow()), snapshot_properties=summary or {})
             return self.load(identifier).main
 
-        return _retried(identifier, attempt)
+        return retried(identifier, attempt)
 
     def remove(self, identifier: str, where: Where) -> None:
         """Remove the rows with these values in one commit; there must be some."""
-        _retried(identifier, lambda: self.catalog.load_table(identifier).delete(_filter(where)))
+        retried(identifier, lambda: self.catalog.load_table(identifier).delete(_filter(where)))
 
     def set_branch(self, table: LakeTable, name: str, snapshot_id: int) -> None:
         """Make a branch point at a snapshot, whether it was there or not."""
         now = table.table.refs().get(name)
         was = _is_at(name, now.snapshot_id if now else None)
-        _retried(table.identifier, lambda: self.catalog.commit_table(table.table, (was,), (_put_at(name, snapshot_id),)))
+        retried(table.identifier, lambda: self.catalog.commit_table(table.table, (was,), (_put_at(name, snapshot_id),)))
 
     def drop_branches(self, table: LakeTable, names: Sequence[str]) -> None:
         """Remove branches; what only they held is garbage from then on."""
         updates = tuple(_removed(name) for name in names)
         if updates:
-            _retried(table.identifier, lambda: self.catalog.commit_table(table.table, (), updates))
+            retried(table.identifier, lambda: self.catalog.commit_table(table.table, (), updates))
 
     def advance(self, table: LakeTable, base: int, to: int, branch: str) -> None:
         """Move main from base to a snapshot of the branch and drop the branch, in one commit. Raises StorageError if main moved."""
@@ -315,7 +315,7 @@ class LakeCatalog:
                 change(update)
             return self.load(identifier)
 
-        return _retried(identifier, attempt)
+        return retried(identifier, attempt)
 
 
 def iceberg_type(written: str, element_id: int = _LIST_ELEMENT_IDS) -> IcebergType:
@@ -375,7 +375,7 @@ def _empty(table: Table) -> pa.Table:
     return table.schema().as_arrow().empty_table()
 
 
-def _retried(identifier: str, attempt: Callable[[], _T]) -> _T:
+def retried(identifier: str, attempt: Callable[[], _T]) -> _T:
     for left in reversed(range(_ATTEMPTS)):
         try:
             return attempt()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -32,7 +33,11 @@ _COLUMNS = (
     ("snapshot_id", "bigint"),
     ("rows", "bigint"),
     ("follows", "bigint"),
+    ("expired", "boolean"),
 )
+
+
+_KEEP = "keep_cuts and keep_daily under [upkeep] in feed.toml say how long cuts are kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,7 @@ def places(newest: Cut) -> dict[str, str]:
 
 
 def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None = None) -> Base:
-    """The base of the next window; redo_from: as if nothing from this hour on had been published."""
+    """The base of the next window; redo_from: as if nothing from this hour on had been published. Raises StorageError (NOT_RETAINED)."""
     newest = newest_cut(catalog, store, feed)
     if newest is None or redo_from is None or newest.hour < redo_from:
         return Base(newest=newest, cut=newest)
@@ -73,6 +78,8 @@ def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None
         cut = read_cut(store, feed, seq)
         if cut.hour < redo_from:
             return Base(newest=newest, cut=_seen_from(newest, cut))
+    if any(known.expired for known in _lineage(catalog, feed).values()):
+        raise StorageError(f"feed {feed}: the cut before hour {redo_from} is not kept any more", code="NOT_RETAINED", remedy=_KEEP)
     return Base(newest=newest, cut=None)
 
 
@@ -104,29 +111,40 @@ def is_published(catalog: LakeCatalog, feed: str, seq: int) -> bool:
 
 
 def published(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """All published cuts, those that a rewind undid included: number → resolved ts."""
-    return {seq: resolved for seq, (resolved, _) in _published(catalog, feed).items()}
+    """All published cuts that can be read, those that a rewind undid included: number → resolved ts."""
+    return {seq: known.resolved_ts for seq, known in _published(catalog, feed).items() if not known.expired}
 
 
 def lineage(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """The published cuts that lead to the newest one, it included: number → resolved ts. What a rewind undid is not among them."""
-    every, found = _published(catalog, feed), dict[int, int]()
+    """The published cuts that lead to the newest one and can be read, it included: number → resolved ts. What a rewind undid is not among
+    them, nor what upkeep let go."""
+    return {seq: known.resolved_ts for seq, known in _lineage(catalog, feed).items() if not known.expired}
+
+
+def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
+    every, found = _published(catalog, feed), dict[int, _Known]()
     at = max(every, default=0)
     while at in every:
-        resolved, follows = every[at]
-        found[at] = resolved
-        at = at - 1 if follows is None else follows
+        known = found[at] = every[at]
+        at = at - 1 if known.follows is None else known.follows
     return found
 
 
-def _published(catalog: LakeCatalog, feed: str) -> dict[int, tuple[int, int | None]]:
-    """Number → (resolved ts, the cut that it follows; None where an earlier version published it)."""
+class _Known(NamedTuple):
+    """What the table says of a cut. follows: None where an earlier version published it; expired: upkeep let it go."""
+
+    resolved_ts: int
+    follows: int | None
+    expired: bool
+
+
+def _published(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
     table = catalog.find(published_table())
     if table is None:
         return {}
-    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "follows")]
+    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "follows", "expired")]
     rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
-    return {r["seq"]: (r["resolved_ts"], r.get("follows")) for r in rows}
+    return {r["seq"]: _Known(r["resolved_ts"], r.get("follows"), bool(r.get("expired"))) for r in rows}
 
 
 def read_cut(store: Store, feed: str, seq: int) -> Cut:
@@ -137,9 +155,10 @@ def read_cut(store: Store, feed: str, seq: int) -> Cut:
 def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut | None, Cut]:
     """(the newest cut at or before ts, the first cut at or after it); equal if ts is a cut.
 
-    Raises StorageError (NOT_PUBLISHED) for a ts after the newest cut.
+    Raises StorageError: NOT_PUBLISHED for a ts after the newest cut, NOT_RETAINED for one before the oldest that upkeep kept.
     """
-    seqs = lineage(catalog, feed)
+    every = _lineage(catalog, feed)
+    seqs = {seq: known.resolved_ts for seq, known in every.items() if not known.expired}
     newest = max(seqs.values(), default=None)
     if newest is None or ts > newest:
         until = "nothing is published yet" if newest is None else f"the newest cut is at {newest}"
@@ -150,6 +169,12 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
         cut = read_cut(store, feed, exact)
         return cut, cut
     before = max((s for s, r in seqs.items() if r < ts), default=None)
+    if before is None and any(known.expired and known.resolved_ts < seqs[after] for known in every.values()):
+        raise StorageError(
+            f"feed {feed}: TSO {ts} is before the oldest cut that is kept, at {seqs[after]}",
+            code="NOT_RETAINED",
+            remedy=_KEEP,
+        )
     return (read_cut(store, feed, before) if before is not None else None), read_cut(store, feed, after)
 
 
@@ -176,18 +201,21 @@ def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
     follows = cut.seq - 1 if cut.follows is None else cut.follows
     before = store.read_if_present(cut_key(cut.feed, follows)) if cut.ledger else None
     enter(catalog, cut, Cut.model_validate_json(before) if before else None)
-    _ensure(catalog)
+    ensure_published(catalog)
     rows = pa.Table.from_pylist(_rows(cut), schema=catalog.load(published_table()).table.schema().as_arrow())
     catalog.append(published_table(), rows, {"tidelake.feed": cut.feed, "tidelake.cut": str(cut.seq)})
 
 
-def _ensure(catalog: LakeCatalog) -> None:
+def ensure_published(catalog: LakeCatalog) -> None:
     """The table, with the columns that an earlier version did not write."""
     there = catalog.find(published_table())
     if there is None:
         _create(catalog)
-    elif "follows" not in {c.name for c in there.columns()}:
-        catalog.evolve(published_table(), lambda update: update.union_by_name(pa.schema([("follows", pa.int64())])))
+    else:
+        new = {"follows": pa.int64(), "expired": pa.bool_()}
+        missing = [(name, kind) for name, kind in new.items() if name not in {c.name for c in there.columns()}]
+        if missing:
+            catalog.evolve(published_table(), lambda update: update.union_by_name(pa.schema(missing)))
 
 
 def _create(catalog: LakeCatalog) -> None:

@@ -1,0 +1,113 @@
+"""Rewriting: small files and delete files of a table become few large ones, with the same rows, published as any run publishes.
+
+The newest cut is published again under the next number, with the same window, rows and columns, and other snapshot ids. So the next
+hour's windows start from the rewritten tables, a rewrite cut short is dropped or rolled forward like an hour, and the cut before it
+stays readable until retention lets it go. Iceberg rewrites on a branch; what it commits is a `replace`, which readers of changes skip.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from tidelake import __version__
+from tidelake.errors import StorageError
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.changelog import begin_branch, sql_name
+from tidelake.lake.cut import Advance, Cut, Intent, TableCut
+from tidelake.lake.expire import call_name
+from tidelake.lake.needs import BRANCH
+from tidelake.lake.opened import Lake
+from tidelake.lake.order import THREADS
+from tidelake.lake.upkeep_plan import TablePlan
+from tidelake.layout import CATALOG, MAIN, certificate_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def stage_rewrite(lake: Lake, newest: Cut, tables: Sequence[TablePlan], fence: int) -> Intent | None:
+    """Rewrite these tables on branches; the intent that publishes it, None if Iceberg found nothing to do.
+
+    Raises StorageError: TABLE_MOVED if main is not at the cut's snapshot, ROWS_DIFFER if a rewrite has not the rows of before.
+    """
+    branch = f"{BRANCH}{newest.seq + 1}_{fence}"
+    by_name = {t.identifier: (i, t) for part in (newest.snapshots, newest.changelogs) for i, t in part.items()}
+    todo = [by_name[p.table] for p in tables if p.rewrites]
+    if not todo:
+        return None
+    spark = lake.spark  # started once, before the threads
+
+    def one(item: tuple[str, TableCut]) -> Advance | None:
+        return _rewrite(lake, spark, *item, branch)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        advances = [a for a in pool.map(one, todo) if a is not None]
+    return _intent(lake, newest, advances, branch) if advances else None
+
+
+def _rewrite(lake: Lake, spark: SparkSession, incarnation: str, t: TableCut, branch: str) -> Advance | None:
+    table = lake.catalog.load(t.identifier)
+    if table.main != t.snapshot_id:
+        raise StorageError(
+            f"{t.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake made",
+            code="TABLE_MOVED",
+            remedy=f"set {MAIN} back to snapshot {t.snapshot_id}, then run again",
+        )
+    begin_branch(lake.catalog, table, branch, t.snapshot_id)
+    row = spark.sql(_call(table, branch, lake.feed.upkeep.file_mb << 20, lake.feed.upkeep.small_files)).collect()[0]
+    staged = lake.catalog.load(t.identifier)
+    head = staged.branch(branch)
+    if head == t.snapshot_id:
+        lake.catalog.drop_branches(staged, [branch])
+        return None
+    before, after = (_rows(spark, staged, snapshot_id) for snapshot_id in (t.snapshot_id, head))
+    if before != after:
+        raise StorageError(f"{t.identifier}: {before:,} rows, rewritten {after:,}; nothing is published", code="ROWS_DIFFER")
+    lake.tell("upkeep", f"{t.identifier}: {row['rewritten_data_files_count']} files became {row['added_data_files_count']}")
+    return Advance(
+        identifier=t.identifier, uuid=t.uuid, base=t.snapshot_id, to=head, branch=branch, incarnation=incarnation, buckets=t.buckets
+    )
+
+
+def _call(table: LakeTable, branch: str, file_bytes: int, small_files: int) -> str:
+    """Sorted tables are sorted again; one delete file in its reach is enough for a file to be rewritten."""
+    options = {
+        "target-file-size-bytes": file_bytes,
+        "min-input-files": small_files,
+        "delete-file-threshold": 1,
+        "remove-dangling-deletes": "true",
+        "partial-progress.enabled": "false",  # one commit or none
+    }
+    listed = ", ".join(f"'{k}', '{v}'" for k, v in options.items())
+    strategy = "sort" if table.table.sort_order().fields else "binpack"
+    arguments = f"table => {call_name(table.identifier)}, branch => '{branch}', strategy => '{strategy}', options => map({listed})"
+    return f"CALL {CATALOG}.system.rewrite_data_files({arguments})"
+
+
+def _rows(spark: SparkSession, table: LakeTable, snapshot_id: int) -> int:
+    """From the summary, which tells the rows where nothing is deleted by position; else counted."""
+    summary = table.summary(snapshot_id)
+    if int(summary.get("total-delete-files", 0)) == 0:
+        return int(summary["total-records"])
+    return spark.read.option("versionAsOf", snapshot_id).table(sql_name(table.identifier)).count()
+
+
+def _intent(lake: Lake, newest: Cut, advances: Sequence[Advance], branch: str) -> Intent:
+    to = {a.uuid: a.to for a in advances}
+    again = newest.model_dump(exclude={"follows"}) | {"seq": newest.seq + 1, "run": branch, "version": __version__, "published_at_ms": 0}
+    cut = Cut.model_validate(again)
+    cut.snapshots, cut.changelogs = _moved(cut.snapshots, to), _moved(cut.changelogs, to)
+    proof = json.loads(lake.store.read(certificate_key(newest.feed, newest.seq)))
+    tables = {a.identifier: {"from": a.base, "to": a.to} for a in advances}
+    return Intent(
+        cut=cut,
+        advances=list(advances),
+        certificate=proof | {"cut": cut.seq, "run": branch, "version": __version__, "rewrites": {"cut": newest.seq, "tables": tables}},
+    )
+
+
+def _moved(tables: Mapping[str, TableCut], to: Mapping[str, int]) -> dict[str, TableCut]:
+    return {i: t.model_copy(update={"snapshot_id": to.get(t.uuid, t.snapshot_id)}) for i, t in tables.items()}

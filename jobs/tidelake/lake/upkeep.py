@@ -1,0 +1,109 @@
+"""Upkeep: keep a feed's tables quick and small, whatever their age (docs/upkeep.md). Repeatable; what is cut short, the next one finishes.
+
+The lease is held while files are rewritten and again while cuts go, not in between: an hour that waits gets its turn. Orphans need
+none, they are told by their age.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from pydantic import BaseModel
+
+from tidelake.lake.cut import Cut
+from tidelake.lake.cuts import newest_cut
+from tidelake.lake.expire import drop_gone, expire_snapshots, forget_documents, let_go
+from tidelake.lake.opened import Lake
+from tidelake.lake.orphans import find_orphans, leftovers, remove_leftovers
+from tidelake.lake.publish import carry_out, declare, recover
+from tidelake.lake.rewrite import stage_rewrite
+from tidelake.lake.upkeep_plan import UpkeepPlan, plan_upkeep
+from tidelake.lease import check
+
+YOUNG = timedelta(days=1)  # a snapshot that nobody needs may still be read by someone who has just looked it up
+
+
+class Upkept(BaseModel):
+    """An upkeep, done or planned. plan: as found at the start, None where nothing is published; cut: the number under which rewritten
+    tables were published, None where none were; the rest counts what was done."""
+
+    feed: str
+    plan: UpkeepPlan | None
+    cut: int | None = None
+    rewritten: list[str] = []
+    expired_snapshots: int = 0
+    deleted_files: int = 0
+    dropped_tables: list[str] = []
+    removed_orphans: int = 0
+    removed_bytes: int = 0
+
+
+def upkeep(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> Upkept:
+    """Rewrite, let go of what retention does not keep, remove orphans. young: snapshots below this age stay.
+
+    Raises StorageError (TABLE_MOVED, ROWS_DIFFER), LeaseError.
+    """
+    before_ms = _ago(young)
+    newest = newest_cut(lake.catalog, lake.store, lake.feed.name)
+    if newest is None:
+        return Upkept(feed=lake.feed.name, plan=None)
+    done = Upkept(feed=lake.feed.name, plan=plan_upkeep(lake, newest, before_ms)[0])
+    if not dry_run:
+        _rewrite(lake, done, before_ms)
+        _expire(lake, done, before_ms)
+    _orphans(lake, done, remove=not dry_run)
+    return done
+
+
+def _rewrite(lake: Lake, done: Upkept, before_ms: int) -> None:
+    with lake.hold("upkeep: rewrite") as fence:
+        newest = _recovered(lake)
+        plan, _ = plan_upkeep(lake, newest, before_ms)
+        if plan.staged is not None:
+            return
+        intent = stage_rewrite(lake, newest, plan.tables, fence)
+        if intent is not None:
+            check(lake.store, lake.feed.name, fence)
+            declare(lake.store, intent)
+            done.cut = carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("upkeep", what)).seq
+            done.rewritten = sorted(a.identifier for a in intent.advances)
+
+
+def _expire(lake: Lake, done: Upkept, before_ms: int) -> None:
+    with lake.hold("upkeep: expire") as fence:
+        newest = _recovered(lake)
+        plan, _ = plan_upkeep(lake, newest, before_ms)
+        lake.tell("upkeep", f"{len(plan.cuts)} cuts stay, {len(plan.lets_go)} go")
+        check(lake.store, lake.feed.name, fence)
+        let_go(lake.catalog, plan.feed, plan.lets_go, lake.feed.upkeep.small_files)
+        done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)
+        done.dropped_tables = drop_gone(lake, plan, newest)
+        forget_documents(lake, plan.cuts, newest)
+
+
+def _orphans(lake: Lake, done: Upkept, *, remove: bool) -> None:
+    plan, age = done.plan, lake.feed.upkeep.orphan_age
+    assert plan is not None
+    assert age is not None  # the settings see to it
+    before_ms = _ago(age)
+    plan.tables = find_orphans(lake, plan.tables, before_ms, remove=remove)
+    found = leftovers(lake, before_ms)
+    plan.folders, plan.folder_bytes = [one.folder for one in found], sum(o.size for one in found for o in one.objects)
+    if remove:
+        remove_leftovers(lake, found)
+        done.removed_orphans = sum(p.orphans or 0 for p in plan.tables) + sum(len(one.objects) for one in found)
+        done.removed_bytes = sum(p.orphan_bytes for p in plan.tables) + plan.folder_bytes
+
+
+def _recovered(lake: Lake) -> Cut:
+    """The newest cut, once a publishing that was cut short is rolled forward."""
+    recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("upkeep", what))
+    newest = newest_cut(lake.catalog, lake.store, lake.feed.name)
+    assert newest is not None  # there was one before the lease was taken
+    return newest
+
+
+def _ago(age: timedelta) -> int:
+    """The moment so long ago, epoch milliseconds."""
+    return int(time.time() * 1000) - age // timedelta(milliseconds=1)

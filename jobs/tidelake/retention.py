@@ -1,0 +1,77 @@
+"""Which published cuts are kept: [upkeep] of feed.toml, and the rule (design section 8, last paragraph).
+
+Ages are told from the newest cut, not from the clock: a feed that stands still loses nothing, and a plan says the same tomorrow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from tidelake.tso import at, physical_ms
+
+Why = Literal["newest", "every", "daily"]
+MIN_ORPHAN = timedelta(days=3)  # no run stages files for longer before it publishes them
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+def _span(value: Any) -> timedelta | None:
+    """`36h`, `30d` or `forever`, which is None."""
+    if value is None or isinstance(value, timedelta) or value == "forever":
+        return None if value == "forever" else value
+    match = re.fullmatch(r"([1-9][0-9]{0,4})([hd])", value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError('a time like "36h" or "30d", or "forever"')
+    return int(match[1]) * _UNITS[match[2]]
+
+
+Span = Annotated[timedelta | None, BeforeValidator(_span)]
+
+
+class Upkeep(BaseModel):
+    """What `tidelake upkeep` keeps and how large files should be. None: for ever."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keep_cuts: Span = timedelta(days=30)  # every cut
+    keep_daily: Span = timedelta(days=365)  # of older ones the last of each day (UTC)
+    file_mb: Annotated[int, Field(strict=True, ge=1, le=4096)] = 128
+    small_files: Annotated[int, Field(strict=True, ge=2)] = 5  # so many in one partition are put together
+    orphan_age: Span = MIN_ORPHAN
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Upkeep:
+        if self.keep_cuts is not None and self.keep_cuts < timedelta(days=1):
+            raise ValueError("keep_cuts should be a day at least: who reads a cut by its snapshot ids needs time to")
+        if self.keep_daily is not None and self.keep_cuts is not None and self.keep_daily < self.keep_cuts:
+            raise ValueError("keep_daily should be as long as keep_cuts at least; it is what older cuts are thinned to")
+        if self.orphan_age is None or self.orphan_age < MIN_ORPHAN:
+            raise ValueError('orphan_age should be "3d" at least: younger files may belong to a run that is not published yet')
+        return self
+
+
+def retained(cuts: Mapping[int, int], keep: Upkeep) -> dict[int, Why]:
+    """The cuts that are kept, and why. cuts: number → resolved ts, those included that a rewind undid.
+
+    Of a day the one with the largest number stays: what was published again after a rewind, not what it undid.
+    """
+    if not cuts:
+        return {}
+    newest = max(cuts)
+    last: dict[date, int] = {}
+    for seq in sorted(cuts):
+        last[at(cuts[seq]).date()] = seq
+    kept: dict[int, Why] = {}
+    for seq, ts in cuts.items():
+        age = timedelta(milliseconds=physical_ms(cuts[newest]) - physical_ms(ts))
+        if seq == newest:
+            kept[seq] = "newest"
+        elif keep.keep_cuts is None or age <= keep.keep_cuts:
+            kept[seq] = "every"
+        elif last[at(ts).date()] == seq and (keep.keep_daily is None or age <= keep.keep_daily):
+            kept[seq] = "daily"
+    return kept

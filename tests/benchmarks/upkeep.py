@@ -1,0 +1,86 @@
+"""200 hourly cuts of a small table, with a daily upkeep and without: files, snapshots, metadata and planning time.
+
+`python -m tests.benchmarks.upkeep [CUTS]` prints the two curves. Cuts are made without Spark and without stages (tests/lake/cheap.py).
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from datetime import timedelta
+from pathlib import Path
+
+from tests.lake import cheap, lakes
+from tidelake.lake.opened import Lake
+from tidelake.lake.run import kept_session
+from tidelake.lake.upkeep import upkeep
+from tidelake.layout import published_table
+from tidelake.retention import Upkeep
+
+SETTINGS = Upkeep.model_validate({"keep_cuts": "2d", "keep_daily": "30d"})
+ALL = timedelta(days=-1)  # no snapshot is too young: all days pass within minutes here
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The lake after so many cuts. files, snapshots, metadata: of the table d.k; published_files: of the table of published cuts;
+    planning: the quickest of three, seconds; rows: of the newest cut."""
+
+    cuts: int
+    files: int
+    snapshots: int
+    metadata_bytes: int
+    planning_seconds: float
+    published_files: int
+    rows: int
+
+
+def curve(folder: Path, cuts: int, *, every: int | None) -> Iterator[Point]:
+    """A point each 24 cuts, an hour apart; every: an upkeep after so many, before the point is taken."""
+    (folder / "lake").mkdir(parents=True)
+    with Lake.of(lakes.feed(folder, upkeep=SETTINGS)) as lake:
+        cut = None
+        for n in range(1, cuts + 1):
+            cut = cheap.publish(lake, cut, n)
+            if every and n % every == 0:
+                upkeep(lake, young=ALL)
+                cut = cheap.newest(lake)
+            if n % 24 == 0 or n == cuts:
+                yield _point(lake, n)
+
+
+def _point(lake: Lake, cuts: int) -> Point:
+    seconds = []
+    for _ in range(3):
+        started = time.perf_counter()
+        files = len(list(lake.catalog.load("d.k").table.scan().plan_files()))
+        seconds.append(time.perf_counter() - started)
+    k = lake.catalog.load("d.k")
+    return Point(
+        cuts=cuts,
+        files=files,
+        snapshots=len(k.table.snapshots()),
+        metadata_bytes=Path(k.table.metadata_location.removeprefix("file://")).stat().st_size,
+        planning_seconds=round(min(seconds), 3),
+        published_files=len(list(lake.catalog.load(published_table()).table.scan().plan_files())),
+        rows=cheap.newest(lake).snapshots["d.k@-1"].rows,
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Both curves, one line a point."""
+    cuts = int(arguments[0]) if arguments else 200
+    with tempfile.TemporaryDirectory() as folder, kept_session("upkeep", brief=True):
+        for name, every in (("without", None), ("daily", 24)):
+            sys.stdout.write(f"upkeep: {name}\n{' '.join(f'{f.name:>17}' for f in fields(Point))}\n")
+            for point in curve(Path(folder) / name, cuts, every=every):
+                sys.stdout.write(" ".join(f"{value:>17}" for value in astuple(point)) + "\n")
+                sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
