@@ -48,7 +48,7 @@ def test_a_demo_feed_loads_and_names_what_the_generator_writes(name: str) -> Non
 def test_only_the_columns_with_zero_dates_are_kept_as_text(name: str) -> None:
     feed = loaded(name)
     as_text = [
-        (t.name, c.name) for t in History().shapes() for c in t.columns if feed.zero_date_of([f"bazaar.{t.name}"], [c.name]) == "string"
+        (t.name, c.name) for t in History().shapes() for c in t.columns if feed.rules_of([f"bazaar.{t.name}"], [c.name]).zero_date == "string"
     ]
     assert set(as_text) == {("sellers", "last_seen"), ("merchants", "last_seen")}
 
