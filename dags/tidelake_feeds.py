@@ -1,10 +1,10 @@
 """One DAG per feed of `schemas/`: hourly, five tasks with the names of the stages; the partition key is the hour (UTC).
 
 * **Schedule**: each full hour brings in the hour just ended; windows go in order, one run at a time.
-* **Waiting**: `land` waits, deferred, for the whole hour (`closed_by` in feed.toml), three hours at most; one that ended earlier is not waited for.
+* **Waiting**: `land` waits, deferred, for the whole hour (`closed_by` in feed.toml), three hours at most; for older ones it does not.
 * **By hand**: trigger with `hour`, like `2026-01-05T10`. With `until` too, the hours from `hour` to `until` are landed and decoded
   one by one and brought in as one cut at `until`. `wait` off does not wait.
-* **Redo**: with `redo` the hours are decoded again; where they are published, all from `hour` on is published anew, as `tidelake redo` does.
+* **Redo**: with `redo` hours are decoded again; where they are published, all from `hour` on is published anew, as `tidelake redo` does.
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
   --max-active-runs 1` (both ends included; one at a time, because windows go in order).
 * **Failures**: what may pass (storage, network, a lease held by another run) is retried with growing delays; a wrong file, a gap or a
@@ -29,9 +29,7 @@ PARAMS = {
     "hour": Param(None, **HOUR, title="Hour", description="UTC, like 2026-01-05T10. Empty: the run's partition key."),
     "until": Param(None, **HOUR, title="Until", description="Last hour of a range, which becomes one cut. Empty: only that hour."),
     "wait": Param(True, type="boolean", title="Wait", description="Until the archive has the whole hour. Off: land what is there."),
-    "redo": Param(
-        False, type="boolean", title="Redo", description="Decode again; publish anew what is published of these hours and later."
-    ),
+    "redo": Param(False, type="boolean", title="Redo", description="Decode again; publish anew what is published from then on."),
 }
 TASKS = {
     "owner": "tidelake",
