@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.lake import lakes
-from tests.lake.histories import TOPIC, ddl, feeder, publish, resolved, row, rows_of, shape
+from tests.lake.histories import TOPIC, ddl, feeder, publish, publish_again, resolved, row, rows_of, shape
 from tests.lake.test_late import judged
 from tests.lake.test_windows import opened, table
 from tests.protocols import both_paths
@@ -168,6 +168,8 @@ def test_no_reader_sees_a_masked_value_and_with_decode_no_event_holds_one(lake: 
         return  # the rest is the same
     publish(lake, landed(lake, "2026-01-05T11", 6, [FIRST[2], sent(250, image("zoe", "z@x")), resolved_at(300)]))
     assert judged(lake)[0] == {"d.people": {"replays": 1}}
+    assert printed(lake) == masked(ann="b@x", eve="b@x", zoe="z@x")
+    assert publish_again(lake, "2026-01-05T11", "2026-01-05T11")[1] == {}
     assert printed(lake) == masked(ann="b@x", eve="b@x", zoe="z@x")
 
 

@@ -44,46 +44,44 @@ def redone(spark: SparkSession, catalog: LakeCatalog, newest: Cut, intent: Inten
     staged = {a.uuid: a.identifier for a in intent.advances}
     tables: dict[str, dict[str, int]] = {}
     for name in sorted(was.keys() | will.keys()):
-        old = _Version.of(was.get(name), newest.snapshots, now)
-        new = _Version.of(will.get(name), cut.snapshots, now | staged)
-        counts = _compared(spark, catalog, old, new)
+        old = _Version.of(catalog, was.get(name), newest.snapshots, now)
+        new = _Version.of(catalog, will.get(name), cut.snapshots, now | staged)
+        counts = _compared(spark, old, new)
         if counts:
             tables[name] = counts
     return {"replaces": newest.seq, "follows": cut.follows, "tables": tables}
 
 
 class _Version:
-    """A table at a cut, staged or published."""
+    """A table at a cut, staged or published. Columns that are masked by `drop` are none of it."""
 
-    def __init__(self, incarnation: Incarnation, at: TableCut, identifier: str) -> None:
-        self.incarnation = incarnation
-        self.at = at
-        self.identifier = identifier
+    def __init__(self, catalog: LakeCatalog, incarnation: Incarnation, at: TableCut, identifier: str) -> None:
+        self.at, self._identifier, self._key = at, identifier, incarnation.key
+        self._physical = {c.source_id: c.name for c in catalog.load(identifier).columns(at.snapshot_id)}
+        self._names = {c.id: c.name for c in incarnation.columns if c.id in self._physical}
 
     @classmethod
-    def of(cls, i: Incarnation | None, tables: dict[str, TableCut], now: dict[str, str]) -> _Version | None:
+    def of(cls, catalog: LakeCatalog, i: Incarnation | None, tables: dict[str, TableCut], now: dict[str, str]) -> _Version | None:
         """None where there is no such table at the cut."""
         at = tables.get(i.id) if i else None
-        return cls(i, at, now.get(at.uuid, at.identifier)) if i and at else None
+        return cls(catalog, i, at, now.get(at.uuid, at.identifier)) if i and at else None
 
-    def rows(self, spark: SparkSession, catalog: LakeCatalog, names: list[str]) -> DataFrame:
+    def rows(self, spark: SparkSession, names: list[str]) -> DataFrame:
         """These columns of its rows."""
-        frame = spark.read.option("versionAsOf", self.at.snapshot_id).table(sql_name(self.identifier))
-        physical = {c.source_id: c.name for c in catalog.load(self.identifier).columns(self.at.snapshot_id)}
-        ids = {c.name: c.id for c in self.incarnation.columns}
-        return frame.selectExpr(*(f"{quote(physical[ids[n]])} AS {quote(n)}" for n in names))
+        frame = spark.read.option("versionAsOf", self.at.snapshot_id).table(sql_name(self._identifier))
+        ids = {name: k for k, name in self._names.items()}
+        return frame.selectExpr(*(f"{quote(self._physical[ids[n]])} AS {quote(n)}" for n in names))
 
     @property
     def names(self) -> list[str]:
-        return [c.name for c in self.incarnation.columns]
+        return list(self._names.values())
 
     @property
     def key(self) -> list[str]:
-        names = {c.id: c.name for c in self.incarnation.columns}
-        return [names[k] for k in self.incarnation.key]
+        return [self._names[k] for k in self._key]
 
 
-def _compared(spark: SparkSession, catalog: LakeCatalog, old: _Version | None, new: _Version | None) -> dict[str, int]:
+def _compared(spark: SparkSession, old: _Version | None, new: _Version | None) -> dict[str, int]:
     """Rows added, removed and changed, those that are none left out. Columns that only one of them has are not compared."""
     if old is None or new is None:
         counts = {"added": new.at.rows if new else 0, "removed": old.at.rows if old else 0}
@@ -91,7 +89,7 @@ def _compared(spark: SparkSession, catalog: LakeCatalog, old: _Version | None, n
     if (old.at.uuid, old.at.snapshot_id) == (new.at.uuid, new.at.snapshot_id):
         return {}
     names = [n for n in new.names if n in old.names]
-    a, b = _alike(old.rows(spark, catalog, names), new.rows(spark, catalog, names))
+    a, b = _alike(old.rows(spark, names), new.rows(spark, names))
     counts = _by_key(a, b, new.key) if new.key and new.key == old.key else _as_bags(a, b)
     return {k: n for k, n in counts.items() if n}
 
