@@ -21,6 +21,7 @@ import pyarrow as pa
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
+    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     Message,
@@ -83,7 +84,6 @@ class Topics:
         self._said = ""
         self._idle = [self._opened()]
         self._admin: AdminClient | None = None
-        self._committed = list[tuple[KafkaError | None, list[TopicPartition]]]()
 
     def __enter__(self) -> Self:
         return self
@@ -106,15 +106,9 @@ class Topics:
         """
         if not names:
             return {}
-        try:
-            self._admin = self._admin or AdminClient(self._settings | {"error_cb": self._heard}, logger=_LOG)
-            asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=ANSWER_SECONDS)
+        with self._administering("describe the topics") as admin:
+            asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=ANSWER_SECONDS)
             found = {name: _id_of(answer) for name, answer in asked.items()}
-        except KafkaException as e:
-            if self._admin is not None:
-                self._admin.poll(0)  # for complaints that wait
-            self._admin = None
-            raise self._failed("describe the topics", e.args[0]) from None
         return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
 
     def bounds(self, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
@@ -148,24 +142,28 @@ class Topics:
                 consumer.unassign()  # or it would go on fetching
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
-        """Record in the consumer group where the next hour goes on. Raises StorageError. For one thread at a time."""
-        if offsets:
-            with self._lent("commit offsets") as consumer:
-                self._committed.clear()
-                consumer.commit(offsets=[TopicPartition(*place, offset) for place, offset in offsets.items()], asynchronous=True)
-                until = time.monotonic() + ANSWER_SECONDS  # a commit that is waited for has no end while brokers are away
-                while not self._committed:
-                    if time.monotonic() > until:
-                        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-                    consumer.poll(_WAIT_SECONDS)
-                error, partitions = self._committed.pop()
-                if error is not None:
-                    raise KafkaException(error)
-                _raise_first(partitions)
+        """Record in the consumer group where the next hour goes on. Raises StorageError. For one thread at a time.
 
-    def _answered(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """How a commit ended."""
-        self._committed.append((error, partitions))
+        Not by a consumer: neither its commit nor its end comes back while brokers are away.
+        """
+        if offsets:
+            group, ends = str(self._settings["group.id"]), [TopicPartition(*place, offset) for place, offset in offsets.items()]
+            with self._administering("commit offsets") as admin:
+                asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, ends)], request_timeout=ANSWER_SECONDS)
+                for answer in asked.values():
+                    _raise_first(_answered(answer).topic_partitions)
+
+    @contextmanager
+    def _administering(self, purpose: str) -> Iterator[AdminClient]:
+        """The client for what consumers cannot do, or cannot do in time; its failures become StorageErrors, and it is not used again."""
+        try:
+            self._admin = self._admin or AdminClient(self._settings | {"error_cb": self._heard}, logger=_LOG)
+            yield self._admin
+        except KafkaException as e:
+            if self._admin is not None:
+                self._admin.poll(0)  # for complaints that wait
+            self._admin = None
+            raise self._failed(purpose, e.args[0]) from None
 
     @contextmanager
     def _lent(self, purpose: str) -> Iterator[Consumer]:
@@ -190,7 +188,7 @@ class Topics:
 
     def _opened(self) -> Consumer:
         try:
-            return Consumer(self._settings | {"error_cb": self._heard, "on_commit": self._answered}, logger=_LOG)
+            return Consumer(self._settings | {"error_cb": self._heard}, logger=_LOG)
         except KafkaException as e:
             raise _refused(self._settings, self._section, e.args[0]) from None
 
@@ -248,12 +246,18 @@ def _bounds(consumer: Consumer, place: Place) -> tuple[int, int]:
         time.sleep(_WAIT_SECONDS)
 
 
+def _answered(answer: Future[Any]) -> Any:
+    """What came of a request. Raises KafkaException."""
+    try:
+        return answer.result(ANSWER_SECONDS + _PATIENCE_SECONDS)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+
+
 def _id_of(answer: Future[Any]) -> str | None:
     """None for a topic that is not there, or has no id. Raises KafkaException."""
     try:
-        topic_id = str(answer.result(ANSWER_SECONDS + _PATIENCE_SECONDS).topic_id)
-    except TimeoutError:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+        topic_id = str(_answered(answer).topic_id)
     except KafkaException as e:
         if e.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
