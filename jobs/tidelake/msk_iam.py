@@ -54,9 +54,8 @@ def logged_in(settings: Mapping[str, Any], servers: str, section: str) -> dict[s
     try:
         token(None)
     except Exception as e:  # whatever gives the credentials raises what it likes; the client would only say that a callback failed
-        why = (
-            "the process has no AWS credentials" if isinstance(e, AttributeError) else f"{type(e).__name__}: {e}"
-        )  # of the None that botocore finds
+        nothing = isinstance(e, AttributeError)  # of the None that botocore finds
+        why = "the process has no AWS credentials" if nothing else f"{type(e).__name__}: {e}"
         raise StorageError(
             f"[{section}.kafka]: no token for {MECHANISM} in {region}: {why}",
             code="NO_CREDENTIALS",

@@ -106,12 +106,17 @@ def _by_key(a: DataFrame, b: DataFrame, key: list[str]) -> dict[str, int]:
     keys = [quote(k) for k in key]
     both = a.selectExpr(*keys, f"{row} AS _old").join(b.selectExpr(*keys, f"{row} AS _new"), key, "full_outer")
     changed = "_old IS NOT NULL AND _new IS NOT NULL AND NOT (_old <=> _new)"
-    found = both.selectExpr("count_if(_old IS NULL) AS added", "count_if(_new IS NULL) AS removed", f"count_if({changed}) AS changed")
-    return dict(found.first().asDict())  # type: ignore[union-attr]  # an aggregate without groups has a row
+    return _only_row(
+        both.selectExpr("count_if(_old IS NULL) AS added", "count_if(_new IS NULL) AS removed", f"count_if({changed}) AS changed")
+    )
 
 
 def _as_bags(a: DataFrame, b: DataFrame) -> dict[str, int]:
     signed = a.selectExpr("*", "-1L AS _n").unionByName(b.selectExpr("*", "1L AS _n"))
     each = signed.groupBy(*(quote(n) for n in a.columns)).sum("_n").toDF(*a.columns, "_n")
-    found = each.selectExpr("coalesce(sum(greatest(_n, 0)), 0) AS added", "-coalesce(sum(least(_n, 0)), 0) AS removed")
-    return dict(found.first().asDict())  # type: ignore[union-attr]  # an aggregate without groups has a row
+    return _only_row(each.selectExpr("coalesce(sum(greatest(_n, 0)), 0) AS added", "-coalesce(sum(least(_n, 0)), 0) AS removed"))
+
+
+def _only_row(aggregates: DataFrame) -> dict[str, int]:
+    (row,) = aggregates.collect()
+    return dict(row.asDict())

@@ -12,7 +12,7 @@ from tidelake.lake.cut import Cut, Staged
 from tidelake.lake.cuts import published
 from tidelake.lake.needs import Needs, events_needed, expirable, needs
 from tidelake.lake.opened import Lake
-from tidelake.layout import events_table, late_table, published_table, run_key
+from tidelake.layout import ddl_table, events_table, late_table, published_table, run_key
 from tidelake.retention import Upkeep, Why, retained
 
 SMALL = 0.75  # of the wanted size; Iceberg's rewrite takes files below it
@@ -84,7 +84,7 @@ def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int) -> Iterator[T
 
 def _of_system(lake: Lake, need: Needs, before_ms: int) -> Iterator[TablePlan]:
     """Tidelake's own tables, which are read as they are now; but events also as a cut was made from them."""
-    for identifier in (events_table(lake.feed.name), late_table(lake.feed.name), published_table()):
+    for identifier in (events_table(lake.feed.name), late_table(lake.feed.name), published_table(), ddl_table()):
         table = lake.catalog.find(identifier)
         if table is not None:
             kept = events_needed(table, need) if identifier == events_table(lake.feed.name) else set[int]()
