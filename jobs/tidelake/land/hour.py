@@ -178,6 +178,7 @@ def _land(
     tasks = [
         Task(
             feed=feed.name,
+            protocol=feed.protocol,
             hour=hour,
             topic=place[0],
             number=place[1],

@@ -196,13 +196,13 @@ def _reads(feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], 
             if progress:
                 progress(min(done, total), total)
 
-    return [partial(_read, feed.name, hour, topics, stretch, read) for stretch in stretches]
+    return [partial(_read, feed, hour, topics, stretch, read) for stretch in stretches]
 
 
-def _read(feed: str, hour: str, topics: Topics, stretch: Stretch, read: Callable[[int], None], outlet: Outlet) -> PartitionRead:
+def _read(feed: Feed, hour: str, topics: Topics, stretch: Stretch, read: Callable[[int], None], outlet: Outlet) -> PartitionRead:
     (topic, number), at, end = stretch.place, stretch.begin, stretch.end
     folder = Path(mkdtemp(dir=outlet.folder))
-    cutter = ObjectCutter(folder, lambda path: ObjectWriter(path, feed, hour, topic, number, outlet.encoders))
+    cutter = ObjectCutter(folder, lambda path: ObjectWriter(path, feed.name, hour, topic, number, outlet.encoders), feed.protocol)
     for whole in topics.read(stretch.place, at, end):
         batch, beyond = _until(whole, stretch)
         for done in cutter.add(batch):

@@ -50,6 +50,14 @@ class Landed(_Record):
     sha256: str
 
 
+class Watermarks(_Record):
+    """Resolved events among the landed messages: how many, their largest resolved ts (TSO, as int64) and the first offset that has it."""
+
+    count: int
+    resolved_ts: int
+    offset: int
+
+
 class Partition(_Record):
     """What the hour holds of one topic and partition.
 
@@ -62,6 +70,8 @@ class Partition(_Record):
     Of a live topic, and of an archive whose paths have no hours: start, next: the hour's offsets, from the first up to, not including, the
     one where the next hour goes on, null while no message of a later hour was in the archive. Of a live topic, each of them is in ranges,
     in legal_gaps or in expired (retention deleted it before it was landed).
+
+    watermarks: null where there is no resolved event, or none that is seen without decoding (wire.resolved).
     """
 
     first: int | None
@@ -79,6 +89,7 @@ class Partition(_Record):
     next: int | None = None
     legal_gaps: Ranges = ()
     expired: Ranges = ()
+    watermarks: Watermarks | None = None
 
     @property
     def covered(self) -> Ranges:

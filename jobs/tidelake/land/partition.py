@@ -28,6 +28,7 @@ from tidelake.land.sources import SourceReader, Task
 from tidelake.land.spool import Longs, Spool, payload, spooled
 from tidelake.land.stream import ObjectCutter
 from tidelake.land.timed import Span
+from tidelake.land.watermarks import WatermarksSeen
 from tidelake.storage import Store
 
 Flags = npt.NDArray[np.bool_]
@@ -79,7 +80,7 @@ def _may_be_in_order(task: Task, layout: Layout) -> bool:
 def _read_in_order(reader: SourceReader, outlet: Outlet) -> PartitionRead | None:
     """As read_partition, None if something does not come in order."""
     task, folder = reader.task, Path(mkdtemp(dir=outlet.folder))
-    cutter = ObjectCutter(folder, partial(_writer, task, outlet))
+    cutter = ObjectCutter(folder, partial(_writer, task, outlet), task.protocol)
     ends = {one.key: after.number for one, after in pairwise(task.sources)}
     with closing(reader.messages()) as batches:
         for source, batch in batches:
@@ -105,16 +106,17 @@ def _read_spooled(reader: SourceReader, outlet: Outlet) -> PartitionRead:
     with TemporaryDirectory(prefix="tidelake-land-") as name, spooled(Path(name), (batch for _, batch in reader.messages())) as spool:
         kept = _keep(spool, reader.sources, reader.counts, task.span)
         sizes = spool.longs(payload)[kept.rows]
-        facts = _facts(spool, kept, sizes, reader.covers, task.span)
+        facts, watermarks = _facts(spool, kept, sizes, reader.covers, task.span), WatermarksSeen(task.protocol)
         for number, (begin, end) in enumerate(cuts(sizes, objects.OBJECT_BYTES)):
             writer = _writer(task, outlet, folder / f"{number}.parquet")
             rows, of_rows = kept.rows[begin:end], sizes[begin:end]
             for first, last in cuts(of_rows, objects.GROUP_BYTES, objects.GROUP_MESSAGES):
                 (group,) = spool.take(rows[first:last]).combine_chunks().to_batches()
                 writer.add(group, int(of_rows[first:last].sum()))
+                watermarks.add(group)
                 spool.release()
             outlet.put(writer.done())
-    return _result(reader, facts, folder)
+    return _result(reader, facts.model_copy(update={"watermarks": watermarks.found}), folder)
 
 
 def _result(reader: SourceReader, facts: Partition, folder: Path) -> PartitionRead:

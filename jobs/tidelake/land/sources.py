@@ -26,6 +26,7 @@ class Task:
     """
 
     feed: str
+    protocol: str
     hour: str
     topic: str
     number: int

@@ -19,6 +19,7 @@ from tidelake.land.manifest import Partition
 from tidelake.land.objects import Draft, ObjectWriter
 from tidelake.land.ranges import Range, holes, minus, runs, union
 from tidelake.land.spool import CONTENT, payload
+from tidelake.land.watermarks import WatermarksSeen
 
 Done = Callable[..., Draft]  # completes an object; takes what it covers
 
@@ -26,11 +27,13 @@ Done = Callable[..., Draft]  # completes an object; takes what it covers
 class ObjectCutter:
     """Cuts one partition of an hour into objects: `add` and at last `rest` give those that are complete, to be completed.
 
-    new: begins an object's file, ObjectWriter without its path; folder: on local disk, where the files are.
+    new: begins an object's file, ObjectWriter without its path; folder: on local disk, where the files are; protocol: whose watermarks
+    the facts tell, None where nobody asks.
     """
 
-    def __init__(self, folder: Path, new: Callable[[Path], ObjectWriter]) -> None:
+    def __init__(self, folder: Path, new: Callable[[Path], ObjectWriter], protocol: str | None = None) -> None:
         self._folder, self._new = folder, new
+        self._watermarks = WatermarksSeen(protocol) if protocol else None
         self._objects = 0
         self._writer: ObjectWriter | None = None
         self._waiting = list[pa.RecordBatch]()  # in no row group yet
@@ -92,6 +95,7 @@ class ObjectCutter:
             gaps=gaps,
             min_timestamp_ms=self._times[0] if self._times else None,
             max_timestamp_ms=self._times[1] if self._times else None,
+            watermarks=self._watermarks.found if self._watermarks else None,
         )
 
     def _note(self, batch: pa.RecordBatch, size: int) -> None:
@@ -100,6 +104,8 @@ class ObjectCutter:
             first = self._ranges.pop()[0]
         self._ranges += [(first, last), *more]
         self._count += len(batch)
+        if self._watermarks:
+            self._watermarks.add(batch)
         self._total += size
         times = pc.min_max(batch.column("timestamp_ms")).as_py()
         known = [*(self._times or ()), *(ms for ms in times.values() if ms is not None)]
