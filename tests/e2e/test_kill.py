@@ -28,7 +28,7 @@ PLACES = {
     "publish, before the published record": (f"{LAKE}.publish:record", 1),
     "publish, before the certificate": (f"{LAKE}.publish:certificate", 1),
 }
-SAMPLE = ("order, with some tables staged", "publish, between two tables")
+SAMPLE = ("publish, between two tables",)
 
 
 def places() -> list[object]:

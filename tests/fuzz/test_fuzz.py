@@ -61,6 +61,7 @@ def test_any_bytes_in_the_place_of_any_others_keep_the_promises(found: tuple[str
     assert tally.faults == []
 
 
+@pytest.mark.long
 def test_compiled_code_never_leaves_its_arrays(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """numba tests every index, in processes of their own. Batches are small, so that many messages end where an array does. Nearly all of
     the time goes into compiling, once for a version of the sources."""
