@@ -1,5 +1,5 @@
 """The benchmarks: the decoders in the yardstick Y, landing of archives and live topics beside plain loops, decode through Spark beside its
-own writer, and the whole line beside a plain pipeline.
+own writer, the whole line beside a plain pipeline, and a large window of a large table beside MERGE INTO.
 
 The machine may be busy: trust ratios within one run. The exit code is 1 if a figure that must keep to a limit does not; the figures go
 to tests/benchmarks/results, where `make bench-compare` finds them.
@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tests.benchmarks import decoders, landing, landing_live, spark, whole_line
+from tests.benchmarks import decoders, landing, landing_live, scale, spark, whole_line
 from tests.benchmarks.figures import Figure, missed
 from tests.benchmarks.results import save
 
@@ -26,6 +26,7 @@ SECTIONS: dict[str, _Section] = {
     "kafka": lambda console, flags: landing_live.measure(console, flags.kafka_messages),
     "spark": lambda console, flags: spark.measure(console, flags.spark_rows),
     "line": lambda console, flags: whole_line.measure(console, flags.rows, baseline=not flags.no_baseline),
+    "scale": lambda console, flags: scale.measure(console, baseline=not flags.no_baseline),
 }
 
 
@@ -52,7 +53,7 @@ def _flags() -> argparse.Namespace:
     parser.add_argument("--kafka-messages", type=int, default=1_000_000, help="kafka: of about 500 bytes (default %(default)s)")
     parser.add_argument("--spark-rows", type=int, default=1_000_000, help="spark: row events of the hour, about (default %(default)s)")
     parser.add_argument("--rows", type=int, default=200_000, help="line: row events of the hour, about (default %(default)s)")
-    parser.add_argument("--no-baseline", action="store_true", help="line: leave the plain pipeline out")
+    parser.add_argument("--no-baseline", action="store_true", help="line, scale: leave the plain pipeline out")
     return parser.parse_args()
 
 

@@ -6,10 +6,9 @@ ts, no changelog, no DDL, no quarantine, no cut: it is what those cost that the 
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +32,10 @@ COLUMNS = {
 }
 
 
-def changes(key: str, value: str | None) -> list[dict[str, Any]]:
+def changes(key: bytes, value: bytes | None) -> list[dict[str, Any]]:
     """The row changes of one message."""
-    raw_key, raw_value = base64.b64decode(key), base64.b64decode(value or "")
     out = []
-    for k, v in zip(_pieces(raw_key[8:]), _pieces(raw_value), strict=True):
+    for k, v in zip(_pieces(bytes(key[8:])), _pieces(bytes(value or b"")), strict=True):
         head = json.loads(k)
         if head["t"] == 1:
             body = json.loads(v)
@@ -57,25 +55,32 @@ def _pieces(raw: bytes) -> Iterator[bytes]:
 
 def hour(spark: SparkSession, archive: Path) -> dict[str, int]:
     """Read, decode, merge; the rows of every table."""
-    decode = F.udf(changes, CHANGES)
     messages = spark.read.schema("key string, value string").option("recursiveFileLookup", "true").json(str(archive))
-    rows = messages.select(F.explode(decode("key", "value")).alias("c")).select("c.*").cache()
+    rows = decoded(messages.select(F.unbase64("key").alias("key"), F.unbase64("value").alias("value"))).cache()
     for table, columns in COLUMNS.items():
         spark.sql(f"CREATE TABLE lake.plain.{table} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '2')")
-        merge(spark, rows.where(F.col("tbl") == table), table, columns)
+        merge(spark, rows.where(F.col("tbl") == table), table, columns, KEYS[table])
     return {table: spark.table(f"lake.plain.{table}").count() for table in COLUMNS}
 
 
-def merge(spark: SparkSession, rows: DataFrame, table: str, columns: str) -> None:
-    """The newest change of each key into the table."""
+def decoded(messages: DataFrame) -> DataFrame:
+    """Binary keys and values → ts, tbl, op, row."""
+    return messages.select(F.explode(F.udf(changes, CHANGES)("key", "value")).alias("c")).select("c.*")
+
+
+def typed_rows(rows: DataFrame, columns: str) -> DataFrame:
+    """ts, op and the table's columns."""
     names = [c.split()[0] for c in columns.split(", ")]
     typed = rows.select("ts", "op", F.from_json("row", ", ".join(f"{n} string" for n in names)).alias("r")).select("ts", "op", "r.*")
-    for column in columns.split(", "):
-        name, kind = column.split()
-        typed = typed.withColumn(name, F.col(name).cast(kind))
-    newest = Window.partitionBy(*KEYS[table]).orderBy(F.desc("ts"), F.desc("op"))
+    return typed.select("ts", "op", *(F.col(name).cast(kind) for name, kind in (c.split() for c in columns.split(", "))))
+
+
+def merge(spark: SparkSession, rows: DataFrame, table: str, columns: str, key: Sequence[str]) -> None:
+    """The newest change of each key into the table."""
+    names, typed = [c.split()[0] for c in columns.split(", ")], typed_rows(rows, columns)
+    newest = Window.partitionBy(*key).orderBy(F.desc("ts"), F.desc("op"))
     typed.withColumn("n", F.row_number().over(newest)).where("n = 1").createOrReplaceTempView("changed")
-    same = " AND ".join(f"t.{k} = c.{k}" for k in KEYS[table])
+    same = " AND ".join(f"t.{k} = c.{k}" for k in key)
     update = ", ".join(f"t.{n} = c.{n}" for n in names)
     spark.sql(
         f"MERGE INTO lake.plain.{table} t USING changed c ON {same} WHEN MATCHED AND c.op = 'd' THEN DELETE "
@@ -84,16 +89,21 @@ def merge(spark: SparkSession, rows: DataFrame, table: str, columns: str) -> Non
     )
 
 
-def main(folder: Path) -> None:
-    """Print one JSON object: what it used, and the tables' rows."""
+def session(warehouse: Path) -> SparkSession:
+    """A Spark session with the settings of our own and an Iceberg catalog in a folder."""
     prepare_environment()
     lake = "spark.sql.catalog.lake"
-    catalog = {lake: "org.apache.iceberg.spark.SparkCatalog", f"{lake}.type": "hadoop", f"{lake}.warehouse": str(folder / "plain")}
+    catalog = {lake: "org.apache.iceberg.spark.SparkCatalog", f"{lake}.type": "hadoop", f"{lake}.warehouse": str(warehouse)}
     builder = SparkSession.builder.appName("plain")
     for key, value in (static_settings() | catalog).items():
         builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def main(folder: Path) -> None:
+    """Print one JSON object: what it used, and the tables' rows."""
     with measured() as starting:
-        spark = builder.getOrCreate()
+        spark = session(folder / "plain")
     with measured() as used:
         rows = hour(spark, folder / "archive" / "open")
     sys.stdout.write(json.dumps({"start": starting.seconds, "seconds": used.seconds, "cpu": used.cpu, "peak": used.peak, "rows": rows}))
