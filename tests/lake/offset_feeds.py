@@ -17,7 +17,7 @@ from tests.lake.histories import TOPIC, Feeder, partition_of
 from tests.protocols import canal_messages as packets
 from tests.protocols.json_messages import canal as canal_json
 from tests.protocols.simple_messages import compact
-from tests.protocols.untyped_messages import maxwell, maxwell_ddl, maxwell_rows
+from tests.protocols.untyped_messages import debezium, maxwell, maxwell_ddl, maxwell_rows
 from tidelake.event import MESSAGE
 from tidelake.lake.decode import DecodeRecord, decode_job
 from tidelake.lake.events import ensure_events
@@ -66,6 +66,8 @@ def encoded(protocol: str, steps: Sequence[Step]) -> list[Sent]:
     """Messages for these steps, as many rows in one as the protocol can say. For Canal's packets all is in one, statements too."""
     if protocol == "canal":
         return [(None, packets.packet(*map(_entry, steps)))]
+    if protocol == "debezium":
+        return [_debezium(s) for s in steps]
     out: list[Sent] = []
     for kind, some in groupby(steps, key=_together if protocol == "canal-json" else lambda s: s.op == "ddl"):
         of_kind = list(some)
@@ -106,6 +108,17 @@ def _maxwell(s: Step) -> dict[str, Any]:
     said: dict[str, Any] = {"data": s.after} if s.after else {"old": s.before}
     said |= {"old": _changed(s)} if s.op == "update" else {}
     return maxwell(s.op, database="d", table=s.table, **said)
+
+
+def _debezium(s: Step) -> Sent:
+    """Without schema and extension."""
+    if s.op == "ddl":
+        told = {"ddl": s.sql, "databaseName": "d", "tableChanges": [{"type": "ALTER", "id": f'"d"."{s.table}"'}]}
+        return debezium(None, None, {"databaseName": "d"}, commit_ts=None, db="d", table=s.table, **told)
+    row = s.after or s.before or {}
+    handle = {"id": row["id"]} if "id" in row else {}
+    images = {side: image for side, image in (("before", s.before), ("after", s.after)) if image is not None}
+    return debezium(s.op[0].replace("i", "c"), None, handle, commit_ts=None, db="d", table=s.table, **images)
 
 
 def _entry(s: Step) -> bytes:
