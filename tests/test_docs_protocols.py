@@ -15,7 +15,6 @@ from tests.cli.calls import call
 from tests.protocols.json_messages import decoded
 from tests.sniff.messages import of_every_protocol
 from tidelake.errors import DECODE_CODES
-from tidelake.feed import INSPECT_ONLY
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, protocol_names
 
@@ -91,7 +90,7 @@ def test_the_overview_names_every_protocol_and_which_are_feeds() -> None:
     assert list(dict.fromkeys(name(row[0]) for row in rows)) == [*OVERVIEW]
     assert {len(row) for row in rows} == {11}
     feeds = {name(row[0]) for row in rows if row[10] == "yes"}
-    assert feeds == set(protocol_names()) - INSPECT_ONLY
+    assert feeds == set(protocol_names())
 
 
 OVERVIEW = ("open", "craft", "avro", "canal-json", "canal", "simple-json", "simple-avro", "debezium", "maxwell", "csv")

@@ -245,7 +245,7 @@ MISTAKES = [
     ("[lake]\n", 'in_flight = "0 MB"\n[lake]\n', "source.in_flight: a number and MB or GB, like \"256 MB\" (found '0 MB')"),
     ("[lake]\n", "in_flight = 64\n[lake]\n", 'source.in_flight: a number and MB or GB, like "256 MB" (found 64)'),
     ("[lake]\n", "[lake]\nbucket = 1\n", "lake.bucket: unknown key; allowed: uri, catalog, namespace"),
-    ("[lake]\n", "[watermark]\nsource = 1\n[lake]\n", "watermark.source: unknown key; allowed: from, uri"),
+    ("[lake]\n", "[watermark]\nsource = 1\n[lake]\n", "watermark.source: unknown key; allowed: from, uri, one_partition_per"),
     (
         "[lake]\n",
         '[watermark]\nfrom = "x"\n[lake]\n',
@@ -274,11 +274,6 @@ MISTAKES = [
             "auto.offset.reset": "reading goes on where it ended; what is not there any more is a finding",
             "isolation.level": "only what is committed is read",
         }.items()
-    ),
-    (
-        "[lake]\n",
-        '[watermark]\nfrom = "offsets"\n[lake]\n',
-        'watermark: from = "offsets" is not in this version, which needs commit ts; set enable-tidb-extension in the changefeed',
     ),
     (
         "[lake]\n",

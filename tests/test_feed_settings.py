@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_feed import PLAIN, loaded, refused
-from tidelake.feed import INSPECT_ONLY
+from tidelake.feed import UNDATED
 from tidelake.policy import ValueRules
 
 
@@ -62,10 +62,25 @@ def test_only_a_column_may_become_text_for_what_does_not_fit(tmp_path: Path) -> 
     assert refused(tmp_path, f'{PLAIN}[policy]\nunfit = "string"\n') == said
 
 
-@pytest.mark.parametrize("protocol", sorted(INSPECT_ONLY))
-def test_a_protocol_without_stages_is_refused(tmp_path: Path, protocol: str) -> None:
-    said = f"protocol: decodes in `tidelake inspect`; feeds of it are not in this version (found '{protocol}')"
-    assert refused(tmp_path, PLAIN.replace('"open"', f'"{protocol}"', 1)) == said
+OFFSETS = '[watermark]\nfrom = "offsets"\n'
+
+
+@pytest.mark.parametrize("protocol", sorted(UNDATED))
+def test_a_protocol_without_commit_ts_is_ordered_by_offsets_or_not_at_all(tmp_path: Path, protocol: str) -> None:
+    plain = PLAIN.replace('"open"', f'"{protocol}"', 1)
+    said = f'the file: protocol {protocol}: its rows say no commit ts: set [watermark] from = "offsets" (docs/offsets.md)'
+    assert refused(tmp_path, plain) == said
+    feed = loaded(tmp_path, plain + OFFSETS)
+    assert (feed.by_offsets, feed.by_arrival, feed.closed_by, feed.watermark.one_partition_per) == (True, True, "quiet", "table")
+
+
+def test_what_comes_from_one_partition_is_said_of_offsets_only(tmp_path: Path) -> None:
+    assert loaded(tmp_path, f'{PLAIN}{OFFSETS}one_partition_per = "key"\n').watermark.one_partition_per == "key"
+    assert (
+        refused(tmp_path, f'{PLAIN}[watermark]\none_partition_per = "key"\n') == 'watermark: one_partition_per goes with from = "offsets"'
+    )
+    said = "the file: policy.on_finding: GAP should be 'block' or 'warn', as the closed hour passes over it; found 'ignore'"
+    assert refused(tmp_path, f'{PLAIN}{OFFSETS}[policy]\non_finding = {{ GAP = "ignore" }}\n') == said
 
 
 @pytest.mark.parametrize(("text", "mebibytes"), [("", 256), ('in_flight = "64 MB"', 64), ('in_flight = "2GB"', 2048)])

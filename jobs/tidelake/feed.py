@@ -25,7 +25,8 @@ from tidelake.source import VARIABLE, Archiver, ClosedBy, Source
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
 ]  # one per module of protocols/
-INSPECT_ONLY = frozenset({"canal", "maxwell"})  # the stages cannot order what has no commit ts
+UNDATED = frozenset({"canal", "maxwell"})  # whose rows never say a commit ts
+EXTENDED = frozenset({"canal-json", "debezium"})  # whose messages say commit ts and resolved ts with the TiDB extension
 CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
 _QUIET = {"next-offset": 0, "resolved": 0, "quiet": 15}  # minutes, unless the feed says so
 
@@ -49,17 +50,22 @@ class _Section(BaseModel):
 
 
 class Watermark(_Section):
-    """Where the resolved ts comes from (design section 8). metadata: the storage sink's checkpoint, which landing waits for."""
+    """Where the resolved ts comes from (design section 8). metadata: the storage sink's checkpoint, which landing waits for; offsets: none,
+    the closed hour is the cut (docs/offsets.md).
+
+    one_partition_per: of offsets, what never has changes in two partitions of one hour. none: nothing is sure, cuts are incomplete.
+    """
 
     source: Literal["messages", "checkpoints", "metadata", "offsets"] = Field(alias="from", default="messages")
     uri: str | None = Field(default=None, repr=False)
+    one_partition_per: Literal["table", "key", "none"] = "table"
 
     @model_validator(mode="after")
     def _is_there(self) -> Watermark:
-        if self.source == "offsets":
-            raise ValueError('from = "offsets" is not in this version, which needs commit ts; set enable-tidb-extension in the changefeed')
         if self.source == "checkpoints" and not self.uri:
             raise ValueError('from = "checkpoints" needs `uri`, the recorded checkpoints')
+        if self.source != "offsets" and "one_partition_per" in self.model_fields_set:
+            raise ValueError('one_partition_per goes with from = "offsets"')
         return self
 
 
@@ -119,13 +125,6 @@ class Feed(_Section):
         layout = source.get("layout") if isinstance(source, dict) else getattr(source, "layout", None)
         return {"partitions": 1} | values if layout == "storage-sink" else values
 
-    @field_validator("protocol")
-    @classmethod
-    def _has_stages(cls, protocol: Protocol) -> Protocol:
-        if protocol in INSPECT_ONLY:
-            raise ValueError("decodes in `tidelake inspect`; feeds of it are not in this version")
-        return protocol
-
     @field_validator("topics")
     @classmethod
     def _names_or_one_pattern(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
@@ -163,6 +162,8 @@ class Feed(_Section):
             raise ValueError("protocol avro needs [avro] schemas")
         if self.protocol == "avro" and self.watermark.source == "messages" and not self.options.avro_enable_watermark:
             raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
+        if self.protocol in UNDATED and self.watermark.source != "offsets":
+            raise ValueError(f'protocol {self.protocol}: its rows say no commit ts: set [watermark] from = "offsets" (docs/offsets.md)')
         if self.source.claim_check is not None and self.protocol not in CLAIM_CHECK:
             raise ValueError(f"source.claim_check: {self.protocol} messages name no files; {', '.join(sorted(CLAIM_CHECK))} do")
         return self
@@ -179,8 +180,9 @@ class Feed(_Section):
 
     @model_validator(mode="after")
     def _no_gap_passes_unseen(self) -> Feed:
-        if self.watermark.source in ("checkpoints", "metadata") and self.policy.on_finding.get("GAP") == "ignore":
-            raise ValueError("policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'")
+        if self.watermark.source != "messages" and self.policy.on_finding.get("GAP") == "ignore":
+            what = "the closed hour passes" if self.watermark.source == "offsets" else "recorded checkpoints pass"
+            raise ValueError(f"policy.on_finding: GAP should be 'block' or 'warn', as {what} over it; found 'ignore'")
         return self
 
     @model_validator(mode="after")
@@ -205,6 +207,16 @@ class Feed(_Section):
         if self.protocol == "canal-json" and not options.enable_tidb_extension:
             raise ValueError("Canal-JSON files of the storage sink need enable_tidb_extension: their lines carry no commit ts without it")
         return self
+
+    @property
+    def by_offsets(self) -> bool:
+        """Whether changes are ordered by their offsets (docs/offsets.md)."""
+        return self.watermark.source == "offsets"
+
+    @property
+    def by_arrival(self) -> bool:
+        """Whether changes of a key at one commit ts come in the order in which they arrived: their kinds say nothing."""
+        return self.watermark.source in ("checkpoints", "offsets")
 
     @property
     def closed_by(self) -> ClosedBy:

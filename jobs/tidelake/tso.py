@@ -83,6 +83,11 @@ def format_hour(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H}"
 
 
+def begin_ts(hour: datetime) -> int:
+    """The first TSO of an hour."""
+    return from_ms(int(hour.timestamp() * 1000))
+
+
 def end_ts(hour: datetime) -> int:
     """The last TSO of an hour."""
     return from_ms(int((hour + timedelta(hours=1)).timestamp() * 1000)) - 1

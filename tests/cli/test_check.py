@@ -283,3 +283,19 @@ def test_what_the_archiver_s_client_does_not_know_is_named_with_its_section(tmp_
     (folder / "feed.toml").write_text(text.replace("\n[lake]", '\nkafka.security.protocl = "ssl"\n[lake]'))
     (said,) = errors(tmp_path)
     assert said.startswith('CONFIG: [source.archiver.kafka]: No such configuration property: "security.protocl"')
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        ("open", 'open messages say a commit ts: [watermark] from = "messages" promises more than "offsets" (docs/offsets.md)'),
+        ("canal-json", 'if TiCDC is the source, enable-tidb-extension and [watermark] from = "messages" promise more (docs/offsets.md)'),
+        ("canal", None),
+    ],
+)
+def test_a_feed_ordered_by_offsets_that_need_not_be_is_told(tmp_path: Path, protocol: str, said: str | None) -> None:
+    text = feeds.FEED.replace('"open"', f'"{protocol}"', 1).replace("[lake]", '[watermark]\nfrom = "offsets"\n[lake]')
+    feeds.write(tmp_path, feed=text)
+    done = call("check", "--schemas", tmp_path, "--json")
+    notes = [n for n in json.loads(done.out)["shop"]["notes"] if "offsets" in n]
+    assert (done.code, notes) == (0, [said] if said else [])

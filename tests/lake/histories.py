@@ -96,7 +96,7 @@ class Feeder:
 
     def _record(self, lake: Lake, name: str, first: dict[int, int], rows: EventRows, snapshot: int, generation: int) -> None:
         spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in range(int(str(self.feed.partitions)))}
-        parts = {p: _partition(a, b) for p, (a, b) in spans.items() if b >= a}
+        parts = {p: partition_of(a, b) for p, (a, b) in spans.items() if b >= a}
         manifest = Manifest(
             feed=self.feed.name,
             hour=name,
@@ -130,7 +130,8 @@ class Feeder:
         lake.store.write(decoded_key(self.feed.name, name), record.model_dump_json().encode())
 
 
-def _partition(first: int, last: int) -> Partition:
+def partition_of(first: int, last: int) -> Partition:
+    """What a manifest says of a partition whose offsets first to last are landed."""
     return Partition(
         first=first, last=last, count=last - first + 1, bytes=0, ranges=((first, last),), gaps=(), min_timestamp_ms=1, max_timestamp_ms=1
     )

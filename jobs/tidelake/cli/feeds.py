@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
 from tidelake.errors import ConfigError, ContractError, TidelakeError
-from tidelake.feed import feed_names, load_feed, unset_variables
+from tidelake.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
 from tidelake.quality.texts import plural
 from tidelake.tso import show
 
@@ -78,9 +78,18 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
     strangers = sorted({e.table for e in rules if tables and e.table.lower() not in known})
     notes = [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
     notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
-    notes += _unknown_masks(feed, tables)
+    notes += [*_unknown_masks(feed, tables), *_order(feed)]
     summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
     return {"errors": errors, "notes": notes, "summary": summary}
+
+
+def _order(feed: Feed) -> list[str]:
+    """Where another rule would promise more."""
+    if not feed.by_offsets or feed.protocol in UNDATED:
+        return []
+    if feed.protocol in EXTENDED and not feed.options.enable_tidb_extension:
+        return ['if TiCDC is the source, enable-tidb-extension and [watermark] from = "messages" promise more (docs/offsets.md)']
+    return [f'{feed.protocol} messages say a commit ts: [watermark] from = "messages" promises more than "offsets" (docs/offsets.md)']
 
 
 def _check_masks(feed: Feed, tables: list[TableContract]) -> None:

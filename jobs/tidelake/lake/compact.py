@@ -18,6 +18,7 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, Intent, Staged, TableCounts, TableCut
 from tidelake.lake.cuts import last_snapshot, newest_cut, places, read_cut
 from tidelake.lake.fold import Fold
+from tidelake.lake.offset_rules import findings
 from tidelake.lake.order import THREADS
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
 from tidelake.lake.replace import redone, replace
@@ -85,6 +86,8 @@ def compact_window(
         replace(catalog, intent, cut)
     seconds = staged.seconds | verdict.seconds | {"compact": round(time.time() - started, 3)}
     intent.certificate = _certificate(staged, verdict, folded, cut, intent.cut, seconds)
+    if told := findings(feed):
+        intent.certificate["findings"] = told
     if cut is not None and staged.cut.follows is not None:
         intent.certificate["redo"] = redone(spark, catalog, cut, intent)
     declare(store, intent)
@@ -134,7 +137,7 @@ def _fold_one(
         columns=kept(feed, i, i.columns),
         applied_ts=since,
         until_ts=staged.cut.resolved_ts,
-        by_arrival=feed.watermark.source == "checkpoints",
+        by_arrival=feed.by_arrival,
     )
     changes, earlier = None, staged.cut.changelogs.get(i.id)
     if advance is not None:

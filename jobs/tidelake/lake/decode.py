@@ -22,6 +22,7 @@ from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import control_batches, control_rows, ensure_events
 from tidelake.lake.known import known_tables, needs_tables
 from tidelake.lake.masks import marks_of
+from tidelake.lake.positions import Origins, origins
 from tidelake.lake.sink_schemas import version_shapes
 from tidelake.lake.source import FORMAT, MASK_KEY, DecodeJob
 from tidelake.lake.waiting import CODE as WAITING
@@ -137,6 +138,7 @@ def decoder_id(feed: Feed) -> str:
     others: list[str] = [feed.policy.checksum] if feed.policy.checksum != "warn" else []
     others += [feed.source.claim_check] if feed.source.claim_check else []
     others += [feed.policy.handle_only] if feed.policy.handle_only != "quarantine" else []
+    others += [feed.watermark.source] if feed.by_offsets else []
     others += [str(marks_of(feed))] if feed.policy.mask_at == "decode" and marks_of(feed) else []
     return hashlib.sha256(json.dumps(said + unsaid + others, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -144,7 +146,8 @@ def decoder_id(feed: Feed) -> str:
 def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, identifier: str, decoder: str) -> None:
     from pyspark.sql import functions as F
 
-    job = decode_job(feed, [o.key for o in manifest.objects], version_shapes(feed, [s.key for s in manifest.sources]))
+    versions = version_shapes(feed, [s.key for s in manifest.sources])
+    job = decode_job(feed, [o.key for o in manifest.objects], versions, origins(manifest) if feed.by_offsets else None)
     reader = spark.read.format(FORMAT).option("job", job.model_dump_json())
     if job.masks and feed.policy.mask_key:
         reader = reader.option(MASK_KEY, feed.policy.mask_key)
@@ -155,8 +158,9 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
         writer.option("snapshot-property.tidelake.decoder", decoder).overwrite(F.col("hour") == F.lit(hour))
 
 
-def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, str]] = ()) -> DecodeJob:
-    """What workers need to decode these objects. versions: columns that the archive says besides. Raises ContractError."""
+def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, str]] = (), begins: Origins | None = None) -> DecodeJob:
+    """What workers need to decode these objects. versions: columns that the archive says besides; begins: where offsets begin to count,
+    of a feed ordered by them. Raises ContractError."""
     return DecodeJob(
         lake_uri=feed.lake.uri,
         feed=feed.name,
@@ -170,6 +174,7 @@ def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, s
         time_zone=feed.time_zone,
         tables=[*known_tables(feed), *versions],
         refuse_mismatches=feed.policy.checksum == "quarantine",
+        origins=begins,
         masks=marks_of(feed) if feed.policy.mask_at == "decode" else [],
     )
 

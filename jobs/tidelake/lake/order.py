@@ -19,7 +19,7 @@ from tidelake.errors import OrderError
 from tidelake.feed import Feed
 from tidelake.incarnations import ALWAYS, Catalog, create
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.changelog import stage_changelog
+from tidelake.lake.changelog import sql_name, stage_changelog
 from tidelake.lake.cut import Advance, Cut, Staged, TableCounts, TableCut
 from tidelake.lake.cuts import Base, base_of
 from tidelake.lake.decisions import Rejected, undecided
@@ -27,13 +27,14 @@ from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.late import judge_late
+from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
 from tidelake.lake.order_masks import hashed
 from tidelake.lake.progress import Progress, progress, stands_still
 from tidelake.lake.rows import TableRows, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.sink_schemas import sink_statements
 from tidelake.lake.stretches import steps_back, with_stretch
-from tidelake.lake.tables import bucket_column, key_columns
+from tidelake.lake.tables import bucket_column, key_columns, physical
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.layout import CATALOG, run_key
 from tidelake.ordering import check_progress
@@ -105,8 +106,9 @@ def order_window(
         raise stands_still(feed, done, window.applied_ts)
     accepted, incomplete = _decided(feed, store, events, done, window)
     frame = session().read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}")
-    seen = look(frame, events, window, done)
-    sent = _statements(feed, events, cut, window, done)
+    seen = look(frame, events, window, done, feed.by_offsets)
+    incomplete = mixed(feed, seen.partitions) or incomplete
+    sent = _statements(feed, events, cut, window, done, seen)
     names, ledger = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
     branch = f"run_{base.seq}_{fence}"
     run = _Run(
@@ -160,9 +162,11 @@ def _opening(feed: Feed, cut: Cut | None) -> Catalog:
     return names
 
 
-def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, done: Progress) -> list[Statement]:
+def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, done: Progress, seen: Seen) -> list[Statement]:
     """Statements in [applied, resolved] that are not in the ledger: a DDL may follow the resolved ts that equals it."""
-    sent = [Statement(commit_ts=r["commit_ts"], database=r["database"] or "", query=r["ddl"]) for r in _ddl_rows(events, done.scan)]
+    rows = [r for r in _ddl_rows(events, done.scan) if not any(again.has(r) for again in done.again)]
+    rows = placed_statements(feed, rows, seen.partitions) if feed.by_offsets else rows
+    sent = [Statement(commit_ts=r["commit_ts"], database=r["database"] or "", query=r["ddl"]) for r in rows]
     sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query, recorded=True) for d in read_recorded_ddl(feed.folder)]
     sent += sink_statements(feed, window.applied_ts, window.resolved_ts)
     known = {(e.commit_ts, e.query) for e in cut.ledger} if cut else set()
@@ -171,7 +175,7 @@ def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, 
 
 
 def _ddl_rows(events: LakeTable, hours: Sequence[str]) -> list[dict[str, Any]]:
-    rows = list(control_rows(events, "ddl", hours, ["topic", "partition", "offset", "ordinal", *_DDL]))
+    rows = list(control_rows(events, "ddl", hours, ["hour", "topic", "partition", "offset", "ordinal", *_DDL]))
     return sorted(rows, key=lambda r: (r["topic"], r["partition"], r["offset"], r["ordinal"]))
 
 
@@ -214,15 +218,26 @@ def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], No
 
     def stage(table: TableRows) -> tuple[str, Advance | None, TableCounts]:
         mine = hashed(of_table(rows, table.names), table)
-        mine = mine if table.incarnation.key else with_stretch(mine, steps)
+        mine = mine if table.incarnation.key or run.feed.by_offsets else with_stretch(mine, steps)
         previous = run.cut.changelogs.get(table.incarnation.id) if run.cut else None
         advance, counts = stage_changelog(run.catalog, mine, table, run.branch, previous, run.base.kept)
+        if advance is not None and table.incarnation.key and run.feed.watermark.one_partition_per == "key":
+            _check_keys(run, frame.sparkSession, table, advance)
         tell(f"{table.incarnation.name}: {counts.changes} changes")
         return table.incarnation.id, advance, counts
 
     with ThreadPoolExecutor(THREADS) as pool:
         results = list(pool.map(stage, todo))
     return {i: a for i, a, _ in results if a is not None}, {i: c for i, _, c in results}
+
+
+def _check_keys(run: _Run, spark: SparkSession, table: TableRows, advance: Advance) -> None:
+    """All changes of a key come from one partition of an hour."""
+    columns = run.catalog.load(advance.identifier).columns(advance.to)
+    key = [physical(columns, k)[0].name for k in table.incarnation.key]
+    inside = f"_commit_ts > {run.window.applied_ts} AND _commit_ts <= {run.window.resolved_ts}"
+    changes = spark.table(sql_name(advance.identifier, advance.branch)).where(inside)
+    refuse_keys_in_two_partitions(changes, key, table.incarnation.name)
 
 
 def _table(run: _Run, seen: Seen, incarnation: str) -> TableRows | None:
@@ -239,7 +254,6 @@ def _table(run: _Run, seen: Seen, incarnation: str) -> TableRows | None:
         shapes=seen.shapes_of(names),
         bucket=bucket_column(key_columns(run.feed, i, columns)),
         buckets=previous.buckets if previous else _buckets(run.feed, i.name, seen.rows_of(names)),
-        ordered_by_arrival=run.feed.watermark.source == "checkpoints",
     )
 
 

@@ -16,6 +16,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.decisions import Rejected
 from tidelake.lake.decode import DecodeRecord, read_record
 from tidelake.lake.events import control_batches
+from tidelake.lake.offset_rules import Again, repeated
 from tidelake.lake.waiting import held_back
 from tidelake.land.coverage import Coverage, coverage, missing_hours
 from tidelake.land.manifest import Manifest, all_newest
@@ -32,8 +33,8 @@ class Progress:
     """What is complete by an hour. hours: those since the last cut; changed: earlier ones that were decoded again since; scan: all that may
     hold rows of the window.
 
-    records: of all these hours and of the last cut's. held_back: the first row that waits for its table's schema, where the resolved ts
-    stays below it.
+    records: of all these hours and of the last cut's. again: offsets that came with earlier hours, too, where hours order a feed.
+    held_back: the first row that waits for its table's schema, where the resolved ts stays below it.
     """
 
     resolved_ts: int
@@ -46,6 +47,7 @@ class Progress:
     records: dict[str, DecodeRecord]
     messages: int
     message_bytes: int
+    again: tuple[Again, ...] = ()
     held_back: Rejected | None = None
 
 
@@ -61,6 +63,7 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     covered = coverage(every.values(), cut.prefixes if cut else None, layout_of(feed.source.layout).file_bits if feed.source.layout else 0)
     watermarks = _watermarks(events, cut, {h: records[h] for h in manifests}, covered.prefixes)
     resolved, at_ms = resolved_now(feed, watermarks, covered, hour)
+    again = repeated(feed, hours, every, cut.prefixes if cut else {}) if feed.by_offsets else ()
     held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
     return Progress(
         resolved_ts=resolved if held is None else (held.commit_ts or 0) - 1,
@@ -73,6 +76,7 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
         records=records,
         messages=sum(o.count for h in hours for o in manifests[h].objects),
         message_bytes=sum(o.bytes for h in hours for o in manifests[h].objects),
+        again=again,
         held_back=held,
     )
 
@@ -159,13 +163,13 @@ def resolved_now(feed: Feed, watermarks: Partitions, covered: Coverage, hour: st
     if feed.watermark.source == "metadata":
         _refuse_missing_files(feed, covered)
         return end_ts(parse_hour(hour)), None  # landing waited for the checkpoint to pass it
-    if feed.watermark.source == "checkpoints":
+    if feed.watermark.source != "messages":
         if gaps and feed.policy.severity("GAP", feed.policy.gap_severity) == "critical":
             at, (first, last) = next(iter(gaps.items()))
             raise OrderError(
                 f"offsets {first} to {last} are not landed", code="GAP", at=at, remedy="bring the missing files back and land again"
             )
-        return _checkpoint(feed, hour)
+        return _checkpoint(feed, hour) if feed.watermark.source == "checkpoints" else (end_ts(parse_hour(hour)), None)
     expected = expected_partitions(feed, watermarks)
     return resolved_ts({at: watermarks.get(at.topic, {}).get(at.partition) for at in expected}), None
 

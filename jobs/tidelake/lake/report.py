@@ -48,7 +48,7 @@ def hour_facts(lake: Lake, hour: str, error: TidelakeError | None = None) -> Hou
     certificate = _certificate(lake, hour)
     manifest = newest(lake.store, lake.feed.name, hour)
     facts = _of_certificate(certificate) if certificate else _unpublished(lake, hour)
-    facts.findings = _findings(manifest)
+    facts.findings += _findings(manifest)
     facts.rejected = _rejected(lake, hour)
     if not certificate and manifest is not None:
         facts.messages = sum(o.count for o in manifest.objects)
@@ -89,6 +89,7 @@ def _of_certificate(c: dict[str, Any]) -> HourFacts:
         tables={name: TableFacts.model_validate(_known(rows)) for name, rows in c["rows"].items()},
         ddl=[DdlFacts.model_validate(d) for d in c["ddl"]],
         rejected=[RejectedFacts(code=code, messages=n) for code, n in c["rejected"].items()],
+        findings=[FindingFacts.model_validate(f) for f in c.get("findings", [])],
         checks=c["expectations"]["checks"],
         seconds=c["seconds"],
         version=c["version"],

@@ -39,7 +39,6 @@ class TableRows:
     shapes: tuple[Shape, ...]
     bucket: str | None  # the changelog's column that rows are bucketed by
     buckets: int
-    ordered_by_arrival: bool  # deletes without commit ts: their class says nothing
 
     @property
     def projections(self) -> list[Projection]:
@@ -104,12 +103,15 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
 
 
 def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
-    """One of each change: a whole copy before a partial one, then the one with the lowest coordinates (ordering.deduplicated)."""
+    """One of each change: a whole copy before a partial one, then the one with the lowest coordinates (ordering.deduplicated).
+
+    Where offsets order a feed, a repeat is not told from a change: every event is one.
+    """
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
     identity = ["key", "commit_ts", "class"]
-    if not table.incarnation.key:
+    if not table.incarnation.key and not table.feed.by_offsets:
         of_stretch = Over.partitionBy("content", "commit_ts", "op", "topic", "partition", "stretch").orderBy("offset", "ordinal")
         events = events.withColumn("nth", F.row_number().over(of_stretch))
         identity = ["content", "commit_ts", "op", "nth"]
@@ -120,6 +122,8 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
         bucket = F.expr(f"{CATALOG}.system.bucket({table.buckets}, _bucket_of)")
         distributed = distributed.withColumn("_bucket", bucket).repartition("_bucket")
         identity = ["_bucket", *identity]
+    if table.feed.by_offsets:
+        return distributed
     copies = Over.partitionBy(*identity).orderBy("partial", *AT)
     return distributed.withColumn("_copy", F.row_number().over(copies)).where("_copy = 1")
 

@@ -55,9 +55,8 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
             remedy="its changes are there without --scd2; a table with a unique key in tables.sql has versions",
         )
     whole = replace(incarnation, truncations=())  # rows that a TRUNCATE emptied are versions, too
-    by_arrival = lake.feed.watermark.source == "checkpoints"
     own = kept(lake.feed, incarnation, incarnation.columns_at(ts))
-    fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=0, until_ts=ts, by_arrival=by_arrival)
+    fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=0, until_ts=ts, by_arrival=lake.feed.by_arrival)
     columns = [Rendered(name=c.name, type=shown_type(lake.feed, incarnation, c)) for c in own]
     validity = [Rendered(name=n, type=None) for n in VALIDITY]
     if incarnation.id not in after.changelogs:

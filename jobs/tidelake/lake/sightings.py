@@ -12,6 +12,7 @@ from tidelake.incarnations import Name
 from tidelake.lake.casts import literal
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
+from tidelake.lake.offset_rules import Places
 from tidelake.lake.progress import Progress
 from tidelake.window import Sighting, Window
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _GROUP = ("database", "table", "shape", "before_shape", "place")
+_AT = ("hour", "topic", "partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,8 @@ class Group:
 class Seen:
     """where: SQL for the window's rows; where_any: for all rows of the hours to scan; where_late: for those that came after their cut.
 
-    late_from: the lowest commit ts of the late ones; late_names: their tables as sent.
+    late_from: the lowest commit ts of the late ones; late_names: their tables as sent. partitions: where the window's rows come from, of
+    a feed that is ordered by offsets.
     """
 
     groups: tuple[Group, ...]
@@ -52,6 +55,7 @@ class Seen:
     where_late: str
     late_from: int
     late_names: list[tuple[str, str]]
+    partitions: Places
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -79,21 +83,21 @@ class Seen:
         return tuple(self.shapes[i] for i in sorted(ids))
 
 
-def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress) -> Seen:
+def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress, by_offsets: bool = False) -> Seen:
     """Look at the row events of the hours to scan. Raises OrderError (TSO_TOO_LARGE, NO_COMMIT_TS)."""
     scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
-    where_any = f"kind = 'row' AND hour IN ({scan})"
+    where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in done.again)])
     a, m = window.applied_ts, window.resolved_ts
     place = f"""CASE WHEN commit_ts IS NULL THEN 'undated' WHEN commit_ts < 0 THEN 'huge' WHEN commit_ts > {m} THEN 'waiting'
         WHEN commit_ts > {a} THEN 'window' WHEN hour IN ({new}) THEN 'late' ELSE 'published' END"""
-    grouped = frame.where(where_any).selectExpr("*", f"{place} AS place").groupBy(*_GROUP)
+    grouped = frame.where(where_any).selectExpr("*", f"{place} AS place").groupBy(*_GROUP, *(_AT if by_offsets else ()))
     found = [r.asDict() for r in grouped.agg(*_aggregates()).collect()]
     _refuse(found)
     places = ("window", "late", "waiting", "undated")
     inside, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
     mine, behind = [r for r in found if r["place"] in ("window", "undated")], [r for r in found if r["place"] == "late"]
     return Seen(
-        groups=tuple(Group(**{k: v for k, v in r.items() if k not in ("place", "deletes")}) for r in mine),
+        groups=tuple(Group(**{k: v for k, v in r.items() if k not in ("place", "deletes", *_AT)}) for r in mine),
         shapes=_shapes(events, done.scan),
         inside=inside,
         late=late,
@@ -104,7 +108,15 @@ def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress) ->
         where_late=f"{where_any} AND hour IN ({new}) AND commit_ts >= 0 AND commit_ts <= {a}",
         late_from=min((r["first_ts"] for r in behind), default=0),
         late_names=sorted({(r["database"], r["table"]) for r in behind}),
+        partitions=_partitions(mine) if by_offsets else {},
     )
+
+
+def _partitions(found: list[dict[str, Any]]) -> Places:
+    out: dict[tuple[str, str, str], set[tuple[str, int]]] = {}
+    for r in found:
+        out.setdefault((r["hour"], r["database"].lower(), r["table"].lower()), set()).add((r["topic"], r["partition"]))
+    return {name: frozenset(where) for name, where in out.items()}
 
 
 def _aggregates() -> list[Column]:
@@ -127,7 +139,8 @@ def _refuse(found: list[dict[str, Any]]) -> None:
         raise OrderError(
             f"rows of {undated[0]['database']}.{undated[0]['table']} have no commit ts",
             code="NO_COMMIT_TS",
-            remedy="set enable-tidb-extension=true in the changefeed's sink URI",
+            remedy="set enable-tidb-extension=true in the changefeed's sink URI; a source that has none is ordered by its offsets: "
+            '[watermark] from = "offsets" (docs/offsets.md)',
         )
 
 

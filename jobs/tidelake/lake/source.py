@@ -25,6 +25,7 @@ from tidelake.frozen_schemas import frozen_schemas
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.late_types import PROTOCOLS
 from tidelake.lake.masks import masker
+from tidelake.lake.positions import Origins, placed
 from tidelake.lake.shelf import LakeShelf
 from tidelake.lake.worker_errors import told
 from tidelake.options import SinkOptions
@@ -53,6 +54,7 @@ class DecodeJob(BaseModel):
     time_zone: str = "UTC"
     tables: Known = []
     refuse_mismatches: bool = False
+    origins: Origins | None = None  # of a feed whose commit ts come from offsets
     masks: list[tuple[str, str, str]] = []  # lake.masks.marks_of; their key is an option of its own
 
 
@@ -88,6 +90,7 @@ class LandedReader(DataSourceReader):
             seen: set[int] = set()
             for messages in _messages(self.job, partition.value):
                 events = decode(self.job.protocol, messages, context)
+                events = events if self.job.origins is None else placed(events, self.job.origins)
                 yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
 
 

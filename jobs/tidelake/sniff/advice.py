@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from tidelake.feed import INSPECT_ONLY
+from tidelake.feed import UNDATED
 from tidelake.sniff.sighting import OptionValue
 from tidelake.sniff.verdict import Guess
 
@@ -19,8 +19,6 @@ def feed_lines(guess: Guess, layout: str | None = None, avro_schemas: str | None
 
 
 def _feed_lines(guess: Guess, layout: str | None, avro_schemas: str | None) -> Iterator[str]:
-    if guess.protocol in INSPECT_ONLY:
-        yield f"# feeds of {guess.protocol} are not in this version; `tidelake inspect` decodes it"
     yield f'protocol = "{guess.protocol}"'
     if guess.options:
         yield ""
@@ -30,6 +28,10 @@ def _feed_lines(guess: Guess, layout: str | None, avro_schemas: str | None) -> I
         yield ""
         yield "[source]"
         yield f'layout = "{layout}"'
+    if guess.protocol in UNDATED:
+        yield ""
+        yield "[watermark]"
+        yield 'from = "offsets"  # the rows say no commit ts: docs/offsets.md'
     if guess.protocol == "avro":
         yield ""
         yield "[avro]"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tidelake.archives import KEYED_PROTOCOLS, Layout, layout_of
-from tidelake.feed import INSPECT_ONLY
+from tidelake.feed import EXTENDED, UNDATED
 from tidelake.sniff.archive import Section
 from tidelake.sniff.sighting import counted
 from tidelake.sniff.topics import spelled
@@ -84,6 +84,15 @@ def _promises(section: Section, layout: Layout) -> Iterator[Promise]:
     if "LOSSY_LAYOUT" in layout.losses:
         yield Promise("the rest", LOST, layout.losses["LOSSY_LAYOUT"], mend(section, "LOSSY_LAYOUT"))
     yield from _hours(section)
+    yield from _order(section)
+
+
+def _order(section: Section) -> Iterator[Promise]:
+    undated, guess = section.contents.without_ts, section.guess
+    if undated and guess is not None and (guess.protocol in UNDATED or guess.protocol in EXTENDED):
+        text = f"{undated} rows carry no commit ts: offsets order them, and what is sent twice counts twice (docs/offsets.md)"
+        mend = "" if guess.protocol in UNDATED else "set enable-tidb-extension = true in the changefeed's sink, if it is TiCDC's"
+        yield Promise("order", UNSURE, text, mend)
 
 
 def _keys(section: Section, layout: Layout) -> Iterator[Promise]:
@@ -180,15 +189,12 @@ def _blockers(section: Section) -> Iterator[Blocker]:
         yield Blocker(f"the messages' protocol is not decided{told}", mend(section, "KEYS_LOST") if keyless else _protocol_mend(section))
         return
     yield from _of_protocol(section, section.guess.protocol)
-    if section.contents.without_ts and section.guess.protocol in ("canal-json", "debezium", "csv"):
-        option = "include-commit-ts" if section.guess.protocol == "csv" else "enable-tidb-extension"
+    if section.contents.without_ts and section.guess.protocol == "csv":
         text = f"{section.contents.without_ts} rows carry no commit ts, so they cannot be put in order"
-        yield Blocker(text, f"set {option} = true in the changefeed's sink")
+        yield Blocker(text, "set include-commit-ts = true in the changefeed's sink")
 
 
 def _of_protocol(section: Section, protocol: str) -> Iterator[Blocker]:
-    if protocol in INSPECT_ONLY:
-        yield Blocker(f"feeds of {protocol} are not in this version", "`tidelake inspect` decodes it")
     if section.layout is None:
         return
     layout = layout_of(section.layout)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from tidelake.archives import TIMELESS, layout_of
+from tidelake.feed import EXTENDED, UNDATED
 from tidelake.options import SinkOptions
 from tidelake.sniff.archive import Archive, Section
 from tidelake.sniff.sighting import OptionValue
@@ -18,7 +19,6 @@ _STANDARD = re.compile(
     r"/\{topic\}([+-])\{partition\}\2\{start_offset\}(-\{any\})?"
 )
 _MARKED = frozenset({"open", "craft", "simple-json", "simple-avro"})  # whose messages bring the resolved ts, whatever the options
-_EXTENDED = frozenset({"canal-json", "debezium"})  # … with the TiDB extension
 _NO_DDL = frozenset({"avro", "csv"})
 _SAFE = re.compile(r"[^a-z0-9_-]+")
 
@@ -137,6 +137,11 @@ def _rest(section: Section, avro_schemas: str | None, checkpoints: str | None) -
     yield from ("", "[watermark]")
     if _watermark(section) == "messages":
         yield 'from = "messages"'
+    elif _watermark(section) == "offsets":
+        yield "# The rows say no commit ts: offsets order them, and the closed hour is the cut. What that cannot promise (repeats, two"
+        yield "# partitions, statements): docs/offsets.md. Of TiCDC, enable-tidb-extension in the changefeed gives more."
+        yield 'from = "offsets"'
+        yield 'one_partition_per = "table"  # "key" where rows are spread by their primary key (canal.mq.partitionHash …:$pk$)'
     else:
         yield "# The messages bring no resolved ts: the changefeed's checkpoints have to be recorded."
         yield from ('from = "checkpoints"', f"uri = {_toml(checkpoints or '${TIDELAKE_CHECKPOINTS}')}")
@@ -159,7 +164,7 @@ def _missing(section: Section, avro_schemas: str | None, checkpoints: str | None
     if _watermark(section) == "checkpoints":
         if not checkpoints:
             yield "checkpoints.json: the changefeed's checkpoints as they were recorded, the only resolved ts that there is"
-    elif not section.contents.resolved:
+    elif _watermark(section) == "messages" and not section.contents.resolved:
         yield "a resolved ts: none is in the messages that were looked at, and hours are complete only up to one"
     if _claim_check(section):
         yield "the changefeed's claim-check files (claim-check-storage-uri)"
@@ -168,8 +173,9 @@ def _missing(section: Section, avro_schemas: str | None, checkpoints: str | None
 def _watermark(section: Section) -> str:
     guess = section.verdict.guesses[0]
     options = SinkOptions.model_validate(dict(guess.options))
-    marked = guess.protocol in _MARKED or (guess.protocol in _EXTENDED and options.enable_tidb_extension) or options.avro_enable_watermark
-    return "messages" if marked else "checkpoints"
+    marked = guess.protocol in _MARKED or (guess.protocol in EXTENDED and options.enable_tidb_extension) or options.avro_enable_watermark
+    undated = guess.protocol in UNDATED or guess.protocol in EXTENDED
+    return "messages" if marked else "offsets" if undated else "checkpoints"
 
 
 def _claim_check(section: Section) -> bool:
