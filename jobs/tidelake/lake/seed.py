@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from tidelake import __version__
-from tidelake.errors import QualityError
+from tidelake.errors import ConfigError, QualityError
 from tidelake.event import Shape, ShapeColumn
 from tidelake.exports.dialect import Dialect
 from tidelake.exports.rows import FileReport
@@ -46,7 +46,7 @@ from tidelake.quality.texts import plural
 from tidelake.quality.verdict import Verdict
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[int, int], None]  # bytes of files read, of all
 _LOOK_SECONDS = 2.0
@@ -54,12 +54,12 @@ _TOLD = 5  # places named in an error
 
 
 class Seeded(BaseModel):
-    """A seed that is done. rows: by table; refused: rows that could not be read and were left out by policy."""
+    """A seed that is done. rows: by table; refused: rows that this run could not read and left out by policy."""
 
     plan: SeedPlan
     cut: int
     rows: dict[str, int]
-    refused: int
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +103,14 @@ def seed(
     """
     started, feed = time.time(), lake.feed
     with lake.hold("seed") as fence:
-        recover(lake.catalog, lake.store, feed.name, lambda what: lake.tell("seed", what))
-        prepared = prepare(lake, source, ts, tables)
+        resumed = recover(lake.catalog, lake.store, feed.name, lambda what: lake.tell("seed", what))
+        prepared = prepare(lake, source, ts, tables, resumed)
+        if resumed is not None:
+            return _resumed(prepared, resumed)
         run = _Run(lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"run_1_{fence}", first=_numbers(prepared))
+        spark = lake.spark  # once, not by every thread
         with heard(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
-            filled = list(pool.map(lambda i: _fill(run, i), prepared.names.alive()))
+            filled = list(pool.map(lambda i: _fill(run, spark, i), prepared.names.alive()))
         refused = _refused(run, filled)
         staged = Staged(cut=_cut(run, filled, incomplete=refused > 0), counts={f.incarnation.id: f.counts for f in filled})
         verdict = _judged(run, staged, filled)
@@ -121,6 +124,17 @@ def seed(
     return Seeded(plan=prepared.plan, cut=cut.seq, rows=rows, refused=refused)
 
 
+def _resumed(prepared: Prepared, cut: Cut) -> Seeded:
+    """The seed whose publishing was cut short, and is done now. Raises ConfigError (CUT_EXISTS) if it was not of this export."""
+    names = {i: life.name for i, life in cut.catalog.incarnations.items()}
+    if not cut.is_seed or cut.seeded_ts != prepared.plan.ts or set(names.values()) != {t.name for t in prepared.plan.tables}:
+        raise ConfigError(
+            f"cut {cut.seq}, whose publishing was cut short, is published now and is not of this export; a seed can only be the first",
+            code="CUT_EXISTS",
+        )
+    return Seeded(plan=prepared.plan, cut=cut.seq, rows={names[i]: t.rows for i, t in cut.snapshots.items()})
+
+
 def _numbers(prepared: Prepared) -> dict[str, int]:
     first, out = 0, dict[str, int]()
     for i, t in prepared.of_export.items():
@@ -129,7 +143,7 @@ def _numbers(prepared: Prepared) -> dict[str, int]:
     return out
 
 
-def _fill(run: _Run, i: Incarnation) -> _Filled:
+def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     """One table: read, typed and written to a branch."""
     from pyspark.sql import functions as F
 
@@ -144,7 +158,7 @@ def _fill(run: _Run, i: Incarnation) -> _Filled:
     fold = Fold(feed=feed, incarnation=i, columns=columns, applied_ts=0, until_ts=run.ts, by_arrival=False)
     values = observed.rows.selectExpr("a.*", "commit_ts AS _commit_ts")
     buckets = next(t.buckets for t in run.prepared.plan.tables if t.name == run.prepared.of_export[i.id].name)
-    folded = fill_table(lake.spark, lake.catalog, fold, values, run.name, buckets)
+    folded = fill_table(spark, lake.catalog, fold, values, run.name, buckets)
     found = observed.values()
     reports = [_report(run, i, k) for k in range(len(run.prepared.of_export[i.id].files))]
     counts = _counts(table, found, sum(r.rows for r in reports))
@@ -224,7 +238,7 @@ def _refuse_unfit(run: _Run, i: Incarnation, table: TableRows, counts: TableCoun
     files = run.prepared.of_export[i.id].files
     places = [f"{files[r['partition'] - run.first[i.id]].key} row {r['offset']}" for r in rows.limit(_TOLD).collect()]
     raise QualityError(
-        f"{i.name}.{column}: {plural(n, 'value')} do not fit {i.column(column).type.sql}: {', '.join(places)}; nothing is published",
+        f"{i.name}.{column}: {plural(n, 'value')} cannot be read as {i.column(column).type.sql}: {', '.join(places)}; nothing is published",
         code="EXPECTATION_FAILED",
         remedy=f'correct them, or say what becomes of them: [columns."{i.name}".{column}] unfit = "null" or "string" (docs/types.md)',
     )

@@ -16,6 +16,7 @@ from tidelake.exports.listing import ExportTable, chosen, definition, list_expor
 from tidelake.exports.position import METADATA, export_ts
 from tidelake.feed import Feed
 from tidelake.incarnations import Catalog, create
+from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import snapshot_name
@@ -75,14 +76,14 @@ class Prepared:
     of_export: dict[str, ExportTable]
 
 
-def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str]) -> Prepared:
-    """Look at an export. Reads listings, metadata and CREATE TABLE statements, writes nothing.
+def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resumed: Cut | None = None) -> Prepared:
+    """Look at an export. Reads listings, metadata and CREATE TABLE statements, writes nothing. resumed: the cut that may be there already.
 
     Raises ConfigError (CUT_EXISTS, NOT_AN_EXPORT, UNKNOWN_FILE, UNKNOWN_TABLE, NO_TSO, TSO_DIFFERS, EXPORT_UNFINISHED), ContractError
     (NO_DEFINITION, OTHER_DEFINITION).
     """
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
-    if cut is not None:
+    if cut is not None and cut != resumed:
         raise ConfigError(
             f"feed {lake.feed.name} has published cut {cut.seq} at {show(cut.resolved_ts)}; a seed can only be the first",
             code="CUT_EXISTS",
