@@ -89,6 +89,16 @@ def run_key(feed: str, seq: int, stage: str) -> str:
     return f"runs/{feed}/{seq:08d}/{stage}.json"
 
 
+def seed_reports(feed: str, run: str) -> str:
+    """Prefix of what a seed's run found in the files of the export, one below it for each."""
+    return f"seeds/{feed}/{run}/"
+
+
+def seed_report_key(feed: str, run: str, number: int) -> str:
+    """What a seed's run found in one file of the export. number: of the file, from 0."""
+    return f"{seed_reports(feed, run)}{number:06d}.json"
+
+
 def intents(feed: str) -> str:
     """Prefix of a feed's publish intents."""
     return f"publish/{feed}/"

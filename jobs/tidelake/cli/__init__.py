@@ -12,7 +12,7 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
-from tidelake.cli import archive, ddl, demo, diff, feeds, inspect, late, quarantine, rewind, sniff, stages, tables, upkeep, verify
+from tidelake.cli import archive, ddl, demo, diff, feeds, inspect, late, quarantine, rewind, seed, sniff, stages, tables, upkeep, verify
 from tidelake.cli.common import errors, wants_traceback
 from tidelake.errors import TidelakeError
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (demo, feeds, archive, stages, rewind, upkeep, tables, diff, verify, inspect, sniff, quarantine, late, ddl):
+for module in (demo, feeds, archive, seed, stages, rewind, upkeep, tables, diff, verify, inspect, sniff, quarantine, late, ddl):
     module.register(app)
 
 

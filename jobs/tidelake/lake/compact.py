@@ -81,11 +81,11 @@ def compact_window(
 
     with ThreadPoolExecutor(THREADS) as pool:
         folded = {i.id: f for i, f in pool.map(fold, alive) if f is not None}
-    intent = _intent(feed, staged, folded)
+    intent = intent_of(feed, staged, folded)
     if cut is not None and staged.cut.follows is not None:
         replace(catalog, intent, cut)
     seconds = staged.seconds | verdict.seconds | {"compact": round(time.time() - started, 3)}
-    intent.certificate = _certificate(staged, verdict, folded, cut, intent.cut, seconds)
+    intent.certificate = proof_of(staged, verdict, folded, cut, intent.cut, seconds)
     if told := findings(feed):
         intent.certificate["findings"] = told
     if cut is not None and staged.cut.follows is not None:
@@ -152,7 +152,8 @@ def _fold_one(
     return done
 
 
-def _intent(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
+def intent_of(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
+    """What publishes these folded tables and staged changelogs. folded: by incarnation."""
     cut = staged.cut.model_copy(deep=True)
     alive = {i.id: i for i in cut.catalog.alive()}
     gone = {i: t for i, t in cut.snapshots.items() if i not in alive}
@@ -181,9 +182,10 @@ def _kept(t: TableCut) -> str:
     return t.identifier if is_parking(t.identifier) else parking_name(t.identifier, t.uuid)
 
 
-def _certificate(
+def proof_of(
     staged: Staged, verdict: Verdict, folded: dict[str, Folded], previous: Cut | None, cut: Cut, seconds: dict[str, float]
 ) -> dict[str, Any]:
+    """What the certificate says but for the tables' final snapshot ids. previous: the newest cut before; seconds: by stage."""
     tables = {i.id: i for i in cut.catalog.incarnations.values()}
     before = previous.snapshots if previous else {}
     rows = {
@@ -210,6 +212,7 @@ def _certificate(
         "message_bytes": staged.message_bytes,
         "events": staged.kinds,
         "rejected": staged.rejected,
+        "seeded_events": staged.seeded_events,
         "late_events": staged.late_events,
         "late": {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()},
         "waiting_events": staged.waiting_events,

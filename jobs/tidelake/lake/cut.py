@@ -29,6 +29,7 @@ class Cut(_Document):
 
     feed: str
     seq: int
+    seeded_ts: int = 0  # of the full export that the feed's tables began with, 0 for none
     follows: int | None = None  # the cut that it goes on from, where that is not the one numbered before: of a rewind or redo
     hour: str
     applied_ts: int
@@ -49,6 +50,11 @@ class Cut(_Document):
     changelogs: dict[str, TableCut] = {}
     past: dict[str, str] = {}  # uuid → identifier of tables that only earlier cuts need
     ledger: list[LedgerEntry] = []
+
+    @property
+    def is_seed(self) -> bool:
+        """Whether it holds the export's rows and no change after them."""
+        return self.seeded_ts > 0 and self.seeded_ts == self.resolved_ts
 
 
 class Reshape(_Document):
@@ -138,6 +144,7 @@ class Staged(_Document):
     changelogs: dict[str, Advance] = {}
     counts: dict[str, TableCounts] = {}  # by incarnation
     window_events: int = 0  # row events in the window that have a commit ts
+    seeded_events: int = 0  # row events at or before seeded_ts in the window's hours: the export holds what they say
     late_events: int = 0  # row events at or before applied_ts that arrived in the window's hours
     late: dict[str, LateCounts] = {}  # what these are, by table as sent
     waiting_events: int = 0  # row events after resolved_ts, left for a later window

@@ -155,7 +155,8 @@ def read_cut(store: Store, feed: str, seq: int) -> Cut:
 def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut | None, Cut]:
     """(the newest cut at or before ts, the first cut at or after it); equal if ts is a cut.
 
-    Raises StorageError: NOT_PUBLISHED for a ts after the newest cut, NOT_RETAINED for one before the oldest that upkeep kept.
+    Raises StorageError: NOT_PUBLISHED for a ts after the newest cut, NOT_RETAINED for one before the oldest that upkeep kept, BEFORE_SEED
+    for one before the export that the tables began with.
     """
     every = _lineage(catalog, feed)
     seqs = {seq: known.resolved_ts for seq, known in every.items() if not known.expired}
@@ -175,7 +176,12 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
             code="NOT_RETAINED",
             remedy=_KEEP,
         )
-    return (read_cut(store, feed, before) if before is not None else None), read_cut(store, feed, after)
+    first = read_cut(store, feed, after)
+    if ts < first.seeded_ts:
+        raise StorageError(
+            f"feed {feed}: TSO {ts} is before the export that its tables began with, at {first.seeded_ts}", code="BEFORE_SEED"
+        )
+    return (read_cut(store, feed, before) if before is not None else None), first
 
 
 def last_snapshot(catalog: LakeCatalog, store: Store, cut: Cut | None, i: Incarnation) -> tuple[int, TableCut | None]:

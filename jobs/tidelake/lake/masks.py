@@ -124,15 +124,19 @@ class Masker:
         """The shape with its marks."""
         at = (database, table, shape)
         if at not in self.known:
-            plain = self.shapes[shape]
-            wanted = {c: m for t, c, m in self.marks if _names(t, database, table)}
-            columns = tuple(replace(c, mask=next((m for w, m in wanted.items() if same_name(c.name, w)), None)) for c in plain.columns)
-            for c in columns:
-                if c.mask is not None:
-                    check_mask(f"{database}.{table}", c.name, c.mask, c.key, sent_type(c) if c.full_type or c.type else None)
-            self.known[at] = masked = Shape(columns) if wanted else plain
+            self.known[at] = masked = masked_shape(self.shapes[shape], self.marks, database, table)
             self.shapes[masked.id] = masked
         return self.known[at]
+
+
+def masked_shape(plain: Shape, marks: Iterable[tuple[str, str, str]], database: str, table: str) -> Shape:
+    """The shape of a table's rows once they are masked. Raises ConfigError for a mask that a column cannot have."""
+    wanted = {c: m for t, c, m in marks if _names(t, database, table)}
+    columns = tuple(replace(c, mask=next((m for w, m in wanted.items() if same_name(c.name, w)), None)) for c in plain.columns)
+    for c in columns:
+        if c.mask is not None:
+            check_mask(f"{database}.{table}", c.name, c.mask, c.key, sent_type(c) if c.full_type or c.type else None)
+    return Shape(columns) if wanted else plain
 
 
 def check_mask(table: str, column: str, mark: str, in_key: bool, mysql: MysqlType | None) -> None:

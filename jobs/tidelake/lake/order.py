@@ -29,7 +29,7 @@ from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.late import judge_late
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
 from tidelake.lake.order_masks import hashed
-from tidelake.lake.progress import Progress, progress, stands_still
+from tidelake.lake.progress import Progress, not_after_seed, progress, stands_still
 from tidelake.lake.rows import TableRows, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.sink_schemas import sink_statements
@@ -101,12 +101,14 @@ def order_window(
     events = ensure_events(catalog, feed)
     done = progress(feed, store, events, cut, name)
     window = Window(applied_ts=cut.resolved_ts if cut else 0, resolved_ts=done.resolved_ts)
+    if cut is not None and cut.is_seed and done.resolved_ts <= cut.seeded_ts:
+        raise not_after_seed(feed, done, cut, name)
     check_progress(window.applied_ts, window.resolved_ts)
     if window.resolved_ts == window.applied_ts:
         raise stands_still(feed, done, window.applied_ts)
     accepted, incomplete = _decided(feed, store, events, done, window)
     frame = session().read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}")
-    seen = look(frame, events, window, done, feed.by_offsets)
+    seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
     incomplete = mixed(feed, seen.partitions) or incomplete
     sent = _statements(feed, events, cut, window, done, seen)
     names, ledger = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
@@ -131,6 +133,7 @@ def order_window(
         changelogs=changelogs,
         counts=counts,
         window_events=seen.inside,
+        seeded_events=seen.seeded,
         late_events=seen.late,
         late=late,
         waiting_events=seen.waiting,
@@ -170,7 +173,8 @@ def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, 
     sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query, recorded=True) for d in read_recorded_ddl(feed.folder)]
     sent += sink_statements(feed, window.applied_ts, window.resolved_ts)
     known = {(e.commit_ts, e.query) for e in cut.ledger} if cut else set()
-    inside = (s for s in sent if window.applied_ts <= s.commit_ts <= window.resolved_ts and s.identity not in known)
+    since = max(window.applied_ts, cut.seeded_ts + 1 if cut else 0)  # an export holds what a statement at its TSO did
+    inside = (s for s in sent if since <= s.commit_ts <= window.resolved_ts and s.identity not in known)
     return list({s.identity: s for s in inside}.values())
 
 
@@ -246,7 +250,7 @@ def _table(run: _Run, seen: Seen, incarnation: str) -> TableRows | None:
     if not names:
         return None
     columns = lived(i)
-    previous = run.cut.changelogs.get(i.id) if run.cut else None
+    previous = (run.cut.changelogs.get(i.id) or run.cut.snapshots.get(i.id)) if run.cut else None  # of a seeded table the latter alone
     return TableRows(
         feed=run.feed,
         incarnation=i,
@@ -285,6 +289,7 @@ def _next_cut(
     return Cut(
         feed=run.feed.name,
         seq=run.base.seq,
+        seeded_ts=cut.seeded_ts if cut else 0,
         follows=run.base.follows,
         hour=hour,
         applied_ts=run.window.applied_ts,

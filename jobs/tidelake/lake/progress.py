@@ -111,7 +111,7 @@ def expected_partitions(feed: Feed, topics: Mapping[str, object]) -> list[Coordi
 def _check_hours(feed: Feed, cut: Cut | None, landed: list[str], hour: str) -> None:
     if hour not in landed:
         raise OrderError(f"hour {hour} of feed {feed.name} is not landed", code="HOUR_MISSING", remedy=_run(feed, hour))
-    start = [cut.hour] if cut else []
+    start = [cut.hour] if cut and not cut.is_seed else []  # a changefeed may begin hours after the export that it goes on from
     missing = missing_hours(sorted({*start, *landed}), hour)
     if missing:
         raise OrderError(
@@ -210,6 +210,16 @@ def _checkpoints(feed: Feed) -> Iterator[tuple[int, int]]:
         raise OrderError(
             f"{name}: not recorded checkpoints: {e!r}", code="NO_WATERMARK", remedy='wanted: [{"at_ms": …, "checkpoint_ts": …}, …]'
         ) from e
+
+
+def not_after_seed(feed: Feed, done: Progress, cut: Cut, hour: str) -> OrderError:
+    """The error for an hour that ends at or before the TSO of the export that the tables began with."""
+    return OrderError(
+        f"feed {feed.name}: hour {hour} reaches to {show(done.resolved_ts)}, the export that the tables began with stands at "
+        f"{show(cut.seeded_ts)}",
+        code="BEFORE_SEED",
+        remedy="there is nothing to do for it: run the hours after it",
+    )
 
 
 def stands_still(feed: Feed, done: Progress, applied: int) -> OrderError:

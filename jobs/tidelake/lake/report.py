@@ -79,7 +79,7 @@ def _of_certificate(c: dict[str, Any]) -> HourFacts:
         incomplete=c["incomplete"],
         applied_ts=c["applied_ts"],
         resolved_ts=c["resolved_ts"],
-        lag_seconds=_lag(c["hour"], c["resolved_ts"]),
+        lag_seconds=_lag(c["hour"], c["resolved_ts"]) if "seed" not in c else None,
         messages=c["messages"],
         message_bytes=c["message_bytes"],
         events=c["events"],

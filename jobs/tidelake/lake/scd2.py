@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from tidelake.ddl.changes import TruncateTable
 from tidelake.ddl.statement import parse
-from tidelake.errors import ConfigError
+from tidelake.errors import ConfigError, StorageError
 from tidelake.incarnations import Incarnation
 from tidelake.lake.asof import alive_at, placed_now
 from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
+from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import lineage, newest_cut, read_cut
 from tidelake.lake.ddl_ledger import entries
-from tidelake.lake.fold import Fold, change_rows, place
+from tidelake.lake.fold import Fold, base_rows, change_rows, place
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
 from tidelake.render import Rendered
@@ -36,6 +37,7 @@ VALIDITY = {
     "_current": "BOOLEAN",
 }
 _READERS = 16
+_FIRST = ("'INSERT' AS _change_type", "'' AS _topic", "-1 AS _kafka_partition", "-1L AS _offset", "-1 AS _ordinal")
 
 
 def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> tuple[DataFrame, list[Rendered]]:
@@ -45,7 +47,7 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
     have its default.
 
     Raises ConfigError (UNKNOWN_TABLE; NO_KEY: which rows of a table without a key are versions of one another is not known),
-    StorageError (NOT_PUBLISHED).
+    StorageError (NOT_PUBLISHED, NOT_RETAINED).
     """
     ts, after, incarnation = alive_at(lake, table, ts)
     if not incarnation.key:
@@ -59,16 +61,42 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
     fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=0, until_ts=ts, by_arrival=lake.feed.by_arrival)
     columns = [Rendered(name=c.name, type=shown_type(lake.feed, incarnation, c)) for c in own]
     validity = [Rendered(name=n, type=None) for n in VALIDITY]
-    if incarnation.id not in after.changelogs:
+    began = _seeded(lake, spark, after, fold)
+    if incarnation.id not in after.changelogs and began is None:
         kinds = {quote(c.name): lake_column(lake.feed, incarnation, c).type for c in fold.columns} | VALIDITY
         nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items())
         return spark.sql(f"SELECT {nulls}").where("false"), [*columns, *validity]
-    at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, after.changelogs[incarnation.id])
-    log = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
-    changes = change_rows(log, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
-    marks = [PARTIAL.name] if PARTIAL.name in changes.columns else []
+    changes = _changes(lake, spark, after, fold) if incarnation.id in after.changelogs else None
+    marks = [PARTIAL.name] if changes is not None and PARTIAL.name in changes.columns else []
+    if began is not None:
+        first = began.selectExpr("*", *_FIRST, *(f"false AS {m}" for m in marks))
+        changes = first if changes is None else changes.unionByName(first)
+    assert changes is not None
     versions = _versions(changes, fold, marks, _emptied(lake, incarnation, ts))
     return versions, [*columns, *(Rendered(name=m, type=None) for m in marks), *validity]
+
+
+def _changes(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFrame:
+    at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, after.changelogs[fold.incarnation.id])
+    log = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+    return change_rows(log, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+
+
+def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFrame | None:
+    """The rows that the table began with, where that was a full export. Raises StorageError (NOT_RETAINED) if upkeep let that cut go."""
+    if not after.seeded_ts or fold.incarnation.from_ts != after.seeded_ts:
+        return None
+    cuts = (read_cut(lake.store, lake.feed.name, seq) for seq in sorted(lineage(lake.catalog, lake.feed.name)))
+    seed = next(cuts, after)
+    if not seed.is_seed or fold.incarnation.id not in seed.snapshots:
+        raise StorageError(
+            f"feed {lake.feed.name}: the cut of the export that {fold.incarnation.name} began with is not kept any more",
+            code="NOT_RETAINED",
+            remedy="its changes are there without --scd2; keep_cuts and keep_daily under [upkeep] in feed.toml say how long cuts are kept",
+        )
+    at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, seed.snapshots[fold.incarnation.id])
+    frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+    return base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
 
 
 def _versions(changes: DataFrame, fold: Fold, marks: list[str], emptied: list[int]) -> DataFrame:

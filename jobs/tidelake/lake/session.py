@@ -28,9 +28,11 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
         spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name, brief)  # a session knows one lake
         for key, value in (RUNTIME | lake.spark).items():
             spark.conf.set(key, value)
+        from tidelake.lake.export_source import ExportSource
         from tidelake.lake.source import LandedSource
 
         spark.dataSource.register(LandedSource)
+        spark.dataSource.register(ExportSource)
         try:
             yield spark
         finally:

@@ -40,13 +40,14 @@ class Group:
 class Seen:
     """where: SQL for the window's rows; where_any: for all rows of the hours to scan; where_late: for those that came after their cut.
 
-    late_from: the lowest commit ts of the late ones; late_names: their tables as sent. partitions: where the window's rows come from, of
-    a feed that is ordered by offsets.
+    late_from: the lowest commit ts of the late ones; late_names: their tables as sent. seeded: rows at or before the export that the
+    tables began with, which holds what they say. partitions: where the window's rows come from, of a feed that is ordered by offsets.
     """
 
     groups: tuple[Group, ...]
     shapes: dict[int, Shape]
     inside: int
+    seeded: int
     late: int
     waiting: int
     undated: int
@@ -83,29 +84,34 @@ class Seen:
         return tuple(self.shapes[i] for i in sorted(ids))
 
 
-def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress, by_offsets: bool = False) -> Seen:
-    """Look at the row events of the hours to scan. Raises OrderError (TSO_TOO_LARGE, NO_COMMIT_TS)."""
+def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress, seeded_ts: int = 0, by_offsets: bool = False) -> Seen:
+    """Look at the row events of the hours to scan. seeded_ts: of the cut that the window goes on from.
+
+    Raises OrderError (TSO_TOO_LARGE, NO_COMMIT_TS).
+    """
     scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
     where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in done.again)])
     a, m = window.applied_ts, window.resolved_ts
     place = f"""CASE WHEN commit_ts IS NULL THEN 'undated' WHEN commit_ts < 0 THEN 'huge' WHEN commit_ts > {m} THEN 'waiting'
-        WHEN commit_ts > {a} THEN 'window' WHEN hour IN ({new}) THEN 'late' ELSE 'published' END"""
+        WHEN commit_ts > {a} THEN 'window' WHEN hour NOT IN ({new}) THEN 'published'
+        WHEN commit_ts <= {seeded_ts} THEN 'seeded' ELSE 'late' END"""
     grouped = frame.where(where_any).selectExpr("*", f"{place} AS place").groupBy(*_GROUP, *(_AT if by_offsets else ()))
     found = [r.asDict() for r in grouped.agg(*_aggregates()).collect()]
     _refuse(found)
-    places = ("window", "late", "waiting", "undated")
-    inside, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
+    places = ("window", "seeded", "late", "waiting", "undated")
+    inside, seeded, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
     mine, behind = [r for r in found if r["place"] in ("window", "undated")], [r for r in found if r["place"] == "late"]
     return Seen(
         groups=tuple(Group(**{k: v for k, v in r.items() if k not in ("place", "deletes", *_AT)}) for r in mine),
         shapes=_shapes(events, done.scan),
         inside=inside,
+        seeded=seeded,
         late=late,
         waiting=waiting,
         undated=undated,
         where=f"{where_any} AND commit_ts > {a} AND commit_ts <= {m}",
         where_any=where_any,
-        where_late=f"{where_any} AND hour IN ({new}) AND commit_ts >= 0 AND commit_ts <= {a}",
+        where_late=f"{where_any} AND hour IN ({new}) AND commit_ts >= 0 AND commit_ts > {seeded_ts} AND commit_ts <= {a}",
         late_from=min((r["first_ts"] for r in behind), default=0),
         late_names=sorted({(r["database"], r["table"]) for r in behind}),
         partitions=_partitions(mine) if by_offsets else {},

@@ -95,6 +95,27 @@ def fold_table(
     return _folded(staged, previous, base, branch, written, missing)
 
 
+def fill_table(
+    spark: SparkSession, catalog: LakeCatalog, fold: Fold, rows: DataFrame, branch: str, buckets: int, kept: Container[str] = ()
+) -> Folded:
+    """Make a table's first snapshot of these rows, on a branch. rows: the fold's columns and `_commit_ts`.
+
+    kept: uuids of the tables that published cuts need. Raises QualityError (KEY_NOT_UNIQUE).
+    """
+    from pyspark.sql import functions as F
+
+    target = _target(catalog, fold, None, buckets, kept)
+    begin_branch(catalog, target.table, branch, target.start)
+    bucket = _bucket(target, fold)
+    if bucket is not None:
+        rows = rows.withColumn("_bucket", F.expr(_bucket_of(bucket[0], target))).repartition("_bucket").drop("_bucket")
+    _writer(_physical(rows, target, fold), target, branch).append()
+    staged = catalog_view(catalog, target, branch)
+    if fold.incarnation.key:
+        _check_keys(spark, fold, staged, "true", branch)
+    return _folded(staged, None, target.start, branch, "all", 0)
+
+
 def catalog_view(catalog: LakeCatalog, target: Target, branch: str) -> Target:
     """The target as it stands after a write to the branch."""
     return replace(target, table=catalog.load(target.table.identifier))

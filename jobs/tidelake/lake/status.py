@@ -28,6 +28,7 @@ def feed_status(lake: Lake) -> Status:
         "resolved_ts": resolved,
         "published_ts": cut.resolved_ts if cut else None,
         "cut": cut.seq if cut else None,
+        "seeded_ts": cut.seeded_ts or None if cut else None,
         "published_hour": cut.hour if cut else None,
         "published_at_ms": cut.published_at_ms if cut else None,
         "incomplete": bool(cut and cut.incomplete),

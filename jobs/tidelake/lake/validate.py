@@ -52,7 +52,7 @@ def validate_window(
     tables = staged.cut.catalog.incarnations
     frames = {i: _appended(spark, a) for i, a in staged.changelogs.items()}
     written = _written(catalog, frames, staged, tables)
-    measures = [m for i, c in staged.counts.items() for m in _measures(tables[i], c, written.get(i, {}), staged)]
+    measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, written.get(i, {}), staged)]
     checks = judge_measures([*_whole(staged), *measures])
     for i, rules in _own_rules(feed, staged).items():
         if sum(written[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
@@ -141,8 +141,8 @@ def _whole(staged: Staged) -> list[Measure]:
     ]
 
 
-def _measures(i: Incarnation, c: TableCounts, written: Written, staged: Staged) -> list[Measure]:
-    """The rules every table gets."""
+def table_measures(i: Incarnation, c: TableCounts, written: Written, staged: Staged) -> list[Measure]:
+    """The rules every table gets. written: rows by change type, `null_keys`, `first_ts`, `last_ts`."""
     cut = staged.cut
     outside = [ts for ts in (written.get("first_ts"), written.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
     changes = sum(written.get(k, 0) for k in ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE"))

@@ -1,0 +1,77 @@
+"""seed: a full export as the first cut of a feed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, byte_progress, opened, print_json, say
+from tidelake.quality.texts import plural
+from tidelake.tso import show
+
+From = Annotated[str, typer.Option("--from", metavar="URI", help="Where the export lies: s3://… or a folder.")]
+Ts = Annotated[int | None, typer.Option("--ts", metavar="TSO", help="The TSO that it was made at; default: what its file metadata says.")]
+Tables = Annotated[
+    list[str] | None, typer.Option("--tables", metavar="DB.TABLE", help="Only these, separated by commas or one each; default: all.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print tables, files and TSO; write nothing.")]
+Separator = Annotated[str, typer.Option("--csv-separator", metavar="TEXT", help="Between fields, as Dumpling was told.")]
+Delimiter = Annotated[str, typer.Option("--csv-delimiter", metavar="C", help="Around text.")]
+Null = Annotated[str, typer.Option("--csv-null", metavar="WORD", help="What stands for NULL, without quotes.")]
+Header = Annotated[bool, typer.Option("--csv-header/--csv-no-header", help="Whether files begin with the names of columns.")]
+Escape = Annotated[bool, typer.Option("--escape-backslash/--no-escape-backslash", help="Whether CSV and SQL escape by backslashes.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Stages")(seed)
+
+
+def seed(
+    feed: FeedName,
+    from_: From,
+    ts: Ts = None,
+    tables: Tables = None,
+    dry_run: DryRun = False,
+    csv_separator: Separator = ",",
+    csv_delimiter: Delimiter = '"',
+    csv_null: Null = r"\N",
+    csv_header: Header = True,
+    escape_backslash: Escape = True,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """A full export (Dumpling's CSV or SQL, or Parquet) → the first cut of a feed, at the TSO it was made at.
+
+    The changefeed starts at that TSO, too: the first hour that is run afterwards goes on from there, and passes over what the export holds.
+    Exit code 3: rows cannot be read, or values do not fit; nothing is published.
+    """
+    from tidelake.exports.dialect import dialect
+
+    written = dialect(separator=csv_separator, delimiter=csv_delimiter, null=csv_null, header=csv_header, escape=escape_backslash)
+    wanted = [name.strip() for several in tables or [] for name in several.split(",")]
+    with opened(schemas, feed, quiet=as_json) as lake:
+        if dry_run:
+            from tidelake.lake.seed_plan import prepare
+
+            plan = prepare(lake, from_, ts, wanted).plan
+            found, told = plan.model_dump(), plan.lines()
+        else:
+            from tidelake.lake.report import write_report
+            from tidelake.lake.seed import seed as load
+
+            with byte_progress(f"seeding {feed}") as progress:
+                done = load(lake, from_, ts, wanted, written, progress)
+            lake.tell("report", write_report(lake, done.plan.hour))
+            found = done.model_dump()
+            told = [f"published cut {done.cut}, {show(done.plan.ts)}: {plural(len(done.rows), 'table')}"]
+            told += [f"  {name}: {rows:,} rows" for name, rows in done.rows.items()]
+            told += [f"  left out, not readable: {done.refused:,} rows; the cut is incomplete"] if done.refused else []
+            told += [f"  {name}: left out, its changes would make a table without the rows before" for name in done.plan.left_out]
+    if as_json:
+        print_json(found)
+        return
+    for line in told:
+        say(line)
