@@ -39,6 +39,7 @@ class TableRows:
     shapes: tuple[Shape, ...]
     bucket: str | None  # the changelog's column that rows are bucketed by
     buckets: int
+    hours: int  # of commit ts, from the first to the last one
 
     @property
     def projections(self) -> list[Projection]:
@@ -103,25 +104,26 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
 
 
 def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
-    """One of each change: a whole copy before a partial one, then the one with the lowest coordinates (ordering.deduplicated).
+    """One of each change: a whole copy before a partial one, then the one with the lowest coordinates (ordering.deduplicated). In each
+    bucket they come by commit ts, as the changelog keeps them: the sort compares numbers before it compares keys, and serves the write.
 
-    Where offsets order a feed, a repeat is not told from a change: every event is one.
+    Where offsets order a feed, a repeat is not told from a change: every event is one, and they come in no order.
     """
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
-    identity = ["key", "commit_ts", "class"]
+    identity = ["commit_ts", "key", "class"]
     if not table.incarnation.key and not table.feed.by_offsets:
         of_stretch = Over.partitionBy("content", "commit_ts", "op", "topic", "partition", "stretch").orderBy("offset", "ordinal")
         events = events.withColumn("nth", F.row_number().over(of_stretch))
-        identity = ["content", "commit_ts", "op", "nth"]
+        identity = ["commit_ts", "content", "op", "nth"]
     distributed = events
     if table.bucket:
         side = F.coalesce(F.when(F.col("op") == "delete", F.col("b")).otherwise(F.col("a")).getField(table.bucket))
         distributed = events.withColumn("_bucket_of", side)
         bucket = F.expr(f"{CATALOG}.system.bucket({table.buckets}, _bucket_of)")
         distributed = distributed.withColumn("_bucket", bucket).repartition("_bucket")
-        identity = ["_bucket", *identity]
+        identity = ["_bucket", *identity] if table.buckets > 1 else [*identity, "_bucket"]
     if table.feed.by_offsets:
         return distributed
     copies = Over.partitionBy(*identity).orderBy("partial", *AT)

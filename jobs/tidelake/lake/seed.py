@@ -179,6 +179,7 @@ def _table_rows(run: _Run, i: Incarnation) -> TableRows:
         shapes=(masked,),
         bucket=bucket_column(key_columns(feed, i, i.columns)),
         buckets=1,
+        hours=1,
     )
 
 

@@ -14,11 +14,13 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
 from tidelake.lake.offset_rules import Places
 from tidelake.lake.progress import Progress
+from tidelake.tso import physical_ms
 from tidelake.window import Sighting, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_HOUR_MS = 3_600_000
 _GROUP = ("database", "table", "shape", "before_shape", "place")
 _AT = ("hour", "topic", "partition")
 
@@ -76,6 +78,13 @@ class Seen:
         """About how many rows were sent under these names."""
         wanted = {(n.database, n.table) for n in names}
         return sum(g.rows for g in self.groups if (g.database, g.table) in wanted)
+
+    def hours_of(self, names: Sequence[Name]) -> int:
+        """How many hours lie between their first and last commit ts, both counted; deletes without one lie among the others."""
+        wanted = {(n.database, n.table) for n in names}
+        mine = [g for g in self.groups if (g.database, g.table) in wanted and g.first_ts is not None and g.last_ts is not None]
+        hours = [physical_ms(ts or 0) // _HOUR_MS for g in mine for ts in (g.first_ts, g.last_ts)]
+        return max(hours) - min(hours) + 1 if hours else 1
 
     def shapes_of(self, names: Sequence[Name]) -> tuple[Shape, ...]:
         """The shapes of rows under these names."""

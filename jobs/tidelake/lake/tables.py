@@ -188,6 +188,7 @@ def _create(
         "tidelake.incarnation": i.id,
         "write.distribution-mode": "none",  # frames arrive distributed by bucket
         "write.spark.fanout.enabled": "false",
+        "write.parquet.dict-size-bytes": str(64 << 10),  # as of events: cells hardly repeat
     } | dict(more or {})
     catalog.claim_namespace(identifier.rpartition(".")[0], feed.name)
     return catalog.create(identifier, columns, partition=partition, sort=sort, properties=properties)
