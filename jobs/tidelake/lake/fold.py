@@ -118,10 +118,11 @@ def place(fold: Fold) -> str:
     return f"named_struct('t', _commit_ts, 'c', {order}, 'k', _topic, 'p', _kafka_partition, 'o', _offset, 'n', _ordinal)"
 
 
-def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bucket: str | None = None) -> DataFrame:
+def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bucket: str | None = None, buckets: int = 1) -> DataFrame:
     """One row per key: the newest change of each, deletes left out. At least one side must be there.
 
-    bucket: SQL of the bucket of a row; rows are then distributed by it, once for the fold and the write.
+    bucket: SQL of the bucket of a row, one of `buckets`; rows are then distributed by it and come by bucket and key, once for the fold and
+    the write.
     """
     from pyspark.sql import functions as F
 
@@ -138,15 +139,17 @@ def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bu
     key = [quote(k) for k in fold.key]
     if bucket is not None:
         rows = rows.withColumn("_bucket", F.expr(bucket)).repartition("_bucket")
-    rest, group = [n for n in names if n not in key], [*(["_bucket"] if bucket else []), *key]
+    rest, of_bucket = [n for n in names if n not in key], ["_bucket"] if bucket is not None else []
+    group = [*of_bucket, *key] if buckets > 1 else [*key, *of_bucket]  # what is sorted by first should tell most rows apart
     if marked:
-        return _fold_partial(rows, names, rest, group)
+        return _fold_partial(rows, names, rest, group, bool(of_bucket))
     newest = F.expr(f"max_by(struct({', '.join([*rest, '_commit_ts', '_gone'])}), _at)").alias("_row")
     folded = rows.groupBy(*group).agg(newest).where("NOT _row._gone")
+    folded = folded.sortWithinPartitions(*group) if of_bucket else folded
     return folded.selectExpr(*(f"_row.{n} AS {n}" if n in rest else n for n in names), "_row._commit_ts AS _commit_ts")
 
 
-def _fold_partial(rows: DataFrame, names: Sequence[str], rest: Sequence[str], group: Sequence[str]) -> DataFrame:
+def _fold_partial(rows: DataFrame, names: Sequence[str], rest: Sequence[str], group: Sequence[str], in_order: bool) -> DataFrame:
     """As above where some rows carry their key alone: their other columns are those of the newest whole row, unless a delete follows it
     at an earlier commit ts. A delete of the partial row's own commit ts is the other half of a split update."""
     from pyspark.sql import functions as F
@@ -155,6 +158,7 @@ def _fold_partial(rows: DataFrame, names: Sequence[str], rest: Sequence[str], gr
     newest = F.expr("max_by(struct(_commit_ts, _gone), _at)").alias("_row")
     whole = F.expr(f"max_by(struct({', '.join([*rest, '_gone'])}), _at) FILTER (WHERE NOT _partial)").alias("_whole")
     folded = rows.withColumn("_half", F.expr(halves)).where("NOT _half").groupBy(*group).agg(newest, whole).where("NOT _row._gone")
+    folded = folded.sortWithinPartitions(*group) if in_order else folded
     values = (f"IF(_whole._gone, NULL, _whole.{n}) AS {n}" if n in rest else n for n in names)
     return folded.selectExpr(*values, "_row._commit_ts AS _commit_ts")
 

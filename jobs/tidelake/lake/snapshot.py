@@ -197,8 +197,11 @@ def _overwrite(spark: SparkSession, frame: DataFrame | None, condition: str, tar
         _writer(_physical(rows, target, fold), target, branch).overwrite(F.expr(condition))
         return int(folded.values()["missing"])
     bucket = _bucket(target, fold)
-    rows = fold_keyed(old, frame, fold, _bucket_of(bucket[0], target) if bucket else None)
-    _writer(_physical(rows, target, fold), target, branch).overwrite(F.expr(condition))
+    rows = fold_keyed(old, frame, fold, _bucket_of(bucket[0], target) if bucket else None, target.buckets)
+    writer = _writer(_physical(rows, target, fold), target, branch)
+    if bucket is not None:  # they come as the table wants them
+        writer = writer.option("use-table-distribution-and-ordering", "false")
+    writer.overwrite(F.expr(condition))
     return 0
 
 
@@ -230,12 +233,15 @@ def _writer(rows: DataFrame, target: Target, branch: str) -> DataFrameWriterV2:
 
 
 def _check_keys(spark: SparkSession, fold: Fold, staged: Target, condition: str, branch: str) -> None:
+    from pyspark.sql import functions as F
+
     physical = {c.source_id: c.name for c in staged.table.columns()}
-    keys = ", ".join(quote(physical[k]) for k in fold.incarnation.key)
+    keys = [quote(physical[k]) for k in fold.incarnation.key]
     frame = spark.read.option("versionAsOf", staged.table.branch(branch)).table(sql_name(staged.table.identifier)).where(condition)
-    twice = frame.selectExpr(f"struct({keys}) AS key").groupBy("key").count().where("count > 1").limit(3).collect()
+    grouped = frame.select(*keys).groupBy(*keys).agg(F.count("*").alias("_count"))  # of columns, whose buckets need no shuffle
+    twice = grouped.where("_count > 1").drop("_count").limit(3).collect()
     if twice:
-        shown = ", ".join(str(r["key"].asDict()) for r in twice)
+        shown = ", ".join(str(r.asDict()) for r in twice)
         raise QualityError(f"{fold.incarnation.name}: keys stand twice in the snapshot: {shown}", code="KEY_NOT_UNIQUE")
 
 
