@@ -13,6 +13,7 @@ import pytest
 from tests.lake.histories import Feeder, ddl, feeder, publish, resolved, row, rows_of, shape
 from tidelake.errors import ConfigError, OrderError, StorageError
 from tidelake.feed import TablePolicy
+from tidelake.lake import changelog
 from tidelake.lake.opened import Lake
 
 KV = shape("id bigint", "v varchar")
@@ -86,11 +87,16 @@ def test_equal_rows_without_a_key_count_and_their_repeats_do_not(tmp_path: Path)
         assert rows_of(lake, "d.m", 11) == table(("x",), ("x",), names=("v",))
 
 
-def test_a_key_changed_in_one_update_is_a_delete_and_an_insert(tmp_path: Path) -> None:
+@pytest.mark.parametrize("open_files", [32, 0])
+def test_a_key_changed_in_one_update_is_a_delete_and_an_insert(open_files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many keys, so that rows leave their buckets; written sorted by us, and by Iceberg where too many files would be open."""
+    monkeypatch.setattr(changelog, "_OPEN_FILES", open_files)
     with opened(tmp_path, tables={"d.k": TablePolicy(buckets=4)}) as (feed, lake):
-        publish(lake, feed.add(lake, [row(0, "insert", 10, KV, ("1", "a")), row(0, "insert", 10, KV, ("2", "b")), *resolved(15)]))
-        publish(lake, feed.add(lake, [row(0, "update", 20, KV, ("3", "a"), ("1", "a")), *resolved(25)]))
-        assert rows_of(lake, "d.k") == table(("2", "b"), ("3", "a"))
+        publish(lake, feed.add(lake, [*(row(0, "insert", 10, KV, (str(n), "a")) for n in range(9)), *resolved(15)]))
+        moved = [row(0, "update", 20 + n, KV, (str(n + 10), "a"), (str(n), "a")) for n in range(8)]
+        publish(lake, feed.add(lake, [*moved, *resolved(35)]))
+        assert rows_of(lake, "d.k") == table(("8", "a"), *((str(n + 10), "a") for n in range(8)))
+        assert rows_of(lake, "d.k", 23) == table(*((str(n + 10), "a") for n in range(4)), *((str(n), "a") for n in range(4, 9)))
 
 
 def test_a_bucket_and_a_table_that_become_empty_are_empty(tmp_path: Path) -> None:
