@@ -258,6 +258,7 @@ def _table(run: _Run, seen: Seen, incarnation: str) -> TableRows | None:
         shapes=seen.shapes_of(names),
         bucket=bucket_column(key_columns(run.feed, i, columns)),
         buckets=previous.buckets if previous else _buckets(run.feed, i.name, seen.rows_of(names)),
+        images=seen.images_of(names),
     )
 
 
