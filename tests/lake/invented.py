@@ -208,9 +208,9 @@ _STATEMENTS = st.tuples(
     st.sampled_from(["column", "column", "truncate", "recreate", "swap"]), st.sampled_from((*KEYED, BARE)), st.booleans(), st.booleans()
 )
 _TRANSACTIONS = st.sampled_from([True, True, True, False]).flatmap(
-    lambda rows: st.lists(_ROW_STEPS, min_size=1, max_size=7) if rows else _STATEMENTS
+    lambda rows: st.lists(_ROW_STEPS, min_size=2, max_size=7) if rows else _STATEMENTS
 )
-_CRASHES = st.builds(Crash, share=st.floats(0.1, 1.0), back=st.integers(1, 3), inside=st.integers(0, 3))
+_CRASHES = st.builds(Crash, share=st.sampled_from([0.5, 0.8, 0.3, 1.0]), back=st.sampled_from([3, 2, 4, 1]), inside=st.integers(0, 3))
 _REPEATS = st.builds(Repeat, partition=st.integers(0, 2), share=st.floats(0, 1), later=st.integers(0, 9))
 _ENDS = st.tuples(st.integers(4, PARTS), st.integers(0, PARTS), st.integers(1, PARTS))
 HISTORIES = st.builds(
@@ -221,7 +221,7 @@ HISTORIES = st.builds(
         partitions=st.sampled_from([3, 2, 1]),
         halves=st.sampled_from([2, 2, 2, 1, 0, 3]),
         quiet=st.integers(1, 3),
-        crashes=st.lists(_CRASHES, min_size=1, max_size=2).map(tuple) | st.just(()),
+        crashes=st.sampled_from([2, 1, 1, 0]).flatmap(lambda n: st.tuples(*[_CRASHES] * n)),
         repeats=st.lists(_REPEATS, max_size=3).map(tuple),
     ),
     ends=st.lists(_ENDS, min_size=1, max_size=3).map(tuple),

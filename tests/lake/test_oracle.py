@@ -43,7 +43,8 @@ from tidelake.policy import Policy
 
 SEED = int(os.environ.get("TIDELAKE_ORACLE_SEED", random.randrange(1 << 32)))
 MANY = int(os.environ.get("TIDELAKE_ORACLE_HISTORIES", "150"))
-CHEAP = settings(max_examples=200, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+CHEAP = settings(max_examples=40, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+SEEDS = range(6)  # one alone varies a few examples
 DEAR = settings(
     max_examples=MANY, phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=True
 )  # an example takes seconds: shrinking would take hours
@@ -51,22 +52,21 @@ DEAR = settings(
 
 @pytest.fixture(scope="module")
 def invented() -> list[tuple[History, set[str]]]:
-    """The same few hundred histories every time, with what is in them."""
+    """A few hundred histories, with what is in them; the same ones every time that the same modules are loaded."""
     out: list[tuple[History, set[str]]] = []
 
-    @CHEAP
-    @given(history=HISTORIES)
     def look(history: History) -> None:
         out.append((history, history.features()))
 
-    look()
+    for n in SEEDS:
+        seed(n)(CHEAP(given(history=HISTORIES)(look)))()
     return out
 
 
 def test_every_situation_is_invented(invented: list[tuple[History, set[str]]]) -> None:
     seen = Counter(f for _, features in invented for f in features)
     assert set(seen) == set(FEATURES)
-    assert {f: n for f, n in seen.items() if n < 4} == {}, "in one of fifty at least"
+    assert {f: n for f, n in seen.items() if n < 3} == {}, "in one of eighty at least"
 
 
 def test_the_specification_equals_the_upstream_at_every_cut(invented: list[tuple[History, set[str]]]) -> None:
@@ -178,7 +178,7 @@ def compare_versions(lake: Lake, upstream: Upstream, name: str) -> None:
     """The versions of rows that are valid at each commit, and just before it, are the table as of then, whatever its name was."""
     if name not in upstream.tables:
         return
-    life = upstream.tables[name].life
+    life = upstream.first(upstream.tables[name].life)
     versions = [r.asDict() for r in scd2_frame(lake, f"d.{name}", None, lake.spark)[0].collect()]
     for ts in (t - n for t in upstream.truth for n in (0, 1)):
         valid = [v for v in versions if v["_valid_from_ts"] <= ts and (v["_current"] or ts < v["_valid_to_ts"])]
@@ -186,7 +186,7 @@ def compare_versions(lake: Lake, upstream: Upstream, name: str) -> None:
 
 
 def _of_life(upstream: Upstream, life: int, ts: int) -> Bag:
-    """The first two columns of a table at a TSO."""
+    """The first two columns at a TSO of the table that began with this life."""
     bearing = upstream.lives[max(t for t in upstream.lives if t <= ts)]
-    name = next((n for n, other in bearing.items() if other == life), None)
+    name = next((n for n, other in bearing.items() if upstream.first(other) == life), None)
     return Counter(r[:2] for r in upstream.at(ts)[name].elements()) if name else Counter()

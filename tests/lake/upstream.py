@@ -67,7 +67,7 @@ class Upstream:
         self.ts = START
         self.log: list[Change | Ddl] = []
         self.truth: dict[int, dict[str, Bag]] = {}
-        self._lives = count()
+        self._lives, self._first = count(), dict[int, int]()
         self.tables = {name: self._fresh(name) for name in (*KEYED, BARE)}
         self.lives = {0: {name: t.life for name, t in self.tables.items()}}
 
@@ -98,6 +98,7 @@ class Upstream:
         if what == "truncate":
             self._sent(f"TRUNCATE TABLE {table}", late)
             self.tables[table] = replace(self._fresh(table), columns=old.columns)
+            self._first[self.tables[table].life] = self.first(old.life)
         elif what == "recreate":
             self._sent(f"DROP TABLE {table}", late)
             del self.tables[table]
@@ -117,6 +118,10 @@ class Upstream:
         """Every table at a TSO."""
         known = [t for t in self.truth if t <= ts]
         return self.truth[max(known)] if known else {name: Counter() for name in (*KEYED, BARE)}
+
+    def first(self, life: int) -> int:
+        """The life that this one goes on from after a TRUNCATE, which gives another one; itself if none."""
+        return self._first.get(life, life)
 
     def _column(self, table: str, old: Table, late: bool) -> None:
         """Column n comes, or goes."""
