@@ -178,6 +178,12 @@ def test_an_update_that_moves_a_row_leaves_nothing_under_its_old_key() -> None:
     assert fold({(7,): (7, "a"), (9,): (9, "c")}, [moved], (0,)) == {(8,): (8, "b"), (9,): (9, "c")}
 
 
+def test_two_rows_may_exchange_their_keys_at_one_ts() -> None:
+    there, back = change("update", 2, 2, 0), change("update", 2, 1, 1)
+    moved = [replace(there, before=(1, "a"), after=(2, "a")), replace(back, before=(2, "b"), after=(1, "b"))]
+    assert fold({(1,): (1, "a"), (2,): (2, "b")}, moved, (0,)) == {(1,): (1, "b"), (2,): (2, "a")}
+
+
 def test_a_key_may_be_of_several_columns_in_another_order() -> None:
     insert = RowChange(table="d.t", op="insert", commit_ts=5, at=("shop", 0, 1, 0), key=("x", 1), after=(1, "v", "x"))
     assert fold({}, [insert], (2, 0)) == {("x", 1): (1, "v", "x")}

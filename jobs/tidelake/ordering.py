@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidelake.errors import Coordinates, OrderError
 from tidelake.tso import show
@@ -75,20 +75,28 @@ def ordered(changes: Iterable[RowChange]) -> list[RowChange]:
 
 
 def fold(base: Mapping[Cells, Cells], changes: Iterable[RowChange], key_of: tuple[int, ...]) -> dict[Cells, Cells]:
-    """A keyed table after ordered changes. key_of: positions of the key's cells in a row; an update may move a row to another key.
+    """A keyed table after ordered changes. key_of: positions of the key's cells in a row.
+
+    An update that moves a row to another key is a delete and an insert: two rows may exchange their keys at one commit ts.
 
     A partial row keeps what is known of the other cells, also where a delete of the same commit ts came before it: that is the other
     half of a split update. Where nothing is known they are None.
     """
     rows = dict(base)
     gone: dict[tuple[Cells, int], Cells] = {}
-    for c in changes:
+    for c in ordered(half for whole in changes for half in _halves(whole, key_of)):
         if c.before is not None and c.op != "insert" and (old := rows.pop(_key(c.before, key_of), None)) is not None:
             gone[_key(c.before, key_of), c.commit_ts] = old
         if c.after is not None:
             key = _key(c.after, key_of)
             rows[key] = _partial(c.after, rows.get(key) or gone.get((key, c.commit_ts)), key_of) if c.partial else c.after
     return rows
+
+
+def _halves(c: RowChange, key_of: tuple[int, ...]) -> list[RowChange]:
+    if c.op != "update" or c.before is None or c.after is None or _key(c.before, key_of) == _key(c.after, key_of):
+        return [c]
+    return [replace(c, op="delete", after=None), replace(c, op="insert", before=None)]
 
 
 def _partial(sent: Cells, known: Cells | None, key_of: tuple[int, ...]) -> Cells:

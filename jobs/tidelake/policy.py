@@ -14,6 +14,8 @@ from tidelake.source import VARIABLE
 ZeroDate = Literal["null", "string", "reject"]
 Unfit = Literal["null", "reject"]  # values that their type does not hold; a column may also say "string"
 HandleOnly = Literal["quarantine", "accept"]  # rows of which only the handle was sent
+BeforeImages = Literal["off", "sample", "all"]  # old values that changes carry, compared with the rows that they replace
+SAMPLE = 16  # of so many keys one is compared, in every window others
 KEY_BYTES = 16  # of the key that masks hash with, at least
 _MASK = re.compile(r"drop|null|hash|truncate\((0|[1-9][0-9]{0,6})\)")
 _WIDE = re.compile(r"string|decimal\(38,([12]?[0-9]|3[0-8])\)")
@@ -69,6 +71,8 @@ class Policy(BaseModel):
     unfit: Unfit = "reject"  # what a value becomes that the lake type does not hold without loss: docs/types.md
     checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
     handle_only: HandleOnly = "quarantine"
+    before_images: BeforeImages = "sample"  # "all" costs more: docs/before-images.md
+    on_before_image: Literal["warn", "block"] = "warn"  # old values that are not those in the lake
     mask_at: Literal["decode", "order"] = "decode"  # where columns are masked: before the events table is written, or after
     mask_key: str | None = Field(default=None, repr=False)  # what mask = "hash" hashes with; always a variable
 

@@ -17,6 +17,7 @@ from tests.land import archive
 from tidelake.feed import Watermark
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import run_hour
+from tidelake.policy import Policy
 from tidelake.source import Source
 from tidelake.tso import begin_ts, end_ts
 
@@ -48,7 +49,8 @@ def opened(folder: Path, protocol: str, partitions: int = 2, **watermark: Any) -
     """A fresh feed ordered by offsets and its lake."""
     rule = Watermark.model_validate({"from": "offsets"} | watermark)
     source = Source(uri=str(folder / "archive"), layout="aiven-jsonl", closed_by="quiet", quiet_minutes=0)
-    feed = lakes.feed(folder, protocol=protocol, partitions=partitions, watermark=rule, source=source)
+    policy = Policy(before_images="all", on_before_image="block")  # repeats make no old value look lost
+    feed = lakes.feed(folder, protocol=protocol, partitions=partitions, watermark=rule, source=source, policy=policy)
     made = OffsetFeeder(folder=folder, feed=feed, tables_sql=SQL)
     (folder / "lake").mkdir(parents=True, exist_ok=True)
     with Lake.of(made.feed) as lake:

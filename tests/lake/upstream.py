@@ -1,4 +1,4 @@
-"""An upstream database that Hypothesis drives, and what a changefeed makes of it: rows, resolved events, crashes and repeats.
+"""An upstream database that Hypothesis drives: tables, transactions and statements, and the truth at every commit.
 
 The truth is the dictionary of rows itself, kept at every commit; nothing here knows Tidelake's rules of order.
 """
@@ -6,130 +6,177 @@ The truth is the dictionary of rows itself, kept at every commit; nothing here k
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 
-from hypothesis import strategies as st
-
-from tests.lake.histories import Message, resolved, row, shape
-
-KEYED = shape("id bigint", "v varchar")
-BARE = shape("v varchar", key=())
+START = 100  # the ts at which the changefeed begins
+KEYED = ("k", "j")
+BARE = "m"
+SQL = (
+    "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.j (id BIGINT PRIMARY KEY, v VARCHAR(20)); "
+    "CREATE TABLE d.m (v VARCHAR(20));"
+)
+NEW = "q"  # what rows from before a column hold in it
+Cells = tuple[str, ...]
 Bag = Counter[tuple[tuple[str, str], ...]]
+Step = tuple[str, str, str, str]  # what, table, key or value, another one
 
 
-@dataclass
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A row change as committed. life: of the table, which keeps it through renames."""
+
+    ts: int
+    table: str
+    life: int
+    columns: tuple[str, ...]
+    op: str
+    before: Cells | None
+    after: Cells | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ddl:
+    """A statement. late: the resolved ts that equals its own is sent before it."""
+
+    ts: int
+    query: str
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """rows: cells by their first one; of a table without key every cell tuple stands in `bag`."""
+
+    life: int
+    columns: tuple[str, ...]
+    rows: dict[str, Cells] = field(default_factory=dict)
+    bag: Counter[str] = field(default_factory=Counter)
+
+    def contents(self) -> Bag:
+        """As printed."""
+        if self.columns == ("v",):
+            return Counter({(("v", v),): n for v, n in self.bag.items() if n > 0})
+        return Counter(tuple(zip(self.columns, cells, strict=True)) for cells in self.rows.values())
+
+
 class Upstream:
-    """Tables k (keyed) and m (without key), and everything that was sent about them."""
+    """Database d, and everything that happened to it. truth: commit ts → every table from then on; lives: which life bears which name."""
 
-    partitions: int
-    ts: int = 100
-    k: dict[str, str] = field(default_factory=dict)
-    m: Counter[str] = field(default_factory=Counter)
-    log: list[tuple[int, Message]] = field(default_factory=list)  # (commit ts, message) as first delivered
-    truth: dict[int, tuple[Bag, Bag]] = field(default_factory=dict)  # commit ts → contents from then on
+    def __init__(self) -> None:
+        self.ts = START
+        self.log: list[Change | Ddl] = []
+        self.truth: dict[int, dict[str, Bag]] = {}
+        self._lives, self._first = count(), dict[int, int]()
+        self.tables = {name: self._fresh(name) for name in (*KEYED, BARE)}
+        self.lives = {0: {name: t.life for name, t in self.tables.items()}}
 
-    def commit(self, steps: list[tuple[str, str, str]]) -> None:
-        """One transaction: (op, key or value, new value); what is impossible is left out. Deletes come first, as TiCDC sorts."""
+    def commit(self, steps: list[Step]) -> None:
+        """One transaction; what is impossible is left out. Of a key only one step is taken."""
         self.ts += 10
-        changed: set[str] = set()
-        out: list[Message] = []
-        for op, a, b in steps:
-            if op.startswith("m"):
-                out += self._bare(op, a, b)
-            elif a not in changed and (op != "move" or b not in changed):
-                changed |= {a, b} if op == "move" else {a}
-                out += self._keyed(op, a, b)
-        order = {"delete": 0, "update": 1, "insert": 2}
-        out.sort(key=lambda message: order[message.event.op or ""])
-        self.log += [(self.ts, message) for message in out]
-        if out:
-            self.truth[self.ts] = self.contents()
+        touched: set[tuple[str, str]] = set()
+        before = len(self.log)
+        for what, table, a, b in steps:
+            keys = {(table, a), (table, b)} if what in ("move", "exchange") else {(table, a)}
+            if table == BARE:
+                self._bare(what, a, b)
+            elif what == "clear":
+                for key in [k for k in self.tables[table].rows if (table, k) not in touched]:
+                    touched.add((table, key))
+                    self._write(table, key, None)
+            elif not keys & touched:
+                touched |= keys
+                self._keyed(what, table, a, b)
+        if len(self.log) > before:
+            self._record()
 
-    def contents(self) -> tuple[Bag, Bag]:
-        """Both tables now, as printed."""
-        keyed = Counter((("id", i), ("v", v)) for i, v in self.k.items())
-        return keyed, Counter({(("v", v),): n for v, n in self.m.items() if n > 0})
+    def alter(self, what: str, table: str, *, late: bool, same: bool) -> None:
+        """One statement. same: at the ts of the commit before it, whose rows are then older; if that has none of its own yet."""
+        own = self.log and self.log[-1].ts == self.ts and not isinstance(self.log[-1], Ddl)
+        self.ts += 0 if same and own else 10
+        old, before = self.tables[table], len(self.log)
+        if what == "truncate":
+            self._sent(f"TRUNCATE TABLE {table}", late)
+            self.tables[table] = replace(self._fresh(table), columns=old.columns)
+            self._first[self.tables[table].life] = self.first(old.life)
+        elif what == "recreate":
+            self._sent(f"DROP TABLE {table}", late)
+            del self.tables[table]
+            self._record()
+            self.ts += 10
+            self._sent(f"CREATE TABLE {table} ({'v VARCHAR(20)' if table == BARE else 'id BIGINT PRIMARY KEY, v VARCHAR(20)'})", late)
+            self.tables[table] = self._fresh(table)
+        elif what == "swap":
+            self._sent("RENAME TABLE k TO tmp, j TO k, tmp TO j", late)
+            self.tables["k"], self.tables["j"] = self.tables["j"], self.tables["k"]
+        elif what == "column" and table != BARE:
+            self._column(table, old, late)
+        if len(self.log) > before:
+            self._record()
 
-    def at(self, ts: int) -> tuple[Bag, Bag]:
-        """Both tables at a TSO."""
+    def at(self, ts: int) -> dict[str, Bag]:
+        """Every table at a TSO."""
         known = [t for t in self.truth if t <= ts]
-        return self.truth[max(known)] if known else (Counter(), Counter())
+        return self.truth[max(known)] if known else {name: Counter() for name in (*KEYED, BARE)}
 
-    def _keyed(self, op: str, key: str, value: str) -> list[Message]:
-        at = int(key) % self.partitions
-        old = self.k.get(key)
-        if op == "put" and old is None:
-            self.k[key] = value
-            return [row(at, "insert", self.ts, KEYED, (key, value))]
-        if op == "put" and old != value:
-            self.k[key] = value
-            return [row(at, "update", self.ts, KEYED, (key, value), (key, old))]
-        if op == "drop" and old is not None:
-            del self.k[key]
-            return [row(at, "delete", self.ts, KEYED, None, (key, old))]
-        if op == "move" and old is not None and value not in self.k:
-            del self.k[key]
-            self.k[value] = old
-            to = int(value) % self.partitions
-            return [row(at, "delete", self.ts, KEYED, None, (key, old)), row(to, "insert", self.ts, KEYED, (value, old))]
-        return []
+    def first(self, life: int) -> int:
+        """The life that this one goes on from after a TRUNCATE, which gives another one; itself if none."""
+        return self._first.get(life, life)
 
-    def _bare(self, op: str, value: str, new: str) -> list[Message]:
-        if op == "m put":
-            self.m[value] += 1
-            return [row(0, "insert", self.ts, BARE, (value,), table="m")]
-        if self.m[value] <= 0:
-            return []
-        self.m[value] -= 1
-        if op == "m drop":
-            return [row(0, "delete", self.ts, BARE, None, (value,), table="m")]
-        self.m[new] += 1
-        return [row(0, "update", self.ts, BARE, (new,), (value,), table="m")]
+    def _column(self, table: str, old: Table, late: bool) -> None:
+        """Column n comes, or goes."""
+        if "n" in old.columns:
+            self._sent(f"ALTER TABLE {table} DROP COLUMN n", late)
+            self.tables[table] = replace(old, columns=("id", "v"), rows={k: cells[:2] for k, cells in old.rows.items()})
+        else:
+            self._sent(f"ALTER TABLE {table} ADD COLUMN n VARCHAR(9) DEFAULT '{NEW}'", late)
+            self.tables[table] = replace(old, columns=("id", "v", "n"), rows={k: (*cells, NEW) for k, cells in old.rows.items()})
 
+    def _fresh(self, table: str) -> Table:
+        return Table(next(self._lives), ("v",) if table == BARE else ("id", "v"))
 
-def delivered(upstream: Upstream, crashes: list[tuple[float, int]]) -> list[list[Message]]:
-    """What each partition gets, in order: rows with a resolved event after each commit; each crash (how far through the log, how many
-    commits back) sends again from there, beginning with the resolved event that goes back."""
-    commits = sorted({ts for ts, _ in upstream.log})
-    partitions: list[list[Message]] = [[] for _ in range(upstream.partitions)]
+    def _sent(self, query: str, late: bool) -> None:
+        self.log.append(Ddl(ts=self.ts, query=query, late=late))
 
-    def send(first: int, last: int) -> None:
-        for ts in commits[first:last]:
-            for t, message in upstream.log:
-                if t == ts:
-                    partitions[message.partition].append(message)
-            for p in range(upstream.partitions):
-                partitions[p] += resolved(ts, p)
+    def _record(self) -> None:
+        self.truth[self.ts] = {name: t.contents() for name, t in self.tables.items()}
+        self.lives[self.ts] = {name: t.life for name, t in self.tables.items()}
 
-    def back_to(n: int) -> None:
-        for p in range(upstream.partitions):
-            partitions[p] += resolved(commits[n] - 1 if n < len(commits) else commits[-1], p)
+    def _keyed(self, what: str, table: str, a: str, b: str) -> None:
+        rows = self.tables[table].rows
+        if what == "put" and rows.get(a, ("", ""))[1] != b:
+            self._write(table, a, b)
+        elif what == "drop" and a in rows:
+            self._write(table, a, None)
+        elif what == "move" and a in rows and b not in rows:
+            old = rows.pop(a)
+            rows[b] = (b, *old[1:])
+            self._note(table, "update", old, rows[b])
+        elif what == "exchange" and a != b and a in rows and b in rows:
+            one, two = rows[a], rows[b]
+            rows[a], rows[b] = (a, *two[1:]), (b, *one[1:])
+            self._note(table, "update", one, rows[b])  # as one statement that exchanges keys
+            self._note(table, "update", two, rows[a])
 
-    sent = 0
-    for share, back in sorted(crashes):
-        upto = max(sent, int(share * len(commits)))
-        send(sent, upto)
-        sent = max(0, upto - back)
-        back_to(sent)
-    send(sent, len(commits))
-    return partitions
+    def _write(self, table: str, key: str, value: str | None) -> None:
+        t = self.tables[table]
+        old = t.rows.pop(key, None)
+        new = None if value is None else (key, value, value.upper())[: len(t.columns)]
+        if new is not None:
+            t.rows[key] = new
+        self._note(table, "delete" if new is None else "insert" if old is None else "update", old, new)
 
+    def _bare(self, what: str, value: str, new: str) -> None:
+        bag = self.tables[BARE].bag
+        if what == "put":
+            bag[value] += 1
+            self._note(BARE, "insert", None, (value,))
+        elif bag[value] > 0:
+            bag[value] -= 1
+            if what == "move":
+                bag[new] += 1
+            self._note(BARE, *(("update", (value,), (new,)) if what == "move" else ("delete", (value,), None)))
 
-STEPS = st.one_of(
-    st.tuples(st.sampled_from(["put", "put", "drop"]), st.sampled_from("0123"), st.sampled_from("abc")),
-    st.tuples(st.just("move"), st.sampled_from("0123"), st.sampled_from("0123")),
-    st.tuples(st.sampled_from(["m put", "m put", "m drop", "m change"]), st.sampled_from("xy"), st.sampled_from("xy")),
-)
-
-
-def ends(first: st.SearchStrategy[int], second: st.SearchStrategy[int]) -> st.SearchStrategy[list[tuple[int, int]]]:
-    """Where hours end in each partition's messages, in twelfths; not in order."""
-    return st.lists(st.tuples(first, second), min_size=1, max_size=4)
-
-
-HISTORIES = st.tuples(
-    st.sampled_from([2, 1]),
-    st.lists(st.lists(STEPS, min_size=1, max_size=5), min_size=3, max_size=12),
-    st.lists(st.tuples(st.floats(0.1, 1.0), st.integers(1, 3)), max_size=2),
-    ends(st.integers(6, 12), st.integers(1, 7)) | ends(st.integers(0, 12), st.integers(0, 12)),  # the second may be hours behind
-)
+    def _note(self, table: str, op: str, before: Cells | None, after: Cells | None) -> None:
+        t = self.tables[table]
+        self.log.append(Change(ts=self.ts, table=table, life=t.life, columns=t.columns, op=op, before=before, after=after))

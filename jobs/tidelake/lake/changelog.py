@@ -136,7 +136,9 @@ def _counts(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -> 
     plain |= {"events": events, "duplicates": events - after.get("distinct", 0)}
     plain |= {m: before.get(m, 0) for m in ("unsettled", "undated")}
     checksums = {word: n for word in CHECKSUMS if (n := before.get(word, 0))}
-    return TableCounts.model_validate(plain | found | {"checksums": checksums, "untrusted": _untrusted(table)})
+    return TableCounts.model_validate(
+        plain | found | {"checksums": checksums, "untrusted": _untrusted(table), "thin_deletes": table.thin_deletes}
+    )
 
 
 def _untrusted(table: TableRows) -> list[str]:

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidelake.errors import OrderError
+from tidelake.errors import OrderError, QualityError
 from tidelake.feed import Feed
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.cut import Cut, Intent, Staged, TableCounts, TableCut
+from tidelake.lake.cut import Cut, ImageCounts, Intent, Staged, TableCounts, TableCut
 from tidelake.lake.cuts import last_snapshot, newest_cut, places, read_cut
 from tidelake.lake.fold import Fold
 from tidelake.lake.offset_rules import findings
@@ -25,7 +25,8 @@ from tidelake.lake.replace import redone, replace
 from tidelake.lake.snapshot import Changes, Folded, fold_table
 from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, retired, snapshot_name
 from tidelake.layout import run_key
-from tidelake.quality.verdict import Verdict
+from tidelake.quality.texts import plural
+from tidelake.quality.verdict import Check, Verdict
 from tidelake.storage import Store, open_store
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def compact_window(
 ) -> CompactReport:
     """Fold what order staged and publish it; redo_from: in place of what is published from this hour on.
 
-    Raises QualityError (critical expectations, KEY_NOT_UNIQUE), OrderError (NOT_ORDERED, NOT_VALIDATED), StorageError (TAKEN, TABLE_MOVED).
+    Raises QualityError (critical expectations, KEY_NOT_UNIQUE, BEFORE_IMAGES), OrderError (NOT_ORDERED, NOT_VALIDATED), StorageError
+    (TAKEN, TABLE_MOVED).
     """
     started, store = time.time(), open_store(feed.lake.uri)
     cut, staged = read_staged(catalog, store, feed.name, hour, redo_from)
@@ -81,6 +83,7 @@ def compact_window(
 
     with ThreadPoolExecutor(THREADS) as pool:
         folded = {i.id: f for i, f in pool.map(fold, alive) if f is not None}
+    verdict.checks += _reconciled(feed, {i.name: f.images for i in alive if (f := folded.get(i.id)) and f.images and f.images.compared})
     intent = intent_of(feed, staged, folded)
     if cut is not None and staged.cut.follows is not None:
         replace(catalog, intent, cut)
@@ -141,15 +144,56 @@ def _fold_one(
     )
     changes, earlier = None, staged.cut.changelogs.get(i.id)
     if advance is not None:
-        only_inserts = counts.updates == counts.deletes == counts.upserts == 0 and since == staged.cut.applied_ts
-        changes = Changes(table=catalog.load(advance.identifier), snapshot_id=advance.to, only_inserts=only_inserts)
+        of_window = counts if since == staged.cut.applied_ts else None
+        changes = Changes(table=catalog.load(advance.identifier), snapshot_id=advance.to, counts=of_window)
     elif since < staged.cut.applied_ts and earlier is not None:
-        changes = Changes(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, only_inserts=False)
+        changes = Changes(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, counts=None)
     buckets = advance.buckets if advance else earlier.buckets if earlier else 1
     done = fold_table(spark, catalog, fold, changes, snapshot, staged.cut.run, buckets, needed)
     if done is not None:
         tell(f"{i.name}: {done.table.rows} rows, rewrote {done.written}")
+        if done.images is not None and done.images.found:
+            tell(f"{i.name}: {said(done.images)}")
     return done
+
+
+def _reconciled(feed: Feed, images: dict[str, ImageCounts]) -> list[Check]:
+    """One check a table: whether its changes fit what stood here. Raises QualityError (BEFORE_IMAGES) where the policy is to block."""
+    blocks = feed.policy.on_before_image == "block"
+    checks = [
+        Check(
+            table=name,
+            rule="old values fit the snapshot",
+            severity="critical" if blocks else "warning",
+            success=not c.found,
+            expected="every change finds the row that it says it replaces",
+            observed=said(c),
+            unexpected=c.found,
+            examples=c.examples,
+        )
+        for name, c in sorted(images.items())
+    ]
+    failed = [c for c in checks if not c.success]
+    if blocks and failed:
+        first = failed[0]
+        raise QualityError(
+            f"{first.table}: {first.observed}; the first: {first.examples[0] if first.examples else '-'}; changes were lost before this "
+            "window, or the snapshot is wrong; nothing of the window is published",
+            code="BEFORE_IMAGES",
+            remedy='find out what was lost; to publish all the same and be warned, set [policy] on_before_image = "warn"',
+        )
+    return checks
+
+
+def said(c: ImageCounts) -> str:
+    """What became of a table's old values, for people."""
+    columns = ", ".join(f"{name} {n:,}" for name, n in sorted(c.columns.items()))
+    found = (
+        (c.differs, f"{plural(c.differs, 'change')} with another old row than stood here ({columns})"),
+        (c.missing, f"{plural(c.missing, 'change')} of a row that did not stand here"),
+        (c.twice, f"{plural(c.twice, 'insert')} of a row that stood here"),
+    )
+    return f"{plural(c.compared, 'row')} compared" + "".join(f"; {text}" for n, text in found if n)
 
 
 def intent_of(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
@@ -182,6 +226,11 @@ def _kept(t: TableCut) -> str:
     return t.identifier if is_parking(t.identifier) else parking_name(t.identifier, t.uuid)
 
 
+def _of_fold(f: Folded) -> dict[str, Any]:
+    images = {"before_images": f.images.model_dump(exclude_defaults=True)} if f.images and f.images.compared else {}
+    return {"written": f.written, "missing": f.missing} | images
+
+
 def proof_of(
     staged: Staged, verdict: Verdict, folded: dict[str, Folded], previous: Cut | None, cut: Cut, seconds: dict[str, float]
 ) -> dict[str, Any]:
@@ -191,7 +240,7 @@ def proof_of(
     rows = {
         tables[i].name: staged.counts.get(i, TableCounts()).model_dump(exclude_defaults=True)
         | {"rows_before": before[i].rows if i in before else 0, "rows_after": t.rows}
-        | ({"written": folded[i].written, "missing": folded[i].missing} if i in folded else {})
+        | (_of_fold(folded[i]) if i in folded else {})
         for i, t in cut.snapshots.items()
     }
     rows |= {tables[i].name: c.model_dump(exclude_defaults=True) for i, c in staged.counts.items() if i not in cut.snapshots}

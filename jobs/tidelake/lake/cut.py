@@ -127,6 +127,23 @@ class TableCounts(_Document):
     unsettled: int = 0  # Avro deletes whose place relative to the cut is not certain
     checksums: dict[str, int] = {}  # event.CHECKSUMS → row events in the window, of those that carry a checksum
     untrusted: list[str] = []  # FLOAT columns that came by Craft, whose encoder damages them (protocols.md 3.8)
+    thin_deletes: bool = False  # deletes carry their key alone, other changes do not
+
+
+class ImageCounts(_Document):
+    """What became of the old values that one table's changes carry (lake/images.py): of `compared` keys, changes that do not fit."""
+
+    compared: int = 0  # keys; without a key, deletes and updates
+    differs: int = 0  # the old row is another than the one that stood here
+    missing: int = 0  # an update or delete of a row that did not stand here
+    twice: int = 0  # an insert of a row that stood here
+    columns: dict[str, int] = {}  # those that differ → in so many changes
+    examples: list[str] = []
+
+    @property
+    def found(self) -> int:
+        """Changes that do not fit."""
+        return self.differs + self.missing + self.twice
 
 
 class LateCounts(_Document):

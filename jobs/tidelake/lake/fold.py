@@ -18,8 +18,11 @@ from tidelake.lake.tables import PARTIAL, lake_column, mask_of, physical, shown_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from tidelake.lake.images import Images
+
 _BY_NAME = CastRules(time_zone="UTC", names_sent=True)
 _CLASS = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_AFTER' THEN 1 ELSE 2 END"
+FIRST = "named_struct('t', _commit_ts, 'c', 2, 'k', '', 'p', -1, 'o', -1L, 'n', -1)"  # the place of a snapshot's row, as `place`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,41 +127,84 @@ def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bu
     bucket: SQL of the bucket of a row, one of `buckets`; rows are then distributed by it and come by bucket and key, once for the fold and
     the write.
     """
+    if changes is not None and PARTIAL.name in changes.columns:
+        marks = ["coalesce(_partial, false) AS _partial"]
+        return _fold_partial(_united(base, changes, fold, bucket, marks), fold, _group(fold, bucket, buckets))
+    return standing(_newest(_united(base, changes, fold, bucket), fold, _group(fold, bucket, buckets)), fold)
+
+
+def weighed(base: DataFrame | None, changes: DataFrame, fold: Fold, bucket: str | None, images: Images, buckets: int = 1) -> DataFrame:
+    """What `standing` makes the fold of, with what the images of each key come to: `_verdict`. No row is partial."""
+    newest = _newest(_united(base, changes, fold, bucket, images=images), fold, _group(fold, bucket, buckets), images)
+    return newest.selectExpr(*(quote(k) for k in fold.key), "_row", f"{images.verdict} AS _verdict")
+
+
+def standing(newest: DataFrame, fold: Fold) -> DataFrame:
+    """The rows that are there, of the newest change of every key."""
+    names, key = [quote(c.name) for c in fold.columns], {quote(k) for k in fold.key}
+    there = newest.where("NOT _row._gone")
+    return there.selectExpr(*(n if n in key else f"_row.{n} AS {n}" for n in names), "_row._commit_ts AS _commit_ts")
+
+
+def _united(
+    base: DataFrame | None,
+    changes: DataFrame | None,
+    fold: Fold,
+    bucket: str | None,
+    marks: Sequence[str] = (),
+    images: Images | None = None,
+) -> DataFrame:
+    """Rows of both sides. `_at`: which comes last; `_gone`: a delete. With images old rows come too: their key, no `_at`."""
     from pyspark.sql import functions as F
 
-    names, at = [quote(c.name) for c in fold.columns], place(fold)
-    first = "named_struct('t', _commit_ts, 'c', 2, 'k', '', 'p', -1, 'o', -1L, 'n', -1)"
-    marked = changes is not None and PARTIAL.name in changes.columns
+    names, key, at = [quote(c.name) for c in fold.columns], {quote(k) for k in fold.key}, place(fold)
     parts = []
     if base is not None:
-        parts.append(base.selectExpr(*names, "_commit_ts", f"{first} AS _at", "false AS _gone", *(["false AS _partial"] if marked else [])))
+        more = [*(["false AS _partial"] if marks else []), *(images.of_base() if images else [])]
+        parts.append(base.selectExpr(*names, "_commit_ts", f"{FIRST} AS _at", "false AS _gone", *more))
     if changes is not None:
-        newer, mark = changes.where("_change_type != 'UPDATE_BEFORE'"), ["coalesce(_partial, false) AS _partial"] if marked else []
-        parts.append(newer.selectExpr(*names, "_commit_ts", f"{at} AS _at", "_change_type = 'DELETE' AS _gone", *mark))
+        old, gone = "_change_type = 'UPDATE_BEFORE'", "_change_type = 'DELETE' AS _gone"
+        if images is None:
+            newer = changes.where(f"NOT {old}").selectExpr(*names, "_commit_ts", f"{at} AS _at", gone, *marks)
+        else:
+            light = [n if n in key else f"IF({old}, NULL, {n}) AS {n}" for n in names]
+            kept = changes.where(f"NOT {old} OR {images.sampled}")
+            newer = kept.selectExpr(*light, "_commit_ts", f"IF({old}, NULL, {at}) AS _at", gone, *images.of_change())
+        parts.append(newer)
     rows = reduce(lambda a, b: a.unionByName(b), parts)
-    key = [quote(k) for k in fold.key]
-    if bucket is not None:
-        rows = rows.withColumn("_bucket", F.expr(bucket)).repartition("_bucket")
-    rest, of_bucket = [n for n in names if n not in key], ["_bucket"] if bucket is not None else []
-    group = [*of_bucket, *key] if buckets > 1 else [*key, *of_bucket]  # what is sorted by first should tell most rows apart
-    if marked:
-        return _fold_partial(rows, names, rest, group, bool(of_bucket))
-    newest = F.expr(f"max_by(struct({', '.join([*rest, '_commit_ts', '_gone'])}), _at)").alias("_row")
-    folded = rows.groupBy(*group).agg(newest).where("NOT _row._gone")
-    folded = folded.sortWithinPartitions(*group) if of_bucket else folded
-    return folded.selectExpr(*(f"_row.{n} AS {n}" if n in rest else n for n in names), "_row._commit_ts AS _commit_ts")
+    return rows.withColumn("_bucket", F.expr(bucket)).repartition("_bucket") if bucket is not None else rows
 
 
-def _fold_partial(rows: DataFrame, names: Sequence[str], rest: Sequence[str], group: Sequence[str], in_order: bool) -> DataFrame:
+def _group(fold: Fold, bucket: str | None, buckets: int) -> list[str]:
+    """What is sorted by first should tell most rows apart."""
+    key, of_bucket = [quote(k) for k in fold.key], ["_bucket"] if bucket is not None else []
+    return [*of_bucket, *key] if buckets > 1 else [*key, *of_bucket]
+
+
+def _sorted(folded: DataFrame, group: Sequence[str]) -> DataFrame:
+    return folded.sortWithinPartitions(*group) if "_bucket" in group else folded
+
+
+def _newest(rows: DataFrame, fold: Fold, group: Sequence[str], images: Images | None = None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    members = [*(n for c in fold.columns if (n := quote(c.name)) not in group), "_commit_ts", "_gone", *(["_weight"] if images else [])]
+    newest = F.expr(f"max_by(struct({', '.join(members)}), _at)").alias("_row")
+    return _sorted(rows.groupBy(*group).agg(newest, *(images.sums() if images else [])), group)
+
+
+def _fold_partial(rows: DataFrame, fold: Fold, group: Sequence[str]) -> DataFrame:
     """As above where some rows carry their key alone: their other columns are those of the newest whole row, unless a delete follows it
     at an earlier commit ts. A delete of the partial row's own commit ts is the other half of a split update."""
     from pyspark.sql import functions as F
 
+    names = [quote(c.name) for c in fold.columns]
+    rest = [n for n in names if n not in group]
     halves = f"_gone AND max(_partial) OVER (PARTITION BY {', '.join([*group, '_commit_ts'])})"
     newest = F.expr("max_by(struct(_commit_ts, _gone), _at)").alias("_row")
     whole = F.expr(f"max_by(struct({', '.join([*rest, '_gone'])}), _at) FILTER (WHERE NOT _partial)").alias("_whole")
     folded = rows.withColumn("_half", F.expr(halves)).where("NOT _half").groupBy(*group).agg(newest, whole).where("NOT _row._gone")
-    folded = folded.sortWithinPartitions(*group) if in_order else folded
+    folded = _sorted(folded, group)
     values = (f"IF(_whole._gone, NULL, _whole.{n}) AS {n}" if n in rest else n for n in names)
     return folded.selectExpr(*values, "_row._commit_ts AS _commit_ts")
 

@@ -259,6 +259,7 @@ def _table(run: _Run, seen: Seen, incarnation: str) -> TableRows | None:
         bucket=bucket_column(key_columns(run.feed, i, columns)),
         buckets=previous.buckets if previous else _buckets(run.feed, i.name, seen.rows_of(names)),
         hours=seen.hours_of(names),
+        images=seen.images_of(names),
     )
 
 

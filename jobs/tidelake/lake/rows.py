@@ -40,12 +40,21 @@ class TableRows:
     bucket: str | None  # the changelog's column that rows are bucketed by
     buckets: int
     hours: int  # of commit ts, from the first to the last one
+    images: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # shapes after changes, shapes of deletes
 
     @property
     def projections(self) -> list[Projection]:
         """All columns that lived in the window, but for those that the feed drops."""
         known = {c.id for c in kept(self.feed, self.incarnation, lived(self.incarnation))}
         return [p for p in project(self.incarnation, self.shapes) if p.column.id in known]
+
+    @property
+    def thin_deletes(self) -> bool:
+        """Whether deletes lack columns that other changes carry (`delete-only-output-handle-key-columns`; nothing in a message says so)."""
+        after, deletes = self.images
+        alive = {c.id for c in self.incarnation.columns}
+        carried = [{place.shape for place in p.places} for p in self.projections if p.column.id in alive]
+        return any(not deletes <= shapes for shapes in carried if not after or after & shapes)
 
     def rules(self, column: Column) -> CastRules:
         """How a column's text becomes a value."""

@@ -92,6 +92,15 @@ class Seen:
         ids = {i for g in self.groups if (g.database, g.table) in wanted for i in (g.shape, g.before_shape) if i is not None}
         return tuple(self.shapes[i] for i in sorted(ids))
 
+    def images_of(self, names: Sequence[Name]) -> tuple[frozenset[int], frozenset[int]]:
+        """The shapes of rows after a change, and those of rows that were deleted, under these names."""
+        wanted = {(n.database, n.table) for n in names}
+        mine = [g for g in self.groups if (g.database, g.table) in wanted]
+        return (
+            frozenset(g.shape for g in mine if g.shape is not None),
+            frozenset(g.before_shape for g in mine if g.shape is None and g.before_shape is not None),
+        )
+
 
 def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress, seeded_ts: int = 0, by_offsets: bool = False) -> Seen:
     """Look at the row events of the hours to scan. seeded_ts: of the cut that the window goes on from.

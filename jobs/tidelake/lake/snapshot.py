@@ -10,10 +10,11 @@ from tidelake.errors import QualityError
 from tidelake.lake.casts import quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import begin_branch, sql_name
-from tidelake.lake.cut import Advance, Reshape, TableCut
-from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
+from tidelake.lake.cut import Advance, ImageCounts, Reshape, TableCounts, TableCut
+from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset, standing, weighed
+from tidelake.lake.images import images_of, images_without_key, observed, reconciled
 from tidelake.lake.observed import Observed
-from tidelake.lake.tables import bucket_column, create_snapshot, key_columns, reshape, snapshot_name, vacant
+from tidelake.lake.tables import PARTIAL, bucket_column, create_snapshot, key_columns, reshape, snapshot_name, vacant
 from tidelake.layout import CATALOG
 
 if TYPE_CHECKING:
@@ -39,22 +40,29 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """A staged snapshot. written: for people, what was rewritten; missing: deletes of a table without key that met no row."""
+    """A staged snapshot. written: for people, what was rewritten; missing: deletes of a table without key that met no row; images: None
+    where no old values were compared."""
 
     advance: Advance
     table: TableCut
     replaced: TableCut | None
     written: str
     missing: int = 0
+    images: ImageCounts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """A table's staged changelog. only_inserts: nothing that was there is touched."""
+    """A table's staged changelog. counts: of the changes that are folded, None where some are of earlier windows."""
 
     table: LakeTable
     snapshot_id: int
-    only_inserts: bool
+    counts: TableCounts | None
+
+    @property
+    def only_inserts(self) -> bool:
+        """Nothing that was there is touched."""
+        return self.counts is not None and self.counts.updates == self.counts.deletes == self.counts.upserts == 0
 
 
 def fold_table(
@@ -88,11 +96,11 @@ def fold_table(
         _writer(_physical(frame.drop("_change_type"), target, fold), target, branch).append()
         return _folded(catalog_view(catalog, target, branch), previous, base, branch, "appended", 0)
     condition, written = _touched(frame, target, fold) if same else ("true", "all")
-    missing = _overwrite(spark, frame, condition, target, fold, branch)
+    missing, images = _overwrite(spark, frame, condition, target, fold, branch, changes.counts if changes else None)
     staged = catalog_view(catalog, target, branch)
     if fold.incarnation.key:
         _check_keys(spark, fold, staged, condition, branch)
-    return _folded(staged, previous, base, branch, written, missing)
+    return replace(_folded(staged, previous, base, branch, written, missing), images=images)
 
 
 def fill_table(
@@ -153,7 +161,8 @@ def _new(catalog: LakeCatalog, fold: Fold, buckets: int, kept: Container[str]) -
 
 def _change_frame(spark: SparkSession, changes: Changes, fold: Fold) -> DataFrame:
     frame = spark.read.option("versionAsOf", changes.snapshot_id).table(sql_name(changes.table.identifier))
-    return change_rows(frame, changes.table.columns(changes.snapshot_id), fold)
+    rows = change_rows(frame, changes.table.columns(changes.snapshot_id), fold)
+    return rows if changes.counts is None or changes.counts.partial else rows.drop(PARTIAL.name)
 
 
 def _touched(frame: DataFrame | None, target: Target, fold: Fold) -> tuple[str, str]:
@@ -182,27 +191,42 @@ def _bucket_of(column: str, target: Target) -> str:
     return f"{CATALOG}.system.bucket({target.buckets}, {quote(column)})"
 
 
-def _overwrite(spark: SparkSession, frame: DataFrame | None, condition: str, target: Target, fold: Fold, branch: str) -> int:
-    """Write the folded rows in place of those that meet the condition; how many deletes met no row."""
+def _overwrite(
+    spark: SparkSession, frame: DataFrame | None, condition: str, target: Target, fold: Fold, branch: str, counts: TableCounts | None
+) -> tuple[int, ImageCounts | None]:
+    """Write the folded rows in place of those that meet the condition; how many deletes met no row, and what old values say."""
     from pyspark.sql import functions as F
 
     old = _base(spark, target, fold, condition)
     if old is None and frame is None:
         nothing = spark.read.option("versionAsOf", target.table.main).table(sql_name(target.table.identifier)).where("false")
         _writer(nothing, target, branch).overwrite(F.expr("true"))
-        return 0
+        return 0, None
     if not fold.incarnation.key:
         folded = Observed(fold_multiset(old, frame, fold), F.coalesce(F.sum("_missing"), F.lit(0)).alias("missing"))
         rows = folded.rows.where("_missing IS NULL").drop("_missing")
         _writer(_physical(rows, target, fold), target, branch).overwrite(F.expr(condition))
-        return int(folded.values()["missing"])
+        missing = int(folded.values()["missing"])
+        return missing, images_without_key(fold, counts, missing) if target.base else None
     bucket = _bucket(target, fold)
-    rows = fold_keyed(old, frame, fold, _bucket_of(bucket[0], target) if bucket else None, target.buckets)
+    spelled = _bucket_of(bucket[0], target) if bucket else None
+    images = images_of(fold, target.base.columns(target.base_snapshot) if target.base else None, counts)
+    if images is None or frame is None:
+        _write_sorted(fold_keyed(old, frame, fold, spelled, target.buckets), condition, target, fold, branch)
+        return 0, None
+    newest = Observed(weighed(old, frame, fold, spelled, images, target.buckets), observed())
+    _write_sorted(standing(newest.rows, fold), condition, target, fold, branch)
+    return 0, reconciled(images, newest.values(), old, frame)
+
+
+def _write_sorted(rows: DataFrame, condition: str, target: Target, fold: Fold, branch: str) -> None:
+    """Of a table with a key. Rows that are bucketed come as the table wants them: Iceberg need not sort them again."""
+    from pyspark.sql import functions as F
+
     writer = _writer(_physical(rows, target, fold), target, branch)
-    if bucket is not None:  # they come as the table wants them
+    if _bucket(target, fold) is not None:
         writer = writer.option("use-table-distribution-and-ordering", "false")
     writer.overwrite(F.expr(condition))
-    return 0
 
 
 def _base(spark: SparkSession, target: Target, fold: Fold, condition: str) -> DataFrame | None:

@@ -9,6 +9,15 @@ from pydantic import BaseModel
 from tidelake.quality.verdict import Check
 
 
+class BeforeImages(BaseModel):
+    """Old values of changes beside the rows that stood in the lake: of `compared` keys, changes that do not fit (lake/images.py)."""
+
+    compared: int = 0
+    differs: int = 0
+    missing: int = 0
+    twice: int = 0
+
+
 class TableFacts(BaseModel):
     """One table in one window. events: row events in the window, repeats included; changes: changelog rows written."""
 
@@ -31,6 +40,7 @@ class TableFacts(BaseModel):
     checksums: dict[str, int] = {}  # verified, mismatch, unverifiable → row events
     untrusted: list[str] = []  # FLOAT columns that came by Craft
     partial: int = 0  # rows of which only the key was sent
+    before_images: BeforeImages | None = None
 
 
 class DdlFacts(BaseModel):

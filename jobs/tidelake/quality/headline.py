@@ -77,6 +77,10 @@ def _notes(f: HourFacts) -> Iterator[str]:
     differ = sum(t.checksums.get("mismatch", 0) for t in f.tables.values())
     if differ:
         yield f"{plural(differ, 'row event')} came damaged: TiCDC's checksum is another than the row's."
+    images = [t.before_images for t in f.tables.values() if t.before_images]
+    lost = sum(i.differs + i.missing + i.twice for i in images)
+    if lost:
+        yield f"{plural(lost, 'change')} did not find the row that the source says it replaces: evidence that something was lost."
     partial = sum(t.partial for t in f.tables.values())
     if partial:
         yield f"{plural(partial, 'row')} came with the key alone: the other columns are as they were before, NULL where there was no row."

@@ -1,0 +1,202 @@
+"""Before-image reconciliation: what changes say stood before them, against what stood here (design section 8).
+
+An update or delete that carries the old row, and an insert, say how their row stood before: so it must stand in the last cut's snapshot, or
+have been left by the change before it. Where it does not, a change was lost, came twice, or the snapshot is wrong.
+
+It costs no scan of its own. The fold groups snapshot and changes by key anyway; there every image weighs its hash: rows as they then
+stood count for, old rows against, and what is left must be the hash of the row that stands in the end. Only where the weights of some key
+do not come out are the touched buckets read once more, to say which rows, which columns and what was found.
+
+Not compared: columns that are masked, those that a statement of the window added or gave another type, FLOAT, VECTOR and JSON (their text
+depends on who printed it), FLOATs that Craft damaged, keys with a change that does not say what it replaces (upserts, rows with their key
+alone), the other columns of deletes that carry the key alone; tables that have no snapshot yet, that lost a partition in the window (rows
+leave that no change tells of) or that were recovered in it; feeds that offsets order, as a repeat is not told from a change there. Windows
+and redos compare; asof, versions, rewind, seed and upkeep do not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidelake.lake.casts import literal, quote
+from tidelake.lake.catalog import LakeColumn
+from tidelake.lake.cut import ImageCounts, TableCounts
+from tidelake.lake.fold import FIRST, Fold, place
+from tidelake.lake.tables import lake_column, mask_of
+from tidelake.policy import SAMPLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+EXAMPLES = 5  # rows shown of a table
+_LENGTH = 80  # characters shown of a value
+_PRINTED = frozenset({"float", "json", "vector"})
+_HASH = "shiftrightunsigned(xxhash64({}), 24)"  # 40 bits: the hashes of eight million changes of one key still add up in 64
+_SUSPECT = 1 << 32  # more keys than a table has
+_STANDS = "'INSERT', 'UPDATE_AFTER'"
+_ASIDE = "struct(_topic, _kafka_partition, _offset, _ordinal)"
+_META = ("_commit_ts", "_change_type", f"{_ASIDE} AS _from")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """What of a table's images is compared. columns: final names and lake types; thin_deletes: deletes carry the key alone; sampled: SQL
+    for the keys that are looked at."""
+
+    fold: Fold
+    columns: dict[str, str]
+    thin_deletes: bool
+    sampled: str
+
+    @property
+    def weight(self) -> str:
+        """SQL of what a row weighs, also where no column is compared. Numbers tell (NULL, 'a') from ('a', NULL)."""
+        return _HASH.format(", ".join(["0", *(f"{quote(c)}, {n}" for n, c in enumerate(self.columns, 1))]))
+
+    def of_base(self) -> list[str]:
+        """Columns that the fold carries along with a row of the snapshot."""
+        return [f"IF({self.sampled}, {self.weight}, 0L) AS _weight", "0 AS _silent", *(["1 AS _rows"] if self.thin_deletes else [])]
+
+    def of_change(self) -> list[str]:
+        """Columns that the fold carries along with a change."""
+        signed = f"IF(_change_type IN ({_STANDS}), {self.weight}, -{self.weight})"
+        silent = "CASE _change_type WHEN 'UPDATE_AFTER' THEN 1 WHEN 'UPDATE_BEFORE' THEN -1 ELSE 0 END AS _silent"
+        rows = "CASE _change_type WHEN 'INSERT' THEN 1 WHEN 'DELETE' THEN -1 ELSE 0 END AS _rows"
+        return [f"IF({self.sampled}, {signed}, 0L) AS _weight", silent, *([rows] if self.thin_deletes else [])]
+
+    def sums(self) -> list[Column]:
+        """Over the rows of one key: few, as each costs about as much as a column."""
+        from pyspark.sql import functions as F
+
+        both = [F.sum("_weight").alias("_weights"), F.sum("_silent").alias("_silent")]
+        return [*both, *([F.sum("_rows").alias("_rows"), F.expr("bool_or(_gone) AS _deleted")] if self.thin_deletes else [])]
+
+    @property
+    def verdict(self) -> str:
+        """SQL of what the newest row `_row` of a key and the sums come to: 1 if the key was compared, _SUSPECT more if it does not fit."""
+        mine = f"_row._commit_ts > {self.fold.applied_ts} AND _silent = 0 AND ({self.sampled})"
+        wrong = "_weights != IF(_row._gone, 0L, _row._weight)"
+        if self.thin_deletes:
+            wrong = f"IF(_deleted, _rows != IF(_row._gone, 0, 1), {wrong})"
+        return f"IF({mine}, IF({wrong}, {_SUSPECT + 1}L, 1L), 0L)"
+
+
+def observed() -> Column:
+    """Over all keys; one sum, as Spark interprets what it observes."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(F.sum("_verdict"), F.lit(0)).alias("verdicts")
+
+
+def images_of(fold: Fold, base: Sequence[LakeColumn] | None, counts: TableCounts | None) -> Images | None:
+    """What is compared of a table with a key; None where nothing can be. base: columns of the snapshot that is folded onto; counts: of all
+    changes."""
+    if base is None or counts is None or counts.partial or counts.undated or not _tells(fold):
+        return None
+    wanted = fold.feed.policy.before_images
+    key = ", ".join(quote(k) for k in fold.key)
+    sampled = "true" if wanted == "all" else f"pmod(xxhash64({fold.until_ts}L, {key}), {SAMPLE}) = 0"
+    return Images(fold=fold, columns=_comparable(fold, base, counts.untrusted), thin_deletes=counts.thin_deletes, sampled=sampled)
+
+
+def images_without_key(fold: Fold, counts: TableCounts | None, missing: int) -> ImageCounts | None:
+    """Of a table without key every delete and update was looked for, by all its cells; None where some left in another way."""
+    if counts is None or not _tells(fold) or fold.emptied_ts >= max(fold.applied_ts, 0):
+        return None
+    return ImageCounts(compared=counts.deletes + counts.updates, missing=missing)
+
+
+def _tells(fold: Fold) -> bool:
+    """Whether an old value that is not here tells of a loss."""
+    return fold.feed.policy.before_images != "off" and not fold.feed.by_offsets and not fold.removals
+
+
+def _comparable(fold: Fold, base: Sequence[LakeColumn], untrusted: Sequence[str]) -> dict[str, str]:
+    """Columns that are now, and all along the window, what they were in the snapshot: name → lake type."""
+    i, have = fold.incarnation, {c.source_id: c.type for c in base}
+    types = [{c.id: c.type for c in s.columns} for s in i.segments if s.until_ts is None or s.until_ts >= fold.applied_ts]
+    now = {c.name: (c, lake_column(fold.feed, i, c).type) for c in fold.columns}
+    return {
+        name: kind
+        for name, (c, kind) in now.items()
+        if all(known.get(c.id) == c.type for known in types)
+        and have.get(c.id) == kind
+        and c.since_ts < fold.applied_ts
+        and c.type.word not in _PRINTED
+        and name not in untrusted
+        and mask_of(fold.feed, i, c) is None
+    }
+
+
+def reconciled(images: Images, values: Mapping[str, Any], base: DataFrame | None, changes: DataFrame) -> ImageCounts:
+    """What the fold observed; where keys do not come out, the rows of base and changes are looked at one by one."""
+    suspects, compared = divmod(int(values["verdicts"]), _SUSPECT)
+    if not suspects:
+        return ImageCounts(compared=compared)
+    found = _findings(images, base, changes)
+    codes, columns = Counter[str](), Counter[str]()
+    for row in found.groupBy("code", "columns").count().collect():
+        codes[row["code"]] += row["count"]
+        columns.update(dict.fromkeys(row["columns"], row["count"]))
+    shown = found.orderBy("_commit_ts", "_from").limit(EXAMPLES).collect()
+    return ImageCounts(compared=compared, **codes, columns=dict(columns), examples=[r["example"] for r in shown])
+
+
+def _findings(images: Images, base: DataFrame | None, changes: DataFrame) -> DataFrame:
+    """Changes that do not fit what stood before them: code, columns that differ, example.
+
+    Changes of one key at one commit ts are one: a split update may come beside its unsplit copy. So an old row may be another image of
+    its commit ts, an insert may come with a delete, and a delete with an insert.
+    """
+    key = f"struct({', '.join(quote(k) for k in images.fold.key)}) AS _key"
+    values = f"struct({', '.join(quote(c) for c in images.columns)}) AS _v"
+    rows = changes.where(images.sampled).selectExpr(key, values, *_META, f"{place(images.fold)} AS _at")
+    if base is not None:
+        none = "struct('' AS _topic, -1 AS _kafka_partition, -1L AS _offset, -1 AS _ordinal)"
+        there = ("_commit_ts", "'' AS _change_type", f"{none} AS _from", f"{FIRST} AS _at")
+        rows = rows.unionByName(base.where(images.sampled).selectExpr(key, values, *there))
+    together = "OVER (PARTITION BY _key, _commit_ts)"
+    earlier = "OVER (PARTITION BY _key ORDER BY _commit_ts RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    state = "struct(_v AS v, _change_type = 'DELETE' AS gone)"
+    known = rows.selectExpr(
+        "*",
+        f"max_by({state}, IF(_change_type = 'UPDATE_BEFORE', NULL, _at)) {earlier} AS _was",
+        f"collect_list(IF(_change_type IN ({_STANDS}), struct(_v, _from), NULL)) {together} AS _beside",
+        f"bool_or(_change_type = 'INSERT') {together} AS _made",
+        f"bool_or(_change_type IN ('DELETE', 'UPDATE_BEFORE')) {together} AS _freed",
+    )
+    differing = ", ".join(f"IF(_v.{q} <=> _was.v.{q}, NULL, {literal(c)})" for c in images.columns if (q := quote(c)))
+    judged = known.selectExpr("*", f"{_code(images)} AS code").where("code IS NOT NULL")
+    columns = f"IF(code = 'differs', array_compact(array({differing})), array()) AS columns"
+    return judged.selectExpr("code", columns, f"{_example(images)} AS example", "_commit_ts", "_from")
+
+
+def _code(images: Images) -> str:
+    stands = "(_was IS NOT NULL AND NOT _was.gone)"
+    other = "NOT exists(_beside, x -> x._v <=> _v AND x._from != _from) AND NOT (_v <=> _was.v)"
+    told = " AND _change_type != 'DELETE'" if images.thin_deletes else ""
+    return f"""CASE WHEN _change_type = 'INSERT' THEN IF({stands} AND NOT _freed, 'twice', NULL)
+        WHEN _change_type NOT IN ('DELETE', 'UPDATE_BEFORE') THEN NULL
+        WHEN NOT {stands} THEN IF(_made, NULL, 'missing')
+        WHEN {other}{told} THEN 'differs' END"""
+
+
+def _example(images: Images) -> str:
+    """A finding for people: `id=3 at t[0]@17: v was a, here b`."""
+    kinds = images.columns
+    key = ", ', ', ".join(f"concat({literal(f'{k}=')}, {_shown(f'_key.{quote(k)}', kinds.get(k, ''))})" for k in images.fold.key)
+    place = "_from._topic, '[', _from._kafka_partition, ']@', _from._offset"
+    both = ((literal(f"{c} was "), f"_v.{quote(c)}", f"_was.v.{quote(c)}", kind) for c, kind in kinds.items())
+    each = (f"IF({v} <=> {w}, NULL, concat({c}, {_shown(v, kind)}, ', here ', {_shown(w, kind)}))" for c, v, w, kind in both)
+    said = f"""CASE code WHEN 'twice' THEN 'insert of a row that stands here'
+        WHEN 'missing' THEN concat(IF(_change_type = 'DELETE', 'delete', 'update'), ' of a row that is not here')
+        ELSE array_join(array_compact(array({", ".join(each)})), '; ') END"""
+    return f"concat({key}, ' at ', {place}, ': ', {said})"
+
+
+def _shown(value: str, kind: str) -> str:
+    text = f"hex({value})" if kind == "binary" else f"CAST({value} AS STRING)"
+    return f"coalesce(left({text}, {_LENGTH}), 'NULL')"

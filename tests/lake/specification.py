@@ -1,0 +1,74 @@
+"""A history folded by the executable specification (ordering.py), cut by cut, without Spark."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from tests.lake.histories import TOPIC, Message
+from tests.lake.invented import History
+from tests.lake.upstream import BARE, Bag, Change
+from tidelake.errors import Coordinates
+from tidelake.ordering import Cells, RowChange, deduplicated, fold, fold_multiset, in_window, ordered, resolved_ts
+
+
+def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:
+    """(resolved ts, every table's first two columns) at each cut. Columns that a statement fills are not the specification's."""
+    lives = {(e.table, e.ts): e.life for e in history.upstream.log if isinstance(e, Change)}
+    names = history.upstream.lives
+    reader, applied = _Reader(lives, history.manner.partitions), 0
+    keyed: dict[str, dict[Cells, Cells]] = defaultdict(dict)
+    bare: dict[str, Counter[Cells]] = defaultdict(Counter)
+    for hour in history.hours:
+        for message in hour:
+            reader.read(message)
+        if None in reader.marks.values() or (resolved := resolved_ts(reader.marks)) <= applied:
+            continue
+        changes = ordered(deduplicated(in_window(reader.changes, applied, resolved)))
+        for life in {c.table for c in changes}:
+            mine = [c for c in changes if c.table == life]
+            if mine[0].key is None:
+                bare[life] = fold_multiset(bare[life], mine)
+            else:
+                keyed[life] = fold(keyed[life], mine, (0,))
+        now = names[max(ts for ts in names if ts <= resolved)]
+        yield resolved, {name: _printed(bare[str(n)] if name == BARE else Counter(keyed[str(n)].values())) for name, n in now.items()}
+        applied = resolved
+
+
+class _Reader:
+    """Messages → changes with coordinates, lives and stretches."""
+
+    def __init__(self, lives: dict[tuple[str, int], int], partitions: int) -> None:
+        self.changes: list[RowChange] = []
+        self.marks: dict[Coordinates, int | None] = {Coordinates(TOPIC, p): None for p in range(partitions)}
+        self._lives = lives
+        self._offsets, self._stretch, self._last = Counter[int](), Counter[int](), Counter[int]()
+
+    def read(self, message: Message) -> None:
+        p, e = message.partition, message.event
+        at = (TOPIC, p, self._offsets[p], 0)
+        self._offsets[p] += 1
+        ts = e.commit_ts or 0
+        if e.kind == "resolved":
+            self._stretch[p] += ts < self._last[p]
+            self._last[p] = ts
+            where = Coordinates(TOPIC, p)
+            self.marks[where] = max(self.marks[where] or 0, ts)
+        elif e.kind == "row":
+            before, after = _cells(e.before), _cells(e.after)
+            whole = after or before
+            assert whole is not None
+            key = None if e.table == BARE else whole[:1]
+            life = str(self._lives[str(e.table), ts])
+            change = RowChange(table=life, op=str(e.op), commit_ts=ts, at=at, key=key, before=before, after=after, stretch=self._stretch[p])
+            self.changes.append(change)
+
+
+def _cells(sent: object) -> Cells | None:
+    return tuple(cell.decode() for cell in sent[:2]) if isinstance(sent, list) else None
+
+
+def _printed(rows: Counter[Cells]) -> Bag:
+    """As the truth names cells."""
+    return Counter({tuple(zip(("id", "v") if len(r) > 1 else ("v",), map(str, r), strict=True)): n for r, n in rows.items()})
