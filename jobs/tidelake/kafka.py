@@ -54,7 +54,7 @@ _OURS: dict[str, Any] = {
 _DEFAULTS: dict[str, Any] = {
     "client.id": "tidelake",
     "check.crcs": True,
-    "queued.max.messages.kbytes": 8 << 10,  # of each consumer, that is of each reader
+    "queued.max.messages.kbytes": 4 << 10,  # of each consumer, that is of each reader
     "fetch.message.max.bytes": 2 << 20,
     "fetch.queue.backoff.ms": 5,  # a reader that was full and waits a second is what limits it
     "fetch.wait.max.ms": 100,
