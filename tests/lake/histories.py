@@ -20,7 +20,7 @@ from tidelake.feed import Feed
 from tidelake.lake.asof import table_asof
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
-from tidelake.lake.decode import DecodeRecord, Watermarks
+from tidelake.lake.decode import record_of
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import compact, order, validate
@@ -72,11 +72,11 @@ class Feeder:
         self.offsets = Counter(self.begin)
         self._write(lake, name, messages, 2)
 
-    def redecoded(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
-        """Another decoder made these of the hour's messages; as many in every partition."""
+    def redecoded(self, lake: Lake, name: str, messages: Sequence[Message], generation: int = 1) -> None:
+        """Another decoder made these of the hour's messages, or they were landed again; as many in every partition."""
         lake.catalog.remove(ensure_events(lake.catalog, self.feed).identifier, {"hour": name})
         ends, self.offsets = self.offsets, Counter(self.begins[name])
-        self._write(lake, name, messages, 1)
+        self._write(lake, name, messages, generation)
         self.offsets = ends
 
     def more(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
@@ -91,10 +91,10 @@ class Feeder:
         events = ensure_events(lake.catalog, self.feed)
         batch = pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
         table = pa.Table.from_batches([batch]).add_column(0, "hour", pa.array([name] * batch.num_rows))
-        snapshot = lake.catalog.append(events.identifier, table, {"tidelake.hour": name})
-        self._record(lake, name, first, rows, snapshot, generation)
+        lake.catalog.append(events.identifier, table, {"tidelake.hour": name})
+        self._record(lake, name, first, generation)
 
-    def _record(self, lake: Lake, name: str, first: dict[int, int], rows: EventRows, snapshot: int, generation: int) -> None:
+    def _record(self, lake: Lake, name: str, first: dict[int, int], generation: int) -> None:
         spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in range(int(str(self.feed.partitions)))}
         parts = {p: partition_of(a, b) for p, (a, b) in spans.items() if b >= a}
         manifest = Manifest(
@@ -109,24 +109,7 @@ class Feeder:
             findings=(),
         )
         lake.store.write(manifest_key(self.feed.name, name, generation), manifest.to_json())
-        marks: dict[int, Watermarks] = {}
-        for r in rows.rows:
-            if r["kind"] == "resolved":
-                p, ts, at = int(str(r["partition"])), int(str(r["commit_ts"])), int(str(r["offset"]))
-                if p not in marks or ts > marks[p].resolved_ts:
-                    marks[p] = Watermarks(resolved_ts=ts, offset=at)
-        counts = Counter(str(r["kind"]) for r in rows.rows)
-        stamps = [int(str(r["commit_ts"])) for r in rows.rows if r["kind"] == "row" and r["commit_ts"] is not None]
-        record = DecodeRecord(
-            hour=name,
-            generation=generation,
-            decoder="test",
-            snapshot_id=snapshot,
-            counts=dict(counts),
-            max_commit_ts=max(stamps, default=None),
-            max_timestamp_ms=1,
-            watermarks={TOPIC: marks},
-        )
+        record = record_of(lake.catalog.load(ensure_events(lake.catalog, self.feed).identifier), manifest, name, "test")
         lake.store.write(decoded_key(self.feed.name, name), record.model_dump_json().encode())
 
 
