@@ -248,6 +248,15 @@ def test_a_column_that_leaves_and_comes_again_in_a_tables_first_window(tmp_path:
         assert sorted(tuple(c.values()) for c in changes) == [(1, None, None), (2, None, 6), (3, 8, None)]
 
 
+def test_a_life_without_changes_leaves_the_changelogs_name_to_the_next(tmp_path: Path) -> None:
+    with opened(tmp_path) as (feed, lake):
+        again = "CREATE TABLE k (id BIGINT PRIMARY KEY, v VARCHAR(20))"
+        publish(lake, feed.add(lake, [*ddl(12, "DROP TABLE k"), *ddl(13, again), *resolved(15)]))
+        publish(lake, feed.add(lake, [row(0, "insert", 20, KV, ("1", "a")), *resolved(25)]))
+        assert rows_of(lake, "d.k") == table(("1", "a"))
+        assert [t for n in ("d_changelog", "d_changelog_past") for t in lake.catalog.tables(n)] == ["d_changelog.k"]
+
+
 def test_a_window_of_nothing_but_a_column_gives_the_cut_a_snapshot_that_knows_it(tmp_path: Path) -> None:
     with opened(tmp_path) as (feed, lake):
         publish(lake, feed.add(lake, [row(0, "insert", 100, KV, ("1", "a")), *resolved(110)]))

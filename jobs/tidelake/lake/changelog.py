@@ -63,6 +63,8 @@ def stage_changelog(
     counts = counts.model_copy(update={"changes": written})
     if not written:
         catalog.drop_branches(staged, [branch])
+        if previous is None:  # it would keep its name from a later life of the table
+            catalog.drop(target.identifier)
         return None, counts
     advance = Advance(
         identifier=target.identifier,
