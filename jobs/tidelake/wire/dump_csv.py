@@ -52,13 +52,13 @@ def _line_end(buf: Bytes, at: int) -> int:
 
 
 @step
-def _quoted(buf: Bytes, at: int, final: bool, how: _Manner, data: Bytes, out: int) -> tuple[int, int, int]:
+def _quoted(buf: Bytes, at: int, how: _Manner, data: Bytes, out: int) -> tuple[int, int, int]:
     """A field from behind its quote; (behind it, end of its bytes, code)."""
     code = 0
     while True:
         at, out, found = put_text(buf, at, how.quote, how.escape, how.meant, data, out)
         if found != BAD_ESCAPE:
-            return at, out, TRUNCATED if found == TRUNCATED or (at >= len(buf) and not final) else code
+            return at, out, TRUNCATED if found == TRUNCATED else code
         at, code = at + 1, found  # where the row ends is to be found all the same
 
 
@@ -73,13 +73,13 @@ def _bare(buf: Bytes, at: int, separator: Bytes, data: Bytes, out: int) -> tuple
 
 
 @inlined_step
-def _row(buf: Bytes, at: int, final: bool, how: _Manner, columns: int, room: Room) -> tuple[int, int, int, int]:
+def _row(buf: Bytes, at: int, how: _Manner, columns: int, room: Room) -> tuple[int, int, int, int]:
     """(behind the row's values, end of its bytes, of its cells, code)."""
     out, cell, count = room.at[SIZE], room.at[CELLS], 0
     while True:
         begin, there, code = out, True, 0
         if at < len(buf) and buf[at] == how.quote:
-            at, out, code = _quoted(buf, at + 1, final, how, room.data, out)
+            at, out, code = _quoted(buf, at + 1, how, room.data, out)
         else:
             at, out = _bare(buf, at, how.separator, room.data, out)
             if out - begin == len(how.null) and stands(buf, at - len(how.null), how.null):
@@ -103,7 +103,7 @@ def _scan(buf: Bytes, final: bool, how: _Manner, columns: int, room: Room) -> No
             at += blank
             continue
         start = at
-        at, out, cell, code = _row(buf, at, final, how, columns, room)
+        at, out, cell, code = _row(buf, at, how, columns, room)
         while at < len(buf) and _line_end(buf, at) == 0:  # what follows a refused field goes with its line
             at += 1
         if at >= len(buf) and not final:  # not whole: the next piece begins with it
