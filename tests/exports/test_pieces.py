@@ -9,7 +9,7 @@ from tidelake.wire.dump_csv import scan_csv
 from tidelake.wire.dump_rows import BAD, BAD_COUNT, BAD_ESCAPE, BAD_QUOTE, BAD_TOKEN, END, INSIDE, NUMBER, ROWS, TRUNCATED
 from tidelake.wire.dump_sql import scan_sql
 
-HEAD = b"INSERT INTO `t` VALUES"
+HEAD = b"INSERT INTO `t`\nVALUES"
 Found = tuple[list[list[bytes | None]], list[int], list[tuple[int, int, int]]]
 
 CSV = (
@@ -32,6 +32,7 @@ SQL = (
     b"(6,'x',x'0'),\n",
     b"(7,,NULL),\n",
     b"(8,'x',x''):\n",
+    b"(9,'x'\n",
     b"( -1.5E+07,'\n)','');\n",
     b"DELETE FROM t;\n",
     b"/* between */;" + HEAD + b"(NULL,x'',2.e-9);\n-- the end",
@@ -83,8 +84,8 @@ def refused(lines: tuple[bytes, ...], first: int, *codes: int) -> list[tuple[int
         ),
         pytest.param(
             csv(False, b"|+|"),
-            b'1|+|"a\\q""\\"|+|"\\"\n2|+|"\\N"|+|x\\N|+\n',
-            ([[b"1", b'a\\q"\\', b"\\"], [b"2", b"\\N", b"x\\N|+"]], [1, 2], []),
+            b'1|+|"a\\q""\\"|+|"\\"\n2|+|"\\N"|+||+x\\N\n',
+            ([[b"1", b'a\\q"\\', b"\\"], [b"2", b"\\N", b"|+x\\N"]], [1, 2], []),
             id="csv, not escaped",
         ),
         pytest.param(csv(True), b'1,"",""\n2,"b\\', ([[b"1", b"", b""]], [1], [(2, 8, TRUNCATED)]), id="csv, cut off"),
@@ -98,10 +99,10 @@ def refused(lines: tuple[bytes, ...], first: int, *codes: int) -> list[tuple[int
                     [b"-1.5E+07", b"\n)", b""],
                     [None, b"", b"2.e-9"],
                 ],
-                [1, 2, 9, 11],
+                [1, 2, 10, 12],
                 [
-                    *refused(SQL, 3, BAD_ESCAPE, BAD_COUNT, BAD_COUNT, BAD_TOKEN, BAD_TOKEN, BAD_TOKEN),
-                    (10, sum(map(len, SQL[:10])), BAD_TOKEN),
+                    *refused(SQL, 3, BAD_ESCAPE, BAD_COUNT, BAD_COUNT, BAD_TOKEN, BAD_TOKEN, BAD_TOKEN, BAD_TOKEN),
+                    (11, sum(map(len, SQL[:11])), BAD_TOKEN),
                 ],
             ),
             id="sql",
@@ -112,7 +113,11 @@ def refused(lines: tuple[bytes, ...], first: int, *codes: int) -> list[tuple[int
             ([[b"1", b"a\\q'\\", b"\\"], [b"2", b"\\N", None]], [1, 2], []),
             id="sql, not escaped",
         ),
-        pytest.param(sql(True), HEAD + b"(1,'',''),(2,'b\\", ([[b"1", b"", b""]], [1], [(2, 32, TRUNCATED)]), id="sql, cut off"),
+        pytest.param(sql(True), HEAD + b"(1,'',''),(2,'b\\", ([[b"1", b"", b""]], [1], [(2, 32, TRUNCATED)]), id="sql, cut off in a text"),
+        pytest.param(sql(True), HEAD + b"(1,'',''),(2,NU", ([[b"1", b"", b""]], [1], [(2, 32, TRUNCATED)]), id="sql, cut off in a NULL"),
+        pytest.param(
+            sql(True), HEAD + b"(1,'',''),(2,'','')", ([[b"1", b"", b""]], [1], [(2, 32, TRUNCATED)]), id="sql, cut off behind a row"
+        ),
     ],
 )
 def test_a_text_is_read_alike_wherever_it_is_cut_in_two(scan: Scan, text: bytes, wanted: Found) -> None:
