@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,15 +88,13 @@ class Feeder:
         for m in messages:
             rows.add(Coordinates(TOPIC, m.partition, self.offsets[m.partition]), 1, [m.event])
             self.offsets[m.partition] += 1
-        events = ensure_events(lake.catalog, self.feed)
+        parts = range(int(str(self.feed.partitions)))
+        spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in parts if self.offsets[p] > first.get(p, 0)}
         batch = pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
-        table = pa.Table.from_batches([batch]).add_column(0, "hour", pa.array([name] * batch.num_rows))
-        snapshot = lake.catalog.append(events.identifier, table, {"tidelake.hour": name})
-        self._record(lake, name, first, rows, snapshot, generation)
+        self._decoded(lake, self._landed(lake, name, generation, spans), pa.Table.from_batches([batch]), {TOPIC: _marks(rows)})
 
-    def _record(self, lake: Lake, name: str, first: dict[int, int], rows: EventRows, snapshot: int, generation: int) -> None:
-        spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in range(int(str(self.feed.partitions)))}
-        parts = {p: partition_of(a, b) for p, (a, b) in spans.items() if b >= a}
+    def _landed(self, lake: Lake, name: str, generation: int, spans: Mapping[int, tuple[int, int]]) -> Manifest:
+        """The manifest of an hour that holds the offsets first to last of these partitions."""
         manifest = Manifest(
             feed=self.feed.name,
             hour=name,
@@ -105,29 +103,40 @@ class Feeder:
             layout="aiven-jsonl",
             sources=(),
             objects=(),
-            partitions={TOPIC: parts},
+            partitions={TOPIC: {p: partition_of(*span) for p, span in spans.items()}},
             findings=(),
         )
         lake.store.write(manifest_key(self.feed.name, name, generation), manifest.to_json())
-        marks: dict[int, Watermarks] = {}
-        for r in rows.rows:
-            if r["kind"] == "resolved":
-                p, ts, at = int(str(r["partition"])), int(str(r["commit_ts"])), int(str(r["offset"]))
-                if p not in marks or ts > marks[p].resolved_ts:
-                    marks[p] = Watermarks(resolved_ts=ts, offset=at)
-        counts = Counter(str(r["kind"]) for r in rows.rows)
-        stamps = [int(str(r["commit_ts"])) for r in rows.rows if r["kind"] == "row" and r["commit_ts"] is not None]
+        return manifest
+
+    def _decoded(self, lake: Lake, manifest: Manifest, table: pa.Table, marks: dict[str, dict[int, Watermarks]]) -> None:
+        """The hour's events are in the lake, with the record that says so."""
+        table = table.add_column(0, "hour", pa.array([manifest.hour] * table.num_rows))
+        events = ensure_events(lake.catalog, self.feed)
+        snapshot = lake.catalog.append(events.identifier, table, {"tidelake.hour": manifest.hour})
+        kinds, stamps = table["kind"].to_pylist(), table["commit_ts"].to_pylist()
         record = DecodeRecord(
-            hour=name,
-            generation=generation,
+            hour=manifest.hour,
+            generation=manifest.generation,
             decoder="test",
             snapshot_id=snapshot,
-            counts=dict(counts),
-            max_commit_ts=max(stamps, default=None),
+            counts=Counter(kinds),
+            max_commit_ts=max((ts for ts, kind in zip(stamps, kinds, strict=True) if kind == "row" and ts is not None), default=None),
             max_timestamp_ms=1,
-            watermarks={TOPIC: marks},
+            watermarks=marks,
         )
-        lake.store.write(decoded_key(self.feed.name, name), record.model_dump_json().encode())
+        lake.store.write(decoded_key(self.feed.name, manifest.hour), record.model_dump_json().encode())
+
+
+def _marks(rows: EventRows) -> dict[int, Watermarks]:
+    """The largest resolved ts of each partition, where it stands first."""
+    marks: dict[int, Watermarks] = {}
+    for r in rows.rows:
+        if r["kind"] == "resolved":
+            p, ts, at = int(str(r["partition"])), int(str(r["commit_ts"])), int(str(r["offset"]))
+            if p not in marks or ts > marks[p].resolved_ts:
+                marks[p] = Watermarks(resolved_ts=ts, offset=at)
+    return marks
 
 
 def partition_of(first: int, last: int) -> Partition:

@@ -26,10 +26,11 @@ from tidelake.lake.asof import table_asof
 from tidelake.lake.changes import changes_of
 from tidelake.lake.decode import decode_hour
 from tidelake.lake.diff import differences
+from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.masks import mark
 from tidelake.lake.opened import Lake
 from tidelake.lake.scd2 import scd2_frame
-from tidelake.lake.source import FORMAT, MASK_KEY, DecodeJob
+from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.land.manifest import Landed, Manifest, Partition
 from tidelake.layout import certificate_key, manifest_key
 from tidelake.options import SinkOptions

@@ -19,12 +19,13 @@ from tidelake.errors import OrderError
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cuts import newest_cut
+from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.events import control_batches, control_rows, ensure_events
 from tidelake.lake.known import known_tables, needs_tables
 from tidelake.lake.masks import marks_of
 from tidelake.lake.positions import Origins, origins
 from tidelake.lake.sink_schemas import version_shapes
-from tidelake.lake.source import FORMAT, MASK_KEY, DecodeJob
+from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
 from tidelake.lake.worker_errors import heard

@@ -25,6 +25,7 @@ from tidelake.incarnations import ALWAYS, Incarnation
 from tidelake.lake.casts import LOSSES, NAMES_SENT
 from tidelake.lake.compact import intent_of, proof_of
 from tidelake.lake.cut import Cut, Staged, TableCounts
+from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.export_source import FORMAT, ExportJob
 from tidelake.lake.fold import Fold
 from tidelake.lake.masks import marks_of, mask_key, masked_shape
@@ -36,7 +37,6 @@ from tidelake.lake.publish import carry_out, declare, recover
 from tidelake.lake.rows import TableRows, counters, typed
 from tidelake.lake.seed_plan import Prepared, SeedPlan, dialect_of, prepare
 from tidelake.lake.snapshot import Folded, fill_table
-from tidelake.lake.source import MASK_KEY
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
 from tidelake.lake.validate import table_measures
 from tidelake.lake.worker_errors import heard
