@@ -111,7 +111,7 @@ def make_hours(folder: Path, size: Size) -> None:
 
 def _export(folder: Path, name: str, rows: int) -> None:
     """What `_image` says of every key in version 0."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for number, first in enumerate(range(0, rows, _FILE_ROWS)):
         keys = pa.array(np.arange(first, min(first + _FILE_ROWS, rows)))
         texts = pc.cast(keys, pa.string())
