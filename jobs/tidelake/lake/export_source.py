@@ -23,6 +23,7 @@ from tidelake.event import EVENT, Shape, shape_rows
 from tidelake.exports.dialect import Dialect
 from tidelake.exports.listing import ExportFile
 from tidelake.exports.rows import Batch, FileReport, Reading, read_rows
+from tidelake.lake import s3_access
 from tidelake.lake.masks import masker
 from tidelake.lake.source import MASK_KEY
 from tidelake.lake.worker_errors import told
@@ -55,7 +56,7 @@ class ExportJob(BaseModel):
 
 
 class ExportSource(DataSource):
-    """`spark.read.format("tidelake-export").option("job", ExportJob as JSON).option(MASK_KEY, …)`."""
+    """`spark.read.format("tidelake-export").option("job", ExportJob as JSON).option(MASK_KEY, …).option(s3_access.OPTION, …)`."""
 
     @classmethod
     def name(cls) -> str:
@@ -65,15 +66,17 @@ class ExportSource(DataSource):
         return from_arrow_schema(EVENT)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.options.get(MASK_KEY, "").encode())
+        key, s3 = self.options.get(MASK_KEY, "").encode(), self.options.get(s3_access.OPTION, "")
+        return ExportReader(ExportJob.model_validate_json(self.options["job"]), key, s3)
 
 
 class ExportReader(DataSourceReader):
     """Plans one partition per file."""
 
-    def __init__(self, job: ExportJob, key: bytes = b"") -> None:
+    def __init__(self, job: ExportJob, key: bytes = b"", s3: str = "") -> None:
         self.job = job
         self.key = key  # of masks
+        self.s3 = s3
 
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(k) for k in range(len(self.job.files))]
@@ -82,6 +85,7 @@ class ExportReader(DataSourceReader):
         if partition is None:
             return  # Spark reads nothing once where there are no partitions: a table without files
         with told():
+            s3_access.take(self.s3)
             yield from _rows(self.job, partition.value, self.key)
 
 

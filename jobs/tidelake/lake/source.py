@@ -18,10 +18,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidelake.avro_schemas import schema_source
+from tidelake.avro_schemas import handed_over, schema_source
 from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
 from tidelake.frozen_schemas import frozen_schemas
+from tidelake.lake import s3_access
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.late_types import PROTOCOLS
 from tidelake.lake.masks import masker
@@ -47,10 +48,10 @@ class DecodeJob(BaseModel):
     keys: list[str]
     protocol: str
     options: SinkOptions
-    avro_schemas: str | None = None
+    avro_schemas: str | None = None  # the location as it is told
+    avro_here: dict[str, str] | None = None  # its schemas, where only the driver may have it
     claim_check: str | None = None
     handle_only: HandleOnly = "quarantine"
-    folder: str = "."
     time_zone: str = "UTC"
     tables: Known = []
     refuse_mismatches: bool = False
@@ -59,7 +60,9 @@ class DecodeJob(BaseModel):
 
 
 class LandedSource(DataSource):
-    """`spark.read.format("tidelake").option("job", DecodeJob as JSON).option(MASK_KEY, …)`. Spark shows no option of such a name."""
+    """`spark.read.format("tidelake").option("job", DecodeJob as JSON).option(MASK_KEY, …).option(s3_access.OPTION, …)`.
+
+    Spark shows no options of such names."""
 
     @classmethod
     def name(cls) -> str:
@@ -69,15 +72,17 @@ class LandedSource(DataSource):
         return from_arrow_schema(EVENT)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.options.get(MASK_KEY, "").encode())
+        key, s3 = self.options.get(MASK_KEY, "").encode(), self.options.get(s3_access.OPTION, "")
+        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), key, s3)
 
 
 class LandedReader(DataSourceReader):
     """Plans one partition per object."""
 
-    def __init__(self, job: DecodeJob, key: bytes = b"") -> None:
+    def __init__(self, job: DecodeJob, key: bytes = b"", s3: str = "") -> None:
         self.job = job
         self.key = key  # of masks
+        self.s3 = s3
 
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(key) for key in self.job.keys]
@@ -86,6 +91,7 @@ class LandedReader(DataSourceReader):
         if partition is None:
             return  # Spark reads nothing once where there are no partitions: an hour without objects
         with told():
+            s3_access.take(self.s3)
             context, masked = context_of(self.job), masker(self.job.masks, self.key)
             seen: set[int] = set()
             for messages in _messages(self.job, partition.value):
@@ -105,8 +111,9 @@ def context_of(job: DecodeJob) -> Context:
     if not job.avro_schemas:
         files = claim_files(job.claim_check) if job.claim_check else None
         return replace(plain, claim_file=files, shelf=LakeShelf(open_store(job.lake_uri), job.feed))
-    source = frozen_schemas(schema_source(job.avro_schemas, Path(job.folder)), job.lake_uri, job.feed)
-    return replace(plain, avro_schema=source)
+    here = job.avro_here
+    source = schema_source(job.avro_schemas, Path()) if here is None else handed_over(job.avro_schemas, here)
+    return replace(plain, avro_schema=frozen_schemas(source, job.lake_uri, job.feed))
 
 
 def _messages(job: DecodeJob, key: str) -> Iterator[pa.RecordBatch]:
