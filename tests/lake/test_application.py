@@ -11,6 +11,7 @@ import pytest
 from tidelake.lake.application import PACKAGES, cached_jars, is_local, prepare_environment, static_settings
 
 CLUSTER = "spark://master:7077"
+JAVA = "spark.executor.extraJavaOptions"
 
 
 @pytest.fixture(autouse=True)
@@ -42,18 +43,19 @@ def test_executors_of_a_cluster_fetch_the_jars_from_the_driver(ivy: Path, monkey
     monkeypatch.setenv("TIDELAKE_SPARK_MASTER", CLUSTER)
     there = static_settings()
     assert (there["spark.master"], there["spark.jars"], "spark.driver.extraClassPath" in there) == (CLUSTER, ",".join(jars), False)
-    assert {s["spark.executor.extraJavaOptions"] for s in (here, there)} == {"-XX:-DontCompileHugeMethods -Duser.timezone=UTC"}
+    assert {s[JAVA] for s in (here, there)} == {"-XX:-DontCompileHugeMethods -Duser.timezone=UTC"}
     Path(jars[0]).unlink()
     assert "spark.jars" not in static_settings()
     assert static_settings()["spark.jars.packages"] == ",".join(PACKAGES)
 
 
-def test_the_cores_of_this_machine_count_for_nothing_on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_given_wins_and_the_cores_of_this_machine_count_for_nothing_on_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert static_settings()["spark.sql.shuffle.partitions"] == str(2 * (os.cpu_count() or 2))
-    monkeypatch.setenv("TIDELAKE_SPARK_CONF", f"spark.master={CLUSTER}\nspark.executor.memory = 4g\n")
+    monkeypatch.setenv("TIDELAKE_SPARK_CONF", f"spark.master={CLUSTER}\nspark.executor.memory = 4g\n{JAVA} = -Xss2m\n")
     there = static_settings()
     assert "spark.sql.shuffle.partitions" not in there
     assert (there["spark.master"], there["spark.executor.memory"]) == (CLUSTER, "4g")
+    assert there[JAVA] == "-XX:-DontCompileHugeMethods -Duser.timezone=UTC -Xss2m"
 
 
 def test_a_driver_of_a_cluster_is_not_bound_to_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:

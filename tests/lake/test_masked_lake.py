@@ -23,6 +23,7 @@ from tests.protocols.json_messages import Message, column, open_key, open_messag
 from tidelake.duck import write_jsonl
 from tidelake.errors import ConfigError, OrderError
 from tidelake.lake import s3_access
+from tidelake.lake.application import SECRETS
 from tidelake.lake.asof import table_asof
 from tidelake.lake.changes import changes_of
 from tidelake.lake.decode import decode_hour
@@ -222,6 +223,7 @@ def test_spark_does_not_show_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     job = DecodeJob(lake_uri=str(tmp_path), feed="shop", keys=["x"], protocol="open", options=SinkOptions())
     with Lake.of(lakes.feed(tmp_path)) as lake:
         reader = lake.spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
+        assert [lake.spark.conf.get(key, None) for key in SECRETS] == [None] * 3  # what the application began with is not this lake's
         plan = reader.option(MASK_KEY, KEY).load()._jdf.queryExecution().toString()  # type: ignore[operator]
     assert "physical_table_id" in plan
     assert KEY not in plan
