@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.event import EVENT
+from tidelake.lake import s3_access
 from tidelake.lake.worker_errors import told
 
 MASK_KEY = "mask_secret"  # the word `secret` is what Spark's redaction looks for
@@ -23,7 +24,7 @@ Part = TypeVar("Part")
 
 
 class EventSource(DataSource):
-    """`spark.read.format(FORMAT).option(…).option(MASK_KEY, …)`. Spark shows no option of such a name."""
+    """`spark.read.format(FORMAT).option(…).option(MASK_KEY, …).option(s3_access.OPTION, …)`. Spark shows no options of such names."""
 
     FORMAT: ClassVar[str]
 
@@ -39,12 +40,17 @@ class EventSource(DataSource):
         """Empty where there is none."""
         return self.options.get(MASK_KEY, "").encode()
 
+    @property
+    def s3(self) -> str:
+        """How workers reach S3, as `s3_access.given` says; empty as this process does."""
+        return self.options.get(s3_access.OPTION, "")
+
 
 class EventReader(DataSourceReader, Generic[Part]):
     """Plans one partition per part and reads it in a worker."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.parts = parts
+    def __init__(self, parts: Sequence[Part], s3: str = "") -> None:
+        self.parts, self.s3 = parts, s3
 
     @abstractmethod
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
@@ -57,4 +63,5 @@ class EventReader(DataSourceReader, Generic[Part]):
         if partition is None:
             return  # Spark reads nothing once where there are no partitions: an hour without objects, a table without files
         with told():
+            s3_access.take(self.s3)
             yield from self.rows(partition.value)

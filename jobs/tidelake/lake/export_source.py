@@ -52,19 +52,19 @@ class ExportJob(BaseModel):
 
 
 class ExportSource(EventSource):
-    """`spark.read.format("tidelake-export").option("job", ExportJob as JSON).option(MASK_KEY, …)`."""
+    """`spark.read.format("tidelake-export").option("job", ExportJob as JSON)`, with the options of EventSource."""
 
     FORMAT = FORMAT
 
     def reader(self, schema: StructType) -> ExportReader:
-        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.mask_key)
+        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.mask_key, self.s3)
 
 
 class ExportReader(EventReader[int]):
-    """Plans one partition per file. key: of masks."""
+    """Plans one partition per file. key: of masks; s3: s3_access.given()."""
 
-    def __init__(self, job: ExportJob, key: bytes = b"") -> None:
-        super().__init__(range(len(job.files)))
+    def __init__(self, job: ExportJob, key: bytes = b"", s3: str = "") -> None:
+        super().__init__(range(len(job.files)), s3)
         self.job, self.key = job, key
 
     def rows(self, part: int) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,7 @@ from tidelake.event import Shape, ShapeColumn
 from tidelake.exports.dialect import Dialect
 from tidelake.exports.rows import FileReport
 from tidelake.incarnations import ALWAYS, Incarnation
+from tidelake.lake import s3_access
 from tidelake.lake.casts import LOSSES, NAMES_SENT
 from tidelake.lake.compact import intent_of, proof_of
 from tidelake.lake.cut import Cut, Staged, TableCounts
@@ -208,7 +209,7 @@ def _frame(run: _Run, i: Incarnation) -> DataFrame:
         names_sent=feed.protocol in NAMES_SENT,
         masks=marks_of(feed),
     )
-    reader = run.lake.spark.read.format(FORMAT).option("job", job.model_dump_json())
+    reader = run.lake.spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
     return reader.option(MASK_KEY, mask_key(feed).decode()).load()
 
 

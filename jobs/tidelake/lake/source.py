@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 from pyspark.sql.types import StructType
 
-from tidelake.avro_schemas import schema_source
+from tidelake.avro_schemas import handed_over, schema_source
 from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
 from tidelake.frozen_schemas import frozen_schemas
@@ -41,10 +41,10 @@ class DecodeJob(BaseModel):
     keys: list[str]
     protocol: str
     options: SinkOptions
-    avro_schemas: str | None = None
+    avro_schemas: str | None = None  # the location as it is told
+    avro_here: dict[str, str] | None = None  # its schemas, where only the driver may have it
     claim_check: str | None = None
     handle_only: HandleOnly = "quarantine"
-    folder: str = "."
     time_zone: str = "UTC"
     tables: Known = []
     refuse_mismatches: bool = False
@@ -53,19 +53,19 @@ class DecodeJob(BaseModel):
 
 
 class LandedSource(EventSource):
-    """`spark.read.format("tidelake").option("job", DecodeJob as JSON).option(MASK_KEY, …)`."""
+    """`spark.read.format("tidelake").option("job", DecodeJob as JSON)`, with the options of EventSource."""
 
     FORMAT = FORMAT
 
     def reader(self, schema: StructType) -> LandedReader:
-        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.mask_key)
+        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.mask_key, self.s3)
 
 
 class LandedReader(EventReader[str]):
-    """Plans one partition per object. key: of masks."""
+    """Plans one partition per object. key: of masks; s3: s3_access.given()."""
 
-    def __init__(self, job: DecodeJob, key: bytes = b"") -> None:
-        super().__init__(job.keys)
+    def __init__(self, job: DecodeJob, key: bytes = b"", s3: str = "") -> None:
+        super().__init__(job.keys, s3)
         self.job, self.key = job, key
 
     def rows(self, part: str) -> Iterator[pa.RecordBatch]:
@@ -88,8 +88,9 @@ def context_of(job: DecodeJob) -> Context:
     if not job.avro_schemas:
         files = claim_files(job.claim_check) if job.claim_check else None
         return replace(plain, claim_file=files, shelf=LakeShelf(open_store(job.lake_uri), job.feed))
-    source = frozen_schemas(schema_source(job.avro_schemas, Path(job.folder)), job.lake_uri, job.feed)
-    return replace(plain, avro_schema=source)
+    here = job.avro_here
+    source = schema_source(job.avro_schemas, Path()) if here is None else handed_over(job.avro_schemas, here)
+    return replace(plain, avro_schema=frozen_schemas(source, job.lake_uri, job.feed))
 
 
 def _messages(job: DecodeJob, key: str) -> Iterator[pa.RecordBatch]:
