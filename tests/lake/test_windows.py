@@ -128,6 +128,16 @@ def test_only_touched_buckets_are_rewritten_and_untouched_tables_get_no_commit(t
         assert (summary["changed-partition-count"], summary["total-records"]) == ("1", "40")
 
 
+def test_a_life_without_rows_leaves_its_name_to_the_next_one_of_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidelake.lake.order.THREADS", 1)  # the first life is staged first, and takes the name of both
+    with opened(tmp_path) as (feed, lake):
+        again = [*ddl(10, "DROP TABLE k"), *ddl(11, "CREATE TABLE k (id BIGINT PRIMARY KEY, v VARCHAR(20))")]
+        cut = publish(lake, feed.add(lake, [*again, row(0, "insert", 12, KV, ("1", "a")), *resolved(15)]))
+        assert cut is not None
+        assert {i: t.identifier for i, t in cut.changelogs.items()} == {"d.k@11": "d_changelog.k"}
+        assert rows_of(lake, "d.k") == table(("1", "a"))
+
+
 def test_a_statement_at_the_resolved_ts_is_taken_whether_it_comes_in_this_hour_or_the_next(tmp_path: Path) -> None:
     wide = shape("id bigint", "v varchar", "n int")
     add = "ALTER TABLE k ADD COLUMN n INT NOT NULL DEFAULT 7"
