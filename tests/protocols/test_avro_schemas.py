@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -242,7 +243,7 @@ def test_a_registry_that_is_down_fails_the_run_and_not_the_message(registry: Reg
 
 def test_a_registry_that_nobody_runs_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(avro_schemas.time, "sleep", pauses.append)
+    monkeypatch.setattr(avro_schemas, "time", SimpleNamespace(sleep=pauses.append))
     monkeypatch.setenv("no_proxy", "*")
     with pytest.raises(StorageError, match=r"http://127\.0\.0\.1:9 cannot be asked for schema 1: .*refused"):
         schema_source("http://127.0.0.1:9", Path())(1)
@@ -321,7 +322,7 @@ def test_the_region_may_be_the_environment_s(glue: str, monkeypatch: pytest.Monk
 
 def test_glue_that_cannot_be_asked_fails_the_run_and_not_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("botocore.endpoint.time.sleep", pauses.append)
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=pauses.append))  # of this module alone: other threads sleep, too
     _aws(monkeypatch, "http://127.0.0.1:9")
     with pytest.raises(StorageError, match=f"glue://eu-central-1: schema {UUID}: .*127[.]0[.]0[.]1:9"):
         schema_source("glue://eu-central-1", Path())(UUID)
