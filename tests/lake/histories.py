@@ -20,7 +20,7 @@ from tidelake.feed import Feed
 from tidelake.lake.asof import table_asof
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
-from tidelake.lake.decode import DecodeRecord, Watermarks
+from tidelake.lake.decode import record_of
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import compact, order, validate
@@ -72,11 +72,11 @@ class Feeder:
         self.offsets = Counter(self.begin)
         self._write(lake, name, messages, 2)
 
-    def redecoded(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
-        """Another decoder made these of the hour's messages; as many in every partition."""
+    def redecoded(self, lake: Lake, name: str, messages: Sequence[Message], generation: int = 1) -> None:
+        """Another decoder made these of the hour's messages, or they were landed again; as many in every partition."""
         lake.catalog.remove(ensure_events(lake.catalog, self.feed).identifier, {"hour": name})
         ends, self.offsets = self.offsets, Counter(self.begins[name])
-        self._write(lake, name, messages, 1)
+        self._write(lake, name, messages, generation)
         self.offsets = ends
 
     def more(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
@@ -91,7 +91,7 @@ class Feeder:
         parts = range(int(str(self.feed.partitions)))
         spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in parts if self.offsets[p] > first.get(p, 0)}
         batch = pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
-        self._decoded(lake, self._landed(lake, name, generation, spans), pa.Table.from_batches([batch]), {TOPIC: _marks(rows)})
+        self._decoded(lake, self._landed(lake, name, generation, spans), pa.Table.from_batches([batch]))
 
     def _landed(self, lake: Lake, name: str, generation: int, spans: Mapping[int, tuple[int, int]]) -> Manifest:
         """The manifest of an hour that holds the offsets first to last of these partitions."""
@@ -109,34 +109,12 @@ class Feeder:
         lake.store.write(manifest_key(self.feed.name, name, generation), manifest.to_json())
         return manifest
 
-    def _decoded(self, lake: Lake, manifest: Manifest, table: pa.Table, marks: dict[str, dict[int, Watermarks]]) -> None:
+    def _decoded(self, lake: Lake, manifest: Manifest, table: pa.Table) -> None:
         """The hour's events are in the lake, with the record that says so."""
-        table = table.add_column(0, "hour", pa.array([manifest.hour] * table.num_rows))
-        events = ensure_events(lake.catalog, self.feed)
-        snapshot = lake.catalog.append(events.identifier, table, {"tidelake.hour": manifest.hour})
-        kinds, stamps = table["kind"].to_pylist(), table["commit_ts"].to_pylist()
-        record = DecodeRecord(
-            hour=manifest.hour,
-            generation=manifest.generation,
-            decoder="test",
-            snapshot_id=snapshot,
-            counts=Counter(kinds),
-            max_commit_ts=max((ts for ts, kind in zip(stamps, kinds, strict=True) if kind == "row" and ts is not None), default=None),
-            max_timestamp_ms=1,
-            watermarks=marks,
-        )
-        lake.store.write(decoded_key(self.feed.name, manifest.hour), record.model_dump_json().encode())
-
-
-def _marks(rows: EventRows) -> dict[int, Watermarks]:
-    """The largest resolved ts of each partition, where it stands first."""
-    marks: dict[int, Watermarks] = {}
-    for r in rows.rows:
-        if r["kind"] == "resolved":
-            p, ts, at = int(str(r["partition"])), int(str(r["commit_ts"])), int(str(r["offset"]))
-            if p not in marks or ts > marks[p].resolved_ts:
-                marks[p] = Watermarks(resolved_ts=ts, offset=at)
-    return marks
+        identifier, name = ensure_events(lake.catalog, self.feed).identifier, manifest.hour
+        lake.catalog.append(identifier, table.add_column(0, "hour", pa.array([name] * table.num_rows)), {"tidelake.hour": name})
+        record = record_of(lake.catalog.load(identifier), manifest, name, "test")
+        lake.store.write(decoded_key(self.feed.name, name), record.model_dump_json().encode())
 
 
 def partition_of(first: int, last: int) -> Partition:

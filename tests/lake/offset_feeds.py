@@ -186,7 +186,7 @@ class OffsetFeeder(Feeder):
         batches = [placed(decode(self.feed.protocol, _batch(p, m), context), begins) for p, m in sent.items()]
         table = pa.Table.from_batches(batches)
         assert "rejected" not in table.column("kind").to_pylist(), table.column("error").to_pylist()
-        self._decoded(lake, manifest, table, {})
+        self._decoded(lake, manifest, table)
 
 
 def _batch(partition: int, messages: Sequence[tuple[int, Sent]]) -> pa.RecordBatch:

@@ -75,7 +75,12 @@ def _publish(lake: Lake, intent: Intent) -> None:
 
 def seen(lake: Lake) -> dict[str, set[object]]:
     """What readers of every table see: the texts."""
-    return {t: {r.get("v", r.get("w")) for r in lakes.contents(lake.catalog, t)} for t in lake.catalog.tables("d")}
+    return {t: texts(lake, t) for t in lake.catalog.tables("d")}
+
+
+def texts(lake: Lake, table: str, snapshot_id: int | None = None) -> set[object]:
+    """Its one column beside the key, whatever it is called."""
+    return {r[name] for r in lakes.contents(lake.catalog, table, snapshot_id) for name in r.keys() - {"id", "_commit_ts"}}
 
 
 def names_of(lake: Lake, table: str) -> list[str]:

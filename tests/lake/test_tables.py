@@ -136,6 +136,19 @@ def test_a_changelog_keeps_every_column_that_ever_lived(lake: LakeCatalog, feed:
     assert grow_changelog(lake, feed, i, table, [one, text, again]).columns() == table.columns()
 
 
+def test_a_changelog_gives_a_name_to_the_column_that_bears_it_last(lake: LakeCatalog, feed: Feed) -> None:
+    i = incarnation(id="bigint", a="int")
+    one, a = i.columns
+    later, last = (Column(id=n, name="A", type=MysqlType("int")) for n in (3, 4))
+    called = Column(id=5, name="a__2", type=MysqlType("int"))
+    wanted = {1: "id", 4: "A", 5: "a__2", 2: "a__2_2", 3: "A__3"}
+    made = create_changelog(lake, feed, i, "d_changelog.t", [one, last, called, a, later], 1)  # as they lived in its first window
+    assert {c.source_id: c.name for c in made.columns() if c.source_id} == wanted
+    old = create_changelog(lake, feed, i, "d_changelog.u", [one, a], 1)
+    grown = grow_changelog(lake, feed, i, old, [one, last, called, a, later])
+    assert {c.source_id: c.name for c in grown.columns() if c.source_id} == wanted
+
+
 def test_a_new_table_takes_its_own_leftover_but_not_anothers_name(lake: LakeCatalog, feed: Feed) -> None:
     i = incarnation(id="bigint")
     create_snapshot(lake, feed, i, "d.t", 1)

@@ -233,6 +233,31 @@ def test_columns_change_and_older_cuts_keep_theirs(
         assert rows_of(lake, "d.k") == table(after, names=names)
 
 
+def test_a_statement_waits_for_its_window_with_no_row_beside_it(tmp_path: Path) -> None:
+    statement = ddl(20, "ALTER TABLE k ADD COLUMN n BIGINT DEFAULT 5")  # to one partition alone, as Canal-JSON's
+    with opened(tmp_path, partitions=2) as (feed, lake):
+        rows = [row(0, "insert", 10, KV, ("1", "a")), *resolved(15, 0, 1)]
+        cut = publish(lake, feed.add(lake, [*rows, *resolved(20), *statement]))
+        assert cut is not None
+        assert (cut.resolved_ts, cut.open_hours) == (15, ["2026-01-05T10"])
+        publish(lake, feed.add(lake, resolved(30, 0, 1)))
+        assert rows_of(lake, "d.k") == table(("1", "a", "5"), names=("id", "v", "n"))
+        assert rows_of(lake, "d.k", 19) == table(("1", "a"))
+
+
+def test_a_column_that_leaves_and_comes_again_in_a_tables_first_window(tmp_path: Path) -> None:
+    add = "ALTER TABLE k ADD COLUMN n BIGINT DEFAULT"
+    messages = [row(0, "insert", 10, KV, ("1", "a")), *ddl(11, f"{add} 5"), row(0, "insert", 12, KV_N, ("2", "b", "6"))]
+    messages += [*ddl(13, "ALTER TABLE k DROP COLUMN n"), *ddl(14, f"{add} 7"), row(0, "insert", 15, KV_N, ("3", "c", "8"))]
+    names = ("id", "v", "n")
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, [*messages, *resolved(20)]))
+        assert rows_of(lake, "d.k") == table(("1", "a", "7"), ("2", "b", "7"), ("3", "c", "8"), names=names)
+        assert rows_of(lake, "d.k", 12) == table(("1", "a", "5"), ("2", "b", "6"), names=names)
+        changes = lake.catalog.load("d_changelog.k").scan(columns=("id", "n", "n__3")).read_all().to_pylist()
+        assert sorted(tuple(c.values()) for c in changes) == [(1, None, None), (2, None, 6), (3, 8, None)]
+
+
 def test_a_window_of_nothing_but_a_column_gives_the_cut_a_snapshot_that_knows_it(tmp_path: Path) -> None:
     with opened(tmp_path) as (feed, lake):
         publish(lake, feed.add(lake, [row(0, "insert", 100, KV, ("1", "a")), *resolved(110)]))

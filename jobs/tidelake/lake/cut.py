@@ -41,7 +41,7 @@ class Cut(_Document):
     prefixes: dict[str, dict[int, tuple[int, int]]] = {}  # topic → partition → gap-free offsets from the first landed one
     watermarks: dict[str, dict[int, int]] = {}  # topic → partition → the largest resolved ts up to the hour
     checkpoint_at_ms: int | None = None  # when the checkpoint that is resolved_ts was recorded first
-    open_hours: list[str] = []  # hours that hold rows after resolved_ts
+    open_hours: list[str] = []  # hours that hold rows or statements after resolved_ts
     generations: dict[str, int] = {}  # of the manifests of the window's hours
     incomplete: bool = False
     accepted: list[str] = []  # coordinates of messages whose loss was accepted, in this window

@@ -58,7 +58,7 @@ class DecodeRecord(BaseModel):
     decoder: str
     snapshot_id: int
     counts: dict[str, int]  # by kind
-    max_commit_ts: int | None  # of row events
+    max_commit_ts: int | None  # of row events and statements
     max_timestamp_ms: int | None
     watermarks: dict[str, dict[int, Watermarks]]  # topic → partition
     rejected: dict[str, int] = {}  # by error code
@@ -105,10 +105,10 @@ def _decoded(
     """Decode an hour, once more where some of its own messages bring what others of its rows wait for."""
     table, decoder = ensure_events(catalog, feed), decoder_id(feed)
     _overwrite(session(), feed, hour, manifest, table.identifier, decoder)
-    record = _record(catalog.load(table.identifier), manifest, hour, decoder)
+    record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
     if has_come(store, feed.name, record.waiting):
         _overwrite(session(), feed, hour, manifest, table.identifier, decoder)
-        record = _record(catalog.load(table.identifier), manifest, hour, decoder)
+        record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
     store.write(decoded_key(feed.name, hour), record.model_dump_json(indent=1).encode())
     return record
 
@@ -184,7 +184,8 @@ def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, s
     )
 
 
-def _record(events: LakeTable, manifest: Manifest, hour: str, decoder: str) -> DecodeRecord:
+def record_of(events: LakeTable, manifest: Manifest, hour: str, decoder: str) -> DecodeRecord:
+    """What the events of an hour, as they stand, hold."""
     snapshot = events.main
     counts, max_ts, max_ms = _file_facts(events, hour, snapshot)
     rejected = Counter(r["error_code"] for r in control_rows(events, "rejected", [hour], ["error_code"], snapshot))
@@ -203,14 +204,16 @@ def _record(events: LakeTable, manifest: Manifest, hour: str, decoder: str) -> D
 
 
 def _file_facts(events: LakeTable, hour: str, snapshot: int) -> tuple[dict[str, int], int | None, int | None]:
-    """Rows by kind, and the largest commit ts and timestamp of the hour's row events, from the files' metrics alone."""
+    """Rows by kind, the largest commit ts of the hour's row events and statements and the largest timestamp of the former, from the
+    files' metrics alone."""
     counts: Counter[str] = Counter()
     largest: dict[str, list[int]] = {"commit_ts": [], "timestamp_ms": []}
+    kinds = {"commit_ts": ("row", "ddl"), "timestamp_ms": ("row",)}
     for file in events.files({"hour": hour}, list(largest), snapshot):
         kind = file.partition[1]
         counts[kind] += file.rows
         for name, found in largest.items():
-            found += [file.upper[name]] if kind == "row" and name in file.upper else []
+            found += [file.upper[name]] if kind in kinds[name] and name in file.upper else []
     return dict(counts), max(largest["commit_ts"], default=None), max(largest["timestamp_ms"], default=None)
 
 

@@ -319,7 +319,7 @@ def _next_cut(
 
 
 def _open_hours(done: Progress) -> list[str]:
-    """Hours with rows after M, or, where deletes have no commit ts, with messages from after M's checkpoint was recorded."""
+    """Hours with rows or statements after M, or, where deletes have no commit ts, with messages from after M's checkpoint was recorded."""
     at_ms = done.checkpoint_at_ms
     return sorted(
         h for h, r in done.records.items() if _last_ts(r) > done.resolved_ts or (at_ms is not None and (r.max_timestamp_ms or 0) > at_ms)
@@ -327,5 +327,5 @@ def _open_hours(done: Progress) -> list[str]:
 
 
 def _last_ts(record: DecodeRecord) -> int:
-    """Of the hour's rows, those included that wait for their table's schema."""
+    """Of the hour's rows and statements, rows included that wait for their table's schema."""
     return max([record.max_commit_ts or 0, *(w.max_commit_ts for w in record.waiting)])

@@ -83,8 +83,8 @@ def _in_interval(n: Name) -> str:
 
 
 def typed(rows: DataFrame, table: TableRows) -> DataFrame:
-    """Events with `a` and `b` (structs of typed columns after and before), `key_a` and `key_b` (cells), `class`, `partial` (only the
-    handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the columns where something may be lost."""
+    """Events with `a` and `b` (structs of typed columns `c<id>` after and before), `key_a` and `key_b` (cells), `class`, `partial` (only
+    the handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the columns where something may be lost."""
     from pyspark.sql import functions as F
 
     projections = table.projections
@@ -128,7 +128,8 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
         identity = ["commit_ts", "content", "op", "nth"]
     distributed = events
     if table.bucket:
-        side = F.coalesce(F.when(F.col("op") == "delete", F.col("b")).otherwise(F.col("a")).getField(table.bucket))
+        number = next(c.id for c in table.incarnation.columns if c.name == table.bucket)
+        side = F.coalesce(F.when(F.col("op") == "delete", F.col("b")).otherwise(F.col("a")).getField(f"c{number}"))
         distributed = events.withColumn("_bucket_of", side)
         bucket = F.expr(f"{CATALOG}.system.bucket({table.buckets}, _bucket_of)")
         distributed = distributed.withColumn("_bucket", bucket).repartition("_bucket")
@@ -156,7 +157,7 @@ def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataF
             ELSE array(named_struct('t', 'UPDATE_AFTER', 'v', a)) END)""",
     )
     return exploded.selectExpr(
-        *(f"v.{quote(p.column.name)} AS {quote(names[p.column.id])}" for p in table.projections if p.column.id in names),
+        *(f"v.c{p.column.id} AS {quote(names[p.column.id])}" for p in table.projections if p.column.id in names),
         "t AS _change_type",
         "commit_ts AS _commit_ts",
         "timestamp_millis(shiftright(commit_ts, 18)) AS _commit_at",
@@ -169,7 +170,8 @@ def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataF
 
 
 def _struct(projections: Sequence[Projection], side: str) -> str:
-    return ", ".join(f"{literal(p.column.name)}, v{side}{p.column.id}" for p in projections)
+    """By id: in a window several columns may bear one name, one after the other."""
+    return ", ".join(f"'c{p.column.id}', v{side}{p.column.id}" for p in projections)
 
 
 def _cell(p: Projection, side: str) -> str:

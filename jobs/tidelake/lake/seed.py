@@ -23,7 +23,7 @@ from tidelake.exports.dialect import Dialect
 from tidelake.exports.rows import FileReport
 from tidelake.incarnations import ALWAYS, Incarnation
 from tidelake.lake import s3_access
-from tidelake.lake.casts import LOSSES, NAMES_SENT
+from tidelake.lake.casts import LOSSES, NAMES_SENT, quote
 from tidelake.lake.compact import intent_of, proof_of
 from tidelake.lake.cut import Cut, Staged, TableCounts
 from tidelake.lake.event_source import MASK_KEY
@@ -151,13 +151,13 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     lake, feed = run.lake, run.lake.feed
     table = _table_rows(run, i)
     rows = typed(hashed(_frame(run, i), table), table)
-    null_key = " OR ".join(f"a.`{c.name}` IS NULL" for c in key_columns(feed, i, i.columns)) or "false"
+    null_key = " OR ".join(f"a.c{c.source_id} IS NULL" for c in key_columns(feed, i, i.columns)) or "false"
     sums = {name: name for name in counters(table)} | {"null_keys": f"CAST(coalesce({null_key}, false) AS INT)"}
     measures = [F.coalesce(F.sum(F.expr(sql)), F.lit(0)).alias(name) for name, sql in sums.items()]
     observed = Observed(rows, F.count(F.lit(1)).alias("rows"), *measures, again=typed(hashed(_frame(run, i), table), table))
     columns = kept(feed, i, i.columns)
     fold = Fold(feed=feed, incarnation=i, columns=columns, applied_ts=0, until_ts=run.ts, by_arrival=False)
-    values = observed.rows.selectExpr("a.*", "commit_ts AS _commit_ts")
+    values = observed.rows.selectExpr(*(f"a.c{c.id} AS {quote(c.name)}" for c in columns), "commit_ts AS _commit_ts")
     buckets = next(t.buckets for t in run.prepared.plan.tables if t.name == run.prepared.of_export[i.id].name)
     folded = fill_table(spark, lake.catalog, fold, values, run.name, buckets)
     found = observed.values()

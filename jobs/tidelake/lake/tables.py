@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
 from typing import Any
@@ -170,7 +170,7 @@ def create_changelog(
     """A new, empty changelog."""
     bucket = bucket_column(key_columns(feed, i, columns))
     partition = [(bucket, f"bucket[{buckets}]")] if bucket else []  # bucket first: the fold needs no shuffle then
-    every = [*(lake_column(feed, i, c) for c in kept(feed, i, columns)), *_meta_columns(feed)]
+    every = [*_apart(lake_column(feed, i, c) for c in kept(feed, i, columns)), *_meta_columns(feed)]
     return _create(catalog, feed, i, identifier, every, [*partition, ("_commit_at", "hour")], ["_commit_ts"])
 
 
@@ -238,11 +238,19 @@ def grow_changelog(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: Lake
     """Give a changelog every column that lived in the window. Columns are never dropped or reused: one that gives up its name to
     another, or changes to a type that Iceberg refuses, stays as `<name>__<id>`."""
     _refuse_new_masks(feed, i, table, columns)
-    wanted = [lake_column(feed, i, c) for c in kept(feed, i, columns)]
-    for c in wanted:
+    for c in _apart(lake_column(feed, i, c) for c in kept(feed, i, columns)):
         table = _changelog_column(catalog, table, c)
     missing = [c for c in _meta_columns(feed) if c.name not in {h.name for h in table.columns()}]
     return catalog.evolve(table.identifier, lambda u: _add_last(u, missing)) if missing else table
+
+
+def _apart(columns: Iterable[LakeColumn]) -> list[LakeColumn]:
+    """Of columns that bore one name one after the other the first keeps it: final ones come first."""
+    every, out = list(columns), dict[str, LakeColumn]()
+    for c in every:
+        name = _spare_name((x.name for x in (*every, *out.values())), c) if c.name.lower() in out else c.name
+        out[name.lower()] = replace(c, name=name)
+    return list(out.values())
 
 
 def _refuse_new_masks(feed: Feed, i: Incarnation, table: LakeTable, columns: Sequence[Column]) -> None:
@@ -276,7 +284,7 @@ def _changelog_column(catalog: LakeCatalog, table: LakeTable, c: LakeColumn) -> 
         have = None
     holder = next((h for h in table.columns() if h.name.lower() == c.name.lower()), None)
     if holder is not None and holder != have:
-        spare = _spare_name(table, holder)
+        spare = _spare_name((h.name for h in table.columns()), holder)
         table = catalog.evolve(table.identifier, lambda u: u.rename_column(holder.name, spare))
     if have is None:
         return catalog.evolve(table.identifier, lambda u: _add_first(u, c))
@@ -288,7 +296,7 @@ def _changelog_column(catalog: LakeCatalog, table: LakeTable, c: LakeColumn) -> 
 
 
 def _retire(table: LakeTable, have: LakeColumn) -> Callable[[Any], None]:
-    spare, doc = _spare_name(table, have), (have.doc or "").replace(":", "~:", 1)
+    spare, doc = _spare_name((h.name for h in table.columns()), have), (have.doc or "").replace(":", "~:", 1)
 
     def change(update: Any) -> None:
         update.update_column(have.name, doc=doc)
@@ -297,8 +305,8 @@ def _retire(table: LakeTable, have: LakeColumn) -> Callable[[Any], None]:
     return change
 
 
-def _spare_name(table: LakeTable, c: LakeColumn) -> str:
-    names, number = {n.name for n in table.columns()}, 2
+def _spare_name(taken: Iterable[str], c: LakeColumn) -> str:
+    names, number = set(taken), 2
     spare = base = f"{c.name}__{c.source_id}"
     while spare in names:
         spare, number = f"{base}_{number}", number + 1
