@@ -89,7 +89,7 @@ def window(*statements: tuple[int, str], rows: tuple[str, ...] = (), catalog: Ca
     shape = Shape((ShapeColumn(name="id", type="int", key=True),))
     seen = [Sighting(database="shop", table=t, shape=shape, first_ts=2, last_ts=3, rows=1) for t in rows]
     said = [Statement(commit_ts=ts, database="shop", query=q) for ts, q in statements]
-    after, ledger = compile_window(catalog or Catalog(), said, seen, Policy())
+    after, ledger, _ = compile_window(catalog or Catalog(), said, seen, Policy())
     return after, [e.effect for e in ledger]
 
 

@@ -10,7 +10,7 @@ from tidelake.incarnations import ALWAYS, Catalog, Incarnation
 from tidelake.policy import Policy
 from tidelake.tso import from_ms, show
 from tidelake.values import MysqlType, lake_type
-from tidelake.window import LedgerEntry, Sighting, Statement, compile_window, find_sent, same_name, sanitised, sent_type
+from tidelake.window import LedgerEntry, Misfit, Sighting, Statement, compile_window, find_sent, same_name, sanitised, sent_type
 
 ID = ShapeColumn(name="id", type="bigint", key=True)
 
@@ -31,7 +31,7 @@ def compiled(
     statements: list[Statement], sightings: list[Sighting], catalog: Catalog | None = None, **policy: object
 ) -> tuple[Catalog, list[str]]:
     """The catalog, and the ledger as `ts effect`."""
-    after, ledger = compile_window(catalog or Catalog(), statements, sightings, Policy(**policy))  # type: ignore[arg-type]
+    after, ledger, _ = compile_window(catalog or Catalog(), statements, sightings, Policy(**policy))  # type: ignore[arg-type]
     return after, [f"{e.commit_ts} {e.effect}" for e in ledger]
 
 
@@ -67,7 +67,7 @@ def test_the_ledger_says_what_was_done_about_every_statement() -> None:
         said(4, "ALTER TABLE orders DROP PARTITION p"),
         said(5, "TRUNCATE orders", "elsewhere"),
     ]
-    catalog, ledger = compile_window(Catalog(), statements, [], Policy(ignore_ddl=(4,)))
+    catalog, ledger, _ = compile_window(Catalog(), statements, [], Policy(ignore_ddl=(4,)))
     assert [(e.commit_ts, e.database, e.query) for e in ledger] == [(s.commit_ts, s.database, s.query) for s in statements]
     assert [e.effect for e in ledger] == ["applied", "no effect", "no effect", "ignored", "no effect"]
     assert only(catalog).truncations == ()
@@ -136,7 +136,7 @@ def test_the_policy_strict_lets_pass_what_has_no_effect_though_it_might_have() -
 def test_the_ledger_says_why_a_statement_was_ignored_and_which_tables_one_changed() -> None:
     broken, swap = "ALTER TABLE orders EXCHANGE PARTITION p WITH TABLE t", "RENAME TABLE orders TO t, u TO orders"
     before = compiled([said(1, "CREATE TABLE u (a INT)")], [], known())[0]
-    _, ledger = compile_window(before, [said(5, broken), said(6, swap), said(7, "x")], [], Policy(ddl="ignore", ignore_ddl=(7,)))
+    _, ledger, _ = compile_window(before, [said(5, broken), said(6, swap), said(7, "x")], [], Policy(ddl="ignore", ignore_ddl=(7,)))
     assert [(e.why, e.tables) for e in ledger] == [
         ("UNSUPPORTED_DDL: this version cannot follow ALTER TABLE … EXCHANGE PARTITION p", ()),
         ("", ("shop.orders@-1", "shop.u@1")),
@@ -218,16 +218,35 @@ def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> 
     assert ledger == ["60 seen: column b of shop.orders", "60 seen: column c of shop.orders"]
 
 
-def test_rows_that_fit_a_table_neither_before_nor_after_are_refused_with_both_schemas() -> None:
+def test_rows_that_fit_a_table_neither_before_nor_after_are_told_with_both_schemas() -> None:
     sent = [seen(30, 90, shape("a", "b"))]
-    with pytest.raises(OrderError) as error:
-        compile_window(known(), [said(50, "ALTER TABLE orders ADD c INT")], sent, Policy(), told=True)
-    assert (error.value.code, error.value.exit_code) == ("SHAPE_MISFIT", 3)
-    assert error.value.message == (
-        f"9 rows of shop.orders from TSO {show(30)} on fit the table neither before nor after any statement: "
-        "sent (id bigint, a varchar, b varchar), known (id bigint, a varchar(5))"
+    catalog, ledger, (misfit,) = compile_window(known(), [said(50, "ALTER TABLE orders ADD c INT")], sent, Policy(), told=True)
+    assert names(only(catalog)) == ["id", "a", "c"]
+    assert [e.effect for e in ledger] == ["applied"]
+    assert misfit == Misfit(
+        sighting=sent[0],
+        first_ts=30,
+        until_ts=None,
+        table="shop.orders",
+        columns=("b",),
+        sent="id bigint, a varchar, b varchar",
+        known="id bigint, a varchar(5)",
     )
-    assert error.value.remedy.startswith("nothing is lost: the window waits. Say the statement that brought b in ddl.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("table", "statements", "first", "until"),
+    [
+        ("(id BIGINT PRIMARY KEY, a INT, b INT)", ["ALTER TABLE orders DROP b"], 51, None),
+        ("(id BIGINT PRIMARY KEY, a INT, x INT)", ["ALTER TABLE orders CHANGE x b INT"], 30, 50),
+        ("(id BIGINT PRIMARY KEY, a INT)", ["DROP TABLE orders", "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT, b INT)"], 30, 50),
+        ("(id BIGINT PRIMARY KEY, a INT, b INT)", ["DROP TABLE orders", "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)"], 51, None),
+    ],
+)
+def test_rows_on_both_sides_of_a_statement_misfit_on_one(table: str, statements: list[str], first: int, until: int | None) -> None:
+    before, sent = known(f"CREATE TABLE orders {table}"), [seen(30, 90, shape("a", "b"))]
+    made = compile_window(before, [said(50, s) for s in statements], sent, Policy(), told=True)
+    assert [(m.first_ts, m.until_ts, m.columns) for m in made.misfits] == [(first, until, ("b",))]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +261,8 @@ def test_rows_that_fit_a_table_neither_before_nor_after_are_refused_with_both_sc
 )
 def test_rows_that_fit_before_or_after_or_need_not_are_taken(table: str, statement: str, policy: str) -> None:
     sent = [seen(30, 40, shape("a", "b"))]
-    catalog, _ = compile_window(known(table), [said(50, statement)], sent, Policy.model_validate({"ddl": policy}), told=True)
+    catalog, _, misfits = compile_window(known(table), [said(50, statement)], sent, Policy.model_validate({"ddl": policy}), told=True)
+    assert misfits == []
     assert catalog.asof("shop", "orders", 50) is not None
 
 
@@ -357,5 +377,5 @@ def test_avro_rows_do_not_make_a_second_table_of_a_sanitised_one() -> None:
 
 
 def test_an_entry_of_the_ledger_keeps_the_statement_as_sent() -> None:
-    _, ledger = compile_window(Catalog(), [said(5, "drop  TABLE x ;")], [], Policy())
+    _, ledger, _ = compile_window(Catalog(), [said(5, "drop  TABLE x ;")], [], Policy())
     assert ledger == [LedgerEntry(commit_ts=5, database="shop", query="drop  TABLE x ;", effect="no effect")]

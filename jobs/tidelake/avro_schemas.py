@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from tidelake.errors import ConfigError, DecodeError, StorageError
 from tidelake.storage import aws_client, aws_errors, open_store
 
+_FILE = ".avsc"
 _TIMEOUT_SECONDS = 10
 _PAUSES_SECONDS = (0.5, 1.0, 2.0)  # before each further attempt
 _MAX_BYTES = 16 << 20
@@ -65,6 +66,24 @@ def schema_source(location: str, base: Path) -> SchemaSource:
     if text is None:
         raise ConfigError(f"Avro schemas {uri}: nothing is there", remedy=f"give {_KIND}")
     return _File(uri, _schemas(uri, text))
+
+
+def schemas_here(location: str, base: Path) -> dict[str, str] | None:
+    """All schemas of a file or folder on this machine, by id: for workers, whose machines may not have it. None for a location that
+    they can ask themselves. Raises ConfigError as `schema_source` does."""
+    if "://" in location and not location.startswith("file://"):
+        return None
+    source = schema_source(location, base)
+    if isinstance(source, _File):
+        return dict(source.schemas)
+    assert isinstance(source, _Folder), "what else is local"
+    names = (o.key for o in open_store(source.location).objects())
+    return {name.removesuffix(_FILE): source(name.removesuffix(_FILE)) for name in names if name.endswith(_FILE) and "/" not in name}
+
+
+def handed_over(where: str, schemas: Mapping[str, str]) -> SchemaSource:
+    """The schemas of another machine's file or folder."""
+    return _File(where, schemas)
 
 
 def _schemas(uri: str, text: bytes) -> dict[str, str]:
@@ -124,7 +143,7 @@ class _Folder(Fetching):
     nearby = True
 
     def _fetch(self, name: str) -> str | None:
-        text = open_store(self.location).read_if_present(f"{name}.avsc")
+        text = open_store(self.location).read_if_present(f"{name}{_FILE}")
         return None if text is None else text.decode(errors="replace")  # a schema that is not UTF-8 is refused where it is parsed
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import chain
+from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,7 +22,6 @@ import pyarrow as pa
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     Message,
@@ -63,6 +63,7 @@ _SECRET = re.compile(r"password|secret|token|jaas|\.pem$|credentials|sasl\.oauth
 _UNKNOWN = "No such configuration property"
 _NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _NO_ID = str(Uuid(0, 0))
+_NOTHING: Mapping[str, Any] = {}
 _LOG = logging.getLogger("tidelake.kafka")
 _LOG.addHandler(logging.NullHandler())
 
@@ -84,6 +85,7 @@ class Topics:
         self._said = ""
         self._idle = [self._opened()]
         self._admin: AdminClient | None = None
+        self._committer: _Committer | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +93,8 @@ class Topics:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         while self._idle:
             self._idle.pop().close()
+        if self._committer is not None:
+            self._committer.close()
 
     def partitions(self) -> dict[str, int]:
         """How many partitions every topic has that this client may see. Raises StorageError."""
@@ -142,16 +146,19 @@ class Topics:
                 consumer.unassign()  # or it would go on fetching
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
-        """Record in the consumer group where the next hour goes on. Raises StorageError. For one thread at a time.
-
-        Not by a consumer: neither its commit nor its end comes back while brokers are away.
-        """
-        if offsets:
-            group, ends = str(self._settings["group.id"]), [TopicPartition(*place, offset) for place, offset in offsets.items()]
-            with self._administering("commit offsets") as admin:
-                asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, ends)], request_timeout=ANSWER_SECONDS)
-                for answer in asked.values():
-                    _raise_first(_answered(answer).topic_partitions)
+        """Record in the consumer group where the next hour goes on. Raises StorageError. For one thread at a time."""
+        if not offsets:
+            return
+        committer, self._committer = self._committer or _Committer(self._opened), None
+        try:
+            committer.commit([TopicPartition(*place, offset) for place, offset in offsets.items()])
+        except KafkaException as e:
+            committer.abandon()
+            raise self._failed("commit offsets", e.args[0]) from None
+        except BaseException:
+            committer.abandon()
+            raise
+        self._committer = committer
 
     @contextmanager
     def _administering(self, purpose: str) -> Iterator[AdminClient]:
@@ -186,9 +193,9 @@ class Topics:
             raise
         self._idle.append(consumer)
 
-    def _opened(self) -> Consumer:
+    def _opened(self, more: Mapping[str, Any] = _NOTHING) -> Consumer:
         try:
-            return Consumer(self._settings | {"error_cb": self._heard}, logger=_LOG)
+            return Consumer({**self._settings, "error_cb": self._heard, **more}, logger=_LOG)
         except KafkaException as e:
             raise _refused(self._settings, self._section, e.args[0]) from None
 
@@ -209,6 +216,41 @@ class Topics:
     def _remedy(self) -> str:
         settings = f"{'uri' if self._section == SOURCE else 'servers'} and [{self._section}.kafka]"
         return f"see that they run and can be reached from here under the names they advertise, and check {settings} in feed.toml"
+
+
+class _Committer:
+    """A consumer that only commits, and is asked to without waiting inside the client.
+
+    A commit that waits does not come back while brokers are away, and what the admin client asks a group's coordinator may end the
+    process when that goes away (librdkafka issue 4605: an assertion).
+    """
+
+    def __init__(self, opened: Callable[[Mapping[str, Any]], Consumer]) -> None:
+        self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+        self._consumer = opened({"on_commit": lambda error, ends: self._answers.append((error, ends))})
+
+    def commit(self, ends: list[TopicPartition]) -> None:
+        """Raises KafkaException; no other commit is asked for then."""
+        self._consumer.commit(offsets=ends, asynchronous=True)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not self._answers:
+            if time.monotonic() > deadline:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            self._consumer.poll(_WAIT_SECONDS)
+        error, answered = self._answers.pop()
+        if error is not None:
+            raise KafkaException(error)
+        _raise_first(answered)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def abandon(self) -> None:
+        """Close it whenever it can be: that waits for its commit, which may never come through; the end of the process does not wait.
+
+        Where it does come through, later commits may have been before it; the next one is right again.
+        """
+        Thread(target=self._consumer.close, daemon=True).start()
 
 
 def check_settings(settings: Mapping[str, Any], section: str = SOURCE) -> None:

@@ -89,6 +89,16 @@ def run_key(feed: str, seq: int, stage: str) -> str:
     return f"runs/{feed}/{seq:08d}/{stage}.json"
 
 
+def misfits(feed: str) -> str:
+    """Prefix of what is put aside because it fits no table."""
+    return f"misfits/{feed}/"
+
+
+def misfits_key(feed: str, seq: int) -> str:
+    """What is put aside of the window of the cut with this number."""
+    return f"{misfits(feed)}{seq:08d}.json"
+
+
 def seed_reports(feed: str, run: str) -> str:
     """Prefix of what a seed's run found in the files of the export, one below it for each."""
     return f"seeds/{feed}/{run}/"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tidelake.ddl import parse
 from tidelake.ddl.changes import AddColumn, Change, ColumnDef, TableDef
@@ -69,38 +70,52 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stranger:
-    """Rows with columns that their table, which was defined, did not have then. table: as it was known."""
+class Misfit:
+    """Rows that fit their table neither before nor after any statement of the window: those sent with this name and shape from first_ts
+    up to, including, until_ts (TSO, None: all). table: its name; columns: those that nothing told of; sent, known: both schemas as SQL."""
 
     sighting: Sighting
-    table: Incarnation
+    first_ts: int
+    until_ts: int | None
+    table: str
     columns: tuple[str, ...]
+    sent: str
+    known: str
+
+
+class Compiled(NamedTuple):
+    """The catalog at a window's end, what is entered into the DDL ledger, and rows that no table takes."""
+
+    catalog: Catalog
+    ledger: list[LedgerEntry]
+    misfits: list[Misfit]
 
 
 def compile_window(
     catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[Sighting], policy: Policy, *, told: bool = False
-) -> tuple[Catalog, list[LedgerEntry]]:
-    """The catalog at the window's end and what is entered into the DDL ledger.
+) -> Compiled:
+    """What the statements and rows of a window make of the catalog.
 
-    told: the messages carry every statement, so rows of a defined table have no column that none told of.
-    Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do; SHAPE_MISFIT.
+    told: the messages carry every statement, so rows of a defined table that have a column which none told of are misfits; else, and with
+    `ddl = "ignore"`, the column comes to life with them.
+    Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do.
     """
     ledger: list[LedgerEntry] = []
-    strangers: list[Stranger] = []
+    strangers: list[_Stranger] = []
+    added = frozenset(name.lower() for s in statements for name in _columns_added(s)) if told and policy.ddl != "ignore" else None
     pending = sorted(sightings, key=lambda s: s.first_ts)
     for statement in sorted(statements, key=lambda s: s.commit_ts):
         before = [s for s in pending if s.first_ts <= statement.commit_ts]
-        catalog = _see_all(catalog, before, ledger, strangers)
+        catalog = _see_all(catalog, before, added, ledger, strangers)
         pending = pending[len(before) :]
         catalog = _inhabited(catalog, sightings, statement.commit_ts)
         catalog, entry = _execute(catalog, statement, policy)
         ledger.append(entry)
-    catalog = _see_all(catalog, pending, ledger, strangers)
+    catalog = _see_all(catalog, pending, added, ledger, strangers)
     again = [left for s in sightings if (left := _unseen(catalog, s)) is not None]
-    catalog = _see_all(catalog, again, ledger, strangers)
-    if told and policy.ddl != "ignore":
-        _refuse(strangers, statements)
-    return _inhabited(catalog, sightings, max((s.last_ts for s in sightings), default=0)), ledger
+    catalog = _see_all(catalog, again, added, ledger, strangers)
+    catalog = _inhabited(catalog, sightings, max((s.last_ts for s in sightings), default=0))
+    return Compiled(catalog, ledger, _misfits(catalog, strangers))
 
 
 def sanitised(name: str) -> str:
@@ -163,21 +178,30 @@ def _remedy(s: Statement) -> str:
     )
 
 
-def _refuse(strangers: Sequence[Stranger], statements: Sequence[Statement]) -> None:
-    """Raises OrderError (SHAPE_MISFIT) for rows that fit their table neither before nor after any statement of the window."""
-    new = {name.lower() for s in statements for name in _columns_added(s)}
-    found = next((x for x in strangers if not new.issuperset(c.lower() for c in x.columns)), None)
-    if found is None:
-        return
-    s, i = found.sighting, found.table
-    sent = ", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.shape.columns)
-    have = ", ".join(f"{c.name} {c.type.sql}" for c in i.columns)
-    raise OrderError(
-        f"{s.rows} rows of {i.name} from TSO {show(s.first_ts)} on fit the table neither before nor after any statement: "
-        f"sent ({sent}), known ({have})",
-        code="SHAPE_MISFIT",
-        remedy=f"nothing is lost: the window waits. Say the statement that brought {', '.join(found.columns)} in ddl.jsonl, with a "
-        'commit_ts before those rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows',
+def _misfits(catalog: Catalog, strangers: Sequence[_Stranger]) -> list[Misfit]:
+    """Those that were seen twice, from two statements on, once."""
+    found: list[Misfit] = []
+    for m in (_misfit(catalog, stranger) for stranger in strangers):
+        alike = (x for x in found if replace(x.sighting, first_ts=0) == replace(m.sighting, first_ts=0))
+        if not any(x.until_ts is None or m.first_ts <= x.until_ts for x in alike):
+            found.append(m)
+    return found
+
+
+def _misfit(catalog: Catalog, stranger: _Stranger) -> Misfit:
+    """They end where the name means another table, or a later statement brought what they have."""
+    s, i = stranger
+    now = catalog.incarnations[i.id]
+    ends = [n.until_ts for n in now.names if _means(s, n) and n.until_ts is not None and n.until_ts >= s.first_ts]
+    ends += [g.after_ts for g in now.segments if g.after_ts >= s.first_ts and not _missing(s, [c.name for c in g.columns] + [*i.virtual])]
+    return Misfit(
+        sighting=s,
+        first_ts=s.first_ts,
+        until_ts=min(ends, default=None),
+        table=i.name,
+        columns=_unknown(i, s),
+        sent=", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.shape.columns),
+        known=", ".join(f"{c.name} {c.type.sql}" for c in i.columns),
     )
 
 
@@ -189,19 +213,33 @@ def _columns_added(s: Statement) -> list[str]:
     return [c.column.name for c in changes if isinstance(c, AddColumn)]
 
 
-def _see_all(catalog: Catalog, sightings: Sequence[Sighting], ledger: list[LedgerEntry], strangers: list[Stranger]) -> Catalog:
+class _Stranger(NamedTuple):
+    """Rows with columns that their table, which was defined, did not have then. table: as it was known."""
+
+    sighting: Sighting
+    table: Incarnation
+
+
+def _see_all(
+    catalog: Catalog, sightings: Sequence[Sighting], added: frozenset[str] | None, ledger: list[LedgerEntry], strangers: list[_Stranger]
+) -> Catalog:
+    """added: columns that statements of the window bring, in lower case; rows of a defined table may have no other. None: they may."""
     for s in sightings:
         found = find_sent(catalog, s.database, s.table)
+        if found is not None and not found.guessed and added is not None and not added.issuperset(c.lower() for c in _unknown(found, s)):
+            strangers.append(_Stranger(s, found))
+            continue
         catalog, seen = _see(catalog, s)
         ledger += seen
-        if found is not None and not found.guessed and (new := _unknown(found, s)):
-            strangers.append(Stranger(sighting=s, table=found, columns=new))
     return catalog
 
 
 def _unknown(i: Incarnation, s: Sighting) -> tuple[str, ...]:
     """Columns of the rows that the table does not have, nor computes."""
-    known = [*(c.name for c in i.columns), *i.virtual]
+    return _missing(s, [*(c.name for c in i.columns), *i.virtual])
+
+
+def _missing(s: Sighting, known: Sequence[str]) -> tuple[str, ...]:
     return tuple(c.name for c in s.shape.columns if not any(same_name(c.name, k) for k in known))
 
 
@@ -229,7 +267,7 @@ def _unseen(catalog: Catalog, s: Sighting) -> Sighting | None:
         return replace(s, first_ts=max(ends) + 1) if ends else None
     last = i.segments[-1]
     lacks = any(not any(same_name(c.name, k.name) for k in last.columns) for c in s.shape.columns)
-    return replace(s, first_ts=last.after_ts + 1) if lacks and i.dropped_ts is None and last.after_ts < s.last_ts else None
+    return replace(s, first_ts=max(s.first_ts, last.after_ts + 1)) if lacks and i.dropped_ts is None and last.after_ts < s.last_ts else None
 
 
 def _means(s: Sighting, name: Name) -> bool:

@@ -167,7 +167,6 @@ def test_a_broker_that_is_killed_and_comes_back_costs_nothing(kafka: KafkaBroker
     assert archived(feed, tmp_path) == {(topic, 0): [*messages(0, 5), *messages(5, 5)]}
 
 
-@pytest.mark.long  # what its client is still asked for when the brokers are back may end the process of other tests (librdkafka issue 4605)
 def test_brokers_that_stay_away_end_it_when_all_that_was_read_is_durable(
     kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidelake.event import EVENT
+from tidelake.lake.event_source import EventReader, EventSource
 
 FORMAT = "benchmark-arrow"
 
 
-class ArrowFiles(DataSource):
+class ArrowFiles(EventSource):
     """`spark.read.format("benchmark-arrow").option("files", paths as a JSON list)`: one input partition a file."""
 
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
+    FORMAT = FORMAT
 
-    def schema(self) -> StructType:
-        return from_arrow_schema(EVENT)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> _Reader:
         return _Reader(json.loads(self.options["files"]))
 
 
-class _Reader(DataSourceReader):
-    def __init__(self, files: list[str]) -> None:
-        self.files = files
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(file) for file in self.files]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(partition.value) as mapped:
+class _Reader(EventReader[str]):
+    def rows(self, part: str) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(part) as mapped:
             reader = pa.ipc.open_file(mapped)
             for i in range(reader.num_record_batches):
                 yield reader.get_batch(i)

@@ -53,6 +53,8 @@ def _show(console: Console, size: Size, line: dict[str, Any], plain: dict[str, A
         peak = [f"{used['peak'][kind] / MIB:,.0f}" for kind in ("python", "java")] if "peak" in used else []
         grid.add_row(name, f"{used['seconds']:.1f}", f"{used['cpu']:.1f}", f"{size.events / used['seconds']:,.0f}", *peak)
     console.print(grid)
+    share = line["added_bytes"] / max(line["bytes"], 1)
+    console.print(f"snapshots: {'; '.join(line['written'])}; {line['added_bytes']:,} bytes written, {share:.1%} of all")
     if plain:
         console.print(f"{plain['seconds'] / line['whole']['seconds']:.2f} times as fast as MERGE INTO")
 
@@ -62,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.scale", description=__doc__)
     for name in ("tables", "rows", "changes", "keys", "hot"):
         parser.add_argument(f"--{name}", type=int, default=getattr(WINDOW, name), help="default: %(default)s")
+    parser.add_argument("--seeded", action="store_true", help="tables begin with an export, which is quicker for large ones")
     parser.add_argument("--no-baseline", action="store_true", help="leave MERGE INTO out")
     flags = vars(parser.parse_args())
     baseline = not flags.pop("no_baseline")

@@ -1,6 +1,6 @@
-"""Archives of any size: tables `shop.t000`… of seven columns each, filled in a first hour and changed in a second one.
+"""Archives of any size: tables `shop.t000`… of seven columns each, filled in a first hour, or by an export, and changed in a second hour.
 
-Canonical Parquet with Open Protocol messages of 16 rows as TiCDC writes them, old values included.
+Canonical Parquet with Open Protocol messages of 16 rows as TiCDC writes them, old values included; exports are Parquet.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelake.event import MESSAGE
@@ -19,6 +20,7 @@ from tidelake.feed import Feed, load_feed
 from tidelake.tso import from_ms
 
 HOURS = [datetime(2026, 1, 5, 10, tzinfo=UTC) + timedelta(hours=n) for n in range(2)]
+EXPORTED_MS = int(HOURS[0].timestamp() * 1000)  # when an export was made
 PARTITIONS = 4
 BATCH = 16  # rows of a message
 COLUMNS = "id BIGINT, buyer STRING, amount DECIMAL(12,2), qty INT, note STRING, placed TIMESTAMP_NTZ, state INT"
@@ -47,18 +49,21 @@ _ROW = (
     '"placed":{"t":12,"f":64,"v":"2026-01-05 10:%02d:%02d"},"state":{"t":3,"f":64,"v":%d}}'
 )
 _GROUP = 4096  # messages of a row group
+_FILE_ROWS = 500_000  # of an export
+_BUCKETS = '[tables."shop.{name}"]\nbuckets = {buckets}\n'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """rows: of each table after the first hour; changes: row events of each in the second, which concern so many keys; hot: how many of
-    them are of one key."""
+    them are of one key; seeded: the tables begin with an export."""
 
     tables: int = 1
     rows: int
     changes: int
     keys: int
     hot: int = 0
+    seeded: bool = False
 
     @property
     def events(self) -> int:
@@ -72,16 +77,56 @@ def names(size: Size) -> list[str]:
 
 
 def make(folder: Path, size: Size) -> Feed:
-    """The archive of both hours, and a feed that reads it into an empty lake."""
+    """The archive of both hours, or an export and the second, and a feed that reads them into an empty lake."""
+    feed = make_export(folder, size) if size.seeded else make_feed(folder, size)
+    make_hours(folder, size)
+    return feed
+
+
+def make_export(folder: Path, size: Size) -> Feed:
+    """A feed, and the export that its tables begin with."""
+    for name in names(size):
+        _export(folder / "export", name, size.rows)
+    return make_feed(folder, size)
+
+
+def make_feed(folder: Path, size: Size) -> Feed:
+    """The feed's files."""
     schemas = folder / "schemas" / "scale"
     schemas.mkdir(parents=True)
-    (schemas / "feed.toml").write_text(_FEED.format(partitions=PARTITIONS, folder=folder))
+    buckets = 1 << (size.rows // 1_000_000).bit_length() if size.rows >= 1_000_000 else 1  # as order finds for so many events
+    own = "".join(_BUCKETS.format(name=name, buckets=buckets) for name in names(size)) if size.seeded else ""
+    (schemas / "feed.toml").write_text(_FEED.format(partitions=PARTITIONS, folder=folder) + own)
     (schemas / "tables.sql").write_text("".join(_CREATE.format(name=name) for name in names(size)))
+    return load_feed(folder / "schemas", "scale", {})
+
+
+def make_hours(folder: Path, size: Size) -> None:
+    """The archive."""
     for partition in range(PARTITIONS):
         offset = 0
-        for hour, rows in zip(HOURS, (_filled, _changed), strict=True):
+        for hour, rows in [(HOURS[1], _changed)] if size.seeded else zip(HOURS, (_filled, _changed), strict=True):
             offset += _write(folder / "archive", hour, partition, offset, _messages(size, rows(size, partition), hour))
-    return load_feed(folder / "schemas", "scale", {})
+
+
+def _export(folder: Path, name: str, rows: int) -> None:
+    """What `_image` says of every key in version 0."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, first in enumerate(range(0, rows, _FILE_ROWS)):
+        keys = pa.array(np.arange(first, min(first + _FILE_ROWS, rows)))
+        texts = pc.cast(keys, pa.string())
+        zero = pa.array(np.zeros(len(keys), np.int32))
+        minute = pa.array(np.asarray(keys) % 60 * 60_000_000 + EXPORTED_MS * 1000)
+        columns = {
+            "id": keys,
+            "buyer": pc.binary_join_element_wise("buyer", pc.cast(pa.array(np.asarray(keys) % 9973), pa.string()), ""),
+            "amount": pc.cast(pa.array(np.asarray(keys) % 100_000), pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)),
+            "qty": zero,
+            "note": pc.binary_join_element_wise("note of row ", texts, " in its version 0", ""),
+            "placed": pc.cast(minute, pa.timestamp("us")),
+            "state": zero,
+        }
+        pq.write_table(pa.table(columns), folder / f"shop.{name}.{number:09d}.parquet")
 
 
 def _filled(size: Size, partition: int) -> tuple[list[int], list[int]]:

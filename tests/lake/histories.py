@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,15 +88,13 @@ class Feeder:
         for m in messages:
             rows.add(Coordinates(TOPIC, m.partition, self.offsets[m.partition]), 1, [m.event])
             self.offsets[m.partition] += 1
-        events = ensure_events(lake.catalog, self.feed)
+        parts = range(int(str(self.feed.partitions)))
+        spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in parts if self.offsets[p] > first.get(p, 0)}
         batch = pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
-        table = pa.Table.from_batches([batch]).add_column(0, "hour", pa.array([name] * batch.num_rows))
-        lake.catalog.append(events.identifier, table, {"tidelake.hour": name})
-        self._record(lake, name, first, generation)
+        self._decoded(lake, self._landed(lake, name, generation, spans), pa.Table.from_batches([batch]))
 
-    def _record(self, lake: Lake, name: str, first: dict[int, int], generation: int) -> None:
-        spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in range(int(str(self.feed.partitions)))}
-        parts = {p: partition_of(a, b) for p, (a, b) in spans.items() if b >= a}
+    def _landed(self, lake: Lake, name: str, generation: int, spans: Mapping[int, tuple[int, int]]) -> Manifest:
+        """The manifest of an hour that holds the offsets first to last of these partitions."""
         manifest = Manifest(
             feed=self.feed.name,
             hour=name,
@@ -105,11 +103,17 @@ class Feeder:
             layout="aiven-jsonl",
             sources=(),
             objects=(),
-            partitions={TOPIC: parts},
+            partitions={TOPIC: {p: partition_of(*span) for p, span in spans.items()}},
             findings=(),
         )
         lake.store.write(manifest_key(self.feed.name, name, generation), manifest.to_json())
-        record = record_of(lake.catalog.load(ensure_events(lake.catalog, self.feed).identifier), manifest, name, "test")
+        return manifest
+
+    def _decoded(self, lake: Lake, manifest: Manifest, table: pa.Table) -> None:
+        """The hour's events are in the lake, with the record that says so."""
+        identifier, name = ensure_events(lake.catalog, self.feed).identifier, manifest.hour
+        lake.catalog.append(identifier, table.add_column(0, "hour", pa.array([name] * table.num_rows)), {"tidelake.hour": name})
+        record = record_of(lake.catalog.load(identifier), manifest, name, "test")
         lake.store.write(decoded_key(self.feed.name, name), record.model_dump_json().encode())
 
 

@@ -13,19 +13,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.lake.histories import TOPIC, Feeder, partition_of
+from tests.lake.histories import TOPIC, Feeder
 from tests.protocols import canal_messages as packets
 from tests.protocols.json_messages import canal as canal_json
 from tests.protocols.simple_messages import compact
 from tests.protocols.untyped_messages import debezium, maxwell, maxwell_ddl, maxwell_rows
 from tidelake.event import MESSAGE
-from tidelake.lake.decode import DecodeRecord, decode_job
+from tidelake.lake.decode import decode_job
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.positions import origins, placed
 from tidelake.lake.source import context_of
 from tidelake.land.manifest import Manifest
-from tidelake.layout import decoded_key, manifest_key
 from tidelake.protocols import decode
 
 Row = dict[str, str | None]
@@ -171,7 +170,7 @@ class OffsetFeeder(Feeder):
         for p, offset in (first or {}).items():
             self.offsets[p] = offset
         spans = {p: (self.offsets[p], self.offsets[p] + len(messages) - 1) for p, messages in sent.items() if messages}
-        manifest = self._manifest(lake, name, spans, 1)
+        manifest = self._landed(lake, name, 1, spans)
         self._decode(lake, manifest, {p: list(zip(range(spans[p][0], spans[p][1] + 1), sent[p], strict=True)) for p in spans})
         self.offsets.update({p: len(messages) for p, messages in sent.items()})
         return name
@@ -179,44 +178,15 @@ class OffsetFeeder(Feeder):
     def again_with(self, lake: Lake, name: str, sent: Mapping[int, Sequence[tuple[int, Sent]]]) -> None:
         """A second generation of an hour, with all its messages by partition and offset."""
         lake.catalog.remove(ensure_events(lake.catalog, self.feed).identifier, {"hour": name})
-        manifest = self._manifest(lake, name, {p: (min(o for o, _ in m), max(o for o, _ in m)) for p, m in sent.items()}, 2)
+        manifest = self._landed(lake, name, 2, {p: (min(o for o, _ in m), max(o for o, _ in m)) for p, m in sent.items()})
         self._decode(lake, manifest, sent)
-
-    def _manifest(self, lake: Lake, name: str, spans: Mapping[int, tuple[int, int]], generation: int) -> Manifest:
-        manifest = Manifest(
-            feed=self.feed.name,
-            hour=name,
-            generation=generation,
-            protocol=self.feed.protocol,
-            layout="aiven-jsonl",
-            sources=(),
-            objects=(),
-            partitions={TOPIC: {p: partition_of(*span) for p, span in spans.items()}},
-            findings=(),
-        )
-        lake.store.write(manifest_key(self.feed.name, name, generation), manifest.to_json())
-        return manifest
 
     def _decode(self, lake: Lake, manifest: Manifest, sent: Mapping[int, Sequence[tuple[int, Sent]]]) -> None:
         context, begins = context_of(decode_job(self.feed, [])), origins(manifest)
         batches = [placed(decode(self.feed.protocol, _batch(p, m), context), begins) for p, m in sent.items()]
         table = pa.Table.from_batches(batches)
         assert "rejected" not in table.column("kind").to_pylist(), table.column("error").to_pylist()
-        events = ensure_events(lake.catalog, self.feed)
-        table = table.add_column(0, "hour", pa.array([manifest.hour] * table.num_rows))
-        snapshot = lake.catalog.append(events.identifier, table, {"tidelake.hour": manifest.hour})
-        stamps = [ts for ts, kind in zip(table["commit_ts"].to_pylist(), table["kind"].to_pylist(), strict=True) if kind == "row"]
-        record = DecodeRecord(
-            hour=manifest.hour,
-            generation=manifest.generation,
-            decoder="test",
-            snapshot_id=snapshot,
-            counts=Counter(table["kind"].to_pylist()),
-            max_commit_ts=max(stamps, default=None),
-            max_timestamp_ms=1,
-            watermarks={},
-        )
-        lake.store.write(decoded_key(self.feed.name, manifest.hour), record.model_dump_json().encode())
+        self._decoded(lake, manifest, table)
 
 
 def _batch(partition: int, messages: Sequence[tuple[int, Sent]]) -> pa.RecordBatch:

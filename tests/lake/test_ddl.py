@@ -16,17 +16,14 @@ import pytest
 from tests.lake.histories import Row, ddl, publish, resolved, row, rows_of, shape
 from tests.lake.test_windows import KV, TEXT, opened
 from tidelake.cli import run
-from tidelake.errors import OrderError
 from tidelake.incarnations import Catalog
 from tidelake.lake.cut import Cut
 from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.fold import Fold
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import order
 from tidelake.lake.tables import lake_column
 from tidelake.partitions import emptied
 from tidelake.policy import Policy
-from tidelake.tso import parse_hour
 from tidelake.window import Statement, compile_window
 
 pytestmark = pytest.mark.usefixtures("spark_app")
@@ -142,14 +139,6 @@ def test_rows_leave_and_come_back_with_their_statements(
         assert "ALTER TABLE p DROP PARTITION p0" in capsys.readouterr().out
 
 
-def test_rows_of_no_known_shape_stop_the_feed_with_both_schemas(tmp_path: Path) -> None:
-    with opened(tmp_path) as (feed, lake):
-        hour = feed.add(lake, [row(0, "insert", 10, shape("id bigint", "v varchar", "extra int"), ("1", "a", "5")), *resolved(15)])
-        with pytest.raises(OrderError, match=r"sent \(id bigint, v varchar, extra int\), known \(id bigint, v varchar\(20\)\)") as error:
-            order(lake, parse_hour(hour))
-        assert (error.value.code, error.value.exit_code) == ("SHAPE_MISFIT", 3)
-
-
 IDS = [None, -21, -11, -10, -1, 0, 1, 9, 10, 11, 19, 20, 21, 2**62]
 DAYS = [
     None,
@@ -194,7 +183,7 @@ def test_a_row_leaves_with_the_partition_that_the_server_put_it_in(tmp_path: Pat
     with opened(tmp_path) as (_, lake):
         for n, (by, kind, values, place) in enumerate(PLACES):
             made = f"CREATE TABLE t (c{n} {kind}) PARTITION BY {by.replace('(id)', '(c)').replace('(c)', f'(c{n})')}"
-            catalog, _ = compile_window(Catalog(), [Statement(commit_ts=1, database="d", query=made)], [], Policy())
+            catalog, _, _ = compile_window(Catalog(), [Statement(commit_ts=1, database="d", query=made)], [], Policy())
             (i,) = catalog.incarnations.values()
             typed.append(f"CAST(IF(n = {n}, v, NULL) AS {lake_column(lake.feed, i, i.columns[0]).type}) AS c{n}")
             for name in dict.fromkeys(place(v) for v in values):

@@ -80,5 +80,7 @@ def test_the_policy_for_checksums_is_part_of_what_a_decoder_is(tmp_path: Path) -
     feeds.write(tmp_path, feed=CHECKED, tables=TABLE, rules=None)
     feeds.write(tmp_path / "strict", feed=CHECKED + '[policy]\nchecksum = "quarantine"\n', tables=TABLE, rules=None)
     warn, strict = load_feed(tmp_path, "shop"), load_feed(tmp_path / "strict", "shop")
+    for feed in (warn, strict):
+        (feed.folder / "x").write_text('{"1": "{}"}')
     assert decoder_id(warn) != decoder_id(strict)
     assert [decode_job(f, []).refuse_mismatches for f in (warn, strict)] == [False, True]

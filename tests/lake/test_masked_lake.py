@@ -22,14 +22,17 @@ from tests.protocols import both_paths
 from tests.protocols.json_messages import Message, column, open_key, open_message
 from tidelake.duck import write_jsonl
 from tidelake.errors import ConfigError, OrderError
+from tidelake.lake import s3_access
+from tidelake.lake.application import SECRETS
 from tidelake.lake.asof import table_asof
 from tidelake.lake.changes import changes_of
 from tidelake.lake.decode import decode_hour
 from tidelake.lake.diff import differences
+from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.masks import mark
 from tidelake.lake.opened import Lake
 from tidelake.lake.scd2 import scd2_frame
-from tidelake.lake.source import FORMAT, MASK_KEY, DecodeJob
+from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.land.manifest import Landed, Manifest, Partition
 from tidelake.layout import certificate_key, manifest_key
 from tidelake.options import SinkOptions
@@ -216,10 +219,13 @@ def test_cells_that_were_decoded_under_another_mask_stop_the_window(tmp_path: Pa
         assert (error.value.code, error.value.exit_code) == ("MASKED", 3)
 
 
-def test_spark_does_not_show_the_key(tmp_path: Path) -> None:
+def test_spark_does_not_show_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "only-for-workers")
     job = DecodeJob(lake_uri=str(tmp_path), feed="shop", keys=["x"], protocol="open", options=SinkOptions())
     with Lake.of(lakes.feed(tmp_path)) as lake:
-        frame = lake.spark.read.format(FORMAT).option("job", job.model_dump_json()).option(MASK_KEY, KEY).load()
-        plan = frame._jdf.queryExecution().toString()  # type: ignore[operator]
+        reader = lake.spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
+        assert [lake.spark.conf.get(key, None) for key in SECRETS] == [None] * 3  # what the application began with is not this lake's
+        plan = reader.option(MASK_KEY, KEY).load()._jdf.queryExecution().toString()  # type: ignore[operator]
     assert "physical_table_id" in plan
     assert KEY not in plan
+    assert "only-for-workers" not in plan

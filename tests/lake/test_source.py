@@ -13,7 +13,7 @@ from tests.cli import feeds
 from tests.protocols.both_paths import batch
 from tests.protocols.test_claims import LOCATION, STUB, envelope, row
 from tidelake.feed import load_feed
-from tidelake.lake.decode import decoder_id
+from tidelake.lake.decode import decode_job, decoder_id
 from tidelake.lake.source import DecodeJob, LandedReader, context_of
 from tidelake.options import SinkOptions
 
@@ -64,10 +64,9 @@ def test_workers_keep_the_avro_schemas_that_they_meet_and_keeping_changes_no_dec
     feed = load_feed(tmp_path, "shop", expand=False)
     (feed.folder / "a.json").write_text('{"1": "{}"}')
     before, lake = decoder_id(feed), str(tmp_path / "lake")
-    job = DecodeJob(
-        lake_uri=lake, feed="shop", keys=[], protocol="avro", options=feed.options, avro_schemas="a.json", folder=str(feed.folder)
-    )
-    schema = context_of(job).avro_schema
+    job = decode_job(feed.model_copy(update={"lake": feed.lake.model_copy(update={"uri": lake})}), [])
+    (feed.folder / "a.json").unlink()  # workers on other machines do not have it
+    schema = context_of(DecodeJob.model_validate_json(job.model_dump_json())).avro_schema
     assert schema is not None
     assert (schema(1), (tmp_path / "lake" / "schemas" / "shop" / "avro" / "1.avsc").read_text()) == ("{}", "{}")
     assert decoder_id(feed) == before

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from moto.server import ThreadedMotoServer
 
 from tidelake import avro_schemas, storage
-from tidelake.avro_schemas import schema_source
+from tidelake.avro_schemas import handed_over, schema_source, schemas_here
 from tidelake.errors import ConfigError, DecodeError, StorageError
 
 UUID = "b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63"
@@ -110,6 +111,21 @@ def test_a_source_can_be_sent_to_workers_without_what_it_found(tmp_path: Path) -
     there = [pickle.loads(pickle.dumps(source)) for source in (file, folder)]
     assert [source(1) for source in there] == [TEXT, "changed"]
     assert folder(1) == TEXT
+
+
+def test_what_only_this_machine_has_is_handed_over(tmp_path: Path) -> None:
+    (tmp_path / "avro.json").write_text(json.dumps({"1": TEXT, UUID.upper(): "glue"}))
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    for name in ("1.avsc", f"{UUID}.avsc", "README", "below/2.avsc"):
+        (tmp_path / "folder" / name).write_text(TEXT if name == "1.avsc" else "glue")
+    whole = {"1": TEXT, UUID: "glue"}
+    locations = ("avro.json", "folder", f"{tmp_path}/folder", f"file://{tmp_path}/avro.json")
+    assert [schemas_here(location, tmp_path) for location in locations] == [whole] * 4
+    assert [schemas_here(location, tmp_path) for location in ("s3://bucket/x", "http://registry", "glue://")] == [None] * 3
+    there = handed_over("avro.json", whole)
+    assert (there(1), there(UUID), there.nearby) == (TEXT, "glue", True)
+    with pytest.raises(DecodeError, match=r"no schema 2 in avro\.json"):
+        there(2)
 
 
 def test_hostile_ids_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +243,7 @@ def test_a_registry_that_is_down_fails_the_run_and_not_the_message(registry: Reg
 
 def test_a_registry_that_nobody_runs_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(avro_schemas.time, "sleep", pauses.append)
+    monkeypatch.setattr(avro_schemas, "time", SimpleNamespace(sleep=pauses.append))
     monkeypatch.setenv("no_proxy", "*")
     with pytest.raises(StorageError, match=r"http://127\.0\.0\.1:9 cannot be asked for schema 1: .*refused"):
         schema_source("http://127.0.0.1:9", Path())(1)
@@ -306,7 +322,7 @@ def test_the_region_may_be_the_environment_s(glue: str, monkeypatch: pytest.Monk
 
 def test_glue_that_cannot_be_asked_fails_the_run_and_not_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("botocore.endpoint.time.sleep", pauses.append)
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=pauses.append))  # of this module alone: other threads sleep, too
     _aws(monkeypatch, "http://127.0.0.1:9")
     with pytest.raises(StorageError, match=f"glue://eu-central-1: schema {UUID}: .*127[.]0[.]0[.]1:9"):
         schema_source("glue://eu-central-1", Path())(UUID)

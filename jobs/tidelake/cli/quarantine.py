@@ -1,10 +1,11 @@
-"""quarantine list | show | replay | accept: messages that could not be decoded."""
+"""quarantine list | show | replay | accept: messages that could not be decoded, rows that fit no table."""
 
 from __future__ import annotations
 
 import base64
 import getpass
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,7 +28,9 @@ SomeHour = Annotated[str | None, typer.Option("--hour", metavar="H", help="Only 
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(
-        no_args_is_help=True, help="Messages that could not be decoded: look, re-drive, accept the loss.", rich_markup_mode="rich"
+        no_args_is_help=True,
+        help="Messages that could not be decoded, rows that fit no table: look, re-drive, accept the loss.",
+        rich_markup_mode="rich",
     )
     group.command("list")(list_)
     group.command()(show)
@@ -37,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
-    """Every quarantined message: where, why, what was decided."""
+    """Every quarantined message: where, why, what was decided. Of rows that fit no table the first stands for all of its hour and shape."""
     with opened(schemas, feed, quiet=True) as lake:
         rows = [_plain(lake, r) for r in _rejected(lake, hour)]
     if as_json:
@@ -54,10 +57,16 @@ def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHE
 
 def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """One message with its raw bytes."""
+    from tidelake.lake.misfits import CODE as MISFIT
+    from tidelake.lake.misfits import raw_message
+
     with opened(schemas, feed, quiet=True) as lake:
         found = _one(lake, message)
         plain = _plain(lake, found)
-    plain |= {"meaning": DECODE_CODES.get(found.code, ""), "key_base64": _base64(found.raw_key), "value_base64": _base64(found.raw_value)}
+        if found.code == MISFIT:
+            key, value = raw_message(lake.store, feed, found.hour, found.at)
+            found = replace(found, raw_key=key, raw_value=value)
+    plain |= {"meaning": _meaning(found.code), "key_base64": _base64(found.raw_key), "value_base64": _base64(found.raw_value)}
     if as_json:
         print_json(plain)
         return
@@ -72,10 +81,11 @@ def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCH
     from tidelake.lake.run import decode
 
     with opened(schemas, feed, quiet=as_json) as lake:
-        before = [r for r in _rejected(lake, hour) if not _accepted(lake, r)]
+        before = [r for r in _undecodable(lake, hour) if not _accepted(lake, r)]
         for one in sorted({r.hour for r in before}):
             decode(lake, parse_hour(one), redo=True)
-        refused = {str(r.at) for r in _rejected(lake, hour)}
+        refused = {str(r.at) for r in _undecodable(lake, hour)}
+        unfit = [r for r in _misfits(lake, hour) if not _accepted(lake, r)]
         published = _published_hour(lake)
     recovered = [r for r in before if str(r.at) not in refused]
     left = len(before) - len(recovered)
@@ -88,6 +98,12 @@ def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCH
             out.print(
                 f"  hours {', '.join(late)} are published already: their cut stays incomplete; after the next one "
                 "`tidelake late` lists what it lacks",
+                highlight=False,
+            )
+        if unfit:
+            out.print(
+                f"  {plural(len(unfit), 'group')} of rows that fit no table: judged when their window is ordered again, after ddl.jsonl "
+                "says the statement that they lack",
                 highlight=False,
             )
     if left:
@@ -119,6 +135,16 @@ def accept(
 
 
 def _rejected(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:
+    return [*_undecodable(lake, hour, raw=raw), *_misfits(lake, hour)]
+
+
+def _misfits(lake: Lake, hour: str | None) -> list[Rejected]:
+    from tidelake.lake.misfits import misfit_groups
+
+    return misfit_groups(lake.catalog, lake.store, lake.feed.name, [hour] if hour else None)
+
+
+def _undecodable(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:
     from tidelake.lake.decisions import rejected
     from tidelake.land.manifest import generations
     from tidelake.layout import events_table
@@ -155,7 +181,19 @@ def _published_hour(lake: Lake) -> str | None:
 
 def _plain(lake: Lake, r: Rejected) -> dict[str, Any]:
     decision = "accepted" if _accepted(lake, r) else "undecided"
-    return {"message": str(r.at), "hour": r.hour, "timestamp_ms": r.timestamp_ms, "code": r.code, "error": r.error, "decision": decision}
+    return {
+        "message": str(r.at),
+        "hour": r.hour,
+        "timestamp_ms": r.timestamp_ms,
+        "code": r.code,
+        "rows": r.rows,
+        "error": r.error,
+        "decision": decision,
+    }
+
+
+def _meaning(code: str) -> str:
+    return "rows with columns that no statement brought" if code == "SHAPE_MISFIT" else DECODE_CODES.get(code, "")
 
 
 def _base64(raw: bytes | None) -> str | None:

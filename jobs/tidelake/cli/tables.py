@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import typer
 from rich.table import Table
@@ -109,13 +108,12 @@ def changelog(
 
 
 def _versions(schemas: Path, feed: str, table: str, ts: int | None, format_: ChangeFormat) -> None:
+    from tidelake.lake.fetch import fetched
     from tidelake.lake.scd2 import scd2_frame
 
     with opened(schemas, feed, quiet=True) as lake, tempfile.TemporaryDirectory(prefix="tidelake-scd2-") as folder:
         frame, columns = scd2_frame(lake, table, ts, lake.spark)
-        path = Path(folder) / "rows"
-        frame.write.parquet(path.as_uri())
-        rows = local(ds.dataset(str(path), format="parquet").scanner().to_reader(), lake.feed.time_zone)
+        rows = local(fetched(frame, Path(folder)), lake.feed.time_zone)
         if format_ is ChangeFormat.jsonl:
             to_stdout(rows, expressions(columns), " ORDER BY ALL")
         else:

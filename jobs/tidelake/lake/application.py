@@ -1,6 +1,6 @@
 """What a Spark application is started with. One of its own, or the Spark Connect server that the stages of a host share.
 
-TIDELAKE_SPARK_MASTER   spark.master, default local[*]; a cluster's master needs the jars and the tidelake wheel in its image
+TIDELAKE_SPARK_MASTER   spark.master, default local[*]; what a cluster needs: docs/cluster.md
 TIDELAKE_SPARK_REMOTE   sc://host:port: be a client of that Spark Connect server instead
 TIDELAKE_SPARK_SERVER   a folder: share the Spark Connect server of this host that is kept there (lake.connect)
 TIDELAKE_SPARK_CONF     further settings, one `key=value` a line
@@ -11,10 +11,12 @@ TIDELAKE_IVY            where Ivy keeps the jars, default ~/.cache/tidelake/ivy
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 from tidelake.lake.java import ensure_java
+from tidelake.layout import CATALOG
 
 PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
@@ -26,6 +28,7 @@ PACKAGES = (
 # The code that Spark makes of a table's casts is longer than what the JVM compiles unless it is told to: order took twice the CPU time.
 _EVERYWHERE = "-XX:-DontCompileHugeMethods -Duser.timezone=UTC"
 _JAVA = f"-XX:+UseSerialGC {_EVERYWHERE}"
+_EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
@@ -33,6 +36,10 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 # its code cache, which Spark fills). Measured on hours of 2,000 row events: 38 CPU seconds of the JVM instead of 92.
 _BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _BRIEF = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+# Of the catalog's settings, what a session sets for its lake or else unsets. Spark hides in its event log what jobs know of settings that
+# the application began with, by their names; others it writes down.
+SECRETS = tuple(f"spark.sql.catalog.{CATALOG}.{name}" for name in ("jdbc.password", "s3.secret-access-key", "s3.session-token"))
 
 # Runtime settings: every session needs them, a Spark Connect client sets them on its own session.
 RUNTIME = {
@@ -42,32 +49,53 @@ RUNTIME = {
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # of files for ourselves: the default loses that it is an instant
     "spark.sql.optimizer.windowGroupLimitThreshold": "-1",  # copies are rare: limiting groups before numbering them is one pass more
 }
 
 
 def static_settings(*, brief: bool = False) -> dict[str, str]:
     """What a Spark application must be started with; brief: for little data."""
-    ivy = ivy_folder()
+    ivy, given = ivy_folder(), _given()
     java = f"{_BRIEF_JAVA} {_JAVA}" if brief else _JAVA
     settings = {
-        "spark.master": os.environ.get("TIDELAKE_SPARK_MASTER") or "local[*]",
+        "spark.master": _master(),
         "spark.driver.memory": os.environ.get("TIDELAKE_DRIVER_MEMORY") or "2g",
         "spark.driver.extraJavaOptions": f"{java} -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
-        "spark.executor.extraJavaOptions": _EVERYWHERE,
+        _EXECUTOR_JAVA: _EVERYWHERE,
         "spark.sql.extensions": EXTENSIONS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.jars.ivy": str(ivy),
-        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 2)),
         "spark.python.worker.faulthandler.enabled": "true",
     }
-    jars = cached_jars(ivy)
-    local = settings["spark.master"].startswith("local")
-    settings |= {"spark.driver.extraClassPath": ":".join(jars)} if jars and local else {"spark.jars.packages": ",".join(PACKAGES)}
-    lines = os.environ.get("TIDELAKE_SPARK_CONF", "").splitlines()
-    settings |= RUNTIME | (_BRIEF if brief else {})
-    return settings | {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines) if key.strip()}
+    settings |= _jars(cached_jars(ivy), is_local(_master()))
+    if is_local(_master()):  # the cores of a cluster are not those of this machine; there Spark's default is, and it joins small partitions
+        settings |= {"spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 2))}
+    if (more := given.get(_EXECUTOR_JAVA)) is not None:
+        given[_EXECUTOR_JAVA] = f"{_EVERYWHERE} {more}"
+    return settings | dict.fromkeys(SECRETS, "none") | RUNTIME | (_BRIEF if brief else {}) | given
+
+
+def is_local(master: str) -> bool:
+    """Whether driver and executors are one process. `local-cluster[…]` has executors of its own."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def _master() -> str:
+    return _given().get("spark.master") or os.environ.get("TIDELAKE_SPARK_MASTER") or "local[*]"
+
+
+def _given() -> dict[str, str]:
+    lines = (line.partition("=") for line in os.environ.get("TIDELAKE_SPARK_CONF", "").splitlines())
+    return {key.strip(): value.strip() for key, _, value in lines if key.strip()}
+
+
+def _jars(cached: list[str], local: bool) -> dict[str, str]:
+    """Executors fetch `spark.jars` from the driver; a class path is a process's own."""
+    if not cached:
+        return {"spark.jars.packages": ",".join(PACKAGES)}
+    return {"spark.driver.extraClassPath": ":".join(cached)} if local else {"spark.jars": ",".join(cached)}
 
 
 def ivy_folder() -> Path:
@@ -84,5 +112,8 @@ def cached_jars(ivy: Path) -> list[str]:
 def prepare_environment() -> None:
     """What the JVM and its Python workers need to find."""
     ensure_java()
+    if not is_local(_master()):  # executors must reach the driver, so its address is not the loopback's; their Python may be elsewhere
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        return
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run this Python, not the first python3 of the PATH

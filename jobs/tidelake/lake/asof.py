@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from tidelake.errors import ConfigError
 from tidelake.incarnations import Catalog, Incarnation, Name
@@ -21,6 +20,7 @@ from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import cut_for, last_snapshot, newest_cut, places
+from tidelake.lake.fetch import fetched
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
@@ -92,9 +92,7 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
         return
     frame = _between(lake, session(), incarnation, ts, before, after, newest)
     with tempfile.TemporaryDirectory(prefix="tidelake-asof-") as folder:
-        path = Path(folder) / "rows"
-        frame.drop("_commit_ts").write.parquet(path.as_uri())
-        yield AsOf(name=table, ts=ts, columns=shown, rows=ds.dataset(str(path), format="parquet").scanner().to_reader())
+        yield AsOf(name=table, ts=ts, columns=shown, rows=fetched(frame.drop("_commit_ts"), Path(folder)))
 
 
 def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> DataFrame:

@@ -62,9 +62,10 @@ def stage_changelog(
     written = int(staged.summary(head).get("added-records", 0)) if head != base else 0
     counts = counts.model_copy(update={"changes": written})
     if not written:
-        catalog.drop_branches(staged, [branch])
-        if previous is None:  # it would keep its name from a later life of the table
+        if previous is None:  # nothing knows of it, and another life of the window may bear its name
             catalog.drop(target.identifier)
+        else:
+            catalog.drop_branches(staged, [branch])
         return None, counts
     advance = Advance(
         identifier=target.identifier,

@@ -18,7 +18,10 @@ _COLUMNS = ["hour", "topic", "partition", "offset", "timestamp_ms", "commit_ts",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A message that could not be decoded. commit_ts: of a row that waits for its schema. raw_key, raw_value: only where asked for."""
+    """A message that could not be decoded, or the first of `rows` rows that fit no table (lake/misfits.py).
+
+    commit_ts: of these, and of a row that waits for its schema. raw_key, raw_value: only where asked for.
+    """
 
     hour: str
     at: Coordinates
@@ -26,6 +29,7 @@ class Rejected:
     code: str
     error: str
     commit_ts: int | None = None
+    rows: int = 1
     raw_key: bytes | None = None
     raw_value: bytes | None = None
 
@@ -77,6 +81,7 @@ def accept(store: Store, feed: str, message: Rejected, who: str, reason: str) ->
         "hour": message.hour,
         "code": message.code,
         "error": message.error,
+        "rows": message.rows,
         "by": who,
         "reason": reason,
         "decided_at_ms": int(time.time() * 1000),

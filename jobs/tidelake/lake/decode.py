@@ -15,16 +15,19 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake import __version__
+from tidelake.avro_schemas import schemas_here
 from tidelake.errors import OrderError
 from tidelake.feed import Feed
+from tidelake.lake import s3_access
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cuts import newest_cut
+from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.events import control_batches, control_rows, ensure_events
 from tidelake.lake.known import known_tables, needs_tables
 from tidelake.lake.masks import marks_of
 from tidelake.lake.positions import Origins, origins
 from tidelake.lake.sink_schemas import version_shapes
-from tidelake.lake.source import FORMAT, MASK_KEY, DecodeJob
+from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
 from tidelake.lake.worker_errors import heard
@@ -148,7 +151,7 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
 
     versions = version_shapes(feed, [s.key for s in manifest.sources])
     job = decode_job(feed, [o.key for o in manifest.objects], versions, origins(manifest) if feed.by_offsets else None)
-    reader = spark.read.format(FORMAT).option("job", job.model_dump_json())
+    reader = spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
     if job.masks and feed.policy.mask_key:
         reader = reader.option(MASK_KEY, feed.policy.mask_key)
     events = reader.load().withColumn("hour", F.lit(hour))
@@ -160,17 +163,19 @@ def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, i
 
 def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, str]] = (), begins: Origins | None = None) -> DecodeJob:
     """What workers need to decode these objects. versions: columns that the archive says besides; begins: where offsets begin to count,
-    of a feed ordered by them. Raises ContractError."""
+    of a feed ordered by them. Raises ContractError, ConfigError if Avro schemas of this machine are not there."""
+    location, base = feed.avro.schemas if feed.avro else None, feed.folder.resolve()
+    here = schemas_here(location, base) if location else None
     return DecodeJob(
         lake_uri=feed.lake.uri,
         feed=feed.name,
         keys=keys,
         protocol=feed.protocol,
         options=feed.options,
-        avro_schemas=feed.avro.schemas if feed.avro else None,
+        avro_schemas=str(base / location) if location and "://" not in location else location,
+        avro_here=here,
         claim_check=feed.source.claim_check,
         handle_only=feed.policy.handle_only,
-        folder=str(feed.folder.resolve()),
         time_zone=feed.time_zone,
         tables=[*known_tables(feed), *versions],
         refuse_mismatches=feed.policy.checksum == "quarantine",

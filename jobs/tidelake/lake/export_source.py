@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.errors import StorageError
@@ -23,9 +21,8 @@ from tidelake.event import EVENT, Shape, shape_rows
 from tidelake.exports.dialect import Dialect
 from tidelake.exports.listing import ExportFile
 from tidelake.exports.rows import Batch, FileReport, Reading, read_rows
+from tidelake.lake.event_source import EventReader, EventSource
 from tidelake.lake.masks import masker
-from tidelake.lake.source import MASK_KEY
-from tidelake.lake.worker_errors import told
 from tidelake.layout import seed_report_key
 from tidelake.storage import open_store
 from tidelake.tso import wrap
@@ -54,35 +51,24 @@ class ExportJob(BaseModel):
     masks: list[tuple[str, str, str]] = []
 
 
-class ExportSource(DataSource):
-    """`spark.read.format("tidelake-export").option("job", ExportJob as JSON).option(MASK_KEY, …)`."""
+class ExportSource(EventSource):
+    """`spark.read.format("tidelake-export").option("job", ExportJob as JSON)`, with the options of EventSource."""
 
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
+    FORMAT = FORMAT
 
-    def schema(self) -> StructType:
-        return from_arrow_schema(EVENT)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.options.get(MASK_KEY, "").encode())
+    def reader(self, schema: StructType) -> ExportReader:
+        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.mask_key, self.s3)
 
 
-class ExportReader(DataSourceReader):
-    """Plans one partition per file."""
+class ExportReader(EventReader[int]):
+    """Plans one partition per file. key: of masks; s3: s3_access.given()."""
 
-    def __init__(self, job: ExportJob, key: bytes = b"") -> None:
-        self.job = job
-        self.key = key  # of masks
+    def __init__(self, job: ExportJob, key: bytes = b"", s3: str = "") -> None:
+        super().__init__(range(len(job.files)), s3)
+        self.job, self.key = job, key
 
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(k) for k in range(len(self.job.files))]
-
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        if partition is None:
-            return  # Spark reads nothing once where there are no partitions: a table without files
-        with told():
-            yield from _rows(self.job, partition.value, self.key)
+    def rows(self, part: int) -> Iterator[pa.RecordBatch]:
+        return _rows(self.job, part, self.key)
 
 
 def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:

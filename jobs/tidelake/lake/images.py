@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidelake.lake.casts import literal, quote
@@ -55,6 +55,16 @@ class Images:
     def weight(self) -> str:
         """SQL of what a row weighs, also where no column is compared. Numbers tell (NULL, 'a') from ('a', NULL)."""
         return _HASH.format(", ".join(["0", *(f"{quote(c)}, {n}" for n, c in enumerate(self.columns, 1))]))
+
+    def bucket(self, buckets: int) -> int:
+        """The one of so many that is looked into, another for every window."""
+        at = self.fold.until_ts
+        return (at ^ at >> 18) % buckets
+
+    def in_bucket(self, condition: str, buckets: int) -> Images:
+        """Of as many keys, but all of one bucket, so that the others need not be read. condition: SQL for its rows."""
+        share = max(1, SAMPLE // buckets)
+        return replace(self, sampled=f"({condition} AND {_spread(self.fold, share)})")
 
     def of_base(self) -> list[str]:
         """Columns that the fold carries along with a row of the snapshot."""
@@ -97,9 +107,13 @@ def images_of(fold: Fold, base: Sequence[LakeColumn] | None, counts: TableCounts
     if base is None or counts is None or counts.partial or counts.undated or not _tells(fold):
         return None
     wanted = fold.feed.policy.before_images
-    key = ", ".join(quote(k) for k in fold.key)
-    sampled = "true" if wanted == "all" else f"pmod(xxhash64({fold.until_ts}L, {key}), {SAMPLE}) = 0"
+    sampled = "true" if wanted == "all" else _spread(fold, SAMPLE)
     return Images(fold=fold, columns=_comparable(fold, base, counts.untrusted), thin_deletes=counts.thin_deletes, sampled=sampled)
+
+
+def _spread(fold: Fold, share: int) -> str:
+    """SQL for one key of so many."""
+    return f"pmod(xxhash64({fold.until_ts}L, {', '.join(quote(k) for k in fold.key)}), {share}) = 0"
 
 
 def images_without_key(fold: Fold, counts: TableCounts | None, missing: int) -> ImageCounts | None:

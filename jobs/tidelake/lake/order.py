@@ -27,6 +27,8 @@ from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.late import judge_late
+from tidelake.lake.misfits import CODE as MISFIT
+from tidelake.lake.misfits import put_aside
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
 from tidelake.lake.order_masks import hashed
 from tidelake.lake.progress import Progress, not_after_seed, progress, stands_still
@@ -88,7 +90,7 @@ def order_window(
     """Stage the changelogs of the window that ends with this hour; redo_from: of all that is published from this hour on, and to where
     the lake stands at least.
 
-    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, and what a statement raises.
+    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, SHAPE_MISFIT, and what a statement raises.
     """
     started, name = time.time(), format_hour(hour)
     store = open_store(feed.lake.uri)
@@ -111,7 +113,9 @@ def order_window(
     seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
     incomplete = mixed(feed, seen.partitions) or incomplete
     sent = _statements(feed, events, cut, window, done, seen)
-    names, ledger = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
+    names, ledger, strangers = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
+    aside = put_aside(feed, store, frame, seen, strangers, base.seq)
+    seen = aside.seen
     branch = f"run_{base.seq}_{fence}"
     run = _Run(
         catalog=catalog,
@@ -127,9 +131,9 @@ def order_window(
     )
     late = judge_late(session(), catalog, feed, events, cut, seen) if cut else {}
     changelogs, counts = _stage_all(run, frame, seen, tell)
-    lacking = any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
+    lacking = aside.rows > 0 or any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
     staged = Staged(
-        cut=_next_cut(run, name, ledger, accepted, incomplete or lacking, changelogs),
+        cut=_next_cut(run, name, ledger, [*accepted, *aside.accepted], incomplete or lacking, changelogs),
         changelogs=changelogs,
         counts=counts,
         window_events=seen.inside,
@@ -140,7 +144,7 @@ def order_window(
         messages=done.messages,
         message_bytes=done.message_bytes,
         kinds=_sums(done.records[h].counts for h in done.hours),
-        rejected=_sums(done.records[h].rejected for h in done.hours),
+        rejected=_sums([*(done.records[h].rejected for h in done.hours), {MISFIT: aside.rows} if aside.rows else {}]),
         started_at_ms=int(started * 1000),
         seconds={"order": round(time.time() - started, 3)},
     )

@@ -13,6 +13,7 @@ from tidelake.lake.cut import Staged
 from tidelake.lake.cuts import lineage, newest_cut
 from tidelake.lake.decisions import Rejected, accepted_keys, decision_key, rejected
 from tidelake.lake.decode import read_record
+from tidelake.lake.misfits import misfit_groups
 from tidelake.lake.opened import Lake
 from tidelake.land.manifest import Manifest, newest
 from tidelake.layout import certificate_key, certificates, events_table, quality_key, report_key, run_key
@@ -160,6 +161,7 @@ def _findings(manifest: Manifest | None) -> list[FindingFacts]:
 def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
     events = lake.catalog.find(events_table(lake.feed.name))
     messages: Sequence[Rejected] = rejected(events, [hour]) if events is not None else ()
+    messages = [*messages, *misfit_groups(lake.catalog, lake.store, lake.feed.name, [hour])]
     accepted = accepted_keys(lake.store, lake.feed.name) if messages else set()
     by_code: dict[str, list[Rejected]] = {}
     for m in messages:
@@ -167,8 +169,8 @@ def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
     return [
         RejectedFacts(
             code=code,
-            messages=len(several),
-            accepted=sum(decision_key(lake.feed.name, m.at) in accepted for m in several),
+            messages=sum(m.rows for m in several),
+            accepted=sum(m.rows for m in several if decision_key(lake.feed.name, m.at) in accepted),
             examples=[f"{m.at}: {m.error}" for m in several[:_EXAMPLES]],
         )
         for code, several in sorted(by_code.items())

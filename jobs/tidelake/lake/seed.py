@@ -22,9 +22,11 @@ from tidelake.event import Shape, ShapeColumn
 from tidelake.exports.dialect import Dialect
 from tidelake.exports.rows import FileReport
 from tidelake.incarnations import ALWAYS, Incarnation
+from tidelake.lake import s3_access
 from tidelake.lake.casts import LOSSES, NAMES_SENT, quote
 from tidelake.lake.compact import intent_of, proof_of
 from tidelake.lake.cut import Cut, Staged, TableCounts
+from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.export_source import FORMAT, ExportJob
 from tidelake.lake.fold import Fold
 from tidelake.lake.masks import marks_of, mask_key, masked_shape
@@ -36,7 +38,6 @@ from tidelake.lake.publish import carry_out, declare, recover
 from tidelake.lake.rows import TableRows, counters, typed
 from tidelake.lake.seed_plan import Prepared, SeedPlan, dialect_of, prepare
 from tidelake.lake.snapshot import Folded, fill_table
-from tidelake.lake.source import MASK_KEY
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
 from tidelake.lake.validate import table_measures
 from tidelake.lake.worker_errors import heard
@@ -208,7 +209,7 @@ def _frame(run: _Run, i: Incarnation) -> DataFrame:
         names_sent=feed.protocol in NAMES_SENT,
         masks=marks_of(feed),
     )
-    reader = run.lake.spark.read.format(FORMAT).option("job", job.model_dump_json())
+    reader = run.lake.spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
     return reader.option(MASK_KEY, mask_key(feed).decode()).load()
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidelake.lake.application import EXTENSIONS, RUNTIME, prepare_environment, static_settings
+from tidelake.lake.application import EXTENSIONS, RUNTIME, SECRETS, prepare_environment, static_settings
 from tidelake.lake.connect import shared_server
 from tidelake.lake.settings import LakeSettings
 
@@ -28,6 +28,8 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
         spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name, brief)  # a session knows one lake
         for key, value in (RUNTIME | lake.spark).items():
             spark.conf.set(key, value)
+        for key in set(SECRETS) - set(lake.spark):
+            spark.conf.unset(key)
         from tidelake.lake.export_source import ExportSource
         from tidelake.lake.source import LandedSource
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidelake.errors import OrderError
@@ -73,6 +73,10 @@ class Seen:
             for g in self.groups
             if (s := g.before_shape if g.shape is None else g.shape) is not None and g.first_ts is not None and g.last_ts is not None
         ]
+
+    def without(self, where: Sequence[str], rows: int) -> Seen:
+        """These, but for some of the window's: SQL for which, and how many they are in all."""
+        return replace(self, inside=self.inside - rows, where=" AND NOT ".join([self.where, *where]))
 
     def rows_of(self, names: Sequence[Name]) -> int:
         """About how many rows were sent under these names."""

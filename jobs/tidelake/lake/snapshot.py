@@ -13,6 +13,7 @@ from tidelake.lake.changelog import begin_branch, sql_name
 from tidelake.lake.cut import Advance, ImageCounts, Reshape, TableCounts, TableCut
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset, standing, weighed
 from tidelake.lake.images import images_of, images_without_key, observed, reconciled
+from tidelake.lake.merge import Choice, changed_keys, choose, delete_rows, live_rows, within
 from tidelake.lake.observed import Observed
 from tidelake.lake.tables import PARTIAL, bucket_column, create_snapshot, key_columns, reshape, snapshot_name, vacant
 from tidelake.layout import CATALOG
@@ -36,6 +37,15 @@ class Target:
     def start(self) -> int:
         """The snapshot that the branch starts at; in a redo not the newest one."""
         return self.table.main if self.rebuilt or self.base_snapshot is None else self.base_snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """The buckets that changes fall into: SQL for their rows by the table's columns, which share of all buckets they are, for people."""
+
+    condition: str
+    share: float
+    written: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +105,17 @@ def fold_table(
         assert frame is not None
         _writer(_physical(frame.drop("_change_type"), target, fold), target, branch).append()
         return _folded(catalog_view(catalog, target, branch), previous, base, branch, "appended", 0)
-    condition, written = _touched(frame, target, fold) if same else ("true", "all")
-    missing, images = _overwrite(spark, frame, condition, target, fold, branch, changes.counts if changes else None)
+    counts = changes.counts if changes else None
+    touched = _touched(frame, target, fold) if same else Touched(condition="true", share=1, written="all")
+    choice = choose(target.table, base, counts, touched.share) if same and fold.incarnation.key else Choice(merges=False, why="")
+    if choice.merges and frame is not None:
+        missing, images = 0, _merge(spark, frame, touched.condition, target, fold, branch, counts)
+    else:
+        missing, images = _overwrite(spark, frame, touched.condition, target, fold, branch, counts)
     staged = catalog_view(catalog, target, branch)
     if fold.incarnation.key:
-        _check_keys(spark, fold, staged, condition, branch)
+        _check_keys(spark, fold, staged, touched.condition, branch, frame if choice.merges else None)
+    written = choice.why if choice.merges else f"{touched.written}: {choice.why}" if choice.why else touched.written
     return replace(_folded(staged, previous, base, branch, written, missing), images=images)
 
 
@@ -120,7 +136,7 @@ def fill_table(
     _writer(_physical(rows, target, fold), target, branch).append()
     staged = catalog_view(catalog, target, branch)
     if fold.incarnation.key:
-        _check_keys(spark, fold, staged, "true", branch)
+        _check_keys(spark, fold, staged, "true", branch, None)
     return _folded(staged, None, target.start, branch, "all", 0)
 
 
@@ -165,17 +181,20 @@ def _change_frame(spark: SparkSession, changes: Changes, fold: Fold) -> DataFram
     return rows if changes.counts is None or changes.counts.partial else rows.drop(PARTIAL.name)
 
 
-def _touched(frame: DataFrame | None, target: Target, fold: Fold) -> tuple[str, str]:
-    """(SQL for the rows of the table that are rewritten, the same for people)."""
+def _touched(frame: DataFrame | None, target: Target, fold: Fold) -> Touched:
     bucket = _bucket(target, fold)
-    if frame is None or bucket is None:
-        return "true", "all"
+    if frame is None or bucket is None or target.buckets == 1:
+        return Touched(condition="true", share=1, written="all")
     final, physical = bucket
     ids = [r[0] for r in frame.selectExpr(f"{_bucket_of(final, target)} AS b").distinct().collect()]
     if len(ids) >= target.buckets:
-        return "true", "all"
+        return Touched(condition="true", share=1, written="all")
     listed = ", ".join(str(b) for b in sorted(ids)) or "-1"
-    return f"{_bucket_of(physical, target)} IN ({listed})", f"{len(ids)} of {target.buckets} buckets"
+    return Touched(
+        condition=f"{_bucket_of(physical, target)} IN ({listed})",
+        share=len(ids) / target.buckets,
+        written=f"{len(ids)} of {target.buckets} buckets",
+    )
 
 
 def _bucket(target: Target, fold: Fold) -> tuple[str, str] | None:
@@ -219,6 +238,39 @@ def _overwrite(
     return 0, reconciled(images, newest.values(), old, frame)
 
 
+def _merge(
+    spark: SparkSession, frame: DataFrame, condition: str, target: Target, fold: Fold, branch: str, counts: TableCounts | None
+) -> ImageCounts | None:
+    """The same by merge-on-read: what stood under the changed keys is deleted, what stands in the end is appended. Of the table only keys
+    are read, and the rows whose old values are compared."""
+    names = _key_names(fold, target)
+    delete_rows(spark, target.table, branch, changed_keys(frame, names), condition)
+    assert target.base is not None
+    assert target.base_snapshot is not None
+    bucket = _bucket(target, fold)
+    spelled = _bucket_of(bucket[0], target) if bucket else None
+    images = images_of(fold, target.base.columns(target.base_snapshot), counts)
+    if images is None:
+        _writer(_physical(fold_keyed(None, frame, fold, spelled, target.buckets), target, fold), target, branch).append()
+        return None
+    if bucket is not None and fold.feed.policy.before_images == "sample":
+        number = images.bucket(target.buckets)
+        images = images.in_bucket(f"{spelled} = {number}", target.buckets)
+        condition = f"({condition}) AND {_bucket_of(bucket[1], target)} = {number}"
+    base = _base(spark, target, fold, condition)
+    assert base is not None
+    old = within(base, changed_keys(frame, {k: k for k in fold.key}))
+    newest = Observed(weighed(old, frame, fold, spelled, images, target.buckets), observed())
+    _writer(_physical(standing(newest.rows, fold), target, fold), target, branch).append()
+    return reconciled(images, newest.values(), old, frame)
+
+
+def _key_names(fold: Fold, target: Target) -> dict[str, str]:
+    """Of the key's columns in a fold → in the table now."""
+    physical = {c.source_id: c.name for c in target.table.columns()}
+    return {name: physical[k] for name, k in zip(fold.key, fold.incarnation.key, strict=True)}
+
+
 def _write_sorted(rows: DataFrame, condition: str, target: Target, fold: Fold, branch: str) -> None:
     """Of a table with a key. Rows that are bucketed come as the table wants them: Iceberg need not sort them again."""
     from pyspark.sql import functions as F
@@ -256,13 +308,15 @@ def _writer(rows: DataFrame, target: Target, branch: str) -> DataFrameWriterV2:
     return writer.option("isolation-level", "serializable")
 
 
-def _check_keys(spark: SparkSession, fold: Fold, staged: Target, condition: str, branch: str) -> None:
+def _check_keys(spark: SparkSession, fold: Fold, staged: Target, condition: str, branch: str, changes: DataFrame | None) -> None:
+    """changes: only their keys may stand twice, None: all."""
     from pyspark.sql import functions as F
 
-    physical = {c.source_id: c.name for c in staged.table.columns()}
-    keys = [quote(physical[k]) for k in fold.incarnation.key]
+    names = _key_names(fold, staged)
+    keys = [quote(name) for name in names.values()]
     frame = spark.read.option("versionAsOf", staged.table.branch(branch)).table(sql_name(staged.table.identifier)).where(condition)
-    grouped = frame.select(*keys).groupBy(*keys).agg(F.count("*").alias("_count"))  # of columns, whose buckets need no shuffle
+    rows = frame.select(*keys) if changes is None else within(frame.select(*keys), changed_keys(changes, names))
+    grouped = rows.groupBy(*keys).agg(F.count("*").alias("_count"))  # of columns, whose buckets need no shuffle
     twice = grouped.where("_count > 1").drop("_count").limit(3).collect()
     if twice:
         shown = ", ".join(str(r.asDict()) for r in twice)
@@ -287,7 +341,7 @@ def _folded(target: Target, previous: TableCut | None, base: int, branch: str, w
             identifier=table.identifier,
             uuid=table.uuid,
             snapshot_id=head,
-            rows=int(table.summary(head).get("total-records", 0)),
+            rows=live_rows(table, head),
             buckets=target.buckets,
         ),
         replaced=previous if target.rebuilt else None,

@@ -1,12 +1,9 @@
-"""The Python Data Source `tidelake`: landed objects in, EVENT rows out, one input partition per object, decoded in the worker.
-
-Facts that bind (reference: Spark's Arrow border): no dictionaries, no implicit casts, never `pushFilters`; importable in workers.
-"""
+"""The Python Data Source `tidelake`: landed objects in, EVENT rows out, one input partition per object, decoded in the worker."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,27 +11,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidelake.avro_schemas import schema_source
+from tidelake.avro_schemas import handed_over, schema_source
 from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
 from tidelake.frozen_schemas import frozen_schemas
+from tidelake.lake.event_source import EventReader, EventSource
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.late_types import PROTOCOLS
 from tidelake.lake.masks import masker
 from tidelake.lake.positions import Origins, placed
 from tidelake.lake.shelf import LakeShelf
-from tidelake.lake.worker_errors import told
 from tidelake.options import SinkOptions
 from tidelake.policy import HandleOnly
 from tidelake.protocols import Context, decode
 from tidelake.storage import open_store
 
 FORMAT = "tidelake"
-MASK_KEY = "mask_secret"  # the word `secret` is what Spark's redaction looks for
 BATCH_BYTES = 8 << 20
 BATCH_MESSAGES = 10_000
 
@@ -47,10 +41,10 @@ class DecodeJob(BaseModel):
     keys: list[str]
     protocol: str
     options: SinkOptions
-    avro_schemas: str | None = None
+    avro_schemas: str | None = None  # the location as it is told
+    avro_here: dict[str, str] | None = None  # its schemas, where only the driver may have it
     claim_check: str | None = None
     handle_only: HandleOnly = "quarantine"
-    folder: str = "."
     time_zone: str = "UTC"
     tables: Known = []
     refuse_mismatches: bool = False
@@ -58,40 +52,29 @@ class DecodeJob(BaseModel):
     masks: list[tuple[str, str, str]] = []  # lake.masks.marks_of; their key is an option of its own
 
 
-class LandedSource(DataSource):
-    """`spark.read.format("tidelake").option("job", DecodeJob as JSON).option(MASK_KEY, …)`. Spark shows no option of such a name."""
+class LandedSource(EventSource):
+    """`spark.read.format("tidelake").option("job", DecodeJob as JSON)`, with the options of EventSource."""
 
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
+    FORMAT = FORMAT
 
-    def schema(self) -> StructType:
-        return from_arrow_schema(EVENT)
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.options.get(MASK_KEY, "").encode())
+    def reader(self, schema: StructType) -> LandedReader:
+        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.mask_key, self.s3)
 
 
-class LandedReader(DataSourceReader):
-    """Plans one partition per object."""
+class LandedReader(EventReader[str]):
+    """Plans one partition per object. key: of masks; s3: s3_access.given()."""
 
-    def __init__(self, job: DecodeJob, key: bytes = b"") -> None:
-        self.job = job
-        self.key = key  # of masks
+    def __init__(self, job: DecodeJob, key: bytes = b"", s3: str = "") -> None:
+        super().__init__(job.keys, s3)
+        self.job, self.key = job, key
 
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(key) for key in self.job.keys]
-
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        if partition is None:
-            return  # Spark reads nothing once where there are no partitions: an hour without objects
-        with told():
-            context, masked = context_of(self.job), masker(self.job.masks, self.key)
-            seen: set[int] = set()
-            for messages in _messages(self.job, partition.value):
-                events = decode(self.job.protocol, messages, context)
-                events = events if self.job.origins is None else placed(events, self.job.origins)
-                yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
+    def rows(self, part: str) -> Iterator[pa.RecordBatch]:
+        context, masked = context_of(self.job), masker(self.job.masks, self.key)
+        seen: set[int] = set()
+        for messages in _messages(self.job, part):
+            events = decode(self.job.protocol, messages, context)
+            events = events if self.job.origins is None else placed(events, self.job.origins)
+            yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
 
 
 def context_of(job: DecodeJob) -> Context:
@@ -105,8 +88,9 @@ def context_of(job: DecodeJob) -> Context:
     if not job.avro_schemas:
         files = claim_files(job.claim_check) if job.claim_check else None
         return replace(plain, claim_file=files, shelf=LakeShelf(open_store(job.lake_uri), job.feed))
-    source = frozen_schemas(schema_source(job.avro_schemas, Path(job.folder)), job.lake_uri, job.feed)
-    return replace(plain, avro_schema=source)
+    here = job.avro_here
+    source = schema_source(job.avro_schemas, Path()) if here is None else handed_over(job.avro_schemas, here)
+    return replace(plain, avro_schema=frozen_schemas(source, job.lake_uri, job.feed))
 
 
 def _messages(job: DecodeJob, key: str) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,8 @@ from typing import Any
 from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
-from tidelake.lake.decisions import accepted_keys
+from tidelake.lake.decisions import accepted_keys, decision_key
+from tidelake.lake.misfits import misfit_groups
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
 from tidelake.land.manifest import generations
@@ -76,9 +77,11 @@ def _tables(cut: Cut | None) -> dict[str, Status]:
 
 
 def _quarantined(lake: Lake) -> int:
-    """Rejected messages that nobody decided about, counted from the files' metrics."""
+    """Rejected messages, counted from the files' metrics, and groups of rows that fit no table, that nobody decided about."""
     events = lake.catalog.find(events_table(lake.feed.name))
     if events is None:
         return 0
     found = sum(f.rows for f in events.files({"kind": "rejected"}, [], events.main))
-    return found - len(accepted_keys(lake.store, lake.feed.name)) if found else 0
+    groups = {decision_key(lake.feed.name, r.at) for r in misfit_groups(lake.catalog, lake.store, lake.feed.name)}
+    accepted = accepted_keys(lake.store, lake.feed.name) if found or groups else set()
+    return (found - len(accepted - groups) if found else 0) + len(groups - accepted)

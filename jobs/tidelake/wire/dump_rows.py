@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,7 @@ LIST = EVENT.field("after").type
 Numbers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """Arrays that a scan fills. bad: row number, byte and code of each refused row; at: counts, how far it came, what it goes on with."""
 
     offsets: Ints

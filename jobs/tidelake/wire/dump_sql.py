@@ -11,33 +11,31 @@ of a file begins alike, so its beginning is read once, by sqlglot's lexer, and c
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from tidelake.wire.columnar import Bytes, Flags, Ints, Longs
+from tidelake.wire.columnar import Bytes
 from tidelake.wire.compiled import compiled, inlined_step, int64, step
-from tidelake.wire.dump_rows import (
-    BAD,
-    BAD_COUNT,
-    BAD_ESCAPE,
-    BAD_TOKEN,
-    CELLS,
-    END,
-    INSIDE,
-    NUMBER,
-    ROWS,
-    SIZE,
-    TRUNCATED,
-    Numbers,
-    Room,
-)
+from tidelake.wire.dump_kernels import meanings, put_cell, put_row, put_text, stands
+from tidelake.wire.dump_rows import BAD_COUNT, BAD_TOKEN, CELLS, END, INSIDE, SIZE, TRUNCATED, Room
+from tidelake.wire.json_cells import hexadecimal
 from tidelake.wire.spans import frozen
 
-_QUOTE, _BACKSLASH, _OPEN, _CLOSE, _COMMA, _SEMICOLON, _SLASH, _STAR, _DASH, _LF = b"'\\(),;/*-\n"
-_LOWER_X, _UPPER_X, _ZERO, _NINE, _SPACE, _A, _F, _UPPER_A, _UPPER_F = b"xX09 afAF"
-_NULL = frozen(b"NULL")
-_LETTERS, _MEANT = frozen(b"0nrZ\\'\""), frozen(b"\x00\n\r\x1a\\'\"")
-_SIGNS = frozen(b"-.+eE")
+_QUOTE, _OPEN, _CLOSE, _COMMA, _SEMICOLON, _SLASH, _STAR, _DASH, _LF = b"'(),;/*-\n"
+_LOWER_X, _UPPER_X, _ZERO, _NINE, _SPACE = b"xX09 "
 _PART, _COMMENT, _STATEMENT, _IS_NULL = -1, -2, -3, -4  # in place of a code
+
+
+class _Words(NamedTuple):
+    """What is looked for. meant: what stands behind a backslash."""
+
+    null: Bytes
+    signs: Bytes
+    meant: Bytes
+
+
+_WORDS = _Words(frozen(b"NULL"), frozen(b"-.+eE"), meanings(b"0nrZ\\'\"", b"\x00\n\r\x1a\\'\""))
 
 
 def scan_sql(piece: bytes, columns: int, number: int, final: bool, head: bytes, inside: bool, escape: bool) -> Room:
@@ -45,29 +43,8 @@ def scan_sql(piece: bytes, columns: int, number: int, final: bool, head: bytes, 
     buf = frozen(piece)
     rows = int(np.count_nonzero(buf == _OPEN)) + int(np.count_nonzero(buf == _LF)) + 1
     room = Room.of(len(piece), rows, columns, number, inside)
-    arrays = (room.offsets, room.present, room.data, room.numbers, room.bad, room.at)
-    _scan(buf, final, frozen(head), escape, columns, _NULL, _LETTERS, _MEANT, _SIGNS, *arrays)
+    _scan(buf, final, frozen(head), escape, columns, _WORDS, room)
     return room
-
-
-@inlined_step
-def _is(buf: Bytes, at: int, word: Bytes) -> bool:
-    if at + len(word) > len(buf):
-        return False
-    for i in range(len(word)):  # noqa: SIM110  # numba has no all()
-        if buf[at + i] != word[i]:
-            return False
-    return True
-
-
-@inlined_step
-def _digit(c: int) -> int:
-    """Of a hex number; -1 for anything else."""
-    if _ZERO <= c <= _NINE:
-        return c - _ZERO
-    if _A <= c <= _F:
-        return c - _A + 10
-    return c - _UPPER_A + 10 if _UPPER_A <= c <= _UPPER_F else -1
 
 
 @inlined_step
@@ -96,39 +73,13 @@ def _behind_comment(buf: Bytes, at: int) -> int:
 
 
 @step
-def _text(buf: Bytes, at: int, escape: bool, letters: Bytes, meanings: Bytes, data: Bytes, out: int) -> tuple[int, int, int]:
-    """A text from behind its quote; (behind it, end of its bytes, code)."""
-    end = len(buf)
-    while at < end:
-        c = int64(buf[at])
-        if c == _QUOTE:
-            if at + 1 >= end or buf[at + 1] != _QUOTE:
-                return at + 1, out, 0
-            at += 1
-        elif escape and c == _BACKSLASH:
-            if at + 1 >= end:
-                break
-            at += 1
-            c = -1
-            for i in range(len(letters)):
-                if buf[at] == letters[i]:
-                    c = int64(meanings[i])
-            if c < 0:
-                return at, out, BAD_ESCAPE
-        data[out] = c
-        out += 1
-        at += 1
-    return end, out, TRUNCATED
-
-
-@step
 def _hex(buf: Bytes, at: int, data: Bytes, out: int) -> tuple[int, int, int]:
     """Digits from behind the quote of x'…'; (behind them, end of the bytes, code)."""
     while at + 1 < len(buf) and buf[at] != _QUOTE:
-        high, low = _digit(int64(buf[at])), _digit(int64(buf[at + 1]))
-        if high < 0 or low < 0:
+        value = hexadecimal(buf, at, 2)
+        if value < 0:
             return at, out, BAD_TOKEN
-        data[out] = high * 16 + low
+        data[out] = value
         out += 1
         at += 2
     return at + 1, out, 0 if at < len(buf) and buf[at] == _QUOTE else TRUNCATED
@@ -151,51 +102,34 @@ def _number(buf: Bytes, at: int, signs: Bytes, data: Bytes, out: int) -> tuple[i
 
 
 @step
-def _value(
-    buf: Bytes, at: int, escape: bool, null: Bytes, letters: Bytes, meanings: Bytes, signs: Bytes, data: Bytes, out: int
-) -> tuple[int, int, int]:
+def _value(buf: Bytes, at: int, escape: bool, words: _Words, data: Bytes, out: int) -> tuple[int, int, int]:
     """(behind the value, end of its bytes, code); _IS_NULL is no refusal."""
     at = _behind_blanks(buf, at)
     if at >= len(buf):
         return at, out, TRUNCATED
     if buf[at] == _QUOTE:
-        return _text(buf, at + 1, escape, letters, meanings, data, out)
+        return put_text(buf, at + 1, _QUOTE, escape, words.meant, data, out)
     if at + 1 < len(buf) and buf[at + 1] == _QUOTE and (buf[at] == _LOWER_X or buf[at] == _UPPER_X):
         return _hex(buf, at + 2, data, out)
-    if _is(buf, at, null):
-        return at + len(null), out, _IS_NULL
-    at, out, code = _number(buf, at, signs, data, out)
-    return at, out, TRUNCATED if code != 0 and len(buf) - at < len(null) else code
+    if stands(buf, at, words.null):
+        return at + len(words.null), out, _IS_NULL
+    at, out, code = _number(buf, at, words.signs, data, out)
+    return at, out, TRUNCATED if code != 0 and len(buf) - at < len(words.null) else code
 
 
 @step
-def _row(
-    buf: Bytes,
-    at: int,
-    escape: bool,
-    columns: int,
-    null: Bytes,
-    letters: Bytes,
-    meanings: Bytes,
-    signs: Bytes,
-    offsets: Ints,
-    present: Flags,
-    data: Bytes,
-    out: int,
-    cell: int,
-) -> tuple[int, int, int, int]:
+def _row(buf: Bytes, at: int, escape: bool, columns: int, words: _Words, room: Room) -> tuple[int, int, int, int]:
     """(behind the row and the comma or semicolon that follows, end of its bytes, of its cells, code)."""
+    out, cell = room.at[SIZE], room.at[CELLS]
     if buf[at] != _OPEN:
         return at, out, cell, BAD_TOKEN
     count, mark = 0, _COMMA
     while mark == _COMMA:
-        at, out, code = _value(buf, at + 1, escape, null, letters, meanings, signs, data, out)
+        at, out, code = _value(buf, at + 1, escape, words, room.data, out)
         if code > 0:
             return at, out, cell, code
         if count < columns:
-            present[cell] = code != _IS_NULL
-            cell += 1
-            offsets[cell] = out
+            cell = put_cell(room, cell, code != _IS_NULL, out)
         count += 1
         if at + 1 >= len(buf):
             return at, out, cell, TRUNCATED
@@ -213,7 +147,7 @@ def _outside(buf: Bytes, at: int, final: bool, head: Bytes) -> tuple[int, int]:
         if behind != _PART:
             return behind, _COMMENT
         return (len(buf), _COMMENT) if final else (at, _PART)
-    if _is(buf, at, head):
+    if stands(buf, at, head):
         return at + len(head), _STATEMENT
     return at, _PART if len(buf) - at < len(head) and not final else BAD_TOKEN
 
@@ -231,46 +165,24 @@ def _resumed(buf: Bytes, at: int, code: int) -> int:
 
 
 @compiled
-def _scan(
-    buf: Bytes,
-    final: bool,
-    head: Bytes,
-    escape: bool,
-    columns: int,
-    null: Bytes,
-    letters: Bytes,
-    meanings: Bytes,
-    signs: Bytes,
-    offsets: Ints,
-    present: Flags,
-    data: Bytes,
-    numbers: Longs,
-    bad: Numbers,
-    state: Longs,
-) -> None:
-    out, cell, rows, refused, number, inside = 0, 0, 0, 0, state[NUMBER], state[INSIDE] == 1
+def _scan(buf: Bytes, final: bool, head: Bytes, escape: bool, columns: int, words: _Words, room: Room) -> None:
+    inside = room.at[INSIDE] == 1
     at = _behind_blanks(buf, 0)
     while at < len(buf):
-        start, first_out, first_cell, code = at, out, cell, 0
+        start, out, cell, code = at, 0, 0, 0
         if not inside:
             at, code = _outside(buf, at, final, head)
         if code == _PART:
             break
         if code >= 0 and inside:
-            at, out, cell, code = _row(buf, at, escape, columns, null, letters, meanings, signs, offsets, present, data, out, cell)
+            at, out, cell, code = _row(buf, at, escape, columns, words, room)
         if code > 0:
             at = _resumed(buf, at, code)
             if at >= len(buf) and not final:  # not whole: the next piece begins with it
-                at, out, cell = start, first_out, first_cell
+                at = start
                 break
-            bad[refused, 0], bad[refused, 1], bad[refused, 2] = number, start, code
-            refused += 1
-            out, cell = first_out, first_cell
-        elif inside:
-            numbers[rows] = number
-            rows += 1
-        number += 1 if inside or code > 0 else 0
+        if inside or code > 0:
+            put_row(room, start, out, cell, code)
         inside = code == _STATEMENT or (inside and buf[at - 1] != _SEMICOLON)
         at = _behind_blanks(buf, at)
-    state[ROWS], state[BAD], state[CELLS], state[SIZE], state[END], state[NUMBER] = rows, refused, cell, out, at, number
-    state[INSIDE] = inside
+    room.at[END], room.at[INSIDE] = at, inside

@@ -1,0 +1,163 @@
+"""Rows that fit their table neither before nor after any statement (window.Misfit): put aside, decided about, kept to look at.
+
+They stand for groups: the rows of an hour that have the same name and shape, so the same statement is missing. A group is called by the
+coordinates of its first row; the document of a cut's misfits is written before the cut, so a window that they block shows them, too.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel, TypeAdapter
+
+from tidelake.errors import Coordinates, OrderError
+from tidelake.feed import Feed
+from tidelake.lake.casts import literal
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.cuts import lineage, published
+from tidelake.lake.decisions import Rejected, accepted_keys, decision_key
+from tidelake.lake.sightings import Seen
+from tidelake.land.manifest import newest
+from tidelake.layout import misfits, misfits_key
+from tidelake.quality.texts import plural
+from tidelake.storage import Store
+from tidelake.tso import show
+from tidelake.window import Misfit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CODE = "SHAPE_MISFIT"
+_SENT = "coalesce(shape, before_shape)"
+
+
+class Group(BaseModel):
+    """Rows of one hour that are put aside together, by the first of them. first_ts: their lowest commit ts (TSO)."""
+
+    hour: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    first_ts: int
+    rows: int
+    table: str
+    error: str
+
+    def rejected(self) -> Rejected:
+        """As the quarantine shows it."""
+        at = Coordinates(self.topic, self.partition, self.offset)
+        return Rejected(
+            hour=self.hour, at=at, timestamp_ms=self.timestamp_ms, code=CODE, error=self.error, commit_ts=self.first_ts, rows=self.rows
+        )
+
+
+class Aside(NamedTuple):
+    """The window's rows without misfits, how many these are, and what the cut says of those whose loss was accepted."""
+
+    seen: Seen
+    rows: int
+    accepted: list[str]
+
+
+_GROUPS = TypeAdapter(list[Group])
+
+
+def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: Seen, found: Sequence[Misfit], seq: int) -> Aside:
+    """Take the misfits out of the window's rows, and keep what they are. seq: of the cut to come.
+
+    Raises OrderError (SHAPE_MISFIT, at the first row) where nobody decided about a group and the feed's policy is `on_reject = "block"`.
+    """
+    groups = _groups(frame, seen, found) if found else []
+    key = misfits_key(feed.name, seq)
+    if groups or store.head(key) is not None:  # an earlier attempt may have found what is mended now
+        store.write(key, _GROUPS.dump_json(groups, indent=1))
+    accepted = accepted_keys(store, feed.name) if groups else set()
+    found_ones = [g.rejected() for g in groups]
+    undecided = [r for r in found_ones if decision_key(feed.name, r.at) not in accepted]
+    if undecided and feed.policy.on_reject == "block":
+        raise _refused(feed, undecided, found)
+    rows = sum(g.rows for g in groups)
+    said = [f"{r.at} ({plural(r.rows, 'row')})" for r in found_ones if r not in undecided]
+    return Aside(seen.without([_where(m) for m in found], rows), rows, said)
+
+
+def misfit_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence[str] | None = None) -> list[Rejected]:
+    """What published cuts lack because it fits no table, and what blocks the next window; hours: only of these."""
+    keys = {o.key for o in store.objects(misfits(feed))}
+    if not keys:
+        return []
+    seqs = [*lineage(catalog, feed), max(published(catalog, feed), default=0) + 1]
+    documents = (_GROUPS.validate_json(store.read(key)) for seq in sorted(seqs) if (key := misfits_key(feed, seq)) in keys)
+    return [g.rejected() for groups in documents for g in groups if hours is None or g.hour in hours]
+
+
+def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[bytes | None, bytes | None]:
+    """(key, value) of a message as it was landed; nothing where it is not landed any more."""
+    manifest = newest(store, feed, hour)
+    objects = [o for o in manifest.objects if (o.topic, o.partition) == (at.topic, at.partition)] if manifest else []
+    for o in objects:
+        if o.first <= (at.offset or 0) <= o.last and (landed := store.read_if_present(o.key)) is not None:
+            messages = pq.read_table(io.BytesIO(landed), columns=["offset", "key", "value"])
+            for row in messages.filter(pc.field("offset") == at.offset).to_pylist():
+                return row["key"], row["value"]
+    return None, None
+
+
+def _groups(frame: DataFrame, seen: Seen, found: Sequence[Misfit]) -> list[Group]:
+    """From one job over the window's narrow columns."""
+    from pyspark.sql import functions as F
+
+    rows = frame.where(f"({seen.where}) AND ({' OR '.join(map(_where, found))})")
+    place = F.struct("topic", "partition", "offset")
+    grouped = rows.groupBy("hour", "database", "table", F.expr(_SENT).alias("sent")).agg(
+        F.min(place).alias("first"),
+        F.min_by("timestamp_ms", place).alias("timestamp_ms"),
+        F.min("commit_ts").alias("first_ts"),
+        F.count("*").alias("rows"),
+    )
+    said = {(m.sighting.database, m.sighting.table, m.sighting.shape.id): m for m in reversed(found)}
+    groups = [
+        Group(
+            hour=r["hour"],
+            **r["first"].asDict(),
+            timestamp_ms=r["timestamp_ms"],
+            first_ts=r["first_ts"],
+            rows=r["rows"],
+            table=said[r["database"], r["table"], r["sent"]].table,
+            error=_error(said[r["database"], r["table"], r["sent"]], r["rows"], r["first_ts"]),
+        )
+        for r in grouped.collect()
+    ]
+    return sorted(groups, key=lambda g: (g.hour, g.topic, g.partition, g.offset))
+
+
+def _where(m: Misfit) -> str:
+    until = "" if m.until_ts is None else f" AND commit_ts <= {m.until_ts}"
+    s = m.sighting
+    sent = f"database = {literal(s.database)} AND table = {literal(s.table)} AND {_SENT} = {s.shape.id}"
+    return f"({sent} AND commit_ts >= {m.first_ts}{until})"
+
+
+def _error(m: Misfit, rows: int, first_ts: int) -> str:
+    return (
+        f"the schema of {m.table}, before and after every statement, does not fit {plural(rows, 'row')} from TSO {show(first_ts)} on: "
+        f"sent ({m.sent}), known ({m.known})"
+    )
+
+
+def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[Misfit]) -> OrderError:
+    first, more = undecided[0], len(undecided) - 1
+    columns = ", ".join(dict.fromkeys(name for m in found for name in m.columns))
+    return OrderError(
+        first.error + (f"; and {more} more of such groups" if more else ""),
+        code=CODE,
+        at=first.at,
+        remedy=f"nothing is lost: the window waits. Say the statement that brought {columns} in ddl.jsonl, with a commit_ts before those "
+        'rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows. `tidelake quarantine accept '
+        f"--feed {feed.name}` goes on without the rows",
+    )
