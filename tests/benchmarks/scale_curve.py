@@ -2,7 +2,8 @@
 
 python -m tests.benchmarks.scale_curve [--rows 100000 1000000 10000000] [--changes 10000 100000 1000000] [--plot docs/scale.svg]
 
-Every hour runs in a Spark application of its own, with a 2 GB heap, on a table that an export of so many rows was made into.
+Every hour runs in a Spark application of its own, whose start is in its seconds, with a 2 GB heap, on a table that an export of so many
+rows was made into.
 """
 
 from __future__ import annotations
@@ -79,16 +80,16 @@ def _show(console: Console, points: Sequence[Point]) -> None:
 
 
 def _plot(points: Sequence[Point]) -> str:
-    """Seconds by rows, a line for each number of changes; hollow where compact wrote buckets anew."""
+    """Seconds of compact by rows, a line for each number of changes; hollow where it wrote buckets anew."""
     lines = [
         Line(
             name=f"{changes:,} changes",
-            points=[(p.rows, p.seconds) for p in points if p.changes == changes],
+            points=[(p.rows, p.compact) for p in points if p.changes == changes],
             filled=[p.written.startswith("merge-on-read") for p in points if p.changes == changes],
         )
         for changes in sorted({p.changes for p in points})
     ]
-    return plot(lines, "rows of the table", "seconds, all stages after landing")
+    return plot(lines, "rows of the table", "seconds of compact")
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 400, 60, 150, 20, 50
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 400, 60, 150, 30, 50
 _COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#6c4a8b")
 _STYLE = "font-family: sans-serif; font-size: 12px; background: white"
 
@@ -32,7 +32,7 @@ def plot(lines: Sequence[Line], x_title: str, y_title: str) -> str:
         parts += [_rule(across.at(x), _TOP, across.at(x), _HEIGHT - _BOTTOM), _text(across.at(x), _HEIGHT - _BOTTOM + 18, f"{x:,.0f}")]
     for y in up.ticks():
         parts += [_rule(_LEFT, up.at(y), _WIDTH - _RIGHT, up.at(y)), _text(_LEFT - 8, up.at(y) + 4, f"{y:g}", "end")]
-    parts += [_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, x_title), _text(_LEFT - 40, 12, y_title, "start")]
+    parts += [_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, x_title), _text(_LEFT - 40, 14, y_title, "start")]
     for line, colour in zip(lines, _COLOURS, strict=False):
         places = [(across.at(x), up.at(y)) for x, y in line.points]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
