@@ -17,7 +17,7 @@ from tests.e2e.bazaar import FEED, REPOSITORY, Bazaar
 LAKE = "tidelake.lake"
 PLACES = {
     "land, before the manifest": ("tidelake.land.hour:record", 1),
-    "decode, after the events were written": (f"{LAKE}.decode:_record", 1),
+    "decode, after the events were written": (f"{LAKE}.decode:record_of", 1),
     "order, with some tables staged": (f"{LAKE}.order:stage_changelog", 3),
     "validate, before the verdict": (f"{LAKE}.validate:judge_measures", 1),
     "compact, with some tables staged": (f"{LAKE}.snapshot:_overwrite", 3),
