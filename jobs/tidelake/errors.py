@@ -110,6 +110,7 @@ class EventStoreError(TidelakeError):
     default_code = "EVENT_STORE"
 
 
+SHAPE_MISFIT = "SHAPE_MISFIT"
 DECODE_CODES = {
     "TRUNCATED": "the message ends before the structure it announces",
     "TRAILING_BYTES": "bytes are left after the structure ended",
@@ -129,3 +130,4 @@ DECODE_CODES = {
     "CLAIM_CHECK": "the row stands in a claim-check file, not in the message",
     "CHECKSUM": "the row is not the one that its checksum was made of",
 }
+QUARANTINE_CODES = DECODE_CODES | {SHAPE_MISFIT: "rows with columns that no statement brought"}

@@ -14,6 +14,7 @@ from tests.lake.test_windows import KV, opened, table
 from tests.land import archive
 from tidelake.cli import run
 from tidelake.errors import Coordinates, OrderError
+from tidelake.event import Event
 from tidelake.lake.misfits import raw_message
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import order
@@ -108,6 +109,22 @@ def test_an_accepted_loss_is_told_and_ends_with_its_window(
         later = feed.add(lake, resolved(20))
         with pytest.raises(OrderError, match=re.escape(f"SHAPE_MISFIT t[0]@5: {said_of(1, 16)}; nothing is lost")):
             order(lake, parse_hour(later))
+        assert feed_status(lake)["quarantine"] == 1
+
+
+def test_a_decision_about_rows_that_fit_by_now_hides_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with opened(tmp_path) as (feed, lake):
+        hour = feed.add(lake, first_hour())
+        with pytest.raises(OrderError, match="SHAPE_MISFIT"):
+            order(lake, parse_hour(hour))
+        quarantine(lake, monkeypatch, capsys, "accept", "--all", "--reason", "a test")
+        said(feed)
+        publish(lake, hour)
+        feed.add(lake, [Message(partition=0, event=Event(kind="rejected", error_code="TRUNCATED", error="a test"))])
+        listed = json.loads(quarantine(lake, monkeypatch, capsys, "list", "--json"))
+        assert [(r["message"], r["code"], r["decision"]) for r in listed] == [("t[0]@6", "TRUNCATED", "undecided")]
         assert feed_status(lake)["quarantine"] == 1
 
 

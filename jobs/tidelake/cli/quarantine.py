@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
-from tidelake.errors import DECODE_CODES, ConfigError
+from tidelake.errors import QUARANTINE_CODES, SHAPE_MISFIT, ConfigError
 from tidelake.quality.texts import plural
 from tidelake.tso import parse_hour
 
@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """Every quarantined message: where, why, what was decided. Of rows that fit no table the first stands for all of its hour and shape."""
     with opened(schemas, feed, quiet=True) as lake:
-        rows = [_plain(lake, r) for r in _rejected(lake, hour)]
+        rows = _plain(lake, _rejected(lake, hour))
     if as_json:
         print_json(rows)
         return
@@ -57,16 +57,19 @@ def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHE
 
 def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """One message with its raw bytes."""
-    from tidelake.lake.misfits import CODE as MISFIT
     from tidelake.lake.misfits import raw_message
 
     with opened(schemas, feed, quiet=True) as lake:
         found = _one(lake, message)
-        plain = _plain(lake, found)
-        if found.code == MISFIT:
+        (plain,) = _plain(lake, [found])
+        if found.code == SHAPE_MISFIT:
             key, value = raw_message(lake.store, feed, found.hour, found.at)
             found = replace(found, raw_key=key, raw_value=value)
-    plain |= {"meaning": _meaning(found.code), "key_base64": _base64(found.raw_key), "value_base64": _base64(found.raw_value)}
+    plain |= {
+        "meaning": QUARANTINE_CODES.get(found.code, ""),
+        "key_base64": _base64(found.raw_key),
+        "value_base64": _base64(found.raw_value),
+    }
     if as_json:
         print_json(plain)
         return
@@ -81,11 +84,11 @@ def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCH
     from tidelake.lake.run import decode
 
     with opened(schemas, feed, quiet=as_json) as lake:
-        before = [r for r in _undecodable(lake, hour) if not _accepted(lake, r)]
+        before = _undecided(lake, _undecodable(lake, hour))
         for one in sorted({r.hour for r in before}):
             decode(lake, parse_hour(one), redo=True)
         refused = {str(r.at) for r in _undecodable(lake, hour)}
-        unfit = [r for r in _misfits(lake, hour) if not _accepted(lake, r)]
+        unfit = _undecided(lake, _misfits(lake, hour))
         published = _published_hour(lake)
     recovered = [r for r in before if str(r.at) not in refused]
     left = len(before) - len(recovered)
@@ -126,7 +129,7 @@ def accept(
     if every == (message is not None):
         raise ConfigError("say which message, or --all", remedy=f"`tidelake quarantine list --feed {feed}` shows them")
     with opened(schemas, feed, quiet=True) as lake:
-        chosen = [r for r in _rejected(lake, hour) if not _accepted(lake, r)] if every else [_one(lake, message or "")]
+        chosen = _undecided(lake, _rejected(lake, hour)) if every else [_one(lake, message or "")]
         done = [str(r.at) for r in chosen if record(lake.store, feed, r, getpass.getuser(), reason)]
     if as_json:
         print_json({"accepted": done})
@@ -166,10 +169,10 @@ def _one(lake: Lake, message: str) -> Rejected:
     return found
 
 
-def _accepted(lake: Lake, r: Rejected) -> bool:
-    from tidelake.lake.decisions import accepted_keys, decision_key
+def _undecided(lake: Lake, found: list[Rejected]) -> list[Rejected]:
+    from tidelake.lake.decisions import by_decision
 
-    return decision_key(lake.feed.name, r.at) in accepted_keys(lake.store, lake.feed.name)
+    return by_decision(lake.store, lake.feed.name, found)[0]
 
 
 def _published_hour(lake: Lake) -> str | None:
@@ -179,21 +182,20 @@ def _published_hour(lake: Lake) -> str | None:
     return cut.hour if cut else None
 
 
-def _plain(lake: Lake, r: Rejected) -> dict[str, Any]:
-    decision = "accepted" if _accepted(lake, r) else "undecided"
-    return {
-        "message": str(r.at),
-        "hour": r.hour,
-        "timestamp_ms": r.timestamp_ms,
-        "code": r.code,
-        "rows": r.rows,
-        "error": r.error,
-        "decision": decision,
-    }
-
-
-def _meaning(code: str) -> str:
-    return "rows with columns that no statement brought" if code == "SHAPE_MISFIT" else DECODE_CODES.get(code, "")
+def _plain(lake: Lake, found: list[Rejected]) -> list[dict[str, Any]]:
+    left = {r.at for r in _undecided(lake, found)}
+    return [
+        {
+            "message": str(r.at),
+            "hour": r.hour,
+            "timestamp_ms": r.timestamp_ms,
+            "code": r.code,
+            "rows": r.rows,
+            "error": r.error,
+            "decision": "undecided" if r.at in left else "accepted",
+        }
+        for r in found
+    ]
 
 
 def _base64(raw: bytes | None) -> str | None:

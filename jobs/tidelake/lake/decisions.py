@@ -56,14 +56,13 @@ def rejected(events: LakeTable, hours: Sequence[str], *, raw: bool = False) -> l
 
 def undecided(store: Store, events: LakeTable, feed: str, hours: Sequence[str]) -> tuple[list[Rejected], list[Rejected]]:
     """(rejected messages nobody decided about, those whose loss was accepted)."""
-    found = rejected(events, hours)
-    accepted = accepted_keys(store, feed) if found else set()
+    return by_decision(store, feed, rejected(events, hours))
+
+
+def by_decision(store: Store, feed: str, found: Sequence[Rejected]) -> tuple[list[Rejected], list[Rejected]]:
+    """(those nobody decided about, those whose loss was accepted), in their order; one listing, none without any."""
+    accepted = {o.key for o in store.objects(decisions(feed))} if found else set()
     return [r for r in found if decision_key(feed, r.at) not in accepted], [r for r in found if decision_key(feed, r.at) in accepted]
-
-
-def accepted_keys(store: Store, feed: str) -> set[str]:
-    """The keys of all decisions."""
-    return {o.key for o in store.objects(decisions(feed))}
 
 
 def decision_key(feed: str, at: Coordinates) -> str:

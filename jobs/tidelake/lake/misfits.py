@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, TypeAdapter
 
-from tidelake.errors import Coordinates, OrderError
+from tidelake.errors import SHAPE_MISFIT, Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.lake.casts import literal
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cuts import lineage, published
-from tidelake.lake.decisions import Rejected, accepted_keys, decision_key
+from tidelake.lake.decisions import Rejected, by_decision
 from tidelake.lake.sightings import Seen
 from tidelake.land.manifest import newest
 from tidelake.layout import misfits, misfits_key
@@ -31,7 +31,6 @@ from tidelake.window import Misfit
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-CODE = "SHAPE_MISFIT"
 _SENT = "coalesce(shape, before_shape)"
 
 
@@ -52,7 +51,13 @@ class Group(BaseModel):
         """As the quarantine shows it."""
         at = Coordinates(self.topic, self.partition, self.offset)
         return Rejected(
-            hour=self.hour, at=at, timestamp_ms=self.timestamp_ms, code=CODE, error=self.error, commit_ts=self.first_ts, rows=self.rows
+            hour=self.hour,
+            at=at,
+            timestamp_ms=self.timestamp_ms,
+            code=SHAPE_MISFIT,
+            error=self.error,
+            commit_ts=self.first_ts,
+            rows=self.rows,
         )
 
 
@@ -76,13 +81,11 @@ def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: Seen, found: Seq
     key = misfits_key(feed.name, seq)
     if groups or store.head(key) is not None:  # an earlier attempt may have found what is mended now
         store.write(key, _GROUPS.dump_json(groups, indent=1))
-    accepted = accepted_keys(store, feed.name) if groups else set()
-    found_ones = [g.rejected() for g in groups]
-    undecided = [r for r in found_ones if decision_key(feed.name, r.at) not in accepted]
+    undecided, accepted = by_decision(store, feed.name, [g.rejected() for g in groups])
     if undecided and feed.policy.on_reject == "block":
         raise _refused(feed, undecided, found)
     rows = sum(g.rows for g in groups)
-    said = [f"{r.at} ({plural(r.rows, 'row')})" for r in found_ones if r not in undecided]
+    said = [f"{r.at} ({plural(r.rows, 'row')})" for r in accepted]
     return Aside(seen.without([_where(m) for m in found], rows), rows, said)
 
 
@@ -155,7 +158,7 @@ def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[Misfit])
     columns = ", ".join(dict.fromkeys(name for m in found for name in m.columns))
     return OrderError(
         first.error + (f"; and {more} more of such groups" if more else ""),
-        code=CODE,
+        code=SHAPE_MISFIT,
         at=first.at,
         remedy=f"nothing is lost: the window waits. Say the statement that brought {columns} in ddl.jsonl, with a commit_ts before those "
         'rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows. `tidelake quarantine accept '

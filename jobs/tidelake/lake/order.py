@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidelake import __version__
 from tidelake.contract import read_recorded_ddl, read_tables
-from tidelake.errors import OrderError
+from tidelake.errors import SHAPE_MISFIT, OrderError
 from tidelake.feed import Feed
 from tidelake.incarnations import ALWAYS, Catalog, create
 from tidelake.lake.catalog import LakeCatalog, LakeTable
@@ -27,7 +27,6 @@ from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.late import judge_late
-from tidelake.lake.misfits import CODE as MISFIT
 from tidelake.lake.misfits import put_aside
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
 from tidelake.lake.order_masks import hashed
@@ -144,7 +143,7 @@ def order_window(
         messages=done.messages,
         message_bytes=done.message_bytes,
         kinds=_sums(done.records[h].counts for h in done.hours),
-        rejected=_sums([*(done.records[h].rejected for h in done.hours), {MISFIT: aside.rows} if aside.rows else {}]),
+        rejected=_sums([*(done.records[h].rejected for h in done.hours), {SHAPE_MISFIT: aside.rows} if aside.rows else {}]),
         started_at_ms=int(started * 1000),
         seconds={"order": round(time.time() - started, 3)},
     )

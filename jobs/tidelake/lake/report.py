@@ -11,7 +11,7 @@ from tidelake.errors import TidelakeError
 from tidelake.incarnations import Catalog
 from tidelake.lake.cut import Staged
 from tidelake.lake.cuts import lineage, newest_cut
-from tidelake.lake.decisions import Rejected, accepted_keys, decision_key, rejected
+from tidelake.lake.decisions import Rejected, by_decision, rejected
 from tidelake.lake.decode import read_record
 from tidelake.lake.misfits import misfit_groups
 from tidelake.lake.opened import Lake
@@ -162,7 +162,7 @@ def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
     events = lake.catalog.find(events_table(lake.feed.name))
     messages: Sequence[Rejected] = rejected(events, [hour]) if events is not None else ()
     messages = [*messages, *misfit_groups(lake.catalog, lake.store, lake.feed.name, [hour])]
-    accepted = accepted_keys(lake.store, lake.feed.name) if messages else set()
+    accepted = {m.at for m in by_decision(lake.store, lake.feed.name, messages)[1]}
     by_code: dict[str, list[Rejected]] = {}
     for m in messages:
         by_code.setdefault(m.code, []).append(m)
@@ -170,7 +170,7 @@ def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
         RejectedFacts(
             code=code,
             messages=sum(m.rows for m in several),
-            accepted=sum(m.rows for m in several if decision_key(lake.feed.name, m.at) in accepted),
+            accepted=sum(m.rows for m in several if m.at in accepted),
             examples=[f"{m.at}: {m.error}" for m in several[:_EXAMPLES]],
         )
         for code, several in sorted(by_code.items())

@@ -7,7 +7,7 @@ from typing import Any
 from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
-from tidelake.lake.decisions import accepted_keys, decision_key
+from tidelake.lake.decisions import by_decision, rejected
 from tidelake.lake.misfits import misfit_groups
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
@@ -35,7 +35,7 @@ def feed_status(lake: Lake) -> Status:
         "incomplete": bool(cut and cut.incomplete),
         "hours": [_hour(hour, n, done, cut) for hour, n in landed.items()],
         "tables": _tables(cut),
-        "quarantine": _quarantined(lake),
+        "quarantine": _quarantined(lake, list(landed)),
         "waits_for": waits,
     }
 
@@ -76,12 +76,12 @@ def _tables(cut: Cut | None) -> dict[str, Status]:
     }
 
 
-def _quarantined(lake: Lake) -> int:
-    """Rejected messages, counted from the files' metrics, and groups of rows that fit no table, that nobody decided about."""
-    events = lake.catalog.find(events_table(lake.feed.name))
+def _quarantined(lake: Lake, hours: list[str]) -> int:
+    """Rejected messages, and groups of rows that fit no table, that nobody decided about."""
+    feed, events = lake.feed.name, lake.catalog.find(events_table(lake.feed.name))
     if events is None:
         return 0
-    found = sum(f.rows for f in events.files({"kind": "rejected"}, [], events.main))
-    groups = {decision_key(lake.feed.name, r.at) for r in misfit_groups(lake.catalog, lake.store, lake.feed.name)}
-    accepted = accepted_keys(lake.store, lake.feed.name) if found or groups else set()
-    return (found - len(accepted - groups) if found else 0) + len(groups - accepted)
+    found = misfit_groups(lake.catalog, lake.store, feed)
+    if any(f.rows for f in events.files({"kind": "rejected"}, [], events.main)):  # the files' metrics: no row is read for none
+        found += rejected(events, hours)
+    return len(by_decision(lake.store, feed, found)[0])
