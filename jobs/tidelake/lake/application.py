@@ -49,6 +49,7 @@ RUNTIME = {
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "2000",  # rows that are read or passed over together (lake/packs.py)
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # of files for ourselves: the default loses that it is an instant
     "spark.sql.optimizer.windowGroupLimitThreshold": "-1",  # copies are rare: limiting groups before numbering them is one pass more
 }

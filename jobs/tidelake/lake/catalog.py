@@ -167,6 +167,11 @@ class LakeTable:
         """The rows whose columns have these values (a list: one of them; After: a range), as a stream of record batches."""
         return self.table.scan(_filter(where or {}), selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow_batch_reader()
 
+    def added(self, base: int, to: int, columns: Sequence[str]) -> pa.Table:
+        """The rows appended after one snapshot and up to another, in memory."""
+        scan = self.table.incremental_append_scan(from_snapshot_id_exclusive=base, to_snapshot_id_inclusive=to)
+        return scan.select(*columns).to_arrow()
+
     def files(self, where: Where, bounds: Sequence[str], snapshot_id: int) -> Iterator[FileFacts]:
         """The data files that may hold such rows, with what the table knows of them without opening one."""
         fields = {name: self.table.schema().find_field(name) for name in bounds}
@@ -233,7 +238,7 @@ class LakeCatalog:
         location = f"{self.settings.warehouse}/{identifier.replace('.', '/')}-{uuid.uuid4().hex[:8]}"
         with _named(identifier):
             table = self.catalog.create_table(identifier, schema, location, spec, order, _PROPERTIES | (properties or {}))
-            table.append(_empty(table))
+            table.append(table.schema().as_arrow().empty_table())
         return self.load(identifier)
 
     def find(self, identifier: str) -> LakeTable | None:
@@ -369,10 +374,6 @@ def _removed(ref: str) -> RemoveSnapshotRefUpdate:
 def _part_name(column: str, transform: str) -> str:
     kind = transform.partition("[")[0]
     return column if kind == "identity" else f"{column}_{kind}"
-
-
-def _empty(table: Table) -> pa.Table:
-    return table.schema().as_arrow().empty_table()
 
 
 def retried(identifier: str, attempt: Callable[[], _T]) -> _T:

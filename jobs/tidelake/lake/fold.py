@@ -35,6 +35,7 @@ class Fold:
     applied_ts: int
     until_ts: int
     by_arrival: bool
+    few: bool = False  # so few rows and changes that one task takes them all
 
     @property
     def key(self) -> list[str]:
@@ -172,7 +173,12 @@ def _united(
             newer = kept.selectExpr(*light, "_commit_ts", f"IF({old}, NULL, {at}) AS _at", gone, *images.of_change())
         parts.append(newer)
     rows = reduce(lambda a, b: a.unionByName(b), parts)
-    return rows.withColumn("_bucket", F.expr(bucket)).repartition("_bucket") if bucket is not None else rows
+    if fold.few:  # in one partition the fold and the write need no shuffle: planning one costs more than the rows do
+        rows = rows.coalesce(1)
+    if bucket is None:
+        return rows
+    rows = rows.withColumn("_bucket", F.expr(bucket))
+    return rows if fold.few else rows.repartition("_bucket")
 
 
 def _group(fold: Fold, bucket: str | None, buckets: int) -> list[str]:
@@ -220,7 +226,8 @@ def fold_multiset(base: DataFrame | None, changes: DataFrame | None, fold: Fold)
         parts.append(base.selectExpr(*names, "_commit_ts", "1 AS _n"))
     if changes is not None:
         parts.append(changes.selectExpr(*names, "_commit_ts", f"{sign} AS _n"))
-    grouped = reduce(lambda a, b: a.unionByName(b), parts).groupBy(*names)
+    rows = reduce(lambda a, b: a.unionByName(b), parts)
+    grouped = (rows.coalesce(1) if fold.few else rows).groupBy(*names)
     counted = grouped.agg(F.sum("_n").alias("_n"), F.expr("max(_commit_ts) FILTER (WHERE _n > 0)").alias("_commit_ts"))
     missing = "IF(_n < 0, -_n, NULL) AS _missing"
     return (

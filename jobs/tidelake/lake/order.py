@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidelake import __version__
@@ -30,8 +31,9 @@ from tidelake.lake.late import judge_late
 from tidelake.lake.misfits import put_aside
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
 from tidelake.lake.order_masks import hashed
+from tidelake.lake.packs import in_packs
 from tidelake.lake.progress import Progress, not_after_seed, progress, stands_still
-from tidelake.lake.rows import TableRows, of_table, sent_names
+from tidelake.lake.rows import TableRows, at_once, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.sink_schemas import sink_statements
 from tidelake.lake.stretches import steps_back, with_stretch
@@ -223,8 +225,8 @@ def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], No
     if run.feed.watermark.source == "checkpoints":
         rows = _with_deletes(run, frame, rows, todo, seen)
 
-    def stage(table: TableRows) -> tuple[str, Advance | None, TableCounts]:
-        mine = hashed(of_table(rows, table.names), table)
+    def stage(rows: DataFrame, table: TableRows) -> tuple[str, Advance | None, TableCounts]:
+        mine = hashed(at_once(of_table(rows, table.names), table), table)
         mine = mine if table.incarnation.key or run.feed.by_offsets else with_stretch(mine, steps)
         previous = run.cut.changelogs.get(table.incarnation.id) if run.cut else None
         advance, counts = stage_changelog(run.catalog, mine, table, run.branch, previous, run.base.kept)
@@ -234,7 +236,7 @@ def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], No
         return table.incarnation.id, advance, counts
 
     with ThreadPoolExecutor(THREADS) as pool:
-        results = list(pool.map(stage, todo))
+        results = [r for near, tables in in_packs(rows, todo, seen) for r in pool.map(partial(stage, near), tables)]
     return {i: a for i, a, _ in results if a is not None}, {i: c for i, _, c in results}
 
 

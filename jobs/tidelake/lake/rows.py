@@ -40,6 +40,7 @@ class TableRows:
     bucket: str | None  # the changelog's column that rows are bucketed by
     buckets: int
     hours: int  # of commit ts, from the first to the last one
+    few: bool = False  # so few rows, among few others, that one task takes them all
     images: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # shapes after changes, shapes of deletes
 
     @property
@@ -75,6 +76,11 @@ def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tup
 def of_table(rows: DataFrame, names: Sequence[Name]) -> DataFrame:
     """The rows sent under these names, each in its interval."""
     return rows.where(" OR ".join(_in_interval(n) for n in names) or "false")
+
+
+def at_once(rows: DataFrame, table: TableRows) -> DataFrame:
+    """Few rows in one partition, which serves deduplication and the write without a shuffle: planning one costs more than the rows do."""
+    return rows.coalesce(1) if table.few else rows
 
 
 def _in_interval(n: Name) -> str:
@@ -132,7 +138,8 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
         side = F.coalesce(F.when(F.col("op") == "delete", F.col("b")).otherwise(F.col("a")).getField(f"c{number}"))
         distributed = events.withColumn("_bucket_of", side)
         bucket = F.expr(f"{CATALOG}.system.bucket({table.buckets}, _bucket_of)")
-        distributed = distributed.withColumn("_bucket", bucket).repartition("_bucket")
+        distributed = distributed.withColumn("_bucket", bucket)
+        distributed = distributed if table.few else distributed.repartition("_bucket")
         identity = ["_bucket", *identity] if table.buckets > 1 else [*identity, "_bucket"]
     if table.feed.by_offsets:
         return distributed

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.errors import QualityError
 from tidelake.lake.casts import quote
@@ -20,6 +23,10 @@ from tidelake.layout import CATALOG
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
+
+
+AT_HAND = 100_000  # rows that one task folds, and whose keys are looked at here: Spark plans longer than that takes
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +98,7 @@ def fold_table(
     holds a key twice.
     """
     target = _target(catalog, fold, previous, buckets, kept)
+    fold = replace(fold, few=_few(target, changes))
     same = target.base is not None and not target.rebuilt and not fold.rewrites_all and _reads_on(target)
     base = target.start
     if changes is None and same and target.reshape is None and base == target.table.main:
@@ -152,6 +160,14 @@ def _reads_on(target: Target) -> bool:
         return True
     then, now = target.table.fields(target.base_snapshot), target.table.fields()
     return all(now[k] == f for k, f in then.items() if k in now)
+
+
+def _few(target: Target, changes: Changes | None) -> bool:
+    """Whether all that is folded is little."""
+    if changes is None or changes.counts is None:
+        return False
+    held = live_rows(target.base, target.base_snapshot) if target.base and target.base_snapshot else 0
+    return held + changes.counts.changes <= AT_HAND
 
 
 def _carries_its_columns(target: Target) -> bool:
@@ -310,17 +326,32 @@ def _writer(rows: DataFrame, target: Target, branch: str) -> DataFrameWriterV2:
 
 def _check_keys(spark: SparkSession, fold: Fold, staged: Target, condition: str, branch: str, changes: DataFrame | None) -> None:
     """changes: only their keys may stand twice, None: all."""
+    names, head = _key_names(fold, staged), staged.table.branch(branch)
+    if changes is None and live_rows(staged.table, head) <= AT_HAND:
+        keys = staged.table.scan(columns=tuple(names.values()), snapshot_id=head).read_all()
+        twice = _twice_at_hand(keys)
+    else:
+        frame = spark.read.option("versionAsOf", head).table(sql_name(staged.table.identifier)).where(condition)
+        rows = frame.select(*(quote(name) for name in names.values()))
+        twice = _twice(rows if changes is None else within(rows, changed_keys(changes, names)))
+    if twice:
+        shown = ", ".join(map(str, twice))
+        raise QualityError(f"{fold.incarnation.name}: keys stand twice in the snapshot: {shown}", code="KEY_NOT_UNIQUE")
+
+
+def _twice(keys: DataFrame) -> list[dict[str, Any]]:
+    """A few keys that are there more than once."""
     from pyspark.sql import functions as F
 
-    names = _key_names(fold, staged)
-    keys = [quote(name) for name in names.values()]
-    frame = spark.read.option("versionAsOf", staged.table.branch(branch)).table(sql_name(staged.table.identifier)).where(condition)
-    rows = frame.select(*keys) if changes is None else within(frame.select(*keys), changed_keys(changes, names))
-    grouped = rows.groupBy(*keys).agg(F.count("*").alias("_count"))  # of columns, whose buckets need no shuffle
-    twice = grouped.where("_count > 1").drop("_count").limit(3).collect()
-    if twice:
-        shown = ", ".join(str(r.asDict()) for r in twice)
-        raise QualityError(f"{fold.incarnation.name}: keys stand twice in the snapshot: {shown}", code="KEY_NOT_UNIQUE")
+    grouped = keys.groupBy(*(quote(c) for c in keys.columns)).agg(F.count("*").alias("_count"))  # of columns, whose buckets need no shuffle
+    return [r.asDict() for r in grouped.where("_count > 1").drop("_count").limit(_SHOWN).collect()]
+
+
+def _twice_at_hand(keys: pa.Table) -> list[dict[str, Any]]:
+    """The same without Spark."""
+    grouped = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
+    twice = grouped.filter(pc.greater(grouped["count_all"], 1)).drop_columns(["count_all"])
+    return list(twice.slice(0, _SHOWN).to_pylist())
 
 
 def _folded(target: Target, previous: TableCut | None, base: int, branch: str, written: str, missing: int) -> Folded:

@@ -1,24 +1,23 @@
 """The validate stage: rules of the window, judged on the staged changelogs; a critical failure keeps compact from publishing.
 
-Every table's rules are counted for all tables in one Spark job; the rules of expectations/ run on the table's new row images.
+Every table's rules are counted for all tables together; the rules of expectations/ run on the table's new row images.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tidelake.contract import Expectation, read_expectations
 from tidelake.feed import Feed
 from tidelake.incarnations import Incarnation
-from tidelake.lake.casts import literal, quote
+from tidelake.lake.casts import literal
 from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.changelog import sql_name
 from tidelake.lake.compact import read_staged
-from tidelake.lake.cut import Advance, Staged, TableCounts
-from tidelake.lake.tables import PARTIAL, physical
+from tidelake.lake.cut import Staged, TableCounts
+from tidelake.lake.tables import PARTIAL
+from tidelake.lake.written import KINDS, Written, appended, written
 from tidelake.layout import run_key
 from tidelake.quality.judge import Measure, judge_frame, judge_measures
 from tidelake.quality.verdict import Verdict
@@ -28,7 +27,6 @@ from tidelake.tso import show
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Written = Mapping[str, int]
 _IMAGES = ("INSERT", "UPDATE_AFTER")  # rows as they now are
 
 
@@ -50,15 +48,14 @@ def validate_window(
         return None
     spark = session()
     tables = staged.cut.catalog.incarnations
-    frames = {i: _appended(spark, a) for i, a in staged.changelogs.items()}
-    written = _written(catalog, frames, staged, tables)
-    measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, written.get(i, {}), staged)]
+    found = written(spark, catalog, staged.changelogs, tables)
+    measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged)]
     checks = judge_measures([*_whole(staged), *measures])
     for i, rules in _own_rules(feed, staged).items():
-        if sum(written[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
+        if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
             continue  # only deletes and partial rows: an aggregate over no rows says nothing
         tell(f"{tables[i].name}: {len(rules)} expectations")
-        images = _images(frames[i]).persist()
+        images = _images(appended(spark, staged.changelogs[i])).persist()
         checks += judge_frame(images, rules)
         images.unpersist()
     verdict = Verdict(
@@ -79,12 +76,6 @@ def _images(frame: DataFrame) -> DataFrame:
     return frame.where(f"_change_type IN ({', '.join(literal(kind) for kind in _IMAGES)}){whole}")
 
 
-def _appended(spark: SparkSession, a: Advance) -> DataFrame:
-    """The rows that this run staged."""
-    reader = spark.read.option("start-snapshot-id", a.base).option("end-snapshot-id", a.to)
-    return reader.table(sql_name(a.identifier))
-
-
 def _own_rules(feed: Feed, staged: Staged) -> dict[str, list[Expectation]]:
     """The expectations of tables that have changes, by incarnation."""
     names = {i.name: i.id for i in staged.cut.catalog.alive() if i.id in staged.changelogs}
@@ -93,35 +84,6 @@ def _own_rules(feed: Feed, staged: Staged) -> dict[str, list[Expectation]]:
         if e.table in names:
             out.setdefault(names[e.table], []).append(e)
     return out
-
-
-def _written(
-    catalog: LakeCatalog, frames: Mapping[str, DataFrame], staged: Staged, tables: Mapping[str, Incarnation]
-) -> dict[str, Written]:
-    """Counted again from what was written, all tables in one job: rows by change type, null keys, first and last commit ts."""
-    if not frames:
-        return {}
-    narrow = []
-    for i, frame in frames.items():
-        columns = catalog.load(staged.changelogs[i].identifier).columns()
-        keys = [quote(physical(columns, k)[0].name) for k in tables[i].key]
-        null_key = " OR ".join(f"{k} IS NULL" for k in keys) or "false"
-        narrow.append(frame.selectExpr(f"{literal(i)} AS incarnation", "_change_type", "_commit_ts", f"({null_key}) AS null_key"))
-    grouped = reduce(lambda a, b: a.unionByName(b), narrow).groupBy("incarnation")
-    rows = grouped.agg(*_aggregates()).collect()
-    return {r["incarnation"]: {k: v for k, v in r.asDict().items() if k != "incarnation"} for r in rows}
-
-
-def _aggregates() -> list[Any]:
-    from pyspark.sql import functions as F
-
-    kinds = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
-    return [
-        *(F.count(F.when(F.col("_change_type") == kind, 1)).alias(kind) for kind in kinds),
-        F.count(F.when(F.col("null_key"), 1)).alias("null_keys"),
-        F.min("_commit_ts").alias("first_ts"),
-        F.max("_commit_ts").alias("last_ts"),
-    ]
 
 
 def _whole(staged: Staged) -> list[Measure]:
@@ -141,18 +103,18 @@ def _whole(staged: Staged) -> list[Measure]:
     ]
 
 
-def table_measures(i: Incarnation, c: TableCounts, written: Written, staged: Staged) -> list[Measure]:
-    """The rules every table gets. written: rows by change type, `null_keys`, `first_ts`, `last_ts`."""
+def table_measures(i: Incarnation, c: TableCounts, again: Written, staged: Staged) -> list[Measure]:
+    """The rules every table gets. again: rows by change type, `null_keys`, `first_ts`, `last_ts`."""
     cut = staged.cut
-    outside = [ts for ts in (written.get("first_ts"), written.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
-    changes = sum(written.get(k, 0) for k in ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE"))
+    outside = [ts for ts in (again.get("first_ts"), again.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
+    changes = sum(again.get(k, 0) for k in KINDS)
     wanted = c.inserts + c.deletes + c.upserts + 2 * c.updates - c.bare_updates
     rules = [
         _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside)),
         _zero(i, "counts reconcile", abs(changes - wanted), f"{wanted} changes of {c.events - c.duplicates} events", f"{changes} written"),
     ]
     if i.key:
-        rules.append(_zero(i, "key not null", written.get("null_keys", 0), "no NULL in the key", f"{written.get('null_keys', 0)} rows"))
+        rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", f"{again.get('null_keys', 0)} rows"))
     rules += [_zero(i, "types parsed", n, "every value fits its type", f"{n} values do not", column=name) for name, n in c.unfit.items()]
     if not c.unfit:
         rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
