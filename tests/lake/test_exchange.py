@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 
 from tests.lake.histories import Feeder, Row, ddl, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.lakes import feed
 from tests.lake.test_windows import KV, opened
 from tidelake.errors import OrderError
 from tidelake.feed import TablePolicy
+from tidelake.incarnations import Catalog
 from tidelake.lake.changes import changes_of
 from tidelake.lake.cut import Cut
+from tidelake.lake.fold import Fold
 from tidelake.lake.frames import scd2
 from tidelake.lake.opened import Lake
 from tidelake.lake.report import hour_facts
 from tidelake.policy import ColumnPolicy, Policy
+from tidelake.window import Sighting, Statement, compile_window
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 BARE = shape("id bigint", "v varchar", key=())
@@ -53,8 +57,10 @@ FIRST = [
 ]
 SECOND = [
     *exchange(50, "p0", "n"),  # as old as the cut that is published
+    *exchange(50, "p0", "t"),
     row(0, "update", 51, KV, ("2", "at 51"), ("2", "at 30"), table="n"),
     row(0, "insert", 51, KV, ("7", "at 51"), table="p"),
+    row(0, "insert", 52, KV, ("8", "t"), table="t"),
     *ddl(64, "RENAME TABLE t TO u, n TO t", 0, 1),
     *ddl(66, "TRUNCATE TABLE p", 0, 1),
     *exchange(68, "p0", "t"),
@@ -73,6 +79,8 @@ THIRD = [
     row(0, "delete", 85, BARE, None, ("2", "h"), table="b"),
     row(0, "insert", 86, KV, ("4", "at 86"), table="n"),
     *exchange(86, "p1", "n"),
+    *ddl(87, "RECOVER TABLE u", 0, 1),
+    *exchange(88, "p1", "u"),
     *resolved(90, 0, 1),
 ]
 # (table, TSO) → its rows then
@@ -84,7 +92,7 @@ TRUTH: dict[tuple[str, int], list[Row]] = {
     ("h", 45): [("1", "h"), (None, "h"), ("3", "b"), ("3", "b"), ("2", "b")],
     ("b", 45): [("2", "h"), ("2", "h")],
     ("t", 50): [("5", "at 30")],
-    ("p", 51): [("7", "at 51"), ("11", "p"), ("21", "p")],
+    ("p", 51): [("5", "at 30"), ("7", "at 51"), ("11", "p"), ("21", "p")],
     ("n", 51): [("1", "p now"), ("2", "at 51")],
     ("p", 68): [("1", "p now"), ("2", "at 51")],
     ("t", 68): [],
@@ -92,8 +100,10 @@ TRUTH: dict[tuple[str, int], list[Row]] = {
     ("c", 75): [],
     ("p", 80): [],
     ("n", 80): [("2", "c")],
-    ("p", 90): [("2", "last"), ("4", "at 86")],
-    ("n", 90): [],
+    ("n", 86): [],
+    ("p", 86): [("2", "last"), ("4", "at 86")],
+    ("p", 90): [("8", "t")],
+    ("u", 90): [("2", "last"), ("4", "at 86")],
     ("b", 90): [("2", "h")],
 }
 AT_THE_CUT = {("p", 50): [("1", "p now"), ("2", "at 30"), ("11", "p"), ("21", "p")], ("n", 50): []}
@@ -118,8 +128,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Feeder, La
     """Three cuts, at 50, 80 and 90."""
     policy = Policy(before_images="all", on_before_image="block")  # no row that crossed makes an old value look lost
     tables = {"d.p": TablePolicy(buckets=4), "d.b": TablePolicy(buckets=1)}
-    with opened(tmp_path_factory.mktemp("exchange"), SQL, partitions=2, policy=policy, tables=tables) as (feed, lake):
-        yield feed, lake, [published(lake, feed.add(lake, hour)) for hour in (FIRST, SECOND, THIRD)]
+    with opened(tmp_path_factory.mktemp("exchange"), SQL, partitions=2, policy=policy, tables=tables) as (made, lake):
+        yield made, lake, [published(lake, made.add(lake, hour)) for hour in (FIRST, SECOND, THIRD)]
 
 
 Story = tuple[Feeder, Lake, list[Cut]]
@@ -132,7 +142,7 @@ def test_rows_change_places_at_the_statement_s_place_among_row_events(story: Sto
     assert ends == [
         {"p": 4, "t": 1, "n": 0, "h": 5, "b": 2},
         {"p": 0, "t": 0, "h": 5, "b": 2, "c": 0, "n": 1},
-        {"p": 2, "t": 0, "h": 5, "b": 1, "c": 0, "n": 0},
+        {"p": 1, "t": 0, "u": 2, "h": 5, "b": 1, "c": 0, "n": 0},
     ]
     assert lake.catalog.find("d_changelog.c") is not None
     assert [c.changelogs.get("d.n@-1") is None for c in cuts] == [True, False, False]
@@ -166,6 +176,7 @@ def test_versions_end_and_begin_where_rows_change_places(story: Story) -> None:
             (2, "at 30", 30, 32),
             (2, "at 30", 34, 51),
             (5, "at 30", 32, 34),
+            (5, "at 30", 51, None),
             (7, "at 51", 51, None),
             (11, "p", 20, None),
             (21, "p", 20, None),
@@ -185,12 +196,13 @@ def test_the_recipe_of_the_documentation_follows_it(story: Story) -> None:
         assert {tuple(r.values()) for r in found.to_pylist()} == rows
 
 
+@pytest.mark.long
 def test_every_hour_again_in_one_window_gives_the_same(story: Story) -> None:
-    feed, lake, cuts = story
-    cut, differences = publish_again(lake, max(feed.begins), min(feed.begins))
+    made, lake, cuts = story
+    cut, differences = publish_again(lake, max(made.begins), min(made.begins))
     assert (cut.applied_ts, cut.resolved_ts) == (0, 90)
     assert {name: n for name, n in differences.items() if any(n.values())} == {}
-    check(lake, TRUTH | {("p", 50): TRUTH["p", 51][1:], ("n", 50): [("1", "p now"), ("2", "at 30")]})
+    check(lake, TRUTH | {("p", 50): [("5", "at 30"), ("11", "p"), ("21", "p")], ("t", 50): [], ("n", 50): [("1", "p now"), ("2", "at 30")]})
     assert {i.name: cut.snapshots[i.id].rows for i in cut.catalog.alive()} == {
         i.name: cuts[-1].snapshots[i.id].rows for i in cuts[-1].catalog.alive()
     }
@@ -212,21 +224,21 @@ def test_columns_that_change_after_it_change_in_the_rows_that_came(tmp_path: Pat
         row(0, "update", 63, WIDE, ("2", "9", "8"), ("2", "3", "7"), table="q"),
         *resolved(80),
     ]
-    with opened(tmp_path, sql, tables={"d.s": TablePolicy(buckets=4)}) as (feed, lake):
-        cut = [published(lake, feed.add(lake, hour)) for hour in (first, second)][1]
+    with opened(tmp_path, sql, tables={"d.s": TablePolicy(buckets=4)}) as (made, lake):
+        cut = [published(lake, made.add(lake, hour)) for hour in (first, second)][1]
         check(lake, {("q", 62): [("1", "2", "7"), ("2", "3", "7")], ("s", 60): [("1.6", "1"), ("3.6", "3")]})
         check(lake, {("q", 80): [("1", "2", "7"), ("2", "9", "8")], ("s", 80): [("1.6", "1"), ("3.6", "3")]})
         assert {i: t.buckets for i, t in cut.snapshots.items()} == {"d.q@-1": 1, "d.s@-1": 4}
         with pytest.raises(
             OrderError, match=r"column 'v' of d\.q is string where its rows change places at TSO 60 .* int at the window's end"
         ):
-            publish_again(lake, max(feed.begins), min(feed.begins))
+            publish_again(lake, max(made.begins), min(made.begins))
 
 
 def stopped(folder: Path, *messages: Any, **changes: Any) -> OrderError:
-    with opened(folder, SQL, partitions=2, **changes) as (feed, lake):
+    with opened(folder, SQL, partitions=2, **changes) as (made, lake):
         with pytest.raises(OrderError) as error:
-            publish(lake, feed.add(lake, [*messages, *resolved(50, 0, 1)]))
+            publish(lake, made.add(lake, [*messages, *resolved(50, 0, 1)]))
         assert all(lake.catalog.find(f"d.{t}") is None for t in "pt")
         return error.value
 
@@ -243,3 +255,15 @@ def test_a_value_that_is_masked_in_one_of_the_tables_cannot_cross(tmp_path: Path
     error = stopped(tmp_path, row(0, "insert", 20, KV, ("2", "t"), table="t"), *exchange(30, "p0", "t"), columns=masked)
     assert (error.code, error.exit_code) == ("UNSUPPORTED_DDL", 3)
     assert "column 'v' is string in d.p, masked (truncate(2)) in d.t" in error.message
+
+
+def test_a_partition_whose_column_is_masked_is_not_told(tmp_path: Path) -> None:
+    made = feed(tmp_path, columns={"d.p": {"id": ColumnPolicy(mask="hash")}}, policy=Policy(mask_key="a key of these tests, long enough"))
+    said = [f"CREATE TABLE p {KEYED} PARTITION BY {RANGE}", "ALTER TABLE p TRUNCATE PARTITION p0"]
+    statements = [Statement(commit_ts=n, database="d", query=q) for n, q in enumerate(said, 1)]
+    seen = Sighting(database="d", table="p", shape=KV, first_ts=2, last_ts=2, rows=1)
+    (p,) = compile_window(Catalog(), statements, [seen], Policy()).catalog.incarnations.values()
+    fold = Fold(feed=made, incarnation=p, columns=p.columns, applied_ts=0, until_ts=9, by_arrival=False)
+    with pytest.raises(OrderError, match="d.p: the column that tells the partition of its rows is masked") as error:
+        fold.left(fold.removals[0])
+    assert error.value.code == "UNSUPPORTED_DDL"

@@ -174,25 +174,30 @@ def _cross(run: Exchanging, spark: SparkSession, e: Exchange, p: _Side, t: _Side
     for side in (p, t):
         _check_types(run, spark, e, side)
     leaving, coming = _standing(run, spark, p, e), _standing(run, spark, t, replace(e, part=None))
-    told = {
-        "gone": "_change_type = 'DELETE'",
-        "came": "_change_type = 'INSERT'",
-        "misfits": f"_change_type = 'INSERT' AND NOT {_fits(run, p, e)}",
-    }
+    inside = f"_change_type = 'INSERT' AND NOT {_fits(run, p, e)}"
+    told = {"gone": "_change_type = 'DELETE'", "came": "_change_type = 'INSERT'", "misfits": inside}
     sums = (F.coalesce(F.sum(F.expr(f"CAST({sql} AS BIGINT)")), F.lit(0)).alias(name) for name, sql in told.items())
-    found = Observed(_changes(leaving, _called(coming, t, p)), *sums)
-    _append(run, found.rows, p, e)
-    n = found.values()
-    if n["misfits"]:
-        raise OrderError(
-            f"{n['misfits']} rows of {t.table.incarnation.name} are none of partition {e.partition!r} of {p.table.incarnation.name}, where "
-            f"EXCHANGE PARTITION put them at TSO {show(e.ts)}: when they leave with it cannot be told by their columns",
-            code="UNSUPPORTED_DDL",
-            remedy=_REMEDY,
-        )
-    if n["gone"] or n["came"]:
-        _append(run, _changes(coming, _called(leaving, p, t)), t, e)
+    moved = _changes(leaving, coming.selectExpr(*_called(t, p))).persist()
+    try:
+        found = Observed(moved, *sums)
+        _append(run, found.rows, p, e)
+        n = found.values()
+        if n["misfits"]:
+            raise _strangers(e, p, t, n["misfits"])
+        if n["gone"] or n["came"]:
+            _append(run, _mirrored(moved, p, t), t, e)
+    finally:
+        moved.unpersist()
     return int(n["gone"]), int(n["came"])
+
+
+def _strangers(e: Exchange, p: _Side, t: _Side, rows: int) -> OrderError:
+    return OrderError(
+        f"{rows} rows of {t.table.incarnation.name} are none of partition {e.partition!r} of {p.table.incarnation.name}, where "
+        f"EXCHANGE PARTITION put them at TSO {show(e.ts)}: when they leave with it cannot be told by their columns",
+        code="UNSUPPORTED_DDL",
+        remedy=_REMEDY,
+    )
 
 
 def _check_types(run: Exchanging, spark: SparkSession, e: Exchange, side: _Side) -> None:
@@ -255,16 +260,22 @@ def _fold(run: Exchanging, side: _Side, e: Exchange, since: int) -> Fold:
     )
 
 
-def _called(rows: DataFrame, one: _Side, other: _Side) -> DataFrame:
-    """Rows of one table with the other's names of columns."""
+def _called(one: _Side, other: _Side) -> list[str]:
+    """SQL for the columns of one table under the names, and in the order, of the other's."""
     names = {c.name.lower(): c.name for c in one.columns}
-    return rows.selectExpr(*(f"{quote(names[c.name.lower()])} AS {quote(c.name)}" for c in other.columns))
+    return [f"{quote(names[c.name.lower()])} AS {quote(c.name)}" for c in other.columns]
 
 
 def _changes(gone: DataFrame, came: DataFrame) -> DataFrame:
-    """A key that goes and comes is deleted first."""
-    return gone.selectExpr("*", "'DELETE' AS _change_type", "0 AS _ordinal").unionByName(
-        came.selectExpr("*", "'INSERT' AS _change_type", "1 AS _ordinal")
+    """Of one table. A key that goes and comes is deleted first."""
+    left, new = (("'DELETE' AS _change_type", "0 AS _ordinal"), ("'INSERT' AS _change_type", "1 AS _ordinal"))
+    return gone.selectExpr("*", *left).unionByName(came.selectExpr("*", *new))
+
+
+def _mirrored(changes: DataFrame, one: _Side, other: _Side) -> DataFrame:
+    """The same rows as changes of the other table."""
+    return changes.selectExpr(
+        *_called(one, other), "IF(_change_type = 'DELETE', 'INSERT', 'DELETE') AS _change_type", "1 - _ordinal AS _ordinal"
     )
 
 
