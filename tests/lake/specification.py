@@ -45,7 +45,7 @@ def _exchange(statement: Ddl, lives: dict[str, int], keyed: dict[str, dict[Cells
     """ALTER TABLE p EXCHANGE PARTITION part WITH TABLE t."""
     _, _, p, _, _, part, _, _, t = statement.query.split()
     one, other = str(lives[p]), str(lives[t])
-    keyed[one], keyed[other] = exchanged(keyed[one], keyed[other], lambda row: row[0] in PARTS[part])
+    keyed[one], keyed[other] = exchanged(keyed[one], keyed[other], lambda row: str(row[0]) in PARTS[part])
 
 
 class _Reader:

@@ -106,7 +106,7 @@ TRUTH: dict[tuple[str, int], list[Row]] = {
     ("u", 90): [("2", "last"), ("4", "at 86")],
     ("b", 90): [("2", "h")],
 }
-AT_THE_CUT = {("p", 50): [("1", "p now"), ("2", "at 30"), ("11", "p"), ("21", "p")], ("n", 50): []}
+AT_THE_CUT: dict[tuple[str, int], list[Row]] = {("p", 50): [("1", "p now"), ("2", "at 30"), ("11", "p"), ("21", "p")], ("n", 50): []}
 
 
 def rows_at(lake: Lake, table: str, ts: int) -> Counter[tuple[Any, ...]]:
@@ -264,6 +264,6 @@ def test_a_partition_whose_column_is_masked_is_not_told(tmp_path: Path) -> None:
     seen = Sighting(database="d", table="p", shape=KV, first_ts=2, last_ts=2, rows=1)
     (p,) = compile_window(Catalog(), statements, [seen], Policy()).catalog.incarnations.values()
     fold = Fold(feed=made, incarnation=p, columns=p.columns, applied_ts=0, until_ts=9, by_arrival=False)
-    with pytest.raises(OrderError, match="d.p: the column that tells the partition of its rows is masked") as error:
+    with pytest.raises(OrderError, match=r"d\.p: the column that tells the partition of its rows is masked") as error:
         fold.left(fold.removals[0])
     assert error.value.code == "UNSUPPORTED_DDL"
