@@ -144,7 +144,7 @@ def _fold_one(
     )
     changes, earlier = None, staged.cut.changelogs.get(i.id)
     if advance is not None:
-        of_window = counts if since == staged.cut.applied_ts and not i.exchanges else None
+        of_window = counts if since == staged.cut.applied_ts else None
         changes = Changes(table=catalog.load(advance.identifier), snapshot_id=advance.to, counts=of_window)
     elif since < staged.cut.applied_ts and earlier is not None:
         changes = Changes(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, counts=None)

@@ -10,8 +10,8 @@ do not come out are the touched buckets read once more, to say which rows, which
 Not compared: columns that are masked, those that a statement of the window added or gave another type, FLOAT, VECTOR and JSON (their text
 depends on who printed it), FLOATs that Craft damaged, keys with a change that does not say what it replaces (upserts, rows with their key
 alone), the other columns of deletes that carry the key alone; tables that have no snapshot yet, that lost a partition in the window (rows
-leave that no change tells of), exchanged one or were recovered in it; feeds that offsets order, as a repeat is not told from a change
-there. Windows and redos compare; asof, versions, rewind, seed and upkeep do not.
+leave that no change tells of) or that were recovered in it; feeds that offsets order, as a repeat is not told from a change there. Windows
+and redos compare; asof, versions, rewind, seed and upkeep do not.
 """
 
 from __future__ import annotations
