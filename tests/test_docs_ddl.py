@@ -23,10 +23,11 @@ CREATE TABLE u (id INT NOT NULL, a VARCHAR(20), UNIQUE uk (id))
 CREATE TABLE w (id INT, a INT NOT NULL)
 CREATE TABLE p (id INT PRIMARY KEY) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))
 CREATE TABLE k (id INT PRIMARY KEY) PARTITION BY KEY (id) PARTITIONS 4
+CREATE TABLE s (id INT PRIMARY KEY)
 CREATE TABLE old (id INT PRIMARY KEY)
 CREATE TABLE lost.one (id INT PRIMARY KEY)
 """.strip().split("\n")
-ROWS = "t u w p k old".split()
+ROWS = "t u w p k s old".split()
 # case of the vectors → kind
 KINDS = {
     "add-column": "add column",
@@ -143,6 +144,6 @@ def test_every_kind_of_the_vectors_has_a_row() -> None:
 
 def test_before_is_what_the_page_says() -> None:
     known = before()
-    assert [i.name for i in known.alive()] == [f"shop.{t}" for t in ("t", "u", "w", "p", "k", "fresh")]
+    assert [i.name for i in known.alive()] == [f"shop.{t}" for t in ("t", "u", "w", "p", "k", "s", "fresh")]
     assert [i.name for i in known.alive() if i.empty] == ["shop.fresh"]
     assert all(i.from_ts > ALWAYS for i in known.alive())

@@ -17,6 +17,7 @@ from tidelake.ordering import (
     RowChange,
     check_progress,
     deduplicated,
+    exchanged,
     fold,
     fold_multiset,
     in_window,
@@ -339,6 +340,14 @@ def test_a_multiset_equals_the_upstream_at_every_cut(made: tuple[list[RowChange]
     for end, line in windows(delivered, cuts & truth.keys()):
         table = fold_multiset(table, line)
         assert table == truth[end]
+
+
+def test_an_exchange_swaps_a_partition_with_a_whole_table() -> None:
+    partitioned, other = {(1,): (1, "p"), (11,): (11, "p")}, {(1,): (1, "t"), (2,): (2, "t")}
+    found = exchanged(partitioned, other, lambda row: int(str(row[0])) < 10)
+    assert found == ({(11,): (11, "p"), (1,): (1, "t"), (2,): (2, "t")}, {(1,): (1, "p")})
+    with pytest.raises(OrderError, match=r"1 rows do not belong into the partition, the first: \(11, 'p'\)"):
+        exchanged({}, partitioned, lambda row: row[0] == 1)
 
 
 # windows

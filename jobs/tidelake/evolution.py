@@ -23,6 +23,7 @@ from tidelake.ddl.changes import (
     DropPrimary,
     DropTable,
     EmptyPartitions,
+    ExchangePartition,
     Index,
     ModifyColumn,
     NoEffect,
@@ -39,6 +40,7 @@ from tidelake.ddl.changes import (
     Unsupported,
 )
 from tidelake.errors import OrderError
+from tidelake.exchange import exchanged
 from tidelake.incarnations import ALWAYS, Catalog, Column, Incarnation, Name, Segment, add_column, create, partitioned, position, reshaped
 from tidelake.partitions import added, dropped, emptied, reorganized
 from tidelake.values import converts
@@ -201,6 +203,17 @@ def _(change: ReplacePartitions, catalog: Catalog, ts: int) -> Catalog:
 def _(change: Repartition, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     return catalog if found is None else catalog.with_(replace(found, partitions=partitioned(change.partitioning, found.columns)))
+
+
+@_apply.register
+def _(change: ExchangePartition, catalog: Catalog, ts: int) -> Catalog:
+    p, t = catalog.find(change.database, change.table), catalog.find(change.with_database, change.with_table)
+    if p is None or t is None:
+        known = p or t
+        if known is None or known.empty:
+            return catalog
+        raise _refused(f"rows of {known.name} change places with those of a table of which nothing is known")
+    return exchanged(catalog, p, change.partition, t, ts)
 
 
 @_apply.register

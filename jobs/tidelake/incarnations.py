@@ -83,6 +83,18 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """At ts rows of this table changed places with rows of another, `other` by its id: those of `part`, a partition of that name, or all
+    where part is None. number: among the exchanges of this ts."""
+
+    ts: int
+    number: int
+    other: str
+    partition: str
+    part: Removal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
     """One life of a table. key: ids of the handle's columns, () = no key. truncations: at each ts the rows up to it left.
 
@@ -102,6 +114,7 @@ class Incarnation:
     virtual: tuple[str, ...] = ()
     partitions: Partitions | None = None
     removals: tuple[Removal, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
 
     @property
     def name(self) -> str:
@@ -171,12 +184,12 @@ class Catalog:
 
     def opened(self) -> Catalog:
         """As the next window starts from it: without the shapes and truncations that no later row meets. What left a dropped table
-        counts again if it is recovered."""
+        counts again if it is recovered; rows that changed places stand in the changelogs."""
         return Catalog({k: _opened(i) for k, i in self.incarnations.items()})
 
 
 def _opened(i: Incarnation) -> Incarnation:
-    last = replace(i, segments=i.segments[-1:])
+    last = replace(i, segments=i.segments[-1:], exchanges=())
     return last if i.dropped_ts is not None else replace(last, truncations=(), removals=())
 
 

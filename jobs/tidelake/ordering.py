@@ -6,7 +6,7 @@ Small and slow on purpose. What Spark does to a window must equal `fold(base, or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tidelake.errors import Coordinates, OrderError
@@ -102,6 +102,21 @@ def _halves(c: RowChange, key_of: tuple[int, ...]) -> list[RowChange]:
 def _partial(sent: Cells, known: Cells | None, key_of: tuple[int, ...]) -> Cells:
     """The row with the key's cells as sent and the others as known."""
     return tuple(cell if i in key_of else known[i] if known is not None else None for i, cell in enumerate(sent))
+
+
+def exchanged(
+    partitioned: Mapping[Cells, Cells], other: Mapping[Cells, Cells], belongs: Callable[[Cells], bool]
+) -> tuple[dict[Cells, Cells], dict[Cells, Cells]]:
+    """Two keyed tables after EXCHANGE PARTITION: the rows of the partition and all rows of the other table change places. Changes up to
+    and including the statement's commit ts are folded before it, later ones after it.
+
+    belongs: whether a row is of the partition. Raises OrderError if one of the other table is not: with what it leaves is not known.
+    """
+    strangers = [row for row in other.values() if not belongs(row)]
+    if strangers:
+        raise OrderError(f"{len(strangers)} rows do not belong into the partition, the first: {strangers[0]}", code="UNSUPPORTED_DDL")
+    left = {key: row for key, row in partitioned.items() if belongs(row)}
+    return {key: row for key, row in partitioned.items() if key not in left} | dict(other), left
 
 
 def fold_multiset(base: Counter[Cells], changes: Iterable[RowChange]) -> Counter[Cells]:

@@ -18,7 +18,7 @@ _DATES = frozenset({"date", "datetime"})
 
 def emptied(i: Incarnation, names: tuple[str, ...], ts: int) -> Incarnation:
     """The incarnation without the rows of these partitions up to ts. Raises OrderError (UNSUPPORTED_DDL)."""
-    return i if i.empty else replace(i, removals=(*i.removals, *(_removal(i, name, ts) for name in names)))
+    return i if i.empty else replace(i, removals=(*i.removals, *(members(i, name, ts) for name in names)))
 
 
 def dropped(i: Incarnation, names: tuple[str, ...]) -> Incarnation:
@@ -50,7 +50,8 @@ def _with(i: Incarnation, parts: tuple[Partition, ...]) -> Incarnation:
     return replace(i, partitions=replace(i.partitions, parts=parts) if i.partitions else None)
 
 
-def _removal(i: Incarnation, name: str, ts: int) -> Removal:
+def members(i: Incarnation, name: str, ts: int) -> Removal:
+    """The rows of a partition at ts. Raises OrderError (UNSUPPORTED_DDL)."""
     by = i.partitions
     at = next((n for n, p in enumerate(by.parts) if p.name.lower() == name.lower()), None) if by else None
     column = next((c for c in i.columns if by and c.id == by.column), None)

@@ -39,6 +39,8 @@ FEATURES = (
     "truncated table",
     "re-created table",
     "swapped names",
+    "exchanged partition",
+    "exchange at M after the hour's end",
     "partition appearing late",
     "idle partition",
     "hour that moves nothing",
@@ -125,6 +127,7 @@ def _of_upstream(h: History) -> Iterator[str]:
     if {c.ts for c in changes} & h.statements:
         yield "row and statement at one commit ts"
     named = {"COLUMN": "column that comes or goes", "TRUNCATE": "truncated table", "CREATE": "re-created table", "RENAME": "swapped names"}
+    named |= {"EXCHANGE": "exchanged partition"}
     yield from (feature for word, feature in named.items() if word in words)
 
 
@@ -179,6 +182,8 @@ def _of_windows(h: History) -> Iterator[str]:
             yield "row exactly at M"
         if m in statements:
             yield f"DDL at M {'after' if m in h.not_here_yet(n + 1) else 'before'} the hour's end"
+            if m in h.not_here_yet(n + 1) and m in h.upstream.exchanges:
+                yield "exchange at M after the hour's end"
         if sum(applied < ts <= m for ts in statements) > 1:
             yield "several DDL in one window"
         yield from _emptied(h, applied, m)
@@ -205,7 +210,10 @@ _ROW_STEPS: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.sampled_from(["put", "put", "drop", "move"]), st.just(BARE), st.sampled_from("xy"), st.sampled_from("xy")),
 )
 _STATEMENTS = st.tuples(
-    st.sampled_from(["column", "column", "truncate", "recreate", "swap"]), st.sampled_from((*KEYED, BARE)), st.booleans(), st.booleans()
+    st.sampled_from(["column", "column", "truncate", "recreate", "swap", "exchange", "exchange"]),
+    st.sampled_from((*KEYED, BARE)),
+    st.booleans(),
+    st.booleans(),
 )
 _TRANSACTIONS = st.sampled_from([True, True, True, False]).flatmap(
     lambda rows: st.lists(_ROW_STEPS, min_size=2, max_size=7) if rows else _STATEMENTS

@@ -102,7 +102,7 @@ def _told(history: History, number: int) -> Story:
         for _ in history.hours
     )
     every, later, late = draw.choice([1, 1, 2]), draw.randint(0, 2), draw.random() < 0.5
-    for how in [*(["default"] if draw.random() < 0.3 else []), draw.choice(["other", "lost"])]:
+    for how in [*(["default"] if draw.random() < 0.3 else []), draw.choice(["other"] if history.upstream.exchanges else ["other", "lost"])]:
         wrongs = [Wrong(hour=n, how=how, every=every, later=later, late=late) for n in range(len(history.hours))]
         told = [story for story in (Story(history, operations, w) for w in wrongs) if story.is_wrong(story.wrong.hour)]
         if told and draw.random() < 0.8:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from tests.lake.histories import TOPIC, Message
 from tests.lake.invented import History
-from tests.lake.upstream import BARE, Bag, Change
+from tests.lake.upstream import BARE, PARTS, Bag, Change, Ddl
 from tidelake.errors import Coordinates
-from tidelake.ordering import Cells, RowChange, deduplicated, fold, fold_multiset, in_window, ordered, resolved_ts
+from tidelake.ordering import Cells, RowChange, deduplicated, exchanged, fold, fold_multiset, in_window, ordered, resolved_ts
 
 
 def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:
@@ -25,15 +25,27 @@ def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:
         if None in reader.marks.values() or (resolved := resolved_ts(reader.marks)) <= applied:
             continue
         changes = ordered(deduplicated(in_window(reader.changes, applied, resolved)))
-        for life in {c.table for c in changes}:
-            mine = [c for c in changes if c.table == life]
-            if mine[0].key is None:
-                bare[life] = fold_multiset(bare[life], mine)
-            else:
-                keyed[life] = fold(keyed[life], mine, (0,))
+        for ts in sorted({ts for ts in history.upstream.exchanges if applied < ts <= resolved} | {resolved}):
+            upto = in_window(changes, applied, ts)
+            for life in {c.table for c in upto}:
+                mine = [c for c in upto if c.table == life]
+                if mine[0].key is None:
+                    bare[life] = fold_multiset(bare[life], mine)
+                else:
+                    keyed[life] = fold(keyed[life], mine, (0,))
+            if (statement := history.upstream.exchanges.get(ts)) is not None:
+                _exchange(statement, names[max(t for t in names if t <= ts)], keyed)
+            applied = ts
         now = names[max(ts for ts in names if ts <= resolved)]
         yield resolved, {name: _printed(bare[str(n)] if name == BARE else Counter(keyed[str(n)].values())) for name, n in now.items()}
         applied = resolved
+
+
+def _exchange(statement: Ddl, lives: dict[str, int], keyed: dict[str, dict[Cells, Cells]]) -> None:
+    """ALTER TABLE p EXCHANGE PARTITION part WITH TABLE t."""
+    _, _, p, _, _, part, _, _, t = statement.query.split()
+    one, other = str(lives[p]), str(lives[t])
+    keyed[one], keyed[other] = exchanged(keyed[one], keyed[other], lambda row: str(row[0]) in PARTS[part])
 
 
 class _Reader:

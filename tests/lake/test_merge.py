@@ -54,6 +54,8 @@ class _Table:
         (LARGE, 99_998, 1, {"updates": 3}, False, "3 keys change in 2,000,000 rows of which 99,998 are deleted by position, too many to"),
         (LARGE, 0, 1, {"inserts": MOST_KEYS}, True, "merge-on-read: 500,000 keys change in 2,000,000 rows"),
         (LARGE, 0, 1, {"updates": 1, "key_changes": 1, "inserts": MOST_KEYS}, False, "500,002 keys change in 2,000,000 rows, too many"),
+        (LARGE, 0, 1, {"left": LARGE // 20, "came": 9}, True, "merge-on-read: 100,009 keys change in 2,000,000 rows"),
+        (LARGE, 0, 1, {"left": LARGE // 20 + 1}, False, "100,001 keys change in 2,000,000 rows, too many to merge on read"),
         (LARGE, 0, 1, {"updates": 3, "partial": 1}, False, ""),
         (LARGE, 0, 1, None, False, ""),
     ],

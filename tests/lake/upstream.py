@@ -12,8 +12,10 @@ from itertools import count
 START = 100  # the ts at which the changefeed begins
 KEYED = ("k", "j")
 BARE = "m"
+PARTS = {"p0": "01", "p1": "3"}  # the keys of each partition
+BY = " PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (2), PARTITION p1 VALUES LESS THAN MAXVALUE)"
 SQL = (
-    "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.j (id BIGINT PRIMARY KEY, v VARCHAR(20)); "
+    f"CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)){BY}; CREATE TABLE d.j (id BIGINT PRIMARY KEY, v VARCHAR(20)); "
     "CREATE TABLE d.m (v VARCHAR(20));"
 )
 NEW = "q"  # what rows from before a column hold in it
@@ -46,10 +48,11 @@ class Ddl:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """rows: cells by their first one; of a table without key every cell tuple stands in `bag`."""
+    """rows: cells by their first one; of a table without key every cell tuple stands in `bag`. by: how it is partitioned."""
 
     life: int
     columns: tuple[str, ...]
+    by: str = ""
     rows: dict[str, Cells] = field(default_factory=dict)
     bag: Counter[str] = field(default_factory=Counter)
 
@@ -68,7 +71,7 @@ class Upstream:
         self.log: list[Change | Ddl] = []
         self.truth: dict[int, dict[str, Bag]] = {}
         self._lives, self._first = count(), dict[int, int]()
-        self.tables = {name: self._fresh(name) for name in (*KEYED, BARE)}
+        self.tables = {name: self._fresh(name, BY if name == "k" else "") for name in (*KEYED, BARE)}
         self.lives = {0: {name: t.life for name, t in self.tables.items()}}
 
     def commit(self, steps: list[Step]) -> None:
@@ -92,23 +95,29 @@ class Upstream:
 
     def alter(self, what: str, table: str, *, late: bool, same: bool) -> None:
         """One statement. same: at the ts of the commit before it, whose rows are then older; if that has none of its own yet."""
+        if what == "exchange":
+            self._make_fit("p0" if table == "k" else "p1")
         own = self.log and self.log[-1].ts == self.ts and not isinstance(self.log[-1], Ddl)
         self.ts += 0 if same and own else 10
         old, before = self.tables[table], len(self.log)
         if what == "truncate":
             self._sent(f"TRUNCATE TABLE {table}", late)
-            self.tables[table] = replace(self._fresh(table), columns=old.columns)
+            self.tables[table] = replace(self._fresh(table, old.by), columns=old.columns)
             self._first[self.tables[table].life] = self.first(old.life)
         elif what == "recreate":
             self._sent(f"DROP TABLE {table}", late)
             del self.tables[table]
             self._record()
             self.ts += 10
-            self._sent(f"CREATE TABLE {table} ({'v VARCHAR(20)' if table == BARE else 'id BIGINT PRIMARY KEY, v VARCHAR(20)'})", late)
-            self.tables[table] = self._fresh(table)
+            self._sent(
+                f"CREATE TABLE {table} ({'v VARCHAR(20)' if table == BARE else 'id BIGINT PRIMARY KEY, v VARCHAR(20)'}){old.by}", late
+            )
+            self.tables[table] = self._fresh(table, old.by)
         elif what == "swap":
             self._sent("RENAME TABLE k TO tmp, j TO k, tmp TO j", late)
             self.tables["k"], self.tables["j"] = self.tables["j"], self.tables["k"]
+        elif what == "exchange":
+            self._exchange("p0" if table == "k" else "p1", late)
         elif what == "column" and table != BARE:
             self._column(table, old, late)
         if len(self.log) > before:
@@ -118,6 +127,11 @@ class Upstream:
         """Every table at a TSO."""
         known = [t for t in self.truth if t <= ts]
         return self.truth[max(known)] if known else {name: Counter() for name in (*KEYED, BARE)}
+
+    @property
+    def exchanges(self) -> dict[int, Ddl]:
+        """Statements that exchange a partition, by their ts."""
+        return {e.ts: e for e in self.log if isinstance(e, Ddl) and "EXCHANGE" in e.query}
 
     def first(self, life: int) -> int:
         """The life that this one goes on from after a TRUNCATE, which gives another one; itself if none."""
@@ -132,8 +146,29 @@ class Upstream:
             self._sent(f"ALTER TABLE {table} ADD COLUMN n VARCHAR(9) DEFAULT '{NEW}'", late)
             self.tables[table] = replace(old, columns=("id", "v", "n"), rows={k: (*cells, NEW) for k, cells in old.rows.items()})
 
-    def _fresh(self, table: str) -> Table:
-        return Table(next(self._lives), ("v",) if table == BARE else ("id", "v"))
+    def partitioned(self) -> tuple[str, str]:
+        """(the partitioned table, the other one)."""
+        k, j = KEYED
+        return (k, j) if self.tables[k].by else (j, k)
+
+    def _make_fit(self, part: str) -> None:
+        """A transaction deletes the rows of the other table that the partition does not take, as the server would refuse them."""
+        _, other = self.partitioned()
+        self.commit([("drop", other, key, "") for key in self.tables[other].rows if key not in PARTS[part]])
+
+    def _exchange(self, part: str, late: bool) -> None:
+        """The server wants equal columns."""
+        names = self.partitioned()
+        p, t = (self.tables[name] for name in names)
+        if p.columns != t.columns:
+            return
+        self._sent(f"ALTER TABLE {names[0]} EXCHANGE PARTITION {part} WITH TABLE {names[1]}", late)
+        left = {k: cells for k, cells in p.rows.items() if k in PARTS[part]}
+        self.tables[names[0]] = replace(p, rows={k: cells for k, cells in p.rows.items() if k not in left} | t.rows)
+        self.tables[names[1]] = replace(t, rows=left)
+
+    def _fresh(self, table: str, by: str = "") -> Table:
+        return Table(next(self._lives), ("v",) if table == BARE else ("id", "v"), by)
 
     def _sent(self, query: str, late: bool) -> None:
         self.log.append(Ddl(ts=self.ts, query=query, late=late))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 _ORDER = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_BEFORE' THEN 1 WHEN 'UPDATE_AFTER' THEN 2 ELSE 3 END"
+_MOVED = "CASE _kafka_partition WHEN {last} THEN 1 WHEN {first} THEN -1 ELSE 0 END"  # by a statement
 TableName = Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name then; `all` for every table.")]
 
 
@@ -91,13 +92,14 @@ def changelog(
     and _current. A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts, where NULL is still. Tables without a key have none.
     """
     from tidelake.lake.changes import changes_of
+    from tidelake.lake.tables import FIRST, LAST
 
     if scd2:
         if from_:
             raise ConfigError("--from does not go with --scd2", remedy="versions are those of the whole life of the table; filter them")
         _versions(schemas, feed, table, to, format_)
         return
-    order = f" ORDER BY _commit_ts, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
+    order = f" ORDER BY _commit_ts, {_MOVED.format(last=LAST, first=FIRST)}, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
     with opened(schemas, feed, quiet=True) as lake:
         for changes in changes_of(lake, table, from_, to):
             rows = local(changes.rows, lake.feed.time_zone)

@@ -14,6 +14,7 @@ from tidelake.ddl.changes import (
     DropIndex,
     DropPrimary,
     EmptyPartitions,
+    ExchangePartition,
     Index,
     ModifyColumn,
     NoEffect,
@@ -129,6 +130,8 @@ def _clause(cursor: Cursor, name: Name, database: str) -> list[Change]:
             return reader(cursor, name)
     if cursor.skip("RENAME"):
         return [_renamed(cursor, name, database)]
+    if cursor.skip("EXCHANGE", "PARTITION"):
+        return [_exchanged(cursor, name, database)]
     harmless = _converts_text(cursor)
     cursor.at = len(cursor.tokens)
     return [NoEffect(*name, what) if harmless else Unsupported(*name, what)]
@@ -248,6 +251,15 @@ def _rename_index(cursor: Cursor, name: Name) -> list[Change]:
 def _renamed(cursor: Cursor, name: Name, database: str) -> Change:
     cursor.skip("TO") or cursor.skip("AS") or cursor.skip("=")
     return RenameTable(*name, *cursor.table(database))
+
+
+def _exchanged(cursor: Cursor, name: Name, database: str) -> Change:
+    """p WITH TABLE t [WITH | WITHOUT VALIDATION]: rows are looked at either way."""
+    partition = cursor.identifier()
+    cursor.expect("WITH", "TABLE")
+    exchange = ExchangePartition(*name, partition, *cursor.table(database))
+    cursor.skip("WITH", "VALIDATION") or cursor.skip("WITHOUT", "VALIDATION")
+    return exchange
 
 
 _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, Name], list[Change]]], ...] = (

@@ -163,6 +163,15 @@ class Repartition(Change):
 
 
 @dataclass(frozen=True, slots=True)
+class ExchangePartition(Change):
+    """The rows of a partition and those of another table change places."""
+
+    partition: str
+    with_database: str
+    with_table: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTable(Change):
     """The same life under another name."""
 

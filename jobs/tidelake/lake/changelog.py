@@ -34,16 +34,14 @@ def stage_changelog(
     """
     from pyspark.sql import functions as F
 
-    target = _target(catalog, table, previous, kept)
-    base = previous.snapshot_id if previous else target.main
-    begin_branch(catalog, target, branch, base)
+    target, base = open_changelog(catalog, table, branch, previous, kept)
     marks = [F.coalesce(F.sum(F.col(m).cast("int")), F.lit(0)).alias(m) for m in ("unsettled", "undated") if m in rows.columns]
     sums = [F.count(F.when(F.col("checksum") == word, 1)).alias(word) for word in CHECKSUMS]
     before = Observed(rows, F.count(F.lit(1)).alias("events"), *marks, *sums)
     again = deduplicated(typed(rows, table), table)
     after = Observed(deduplicated(typed(before.rows, table), table), *_measures(table), again=again)
     names = {p.column.id: physical(target.columns(), p.column.id)[0].name for p in table.projections}
-    frame = _all_columns(changes(after.rows, table, names), target)
+    frame = all_columns(changes(after.rows, table, names), target)
     writer = frame.writeTo(sql_name(target.identifier, branch)).option("snapshot-property.tidelake.run", branch)
     if table.buckets * table.hours <= _OPEN_FILES and not table.feed.by_offsets:
         # They come sorted but for updates that leave a bucket. Iceberg's own sort takes a third of the stage: it evaluates the
@@ -57,16 +55,33 @@ def stage_changelog(
             code="HANDLE_ONLY",
             remedy='say the table\'s key in tables.sql, or set handle_only = "quarantine" and decode the hours again',
         )
+    advance, written = advanced(catalog, table, target, branch, base, previous)
+    return advance, counts.model_copy(update={"changes": written})
+
+
+def open_changelog(
+    catalog: LakeCatalog, table: TableRows, branch: str, previous: TableCut | None, kept: Container[str]
+) -> tuple[LakeTable, int]:
+    """(a changelog with all columns of the window, the snapshot that the branch begins at)."""
+    target = _target(catalog, table, previous, kept)
+    base = previous.snapshot_id if previous else target.main
+    begin_branch(catalog, target, branch, base)
+    return target, base
+
+
+def advanced(
+    catalog: LakeCatalog, table: TableRows, target: LakeTable, branch: str, base: int, previous: TableCut | None
+) -> tuple[Advance | None, int]:
+    """(how far the branch goes, rows that it has more than its base); what was opened for no row goes."""
     staged = catalog.load(target.identifier)
     head = staged.branch(branch)
-    written = int(staged.summary(head).get("added-records", 0)) if head != base else 0
-    counts = counts.model_copy(update={"changes": written})
+    written = _rows(staged, head) - _rows(staged, base)
     if not written:
         if previous is None:  # nothing knows of it, and another life of the window may bear its name
             catalog.drop(target.identifier)
         else:
             catalog.drop_branches(staged, [branch])
-        return None, counts
+        return None, 0
     advance = Advance(
         identifier=target.identifier,
         uuid=target.uuid,
@@ -76,7 +91,11 @@ def stage_changelog(
         incarnation=table.incarnation.id,
         buckets=table.buckets,
     )
-    return advance, counts
+    return advance, written
+
+
+def _rows(changelog: LakeTable, snapshot_id: int) -> int:
+    return int(changelog.summary(snapshot_id).get("total-records", 0))
 
 
 def sql_name(identifier: str, branch: str = MAIN) -> str:
@@ -102,7 +121,7 @@ def _target(catalog: LakeCatalog, table: TableRows, previous: TableCut | None, k
         return create_changelog(catalog, table.feed, i, identifier, columns, table.buckets)
 
 
-def _all_columns(frame: DataFrame, target: LakeTable) -> DataFrame:
+def all_columns(frame: DataFrame, target: LakeTable) -> DataFrame:
     """The frame with the table's columns in its order; retired ones are NULL."""
     have = set(frame.columns)
     spelled = (quote(c.name) if c.name in have else f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in target.columns())

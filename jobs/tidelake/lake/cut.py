@@ -116,6 +116,8 @@ class TableCounts(_Document):
     upserts: int = 0
     key_changes: int = 0  # updates that moved a row to another key
     changes: int = 0  # rows written to the changelog
+    came: int = 0  # rows that EXCHANGE PARTITION brought
+    left: int = 0  # rows that it took away
     bare_updates: int = 0  # updates that came without the row before
     partial: int = 0  # rows of which only the handle was sent
     undated: int = 0  # Avro deletes, which have no commit ts of their own

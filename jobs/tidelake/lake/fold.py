@@ -13,6 +13,8 @@ from tidelake.incarnations import ALWAYS, Column, Incarnation, Removal
 from tidelake.lake.casts import CastRules, converted, from_text, literal, quote
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.masks import mask_key, masked_text
+from tidelake.lake.tables import FIRST as MOVED_FIRST
+from tidelake.lake.tables import LAST as MOVED_LAST
 from tidelake.lake.tables import PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class Fold:
         column = next((c for c in self.columns if c.id == r.column), None)
         if column is None:
             raise OrderError(f"{self.incarnation.name}: the column that told the partition of its rows is gone", code="UNSUPPORTED_DDL")
+        if mask_of(self.feed, self.incarnation, column) is not None:
+            raise OrderError(f"{self.incarnation.name}: the column that tells the partition of its rows is masked", code="UNSUPPORTED_DDL")
         return _in_partition(quote(column.name), r)
 
 
@@ -118,7 +122,7 @@ def _written(bound: str, r: Removal) -> str:
 
 def place(fold: Fold) -> str:
     """SQL of a change's place among those of its key: the greatest is the newest."""
-    order = "0" if fold.by_arrival else _CLASS
+    order = f"CASE _kafka_partition WHEN {MOVED_LAST} THEN 3 WHEN {MOVED_FIRST} THEN -1 ELSE {'0' if fold.by_arrival else _CLASS} END"
     return f"named_struct('t', _commit_ts, 'c', {order}, 'k', _topic, 'p', _kafka_partition, 'o', _offset, 'n', _ordinal)"
 
 

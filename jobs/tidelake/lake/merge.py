@@ -42,8 +42,8 @@ def choose(table: LakeTable, snapshot_id: int, counts: TableCounts | None, share
         return Choice(merges=False, why="")
     if touched < LARGE:
         return Choice(merges=False, why=f"{touched:,} rows are few enough to rewrite")
-    leaving = counts.updates + counts.deletes + counts.upserts
-    keys = leaving + counts.key_changes + counts.inserts
+    leaving = counts.updates + counts.deletes + counts.upserts + counts.left
+    keys = leaving + counts.key_changes + counts.inserts + counts.came
     said = f"{keys:,} keys change in {touched:,} rows" + (f" of which {deleted:,} are deleted by position" if deleted else "")
     if leaving + deleted > touched * SHARE or keys > MOST_KEYS:
         return Choice(merges=False, why=f"{said}, too many to merge on read")

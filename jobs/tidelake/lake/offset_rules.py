@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidelake.ddl import parse
-from tidelake.ddl.changes import AddColumn, Change, CreateTable, DropColumn, NoEffect, RenameTable
+from tidelake.ddl.changes import AddColumn, Change, CreateTable, DropColumn, ExchangePartition, NoEffect, RenameTable
 from tidelake.errors import ContractError, Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.lake.casts import literal, quote
@@ -151,6 +151,7 @@ def _changes(query: str, database: str) -> list[Change]:
 def _names(change: Change) -> list[tuple[str, str]]:
     names = [(change.database, change.table)]
     names += [(change.to_database, change.to_table)] if isinstance(change, RenameTable) else []
+    names += [(change.with_database, change.with_table)] if isinstance(change, ExchangePartition) else []
     return [(d.lower(), t.lower()) for d, t in names]
 
 

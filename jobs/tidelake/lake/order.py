@@ -27,6 +27,7 @@ from tidelake.lake.decisions import Rejected, undecided
 from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
+from tidelake.lake.exchange import Exchanging, exchange_rows
 from tidelake.lake.late import judge_late
 from tidelake.lake.misfits import put_aside
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
@@ -131,7 +132,7 @@ def order_window(
         names=names,
     )
     late = judge_late(session(), catalog, feed, events, cut, seen) if cut else {}
-    changelogs, counts = _stage_all(run, frame, seen, tell)
+    changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, tell), tell)
     lacking = aside.rows > 0 or any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
     staged = Staged(
         cut=_next_cut(run, name, ledger, [*accepted, *aside.accepted], incomplete or lacking, changelogs),
@@ -238,6 +239,26 @@ def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], No
     with ThreadPoolExecutor(THREADS) as pool:
         results = [r for near, tables in in_packs(rows, todo, seen) for r in pool.map(partial(stage, near), tables)]
     return {i: a for i, a, _ in results if a is not None}, {i: c for i, _, c in results}
+
+
+def _exchanged(
+    run: _Run,
+    session: Callable[[], SparkSession],
+    changelogs: dict[str, Advance],
+    counts: dict[str, TableCounts],
+    tell: Callable[[str], None],
+) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
+    exchanging = Exchanging(
+        catalog=run.catalog,
+        store=run.store,
+        feed=run.feed,
+        base=run.base,
+        applied_ts=run.window.applied_ts,
+        names=run.names,
+        branch=run.branch,
+        tell=tell,
+    )
+    return exchange_rows(exchanging, session, changelogs, counts)
 
 
 def _check_keys(run: _Run, spark: SparkSession, table: TableRows, advance: Advance) -> None:

@@ -79,7 +79,8 @@ class Changes:
     @property
     def only_inserts(self) -> bool:
         """Nothing that was there is touched."""
-        return self.counts is not None and self.counts.updates == self.counts.deletes == self.counts.upserts == 0
+        c = self.counts
+        return c is not None and c.updates == c.deletes == c.upserts == c.left == 0
 
 
 def fold_table(

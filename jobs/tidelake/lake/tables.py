@@ -31,11 +31,14 @@ CHANGELOG_COLUMNS = (
     LakeColumn(name="_commit_ts", type="bigint", doc="TSO"),
     LakeColumn(name="_commit_at", type="timestamp", doc="time of the TSO"),
     LakeColumn(name="_topic", type="string", doc="Kafka coordinates of the event"),
-    LakeColumn(name="_kafka_partition", type="int", doc="not `_partition`, which Iceberg keeps for itself"),
+    LakeColumn(
+        name="_kafka_partition", type="int", doc="not `_partition`, which Iceberg keeps for itself; below 0: of no event, docs/ddl.md"
+    ),
     LakeColumn(name="_offset", type="bigint"),
     LakeColumn(name="_ordinal", type="int", doc="position of the event in its message"),
 )
 PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the row was sent, its other columns are not known")
+LAST, FIRST = -2, -3  # as `_kafka_partition` of rows that a statement moved: after or before all row events of their commit ts
 KEY = "tidelake.key"  # property of a snapshot table: ids of the columns it is bucketed and sorted by
 MERGE_ON_READ = {"write.merge.mode": "merge-on-read", "write.delete.granularity": "file"}
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
@@ -211,7 +214,7 @@ def reshape(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable) 
     added = [k for k in wanted if k not in have]
     new_names = [*renamed.values(), *(wanted[k].name for k in added)]
     retyped = [k for k, c in wanted.items() if k in have and have[k].type != c.type]
-    if any(name.lower() in taken for name in new_names) or not all(_wider(have[k].type, wanted[k].type) for k in retyped):
+    if any(name.lower() in taken for name in new_names) or not all(wider(have[k].type, wanted[k].type) for k in retyped):
         return None
     if added or retyped or any(have[k].doc != c.doc for k, c in wanted.items() if k in have):
         table = catalog.evolve(table.identifier, lambda u: _grow(u, wanted, have))
@@ -279,7 +282,7 @@ def physical(columns: Sequence[LakeColumn], source_id: int) -> list[LakeColumn]:
 
 def _changelog_column(catalog: LakeCatalog, table: LakeTable, c: LakeColumn) -> LakeTable:
     have = next((h for h in table.columns() if h.source_id == c.source_id and not h.retired), None)
-    if have is not None and have.type != c.type and not _wider(have.type, c.type):
+    if have is not None and have.type != c.type and not wider(have.type, c.type):
         table = catalog.evolve(table.identifier, _retire(table, have))
         have = None
     holder = next((h for h in table.columns() if h.name.lower() == c.name.lower()), None)
@@ -334,7 +337,7 @@ def _grow(update: Any, wanted: dict[int, LakeColumn], have: dict[int, LakeColumn
         before = have[k].name if k in have else c.name
 
 
-def _wider(old: str, new: str) -> bool:
+def wider(old: str, new: str) -> bool:
     """Whether Iceberg changes the type in place."""
     if (old, new) in _WIDER:
         return True

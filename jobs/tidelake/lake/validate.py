@@ -108,7 +108,7 @@ def table_measures(i: Incarnation, c: TableCounts, again: Written, staged: Stage
     cut = staged.cut
     outside = [ts for ts in (again.get("first_ts"), again.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
     changes = sum(again.get(k, 0) for k in KINDS)
-    wanted = c.inserts + c.deletes + c.upserts + 2 * c.updates - c.bare_updates
+    wanted = c.inserts + c.deletes + c.upserts + 2 * c.updates - c.bare_updates + c.came + c.left
     rules = [
         _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside)),
         _zero(i, "counts reconcile", abs(changes - wanted), f"{wanted} changes of {c.events - c.duplicates} events", f"{changes} written"),

@@ -52,7 +52,8 @@ def written(
 
 
 def _added(table: LakeTable, a: Advance) -> int:
-    return int(table.summary(a.to).get("added-records", 0))
+    end, begin = (int(table.summary(s).get("total-records", 0)) for s in (a.to, a.base))
+    return end - begin
 
 
 def _here(table: LakeTable, keys: Sequence[str], a: Advance) -> Written:
