@@ -121,8 +121,8 @@ def test_versions_begin_at_the_first_whole_cut_and_changes_after_the_horizon(tmp
 
 STEPS = (  # of them the fourth publishes
     "archive",
-    "raise_horizon",
     "stage_rewrite",
+    "raise_horizon",
     "declare",
     "advance",
     "record",
@@ -131,7 +131,7 @@ STEPS = (  # of them the fourth publishes
     "expire_snapshots",
     "forget_documents",
 )
-SAMPLE = ("stage_rewrite",)
+SAMPLE = ("declare",)
 
 
 @pytest.mark.parametrize("step", [pytest.param(s, marks=[] if s in SAMPLE else pytest.mark.long) for s in STEPS])
@@ -149,7 +149,7 @@ def test_an_upkeep_killed_at_any_step_leaves_readers_right_and_is_finished_by_th
                 patch.setattr(steps, step, die)
             with pytest.raises(Killed):
                 upkeep(lake, young=NONE)
-        raised = step not in ("archive", "raise_horizon")
+        raised = STEPS.index(step) > 2
         assert (horizon(lake.catalog, "shop"), len(changelog(lake)) == 4) == (GONE if raised else 0, raised and STEPS.index(step) > 4)
         assert answers(lake, moments) == (refused if raised else right)
         done = upkeep(lake, young=NONE)
@@ -260,3 +260,20 @@ def test_hours_are_put_together_by_day(tmp_path: Path) -> None:
         assert ids(lake, cut.resolved_ts - 1)[-1] == cut.seq
         assert len(list(lake.catalog.load("d_changelog.k").table.scan().plan_files())) == 4
         assert upkeep(lake, young=NONE).rewritten == [], "nothing is left to put together"
+
+        lake.feed = lake.feed.model_copy(update={"upkeep": Upkeep.model_validate(KEEP | {"keep_changelog": "1d"})})
+        moments = {ts(hours[-1] - 0.25), cut.resolved_ts - 1}
+        before = answers(lake, moments)
+        assert upkeep(lake, young=NONE).removed_changes == 7, "one file of three in a manifest"
+        assert (changelog(lake), answers(lake, moments)) == (list(range(7, 20)), before)
+
+
+@pytest.mark.long
+def test_changes_partitioned_by_hour_go_by_whole_days_too(tmp_path: Path) -> None:
+    with lake_of(tmp_path, by="hour", archive_changelog=str(tmp_path / "archive")) as lake:
+        moments = {BETWEEN[5], BETWEEN[7]}
+        before = answers(lake, moments)
+        assert upkeep(lake, young=NONE).removed_changes == 5
+        assert (changelog(lake), answers(lake, moments)) == ([5, 6, 7, 8], before)
+        assert (tmp_path / "archive" / "shop" / "d_changelog.k" / "hour=2026-01-04T19").exists()
+        assert archived(tmp_path / "archive") == [0, 1, 2, 3, 4]

@@ -95,19 +95,26 @@ def raise_horizon(catalog: LakeCatalog, feed: str, gone: int) -> None:
     retried(published_table(), attempt)
 
 
-def remove(table: LakeTable, branch: str, files: Sequence[OldFile]) -> None:
+def remove(catalog: LakeCatalog, identifier: str, branch: str, files: Sequence[OldFile]) -> None:
     """Take files out of a branch: one commit, of metadata alone. Raises StorageError (ROWS_DIFFER) if other rows went than should."""
-    before = int(table.summary(table.branch(branch))["total-records"])
-    with table.table.transaction() as change, change.update_snapshot(branch=branch).overwrite() as snapshot:
-        for f in files:
-            snapshot.delete_data_file(f.file)
-    head = LakeTable(table.table.refresh())
-    left = int(head.summary(head.branch(branch))["total-records"])
-    if before - left != sum(f.rows for f in files):
+
+    def attempt() -> None:
+        table = catalog.load(identifier).table
+        with table.transaction() as change, change.update_snapshot(branch=branch).overwrite() as snapshot:
+            for f in files:
+                snapshot.delete_data_file(f.file)
+
+    before = _rows_of(catalog.load(identifier), branch)
+    retried(identifier, attempt)
+    gone = before - _rows_of(catalog.load(identifier), branch)
+    if gone != sum(f.rows for f in files):
         raise StorageError(
-            f"{table.identifier}: {sum(f.rows for f in files):,} rows should go, {before - left:,} would; nothing is published",
-            code="ROWS_DIFFER",
+            f"{identifier}: {sum(f.rows for f in files):,} rows should go, {gone:,} would; nothing is published", code="ROWS_DIFFER"
         )
+
+
+def _rows_of(table: LakeTable, branch: str) -> int:
+    return int(table.summary(table.branch(branch))["total-records"])
 
 
 def hours_of(table: LakeTable) -> list[str]:
@@ -115,14 +122,18 @@ def hours_of(table: LakeTable) -> list[str]:
     return [f.name for f in table.table.spec().fields if str(f.transform) == "hour"]
 
 
-def by_day(table: LakeTable) -> None:
+def by_day(catalog: LakeCatalog, identifier: str) -> None:
     """Partition a changelog by day from now on, if it is by hour. What is written stays readable, by its own partitions."""
-    hours = hours_of(table)
-    if hours:
-        with table.table.update_spec() as change:
-            for name in hours:
-                change.remove_field(name)
-            change.add_field(BY, "day", f"{BY}_day")
+
+    def attempt() -> None:
+        table = catalog.load(identifier)
+        if hours := hours_of(table):
+            with table.table.update_spec() as change:
+                for name in hours:
+                    change.remove_field(name)
+                change.add_field(BY, "day", f"{BY}_day")
+
+    retried(identifier, attempt)
 
 
 def _partition(table: LakeTable, file: Any) -> tuple[str, str, datetime]:

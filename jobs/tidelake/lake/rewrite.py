@@ -65,7 +65,7 @@ def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCu
         )
     begin_branch(lake.catalog, table, branch, t.snapshot_id)
     if going:
-        remove(lake.catalog.load(t.identifier), branch, going)
+        remove(lake.catalog, t.identifier, branch, going)
         lake.tell("upkeep", f"{t.identifier}: {len(going)} files up to {going[-1].name} go")
     staged = lake.catalog.load(t.identifier)
     head = staged.branch(branch) if spark is None else _rewritten(lake, spark, staged, branch)
@@ -80,7 +80,7 @@ def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCu
 def _rewritten(lake: Lake, spark: SparkSession, table: LakeTable, branch: str) -> int:
     """The branch's snapshot after Iceberg rewrote its files."""
     base = table.branch(branch)
-    by_day(table)
+    by_day(lake.catalog, table.identifier)
     row = spark.sql(_call(table, branch, lake.feed.upkeep.file_mb << 20, lake.feed.upkeep.small_files)).collect()[0]
     staged = lake.catalog.load(table.identifier)
     head = staged.branch(branch)

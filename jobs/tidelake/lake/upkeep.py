@@ -67,19 +67,21 @@ def _rewrite(lake: Lake, done: Upkept, before_ms: int) -> None:
         plan, _ = plan_upkeep(lake, newest, before_ms)
         if plan.staged is not None:
             return
-        manifests = _let_changes_go(lake, newest, plan, fence)
+        manifests = _archived(lake, newest, plan)
         intent = stage_rewrite(lake, newest, plan.tables, fence, plan.changes_after, manifests)
         if intent is not None:
             done.manifests = sorted(manifests.values())
             done.removed_changes = sum(p.old.rows for p in plan.tables if p.old is not None)
             check(lake.store, lake.feed.name, fence)
+            if plan.changes_after > horizon(lake.catalog, lake.feed.name):
+                raise_horizon(lake.catalog, lake.feed.name, plan.changes_after)
             declare(lake.store, intent)
             done.cut = carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("upkeep", what)).seq
             done.rewritten = sorted(a.identifier for a in intent.advances)
 
 
-def _let_changes_go(lake: Lake, newest: Cut, plan: UpkeepPlan, fence: int) -> dict[str, str]:
-    """Archive what goes, then let no reader count on it any more; the manifests by table."""
+def _archived(lake: Lake, newest: Cut, plan: UpkeepPlan) -> dict[str, str]:
+    """Copy the changes that go, where the feed has an archive; the manifests by table."""
     uri, manifests = lake.feed.upkeep.archive_changelog, dict[str, str]()
     at = {t.identifier: t.snapshot_id for t in newest.changelogs.values()}
     for p in plan.tables:
@@ -88,9 +90,6 @@ def _let_changes_go(lake: Lake, newest: Cut, plan: UpkeepPlan, fence: int) -> di
             files = old_files(table, at[p.table], plan.changes_after)
             manifests[p.table] = archive(lake, uri, table, files, newest.seq, plan.changes_after)
             lake.tell("upkeep", f"{p.table}: {p.old.rows:,} changes copied, {manifests[p.table]}")
-    check(lake.store, lake.feed.name, fence)
-    if plan.changes_after > horizon(lake.catalog, lake.feed.name):
-        raise_horizon(lake.catalog, lake.feed.name, plan.changes_after)
     return manifests
 
 
