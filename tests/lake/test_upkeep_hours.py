@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.lake.cheap import START, ts
@@ -55,7 +56,9 @@ def test_asof_between_retained_cuts_and_the_next_hour_do_not_notice(tmp_path: Pa
 
 
 def test_hours_run_on_and_are_redone_from_before_the_horizon(tmp_path: Path) -> None:
-    with opened(tmp_path, upkeep=KEEP.model_copy(update={"keep_changelog": timedelta(days=2)})) as (feed, lake):
+    folder = tmp_path / "archive"
+    keep = KEEP.model_copy(update={"keep_changelog": timedelta(days=2), "archive_changelog": str(folder)})
+    with opened(tmp_path, upkeep=keep) as (feed, lake):
         hours = []
         for n, at in enumerate((20, 30, 75, 120), 1):
             changes = [row(0, "insert", ts(at - 1), KV, (str(n), "a")), row(0, "insert", ts(at - 1), TEXT, (str(n),), table="m")]
@@ -67,6 +70,8 @@ def test_hours_run_on_and_are_redone_from_before_the_horizon(tmp_path: Path) -> 
         versions = {tuple(r) for r in scd2_frame(lake, "d.k", None, lake.spark)[0].collect()}
         done = upkeep(lake, young=AT_ONCE)
         assert (horizon(lake.catalog, "shop"), done.removed_changes) == (begin_ts(START + timedelta(days=1)) - 1, 4)
+        copies = {path.relative_to(folder / "shop").parts[:2]: pq.read_table(path).num_rows for path in folder.rglob("*.parquet")}
+        assert copies == {("d_changelog.k", "day=2026-01-01"): 3, ("d_changelog.m", "day=2026-01-01"): 1}
         assert [(rows_of(lake, "d.k", at), rows_of(lake, "d.m", at)) for at in moments] == right
         with pytest.raises(StorageError, match=r"d\.m cannot be had at TSO") as error:
             rows_of(lake, "d.m", ts(29.25))
