@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
 
 from tests.lake import cheap, lakes
 from tests.lake.cheap import newest, ts
@@ -167,8 +168,11 @@ def die(*_: Any, **__: Any) -> None:
 def archived(folder: Path) -> list[int]:
     """The ids in an archive, read as the documentation says."""
     with duck.scratch(folder) as db:
-        found = db.execute(f"SELECT id FROM read_parquet('{folder}/shop/d_changelog.k/*=*/*.parquet', hive_partitioning = true)")
-        return sorted(r[0] for r in found.fetchall())
+        options = "union_by_name = true, hive_partitioning = false"
+        found = db.execute(f"SELECT id FROM read_parquet('{folder}/shop/d_changelog.k/*=*/*.parquet', {options})")
+        ids = sorted(r[0] for r in found.fetchall())
+    assert dataset(folder / "shop" / "d_changelog.k", partitioning="hive", exclude_invalid_files=True).count_rows() == len(ids)
+    return ids
 
 
 @pytest.mark.long
