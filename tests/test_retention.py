@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_feed import PLAIN, loaded, refused
-from tidelake.retention import Upkeep, retained
+from tidelake.retention import Upkeep, changes_kept_after, retained
 from tidelake.tso import last_of
 
 KEEP = Upkeep.model_validate({"keep_cuts": "2d", "keep_daily": "10d"})
@@ -68,6 +68,19 @@ def test_the_section_is_read_and_has_the_documented_defaults(tmp_path: Path) -> 
     keep = loaded(tmp_path, PLAIN + text).upkeep
     assert (keep.keep_cuts, keep.keep_daily, keep.orphan_age) == (timedelta(hours=36), None, timedelta(days=7))
     assert (keep.file_mb, keep.small_files) == (512, 8)
+    assert (keep.keep_changelog, keep.archive_changelog) == (None, None)
+    keep = loaded(tmp_path, PLAIN + '[upkeep]\nkeep_changelog = "90d"\narchive_changelog = "s3://old/changes"\n').upkeep
+    assert (keep.keep_changelog, keep.archive_changelog) == (timedelta(days=90), "s3://old/changes")
+
+
+def test_changes_are_kept_from_the_day_of_the_cut_that_their_age_reaches_back_to() -> None:
+    keep = KEEP.model_copy(update={"keep_changelog": timedelta(days=3)})
+    cuts = [ts(h) for h in (5, 29, 77, 101, 140)]
+    assert changes_kept_after(cuts, ts(140), keep) == ts(24) - (1 << 18), "the cut before 68 is of the second day"
+    assert changes_kept_after(cuts, ts(149), keep) == ts(72) - (1 << 18), "a cut of just that age counts"
+    assert changes_kept_after(cuts[2:], ts(140), keep) == ts(48) - (1 << 18), "without such a cut age alone tells"
+    assert changes_kept_after(cuts, ts(29), keep) == ts(-48) - (1 << 18), "before anything was"
+    assert changes_kept_after(cuts, ts(9000), KEEP) == 0
 
 
 MISTAKES = {
@@ -79,7 +92,12 @@ MISTAKES = {
     'orphan_age = "2d"': 'upkeep: orphan_age should be "3d" at least: younger files may belong to a run that is not published yet',
     'orphan_age = "forever"': 'upkeep: orphan_age should be "3d" at least: younger files may belong to a run that is not published yet',
     "small_files = 1": "upkeep.small_files: Input should be greater than or equal to 2 (found 1)",
-    "keep = 1": "upkeep.keep: unknown key; allowed: keep_cuts, keep_daily, file_mb, small_files, orphan_age",
+    "keep = 1": "upkeep.keep: unknown key; allowed: keep_cuts, keep_daily, file_mb, small_files, orphan_age, "
+    "keep_changelog, archive_changelog",
+    'keep_changelog = "29d"': "upkeep: keep_changelog should be as long as keep_cuts at least: "
+    "between cuts that are all kept people expect any TSO",
+    'archive_changelog = "s3://b/a"': "upkeep: archive_changelog is where changes go after keep_changelog, which is not set",
+    'keep_changelog = "90d"\narchive_changelog = ""': "upkeep.archive_changelog: String should have at least 1 character (found '')",
 }
 
 

@@ -6,13 +6,13 @@ Ages are told from the newest cut, not from the clock: a feed that stands still 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from tidelake.tso import at, physical_ms
+from tidelake.tso import at, begin_ts, from_ms, physical_ms
 
 Why = Literal["newest", "every", "daily"]
 MIN_ORPHAN = timedelta(days=3)  # no run stages files for longer before it publishes them
@@ -42,6 +42,8 @@ class Upkeep(BaseModel):
     file_mb: Annotated[int, Field(strict=True, ge=1, le=4096)] = 128
     small_files: Annotated[int, Field(strict=True, ge=2)] = 5  # so many in one partition are put together
     orphan_age: Span = MIN_ORPHAN
+    keep_changelog: Span = None  # whole days (UTC) of changes that are older go
+    archive_changelog: Annotated[str, Field(min_length=1)] | None = None  # URI: files are copied there before they go
 
     @model_validator(mode="after")
     def _holds_together(self) -> Upkeep:
@@ -49,6 +51,10 @@ class Upkeep(BaseModel):
             raise ValueError("keep_cuts should be a day at least: who reads a cut by its snapshot ids needs time to")
         if self.keep_daily is not None and self.keep_cuts is not None and self.keep_daily < self.keep_cuts:
             raise ValueError("keep_daily should be as long as keep_cuts at least; it is what older cuts are thinned to")
+        if self.keep_changelog is not None and (self.keep_cuts is None or self.keep_changelog < self.keep_cuts):
+            raise ValueError("keep_changelog should be as long as keep_cuts at least: between cuts that are all kept people expect any TSO")
+        if self.archive_changelog is not None and self.keep_changelog is None:
+            raise ValueError("archive_changelog is where changes go after keep_changelog, which is not set")
         if self.orphan_age is None or self.orphan_age < MIN_ORPHAN:
             raise ValueError('orphan_age should be "3d" at least: younger files may belong to a run that is not published yet')
         return self
@@ -75,3 +81,15 @@ def retained(cuts: Mapping[int, int], keep: Upkeep) -> dict[int, Why]:
         elif last[at(ts).date()] == seq and (keep.keep_daily is None or age <= keep.keep_daily):
             kept[seq] = "daily"
     return kept
+
+
+def changes_kept_after(cuts: Iterable[int], newest_ts: int, keep: Upkeep) -> int:
+    """The TSO after which all changes are kept, the last one of a day (UTC); 0: all are. cuts: resolved ts of the retained ones.
+
+    The retained cut that keep_changelog reaches back to is still followed by all changes, so that every TSO of that time can be had.
+    """
+    if keep.keep_changelog is None:
+        return 0
+    oldest = from_ms(max(physical_ms(newest_ts) - keep.keep_changelog // timedelta(milliseconds=1), 0) + 1) - 1
+    cut = max((ts for ts in cuts if ts <= oldest), default=oldest)
+    return max(begin_ts(at(cut).replace(hour=0, minute=0, second=0, microsecond=0)) - 1, 0)

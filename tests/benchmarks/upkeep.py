@@ -1,6 +1,7 @@
 """200 hourly cuts of a small table, with a daily upkeep and without: files, snapshots, metadata and planning time.
 
-`python -m tests.benchmarks.upkeep [CUTS]` prints the two curves. Cuts are made without Spark and without stages (tests/lake/cheap.py).
+`python -m tests.benchmarks.upkeep [CUTS]` prints three curves: without, with, and with changes that go after three days. Cuts
+are made without Spark and without stages (tests/lake/cheap.py).
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from tidelake.layout import published_table
 from tidelake.retention import Upkeep
 
 SETTINGS = Upkeep.model_validate({"keep_cuts": "2d", "keep_daily": "30d"})
+CHANGES = SETTINGS.model_copy(update={"keep_changelog": timedelta(days=3)})
 ALL = timedelta(days=-1)  # no snapshot is too young: all days pass within minutes here
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """The lake after so many cuts. files, snapshots, metadata: of the table d.k; published_files: of the table of published cuts;
-    planning: the quickest of three, seconds; rows: of the newest cut."""
+    planning: the quickest of three, seconds; rows: of the newest cut; changelog_: of d_changelog.k,
+    stored: files that its snapshots name."""
 
     cuts: int
     files: int
@@ -36,12 +39,15 @@ class Point:
     planning_seconds: float
     published_files: int
     rows: int
+    changelog_files: int
+    changelog_rows: int
+    changelog_stored: int
 
 
-def curve(folder: Path, cuts: int, *, every: int | None) -> Iterator[Point]:
+def curve(folder: Path, cuts: int, *, every: int | None, settings: Upkeep = SETTINGS) -> Iterator[Point]:
     """A point each 24 cuts, an hour apart; every: an upkeep after so many, before the point is taken."""
     (folder / "lake").mkdir(parents=True)
-    with Lake.of(lakes.feed(folder, upkeep=SETTINGS)) as lake:
+    with Lake.of(lakes.feed(folder, upkeep=settings)) as lake:
         cut = None
         for n in range(1, cuts + 1):
             cut = cheap.publish(lake, cut, n)
@@ -58,7 +64,9 @@ def _point(lake: Lake, cuts: int) -> Point:
         started = time.perf_counter()
         files = len(list(lake.catalog.load("d.k").table.scan().plan_files()))
         seconds.append(time.perf_counter() - started)
-    k = lake.catalog.load("d.k")
+    k, log = lake.catalog.load("d.k"), lake.catalog.load("d_changelog.k")
+    changes = [task.file for task in log.table.scan().plan_files()]
+    stored = {task.file.file_path for s in log.table.snapshots() for task in log.table.scan(snapshot_id=s.snapshot_id).plan_files()}
     return Point(
         cuts=cuts,
         files=files,
@@ -67,16 +75,19 @@ def _point(lake: Lake, cuts: int) -> Point:
         planning_seconds=round(min(seconds), 3),
         published_files=len(list(lake.catalog.load(published_table()).table.scan().plan_files())),
         rows=cheap.newest(lake).snapshots["d.k@-1"].rows,
+        changelog_files=len(changes),
+        changelog_rows=sum(f.record_count for f in changes),
+        changelog_stored=len(stored),
     )
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Both curves, one line a point."""
+    """All curves, one line a point."""
     cuts = int(arguments[0]) if arguments else 200
     with tempfile.TemporaryDirectory() as folder, kept_session("upkeep", brief=True):
-        for name, every in (("without", None), ("daily", 24)):
+        for name, every, settings in (("without", None, SETTINGS), ("daily", 24, SETTINGS), ("daily, changes 3d", 24, CHANGES)):
             sys.stdout.write(f"upkeep: {name}\n{' '.join(f'{f.name:>17}' for f in fields(Point))}\n")
-            for point in curve(Path(folder) / name, cuts, every=every):
+            for point in curve(Path(folder) / name.replace(", ", "-"), cuts, every=every, settings=settings):
                 sys.stdout.write(" ".join(f"{value:>17}" for value in astuple(point)) + "\n")
                 sys.stdout.flush()
     return 0

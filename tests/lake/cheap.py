@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
 
 from tests.lake import lakes
 from tidelake.ddl.changes import ColumnDef, TableDef
 from tidelake.incarnations import Catalog, create
+from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, TableCut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.publish import carry_out, declare
-from tidelake.tso import last_of
+from tidelake.lake.tables import CHANGELOG_COLUMNS
+from tidelake.tso import at, last_of
 from tidelake.values import MysqlType
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,13 +39,23 @@ def known() -> Catalog:
     return names
 
 
-def publish(lake: Lake, previous: Cut | None, hours: float) -> Cut:
-    """A cut at this hour: a row more in d.k, its id the cut's number; d.idle is as it was first."""
+def publish(lake: Lake, previous: Cut | None, hours: float, by: str = "day") -> Cut:
+    """A cut at this hour: a row more in d.k, its id the cut's number, of half an hour before; d.idle is as it was first.
+
+    by: how a new changelog is partitioned.
+    """
     seq = previous.seq + 1 if previous else 1
     if previous is None:
-        for identifier in ("d.k", "d_changelog.k", "d.idle"):
-            lakes.table(lake.catalog, identifier, [(0, "first")])
-    advances = [_staged(lake, identifier, seq) for identifier in ("d.k", "d_changelog.k")]
+        for identifier in ("d.k", "d.idle"):
+            lakes.table(lake.catalog, identifier)
+            _append(lake, identifier, [(0, "first")], ts(hours - 0.5) - 1)
+    if lake.catalog.find("d_changelog.k") is None:
+        lake.catalog.claim_namespace("d_changelog", "shop")
+        columns, how = [*lakes.COLUMNS[:2], *CHANGELOG_COLUMNS], {"tidelake.feed": "shop"}
+        lake.catalog.create("d_changelog.k", columns, partition=[("_commit_at", by)], sort=["_commit_ts"], properties=how)
+        if previous is None:
+            _append(lake, "d_changelog.k", [(0, "first")], ts(hours - 0.5) - 1)
+    advances = [_staged(lake, identifier, seq, ts(hours - 0.5)) for identifier in ("d.k", "d_changelog.k")]
     rows = previous.snapshots["d.k@-1"].rows + 1 if previous else 2
     k, changes = (TableCut(identifier=a.identifier, uuid=a.uuid, snapshot_id=a.to, rows=rows) for a in advances)
     idle = lake.catalog.load("d.idle")
@@ -69,8 +84,23 @@ def newest(lake: Lake) -> Cut:
     return found
 
 
-def _staged(lake: Lake, identifier: str, seq: int) -> Advance:
+def _staged(lake: Lake, identifier: str, seq: int, commit_ts: int) -> Advance:
     table = lake.catalog.load(identifier)
     branch = f"run_{seq}_1"
-    head = lakes.stage(lake.catalog, table, branch, [(seq, "more")])
+    lake.catalog.set_branch(table, branch, table.main)
+    _append(lake, identifier, [(seq, "more")], commit_ts, branch)
+    head = lake.catalog.load(identifier).branch(branch)
     return Advance(identifier=identifier, uuid=table.uuid, base=table.main, to=head, branch=branch, incarnation="d.k@-1")
+
+
+def _append(lake: Lake, identifier: str, rows: Sequence[tuple[int, str]], commit_ts: int, branch: str = "main") -> None:
+    table = lake.catalog.load(identifier)
+    table.table.append(_inserts(table, rows, commit_ts), branch=branch)
+
+
+def _inserts(table: LakeTable, rows: Sequence[tuple[int, str]], commit_ts: int) -> pa.Table:
+    """Rows of (id, v) as a table or a changelog has them."""
+    known = {"_change_type": "INSERT", "_commit_ts": commit_ts, "_commit_at": at(commit_ts), "_topic": "t", "_kafka_partition": 0}
+    known |= {"_offset": 1, "_ordinal": 0}
+    schema = table.table.schema().as_arrow()
+    return pa.Table.from_pylist([known | {"id": i, "v": v} for i, v in rows], schema=schema)

@@ -17,6 +17,7 @@ def test_after_200_cuts_files_snapshots_and_metadata_are_as_after_three_days(tmp
     assert (third.cuts, last.cuts, last.rows) == (72, 200, 201)
     assert all(p.files <= 1 + 200 % 24 for p in kept)
     assert all(p.published_files <= 1 + 200 % 24 + 1 for p in kept)
+    assert all(p.changelog_files <= p.cuts // 24 + 1 + 200 % 24 for p in kept), "one a day"
     assert last.snapshots <= third.snapshots + 24 + 6  # the day that is not over, and one for each day
     assert last.metadata_bytes < 2 * third.metadata_bytes
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.lake.cheap import ts
-from tests.lake.histories import publish, resolved, row, rows_of
+from tests.lake.cheap import START, ts
+from tests.lake.histories import publish, publish_again, resolved, row, rows_of
 from tests.lake.test_windows import KV, TEXT, opened, table
 from tidelake.errors import StorageError
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cuts import horizon, newest_cut
+from tidelake.lake.scd2 import scd2_frame
 from tidelake.lake.upkeep import upkeep
 from tidelake.retention import Upkeep
+from tidelake.tso import begin_ts
 
 KEEP = Upkeep.model_validate({"keep_cuts": "1d", "keep_daily": "60d", "small_files": 2})
 AT_ONCE = timedelta(days=-1)
@@ -48,3 +53,49 @@ def test_asof_between_retained_cuts_and_the_next_hour_do_not_notice(tmp_path: Pa
         cut = newest_cut(lake.catalog, lake.store, "shop")
         assert cut is not None
         assert (cut.seq, cut.applied_ts) == (6, ts(60))
+
+
+def test_hours_run_on_and_are_redone_from_before_the_horizon(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    keep = KEEP.model_copy(update={"keep_changelog": timedelta(days=2), "archive_changelog": str(folder)})
+    with opened(tmp_path, upkeep=keep) as (feed, lake):
+        hours = []
+        for n, at in enumerate((20, 30, 75, 120), 1):
+            changes = [row(0, "insert", ts(at - 1), KV, (str(n), "a")), row(0, "insert", ts(at - 1), TEXT, (str(n),), table="m")]
+            changes += [row(0, "update", ts(at - 0.5), KV, ("1", str(n)), ("1", "a" if n == 1 else str(n - 1)))]
+            hours.append(feed.add(lake, [*changes, *resolved(ts(at))]))
+            publish(lake, hours[-1])
+        moments = [ts(at) for at in (20, 74.25, 75, 119.25)]
+        right = [(rows_of(lake, "d.k", at), rows_of(lake, "d.m", at)) for at in moments]
+        versions = {tuple(r) for r in scd2_frame(lake, "d.k", None, lake.spark)[0].collect()}
+        done = upkeep(lake, young=AT_ONCE)
+        assert (horizon(lake.catalog, "shop"), done.removed_changes) == (begin_ts(START + timedelta(days=1)) - 1, 4)
+        copies = {path.relative_to(folder / "shop").parts[:2]: pq.read_table(path).num_rows for path in folder.rglob("*.parquet")}
+        assert copies == {("d_changelog.k", "day=2026-01-01"): 3, ("d_changelog.m", "day=2026-01-01"): 1}
+        assert [(rows_of(lake, "d.k", at), rows_of(lake, "d.m", at)) for at in moments] == right
+        with pytest.raises(StorageError, match=r"d\.m cannot be had at TSO") as error:
+            rows_of(lake, "d.m", ts(29.25))
+        assert error.value.code == "NOT_RETAINED"
+        left = {tuple(r) for r in scd2_frame(lake, "d.k", None, lake.spark)[0].collect()}
+        assert left == {v for v in versions if v[3] is None or v[3] > ts(30)}, "versions that had ended by the first whole cut are gone"
+        text = (Path(__file__).resolve().parents[2] / "docs" / "time-travel.md").read_text()
+        recipe: dict[str, Any] = {}
+        exec(text.split("```python recipe\n")[1].split("```")[0], recipe)
+        ask = partial(recipe["asof"], lake.catalog.catalog, "shop", "d.k", "d_changelog.k", ["id"])
+        assert ask(ts(74.25)).num_rows == 3
+        with pytest.raises(LookupError, match=f"changes after the cut at {ts(20)}"):
+            ask(ts(29.75))
+
+        publish_again(lake, hours[-1], hours[1])
+        assert [(rows_of(lake, "d.k", at), rows_of(lake, "d.m", at)) for at in (ts(20), ts(120))] == [
+            right[0],
+            (table(("1", "4"), ("2", "a"), ("3", "a"), ("4", "a")), table(("1",), ("2",), ("3",), ("4",), names=("v",))),
+        ]
+        with pytest.raises(StorageError, match="not all kept"):
+            rows_of(lake, "d.k", ts(75))
+        assert lake.catalog.load("d_changelog.k").scan().read_all().num_rows == 9
+        assert upkeep(lake, young=AT_ONCE).removed_changes == 0
+        hour = feed.add(lake, [row(0, "delete", ts(130), KV, None, ("1", "4")), *resolved(ts(131))])
+        publish(lake, hour)
+        assert rows_of(lake, "d.k", ts(129)) == table(("1", "4"), ("2", "a"), ("3", "a"), ("4", "a"))
+        assert rows_of(lake, "d.k") == table(("2", "a"), ("3", "a"), ("4", "a"))

@@ -92,6 +92,7 @@ def changelog(
     and _current. A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts, where NULL is still. Tables without a key have none.
     """
     from tidelake.lake.changes import changes_of
+    from tidelake.lake.cuts import horizon
     from tidelake.lake.tables import FIRST, LAST
 
     if scd2:
@@ -101,6 +102,9 @@ def changelog(
         return
     order = f" ORDER BY _commit_ts, {_MOVED.format(last=LAST, first=FIRST)}, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
     with opened(schemas, feed, quiet=True) as lake:
+        gone = horizon(lake.catalog, feed)
+        if gone > from_:
+            errors.print(f"changes up to {show(gone)} are not all kept: those after it are shown", highlight=False)
         for changes in changes_of(lake, table, from_, to):
             rows = local(changes.rows, lake.feed.time_zone)
             if format_ is ChangeFormat.jsonl:

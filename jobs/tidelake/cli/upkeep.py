@@ -8,6 +8,7 @@ import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json, say
 from tidelake.quality.texts import plural
+from tidelake.tso import show
 
 if TYPE_CHECKING:
     from tidelake.lake.upkeep import Upkept
@@ -26,10 +27,11 @@ def upkeep(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Rewrite small files and delete files, expire what no retained cut needs, remove orphans.
+    """Rewrite small files and delete files, let old changes go, expire what no retained cut needs, remove orphans.
 
     Which cuts are retained, the section `upkeep` of feed.toml says: all of keep_cuts, then the last of each day of keep_daily; every one of
-    them reads as before. Running it again, or after a run that was killed, goes on from there.
+    them reads as before. Changes stay for ever, or as long as keep_changelog says.
+    Running it again, or after a run that was killed, goes on from there.
     """
     from tidelake.lake.upkeep import upkeep as work
 
@@ -49,6 +51,8 @@ def upkeep(
 def _say_plan(plan: UpkeepPlan) -> None:
     why = [f"{sum(w == kind for w in plan.cuts.values())} {kind}" for kind in ("every", "daily", "newest")]
     say(f"{plan.feed}: {plural(len(plan.cuts), 'cut')} kept ({', '.join(why)}), {len(plan.lets_go)} let go")
+    if plan.changes_after:
+        say(f"  changes are kept after {show(plan.changes_after)}")
     if plan.staged is not None:
         say(f"  hour {plan.staged} is staged and not published: files are rewritten by an upkeep after it")
     for p in plan.tables:
@@ -64,6 +68,10 @@ def _table(p: TablePlan) -> str:
     if p.files:
         does = ": rewritten" if p.rewrites else ""
         parts.insert(0, f"{plural(p.files, 'file')}, {p.bytes:,} bytes, {p.small_files} small, {p.delete_files} delete files{does}")
+    if p.old is not None:
+        span = p.old.first if p.old.first == p.old.last else f"{p.old.first} to {p.old.last}"
+        where = f", copied to {p.archive}" if p.archive else ""
+        parts.append(f"changes of {span} go: {plural(p.old.rows, 'row')} in {plural(p.old.files, 'file')}, {p.old.bytes:,} bytes{where}")
     if p.kept:
         parts.append("kept by cuts " + _numbers(sorted({seq for seqs in p.kept.values() for seq in seqs})))
     if p.orphans is not None:
@@ -83,9 +91,10 @@ def _numbers(numbers: list[int]) -> str:
 
 
 def _say_done(done: Upkept) -> None:
+    changes = f"let {plural(done.removed_changes, 'change')} go; " if done.removed_changes else ""
     rewrote = f"rewrote {plural(len(done.rewritten), 'table')}, published as cut {done.cut}; " if done.cut else ""
     say(
-        f"{rewrote}expired {plural(done.expired_snapshots, 'snapshot')} with {plural(done.deleted_files, 'file')}, "
+        f"{changes}{rewrote}expired {plural(done.expired_snapshots, 'snapshot')} with {plural(done.deleted_files, 'file')}, "
         f"dropped {plural(len(done.dropped_tables), 'table')}, "
         f"removed {plural(done.removed_orphans, 'orphan')} of {done.removed_bytes:,} bytes"
     )

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tidelake.errors import ConfigError
+from tidelake.errors import ConfigError, StorageError
 from tidelake.incarnations import Catalog, Incarnation, Name
 from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, TableCut
-from tidelake.lake.cuts import cut_for, last_snapshot, newest_cut, places
+from tidelake.lake.cuts import KEEP_CHANGES, cut_for, horizon, last_snapshot, lineage, newest_cut, places
 from tidelake.lake.fetch import fetched
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.opened import Lake
@@ -79,7 +79,7 @@ def life_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Incarnation]:
 @contextmanager
 def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], SparkSession]) -> Iterator[AsOf]:
     """The table that bears the name at ts (None: at the newest cut). Raises ConfigError (UNKNOWN_TABLE, with the name's lives),
-    StorageError (NOT_PUBLISHED)."""
+    StorageError (NOT_PUBLISHED; NOT_RETAINED between cuts whose changes upkeep let go)."""
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
     columns = kept(lake.feed, incarnation, incarnation.columns_at(ts))
@@ -155,7 +155,8 @@ def placed_now(newest: Cut, t: TableCut) -> TableCut:
 
 
 def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: Cut | None, after: Cut, newest: Cut) -> DataFrame:
-    """A table at a TSO between two cuts: the one before and the changelog."""
+    """A table at a TSO between two cuts: the one before and the changelog. Raises StorageError (NOT_RETAINED)."""
+    _refuse_gap(lake, i, ts, before, after)
     since, snapshot = last_snapshot(lake.catalog, lake.store, before, i)
     fold = Fold(
         feed=lake.feed,
@@ -166,6 +167,26 @@ def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: C
         by_arrival=lake.feed.by_arrival,
     )
     return _folded(lake, spark, fold, snapshot, after, newest)
+
+
+def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: Cut) -> None:
+    """Between two cuts a table is built from all changes since the first of them, or since the table began."""
+    gone = horizon(lake.catalog, lake.feed.name)
+    since = before.resolved_ts if before is not None else 0
+    if not gone or max(since, i.from_ts) >= gone:
+        return
+    cuts = " or ".join(show(cut.resolved_ts) for cut in (before, after) if cut is not None)
+    first = first_whole(lake, gone)
+    raise StorageError(
+        f"feed {lake.feed.name}: {i.name} cannot be had at TSO {show(ts)}: changes up to {show(gone)} are not all kept",
+        code="NOT_RETAINED",
+        remedy=f"take the cut at {cuts}{f', or any TSO from {show(first)} on' if first is not None else ''}; {KEEP_CHANGES}",
+    )
+
+
+def first_whole(lake: Lake, gone: int) -> int | None:
+    """The first cut from which on every TSO can be had; None until the next one. gone: the horizon."""
+    return min((ts for ts in lineage(lake.catalog, lake.feed.name).values() if ts >= gone), default=None)
 
 
 def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | None, after: Cut, newest: Cut) -> DataFrame:

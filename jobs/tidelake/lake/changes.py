@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidelake.errors import ConfigError
+from tidelake.errors import ConfigError, StorageError
 from tidelake.incarnations import Incarnation, Name
 from tidelake.lake.asof import lives, placed_now
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cuts import KEEP_CHANGES, horizon, newest_cut
 from tidelake.lake.masks import read_documented
 from tidelake.lake.opened import Lake
 from tidelake.lake.scans import After
 from tidelake.lake.tables import PARTIAL
 from tidelake.render import Rendered
+from tidelake.tso import show
 from tidelake.values import MysqlType
 
 META = ("_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal")
@@ -32,9 +33,10 @@ class ChangeRows:
 
 
 def changes_of(lake: Lake, table: str, after_ts: int, until_ts: int | None) -> Iterator[ChangeRows]:
-    """The published changes in (after_ts, until_ts] of every table that bore the name then, one after another.
+    """The published changes in (after_ts, until_ts] of every table that bore the name then, one after another; after_ts 0: all that are
+    kept.
 
-    Raises ConfigError (UNKNOWN_TABLE, with the name's lives).
+    Raises ConfigError (UNKNOWN_TABLE, with the name's lives), StorageError (NOT_RETAINED) where upkeep let go of some of them.
     """
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if cut is None:
@@ -42,8 +44,15 @@ def changes_of(lake: Lake, table: str, after_ts: int, until_ts: int | None) -> I
     found = [(i, n) for i in cut.catalog.incarnations.values() for n in i.names if f"{n.database}.{n.table}".lower() == table.lower()]
     if not found:
         raise ConfigError(f"no table {table!r}: {lives(cut.catalog, table)}", code="UNKNOWN_TABLE")
+    gone = horizon(lake.catalog, lake.feed.name)
+    if 0 < after_ts < gone or (until_ts is not None and until_ts <= gone):
+        raise StorageError(
+            f"feed {lake.feed.name}: changes up to {show(gone)} are not all kept",
+            code="NOT_RETAINED",
+            remedy=f"ask for those after TSO {gone}; {KEEP_CHANGES}",
+        )
     for incarnation, name in sorted(found, key=lambda x: x[1].after_ts):
-        yield from _of_life(lake, cut, incarnation, name, after_ts, until_ts)
+        yield from _of_life(lake, cut, incarnation, name, max(after_ts, gone), until_ts)
 
 
 def _of_life(lake: Lake, cut: Cut, i: Incarnation, name: Name, after_ts: int, until_ts: int | None) -> Iterator[ChangeRows]:

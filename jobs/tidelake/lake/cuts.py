@@ -16,6 +16,7 @@ from tidelake.lake.ddl_ledger import enter
 from tidelake.lake.events import SYSTEM_OWNER
 from tidelake.layout import SYSTEM, cut_key, cuts, published_table
 from tidelake.storage import Store
+from tidelake.tso import show
 
 _COLUMNS = (
     ("feed", "string"),
@@ -34,10 +35,12 @@ _COLUMNS = (
     ("rows", "bigint"),
     ("follows", "bigint"),
     ("expired", "boolean"),
+    ("changes_after", "bigint"),
 )
 
 
 _KEEP = "keep_cuts and keep_daily under [upkeep] in feed.toml say how long cuts are kept"
+KEEP_CHANGES = "keep_changelog under [upkeep] in feed.toml says how long changes are kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,7 @@ def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None
     for seq in sorted(lineage(catalog, feed), reverse=True):
         cut = read_cut(store, feed, seq)
         if cut.hour < redo_from:
-            return Base(newest=newest, cut=_seen_from(newest, cut))
+            return Base(newest=newest, cut=_seen_from(newest, with_kept_changes(cut, horizon(catalog, feed))))
     if any(known.expired for known in _lineage(catalog, feed).values()):
         raise StorageError(f"feed {feed}: the cut before hour {redo_from} is not kept any more", code="NOT_RETAINED", remedy=_KEEP)
     return Base(newest=newest, cut=None)
@@ -131,20 +134,35 @@ def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
 
 
 class _Known(NamedTuple):
-    """What the table says of a cut. follows: None where an earlier version published it; expired: upkeep let it go."""
+    """What the table says of a cut. follows: None where an earlier version published it; expired: upkeep let it go; changes_after: as
+    `horizon` says, None where it was not raised since."""
 
     resolved_ts: int
     follows: int | None
     expired: bool
+    changes_after: int | None
+
+
+def horizon(catalog: LakeCatalog, feed: str) -> int:
+    """The TSO after which the changelogs hold every published change. Of those at or before it some are gone, unless it is 0.
+
+    Upkeep raises it before it removes anything, so who asks after having read a changelog knows what was whole then.
+    """
+    return max((known.changes_after or 0 for known in _published(catalog, feed).values()), default=0)
+
+
+def with_kept_changes(cut: Cut, gone: int) -> Cut:
+    """A cut to go on from: without its changelogs where all that is in them is not kept; they begin anew. gone: the horizon."""
+    return cut.model_copy(update={"changelogs": {}}) if cut.resolved_ts <= gone else cut
 
 
 def _published(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
     table = catalog.find(published_table())
     if table is None:
         return {}
-    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "follows", "expired")]
+    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "follows", "expired", "changes_after")]
     rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
-    return {r["seq"]: _Known(r["resolved_ts"], r.get("follows"), bool(r.get("expired"))) for r in rows}
+    return {r["seq"]: _Known(r["resolved_ts"], r.get("follows"), bool(r.get("expired")), r.get("changes_after")) for r in rows}
 
 
 def read_cut(store: Store, feed: str, seq: int) -> Cut:
@@ -187,15 +205,27 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
 def last_snapshot(catalog: LakeCatalog, store: Store, cut: Cut | None, i: Incarnation) -> tuple[int, TableCut | None]:
     """(TSO, the table's snapshot at it): of the cut, or of the last one before it that held a table which was dropped and recovered.
 
-    (0, None): no cut held it.
+    (0, None): no cut held it. Raises StorageError (NOT_RETAINED) if changes since that earlier cut are gone.
     """
     if cut is None or i.id in cut.snapshots or not i.recovered:
         return (cut.resolved_ts, cut.snapshots.get(i.id)) if cut else (0, None)
     for seq in sorted((s for s in lineage(catalog, cut.feed) if s < cut.seq), reverse=True):
         earlier = read_cut(store, cut.feed, seq)
         if i.id in earlier.snapshots:
+            _refuse_gap(catalog, cut.feed, i, earlier.resolved_ts)
             return earlier.resolved_ts, earlier.snapshots[i.id]
+    _refuse_gap(catalog, cut.feed, i, i.from_ts)
     return 0, None
+
+
+def _refuse_gap(catalog: LakeCatalog, feed: str, i: Incarnation, since: int) -> None:
+    gone = horizon(catalog, feed)
+    if gone and since < gone:
+        raise StorageError(
+            f"{i.name} was dropped and recovered: it is to be built from {show(since)} on, but changes up to {show(gone)} are not all kept",
+            code="NOT_RETAINED",
+            remedy=KEEP_CHANGES,
+        )
 
 
 def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
@@ -218,7 +248,7 @@ def ensure_published(catalog: LakeCatalog) -> None:
     if there is None:
         _create(catalog)
     else:
-        new = {"follows": pa.int64(), "expired": pa.bool_()}
+        new = {"follows": pa.int64(), "expired": pa.bool_(), "changes_after": pa.int64()}
         missing = [(name, kind) for name, kind in new.items() if name not in {c.name for c in there.columns()}]
         if missing:
             catalog.evolve(published_table(), lambda update: update.union_by_name(pa.schema(missing)))

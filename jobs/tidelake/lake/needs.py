@@ -39,13 +39,17 @@ class Needs:
         return {uuid: identifier for uuid, identifier in self.places.items() if uuid not in self.cuts}
 
 
-def needs(store: Store, newest: Cut, kept: Mapping[int, Why]) -> Needs:
-    """The needs of these cuts, from their documents: the table of published cuts does not tell of changelogs."""
+def needs(store: Store, newest: Cut, kept: Mapping[int, Why], gone: int = 0) -> Needs:
+    """The needs of these cuts, from their documents: the table of published cuts does not tell of changelogs.
+
+    gone: the horizon; a cut at or before it needs no changelog, whoever goes on from it begins a new one.
+    """
     with ThreadPoolExecutor(_READERS) as pool:
         cuts = list(pool.map(lambda seq: read_cut(store, newest.feed, seq), sorted(kept)))
     found: dict[str, dict[int, list[int]]] = {}
     for cut in cuts:
-        for t in (*cut.snapshots.values(), *cut.changelogs.values()):
+        changelogs = cut.changelogs.values() if cut.resolved_ts > gone or cut.seq == newest.seq else ()
+        for t in (*cut.snapshots.values(), *changelogs):
             found.setdefault(t.uuid, {}).setdefault(t.snapshot_id, []).append(cut.seq)
     events = [cut.events_snapshot_id for cut in cuts if cut.events_snapshot_id is not None]
     whole = [cut.events_snapshot_id for cut in cuts if kept[cut.seq] != "daily"]

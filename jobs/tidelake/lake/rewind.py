@@ -3,7 +3,8 @@
 It publishes that cut again under the next number, so the history of cuts is only ever added to, and the next window starts where the
 cut ended. No row is written: main of every table goes back to the cut's snapshot and its columns to that snapshot's; tables that the
 cut does not know leave their names, those that were dropped or replaced since take theirs again. Nothing is deleted: who reads by
-snapshot id reads on, and the cut that was undone can be rewound to like any other.
+snapshot id reads on, and the cut that was undone can be rewound to like any other. Where the changes up to the cut are not kept any more,
+changelogs begin anew.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tidelake.errors import ConfigError, StorageError
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Cut, Intent, Return, TableCut
-from tidelake.lake.cuts import lineage, newest_cut, published, read_cut
+from tidelake.lake.cuts import horizon, lineage, newest_cut, published, read_cut, with_kept_changes
 from tidelake.lake.cuts import places as where
 from tidelake.lake.opened import Lake
 from tidelake.lake.publish import carry_out, declare, plan_moves, recover
@@ -131,7 +132,7 @@ def _span(to: str) -> tuple[int, int]:
 
 def _planned(lake: Lake, to: str) -> tuple[Rewound, _Places]:
     feed = lake.feed.name
-    target = wanted_cut(lake.catalog, lake.store, feed, to)
+    target = with_kept_changes(wanted_cut(lake.catalog, lake.store, feed, to), horizon(lake.catalog, feed))
     newest = newest_cut(lake.catalog, lake.store, feed) or target
     places = _Places(newest=newest, target=target, now=where(newest))
     same = newest.resolved_ts == target.resolved_ts and not places.gone and newest.snapshots == target.snapshots

@@ -3,6 +3,9 @@
 A version is valid at ts if `_valid_from_ts <= ts` and `ts < _valid_to_ts` (NULL: still): the versions valid at ts are the table as of
 ts. Of several changes of a row at one commit ts the last one counts, as in a snapshot. What ends a version: the next change of its key,
 a delete, the next TRUNCATE, the table's DROP.
+
+Where upkeep let go of changes the view begins at the first cut that all changes after are kept of: with its rows, each valid from the
+change that made it so. Versions that ended by then are not in it.
 """
 
 from __future__ import annotations
@@ -15,16 +18,17 @@ from tidelake.ddl.changes import TruncateTable
 from tidelake.ddl.statement import parse
 from tidelake.errors import ConfigError, StorageError
 from tidelake.incarnations import Incarnation
-from tidelake.lake.asof import alive_at, placed_now
+from tidelake.lake.asof import alive_at, first_whole, placed_now
 from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import lineage, newest_cut, read_cut
+from tidelake.lake.cuts import KEEP_CHANGES, cut_for, horizon, lineage, newest_cut, read_cut
 from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.fold import Fold, base_rows, change_rows, place
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
 from tidelake.render import Rendered
+from tidelake.tso import show
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,10 +62,12 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
         )
     whole = replace(incarnation, truncations=())  # rows that a TRUNCATE emptied are versions, too
     own = kept(lake.feed, incarnation, incarnation.columns_at(ts))
-    fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=0, until_ts=ts, by_arrival=lake.feed.by_arrival)
+    start = _start(lake, incarnation, ts)
+    since = start.resolved_ts if start else 0
+    fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=since, until_ts=ts, by_arrival=lake.feed.by_arrival)
     columns = [Rendered(name=c.name, type=shown_type(lake.feed, incarnation, c)) for c in own]
     validity = [Rendered(name=n, type=None) for n in VALIDITY]
-    began = _seeded(lake, spark, after, fold)
+    began = _began(lake, spark, after, start, fold) if start else _seeded(lake, spark, after, fold)
     if incarnation.id not in after.changelogs and began is None:
         kinds = {quote(c.name): lake_column(lake.feed, incarnation, c).type for c in fold.columns} | VALIDITY
         nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items())
@@ -94,7 +100,30 @@ def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFram
             code="NOT_RETAINED",
             remedy="its changes are there without --scd2; keep_cuts and keep_daily under [upkeep] in feed.toml say how long cuts are kept",
         )
-    at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, seed.snapshots[fold.incarnation.id])
+    return _began(lake, spark, after, seed, fold)
+
+
+def _start(lake: Lake, i: Incarnation, ts: int) -> Cut | None:
+    """The cut that the view begins at where changes since the table began are gone. Raises StorageError (NOT_RETAINED)."""
+    gone = horizon(lake.catalog, lake.feed.name)
+    if not gone or i.from_ts >= gone:
+        return None
+    first = first_whole(lake, gone)
+    cut = cut_for(lake.catalog, lake.store, lake.feed.name, first)[1] if first is not None and first <= ts else None
+    if cut is None or (i.recovered and i.id not in cut.snapshots):
+        raise StorageError(
+            f"feed {lake.feed.name}: versions of {i.name} are not known at TSO {show(ts)}: changes up to {show(gone)} are not all kept",
+            code="NOT_RETAINED",
+            remedy=f"{f'they are from TSO {show(first)} on; ' if first is not None and cut is None else ''}{KEEP_CHANGES}",
+        )
+    return cut
+
+
+def _began(lake: Lake, spark: SparkSession, after: Cut, cut: Cut, fold: Fold) -> DataFrame | None:
+    """The rows at a cut that the view begins with, None where the table is younger."""
+    if fold.incarnation.id not in cut.snapshots:
+        return None
+    at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, cut.snapshots[fold.incarnation.id])
     frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
     return base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
 

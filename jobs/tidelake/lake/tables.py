@@ -174,7 +174,7 @@ def create_changelog(
     bucket = bucket_column(key_columns(feed, i, columns))
     partition = [(bucket, f"bucket[{buckets}]")] if bucket else []  # bucket first: the fold needs no shuffle then
     every = [*_apart(lake_column(feed, i, c) for c in kept(feed, i, columns)), *_meta_columns(feed)]
-    return _create(catalog, feed, i, identifier, every, [*partition, ("_commit_at", "hour")], ["_commit_ts"])
+    return _create(catalog, feed, i, identifier, every, [*partition, ("_commit_at", "day")], ["_commit_ts"])
 
 
 def _create(

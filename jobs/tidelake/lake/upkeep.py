@@ -11,8 +11,10 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
+from tidelake.lake.changelog_age import old_files, raise_horizon
+from tidelake.lake.changelog_archive import archive, refuse_own_warehouse
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cuts import horizon, newest_cut
 from tidelake.lake.expire import drop_gone, expire_snapshots, forget_documents, let_go
 from tidelake.lake.opened import Lake
 from tidelake.lake.orphans import find_orphans, leftovers, remove_leftovers
@@ -26,12 +28,14 @@ YOUNG = timedelta(days=1)  # a snapshot that nobody needs may still be read by s
 
 class Upkept(BaseModel):
     """An upkeep, done or planned. plan: as found at the start, None where nothing is published; cut: the number under which rewritten
-    tables were published, None where none were; the rest counts what was done."""
+    tables were published, None where none were; manifests: of what was archived; the rest counts what was done."""
 
     feed: str
     plan: UpkeepPlan | None
     cut: int | None = None
     rewritten: list[str] = []
+    removed_changes: int = 0
+    manifests: list[str] = []
     expired_snapshots: int = 0
     deleted_files: int = 0
     dropped_tables: list[str] = []
@@ -42,8 +46,9 @@ class Upkept(BaseModel):
 def upkeep(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> Upkept:
     """Rewrite, let go of what retention does not keep, remove orphans. young: snapshots below this age stay.
 
-    Raises StorageError (TABLE_MOVED, ROWS_DIFFER), LeaseError.
+    Raises StorageError (TABLE_MOVED, ROWS_DIFFER, ARCHIVE_DIFFERS), ConfigError for an archive inside the warehouse, LeaseError.
     """
+    refuse_own_warehouse(lake)
     before_ms = _ago(young)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if newest is None:
@@ -62,12 +67,30 @@ def _rewrite(lake: Lake, done: Upkept, before_ms: int) -> None:
         plan, _ = plan_upkeep(lake, newest, before_ms)
         if plan.staged is not None:
             return
-        intent = stage_rewrite(lake, newest, plan.tables, fence)
+        manifests = _archived(lake, newest, plan)
+        intent = stage_rewrite(lake, newest, plan.tables, fence, plan.changes_after, manifests)
         if intent is not None:
+            done.manifests = sorted(manifests.values())
+            done.removed_changes = sum(p.old.rows for p in plan.tables if p.old is not None)
             check(lake.store, lake.feed.name, fence)
+            if plan.changes_after > horizon(lake.catalog, lake.feed.name):
+                raise_horizon(lake.catalog, lake.feed.name, plan.changes_after)
             declare(lake.store, intent)
             done.cut = carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("upkeep", what)).seq
             done.rewritten = sorted(a.identifier for a in intent.advances)
+
+
+def _archived(lake: Lake, newest: Cut, plan: UpkeepPlan) -> dict[str, str]:
+    """Copy the changes that go, where the feed has an archive; the manifests by table."""
+    uri, manifests = lake.feed.upkeep.archive_changelog, dict[str, str]()
+    at = {t.identifier: t.snapshot_id for t in newest.changelogs.values()}
+    for p in plan.tables:
+        if p.old is not None and uri is not None:
+            table = lake.catalog.load(p.table)
+            files = old_files(table, at[p.table], plan.changes_after)
+            manifests[p.table] = archive(lake, uri, table, files, newest.seq, plan.changes_after)
+            lake.tell("upkeep", f"{p.table}: {p.old.rows:,} changes copied, {manifests[p.table]}")
+    return manifests
 
 
 def _expire(lake: Lake, done: Upkept, before_ms: int) -> None:
