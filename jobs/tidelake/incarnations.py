@@ -98,7 +98,8 @@ class Exchange:
 class Incarnation:
     """One life of a table. key: ids of the handle's columns, () = no key. truncations: at each ts the rows up to it left.
 
-    empty: no row of it was seen, and none was there before. virtual: names of generated columns that are never sent.
+    empty: no row of it was seen, and none was there before. virtual: names of generated columns that are never sent. removals: of the
+    window; past_removals: of the windows before.
     """
 
     id: str
@@ -114,6 +115,7 @@ class Incarnation:
     virtual: tuple[str, ...] = ()
     partitions: Partitions | None = None
     removals: tuple[Removal, ...] = ()
+    past_removals: tuple[Removal, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
 
     @property
@@ -190,7 +192,7 @@ class Catalog:
 
 def _opened(i: Incarnation) -> Incarnation:
     last = replace(i, segments=i.segments[-1:], exchanges=())
-    return last if i.dropped_ts is not None else replace(last, truncations=(), removals=())
+    return last if i.dropped_ts is not None else replace(last, truncations=(), removals=(), past_removals=i.past_removals + i.removals)
 
 
 def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts: int, *, guessed: bool = False) -> Catalog:

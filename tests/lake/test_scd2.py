@@ -16,13 +16,15 @@ from tidelake.lake.opened import Lake
 KV, KVN = shape("id bigint", "v varchar"), shape("id bigint", "v varchar", "n int")
 TEXT = shape("v varchar", key=())
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20)); CREATE TABLE d.e (id BIGINT PRIMARY KEY);"
+PARTS = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))"
+SQL += f"CREATE TABLE d.p (id BIGINT PRIMARY KEY, v VARCHAR(20)) {PARTS};"
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    """Two cuts, at 30 and 60; k is emptied at 25 and gets a column at 40."""
+    """Two cuts, at 30 and 60; k is emptied at 25 and gets a column at 40; p loses rows with a partition at 26 and 52."""
     folder = tmp_path_factory.mktemp("scd2")
     made = feeder(folder, SQL)
     (folder / "lake").mkdir()
@@ -33,6 +35,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
         row(0, "update", 15, KV, ("1", "aa"), ("1", "a")),
         row(0, "delete", 20, KV, None, ("2", "b")),
         *ddl(25, "TRUNCATE TABLE k"),
+        *(row(0, "insert", 20, KV, (id, "a"), table="p") for id in ("1", "2", "15", "16")),
+        *ddl(26, "ALTER TABLE p TRUNCATE PARTITION p0", table="p"),
+        row(0, "insert", 28, KV, ("1", "b"), table="p"),
         row(0, "insert", 28, KV, ("1", "again")),
         row(0, "insert", 28, KV, ("3", "c")),
         *resolved(30),
@@ -40,6 +45,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     second = [
         *ddl(40, "ALTER TABLE k ADD COLUMN n INT DEFAULT 5"),
         row(0, "update", 50, KVN, ("3", "c", "6"), ("3", "c", "5")),
+        row(0, "update", 51, KV, ("15", "b"), ("15", "a"), table="p"),
+        *ddl(52, "ALTER TABLE p DROP PARTITION p1", table="p"),
         row(0, "delete", 55, KVN, None, ("3", "c", "6")),
         row(0, "insert", 55, KVN, ("3", "d", "7")),
         row(0, "update", 57, KVN, ("4", "again", "5"), ("1", "again", "5")),
@@ -51,9 +58,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
         yield opened
 
 
-def versions(lake: Lake, ts: int | None = None) -> set[tuple[Any, ...]]:
-    """All of k's, as (columns, from, to, current)."""
-    rows = scd2(lake.spark, lake.feed, "d.k", ts).drop("_valid_from", "_valid_to").collect()
+def versions(lake: Lake, ts: int | None = None, table: str = "k") -> set[tuple[Any, ...]]:
+    """All of a table's, as (columns, from, to, current)."""
+    rows = scd2(lake.spark, lake.feed, f"d.{table}", ts).drop("_valid_from", "_valid_to").collect()
     assert len(set(rows)) == len(rows)
     return {tuple(r) for r in rows}
 
@@ -73,6 +80,14 @@ def test_changes_deletes_and_a_truncate_end_a_version_and_the_last_change_of_a_c
 
 def test_as_known_at_an_earlier_ts_what_ends_later_is_valid_still(lake: Lake) -> None:
     assert versions(lake, 22) == {(1, "a", 10, 15, False), (1, "aa", 15, None, True), (2, "b", 10, 20, False)}
+
+
+def test_rows_that_leave_with_their_partition_end_there_also_cuts_later(lake: Lake) -> None:
+    gone = {(1, "a", 20, 26, False), (2, "a", 20, 26, False)}
+    standing = {(1, "b", 28, None, True)}
+    assert versions(lake, 30, "p") == gone | standing | {(15, "a", 20, None, True), (16, "a", 20, None, True)}
+    gone |= {(15, "a", 20, 51, False), (15, "b", 51, 52, False), (16, "a", 20, 52, False)}
+    assert versions(lake, table="p") == gone | standing
 
 
 def test_the_times_are_those_of_the_tsos(lake: Lake) -> None:

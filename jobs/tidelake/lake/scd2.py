@@ -2,7 +2,7 @@
 
 A version is valid at ts if `_valid_from_ts <= ts` and `ts < _valid_to_ts` (NULL: still): the versions valid at ts are the table as of
 ts. Of several changes of a row at one commit ts the last one counts, as in a snapshot. What ends a version: the next change of its key,
-a delete, the next TRUNCATE, the table's DROP.
+a delete, the next TRUNCATE of the table or of its partition, the table's DROP.
 
 Where upkeep let go of changes the view begins at the first cut that all changes after are kept of: with its rows, each valid from the
 change that made it so. Versions that ended by then are not in it.
@@ -60,7 +60,7 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
             code="NO_KEY",
             remedy="its changes are there without --scd2; a table with a unique key in tables.sql has versions",
         )
-    whole = replace(incarnation, truncations=())  # rows that a TRUNCATE emptied are versions, too
+    whole = replace(incarnation, truncations=(), removals=())  # rows that left with a statement are versions, too
     own = kept(lake.feed, incarnation, incarnation.columns_at(ts))
     start = _start(lake, incarnation, ts)
     since = start.resolved_ts if start else 0
@@ -78,7 +78,7 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
         first = began.selectExpr("*", *_FIRST, *(f"false AS {m}" for m in marks))
         changes = first if changes is None else changes.unionByName(first)
     assert changes is not None
-    versions = _versions(changes, fold, marks, _emptied(lake, incarnation, ts))
+    versions = _versions(changes, fold, marks, _ends(lake, incarnation, fold))
     return versions, [*columns, *(Rendered(name=m, type=None) for m in marks), *validity]
 
 
@@ -128,8 +128,8 @@ def _began(lake: Lake, spark: SparkSession, after: Cut, cut: Cut, fold: Fold) ->
     return base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
 
 
-def _versions(changes: DataFrame, fold: Fold, marks: list[str], emptied: list[int]) -> DataFrame:
-    """emptied: TSOs at which all rows of then left."""
+def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str]) -> DataFrame:
+    """ends: SQL for the TSOs at which a row left with a statement, NULL where it did not."""
     from pyspark.sql import functions as F
 
     key, names = [quote(k) for k in fold.key], [quote(c.name) for c in fold.columns]
@@ -137,8 +137,7 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], emptied: list[in
     one = F.expr(f"max_by(struct({', '.join([*rest, *marks, '_change_type'])}), {place(fold)})").alias("_row")
     last = changes.where("_change_type != 'UPDATE_BEFORE'").groupBy(*key, "_commit_ts").agg(one)
     following = f"lead(_commit_ts) OVER (PARTITION BY {', '.join(key)} ORDER BY _commit_ts)"
-    ends = ", ".join(f"IF(_commit_ts <= {t}, {t}L, NULL)" for t in emptied)
-    ended = last.withColumn("_to", F.expr(f"least({following}, array_min(array({ends})))" if emptied else following))
+    ended = last.withColumn("_to", F.expr(f"least({following}, array_min(array({', '.join(ends)})))" if ends else following))
     valid = ended.where("_row._change_type != 'DELETE' AND (_to IS NULL OR _to > _commit_ts)")
     return valid.selectExpr(
         *(f"_row.{n} AS {n}" if n in rest else n for n in names),
@@ -151,13 +150,17 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], emptied: list[in
     )
 
 
-def _emptied(lake: Lake, i: Incarnation, ts: int) -> list[int]:
-    """The TSOs up to ts at which the table was truncated: each cut knows those of its window, the ledger those of cuts that are gone."""
+def _ends(lake: Lake, i: Incarnation, fold: Fold) -> list[str]:
+    """Where rows left up to fold.until_ts: of truncations each cut knows those of its window, the ledger those of cuts that are gone;
+    the newest cut knows all partitions that left."""
     seqs = lineage(lake.catalog, lake.feed.name)
     with ThreadPoolExecutor(_READERS) as pool:
         cuts = pool.map(lambda seq: read_cut(lake.store, lake.feed.name, seq), seqs)
-        known = (c.catalog.incarnations.get(i.id) for c in cuts)
-        found = {t for k in known if k is not None for t in k.truncations}
+        lives = [k for c in cuts if (k := c.catalog.incarnations.get(i.id)) is not None]
+    emptied = {t for k in lives for t in k.truncations}
+    gone = {r for k in lives for r in (*k.past_removals, *k.removals)}
     sent = (e for e in entries(lake.catalog, lake.feed.name) if e["incarnation"] == i.id and e["effect"] == "applied" and e["statement"])
-    found |= {e["commit_ts"] for e in sent if any(isinstance(c, TruncateTable) for c in parse(e["statement"], e["database"] or ""))}
-    return sorted(t for t in found if t <= ts)
+    emptied |= {e["commit_ts"] for e in sent if any(isinstance(c, TruncateTable) for c in parse(e["statement"], e["database"] or ""))}
+    whole = {t: "true" for t in emptied if t <= fold.until_ts}
+    parts = [(r.ts, f"coalesce({fold.left(r)}, false)") for r in gone if r.ts <= fold.until_ts]
+    return [f"IF(_commit_ts <= {t} AND {left}, {t}L, NULL)" for t, left in sorted([*whole.items(), *parts])]
