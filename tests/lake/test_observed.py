@@ -24,7 +24,7 @@ def test_the_aggregates_of_what_was_written(sent: bool, tmp_path: Path) -> None:
     with spark_session(lake_settings(lakes.feed(tmp_path)), "observed") as spark:
         frame = spark.range(10)
         all_of_it = Observed(frame, F.count(F.lit(1)).alias("rows"))
-        even = Observed(all_of_it.rows.where("id % 2 = 0"), F.sum("id").alias("total"), again=frame.where("id % 2 = 0"))
+        even = Observed(all_of_it.rows.where("id % 2 = 0"), F.sum("id").alias("total"), again=lambda: frame.where("id % 2 = 0"))
         assert even.rows.count() == 5
         if sent:
             assert (all_of_it.values(), even.values()) == ({"rows": 10}, {"total": 20})

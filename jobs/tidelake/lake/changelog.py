@@ -38,8 +38,11 @@ def stage_changelog(
     marks = [F.coalesce(F.sum(F.col(m).cast("int")), F.lit(0)).alias(m) for m in ("unsettled", "undated") if m in rows.columns]
     sums = [F.count(F.when(F.col("checksum") == word, 1)).alias(word) for word in CHECKSUMS]
     before = Observed(rows, F.count(F.lit(1)).alias("events"), *marks, *sums)
-    again = deduplicated(typed(rows, table), table)
-    after = Observed(deduplicated(typed(before.rows, table), table), *_measures(table), again=again)
+
+    def distinct(events: DataFrame) -> DataFrame:
+        return deduplicated(typed(events, table), table)
+
+    after = Observed(distinct(before.rows), *_measures(table), again=lambda: distinct(rows))
     names = {p.column.id: physical(target.columns(), p.column.id)[0].name for p in table.projections}
     frame = all_columns(changes(after.rows, table, names), target)
     writer = frame.writeTo(sql_name(target.identifier, branch)).option("snapshot-property.tidelake.run", branch)

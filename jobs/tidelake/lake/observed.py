@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,12 +12,13 @@ if TYPE_CHECKING:
 class Observed:
     """Aggregates of a frame. `rows` is the frame to go on with; `values` are there once something has written it."""
 
-    def __init__(self, frame: DataFrame, *aggregates: Column, again: DataFrame | None = None) -> None:
-        """again: an equal frame that observes nothing itself, where `frame` does."""
+    def __init__(self, frame: DataFrame, *aggregates: Column, again: Callable[[], DataFrame] | None = None) -> None:
+        """again: gives an equal frame that observes nothing itself, where `frame` does."""
         from pyspark.sql import Observation
 
         self._observation = Observation()
-        self._again = (frame if again is None else again, aggregates)
+        self._again = again or (lambda: frame)
+        self._aggregates = aggregates
         self.rows = frame.observe(self._observation, *aggregates)
 
     def values(self) -> dict[str, Any]:
@@ -28,8 +30,7 @@ class Observed:
         found = self._sent()
         if found:
             return found
-        frame, aggregates = self._again
-        row = frame.agg(*aggregates).first()
+        row = self._again().agg(*self._aggregates).first()
         return {} if row is None else row.asDict()
 
     def _sent(self) -> dict[str, Any]:

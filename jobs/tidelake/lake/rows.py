@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 AT = ("topic", "partition", "offset", "ordinal")
 _SIDES = ("after", "before")
+_NO_KEY = "CAST(NULL AS array<binary>)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,7 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
     if late := {name: F.expr(sql) for p in projections for name, sql in _late(p, table).items()}:
         cells = cells.withColumns(late)
     values = cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
-    key = table.incarnation.key
+    key = {side: f"array({', '.join(f'{side}{k}' for k in ids)})" if (ids := table.incarnation.key) else _NO_KEY for side in "ab"}
     classes = " ".join(f"WHEN {literal(op)} THEN {n}" for op, n in CLASS.items())
     counters = [f"{sql} AS {name}" for p in projections for name, sql in _lost(p, table).items()]
     return values.selectExpr(
@@ -109,13 +110,14 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
         f"CASE op {classes} END AS class",
         f"named_struct({_struct(projections, 'a')}) AS a",
         f"named_struct({_struct(projections, 'b')}) AS b",
-        f"array({', '.join(f'a{k}' for k in key)}) AS key_a" if key else "CAST(NULL AS array<binary>) AS key_a",
-        f"array({', '.join(f'b{k}' for k in key)}) AS key_b" if key else "CAST(NULL AS array<binary>) AS key_b",
+        f"{key['a']} AS key_a",
+        f"{key['b']} AS key_b",
+        f"IF(op = 'delete', {key['b']}, {key['a']}) AS key",
         "before_shape IS NOT NULL AS has_before",
         "coalesce(handle_only, false) AS partial",
         *(["stretch", "content"] if "stretch" in values.columns else []),
         *counters,
-    ).withColumn("key", F.expr("IF(op = 'delete', key_b, key_a)"))
+    )
 
 
 def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:

@@ -154,7 +154,7 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     null_key = " OR ".join(f"a.c{c.source_id} IS NULL" for c in key_columns(feed, i, i.columns)) or "false"
     sums = {name: name for name in counters(table)} | {"null_keys": f"CAST(coalesce({null_key}, false) AS INT)"}
     measures = [F.coalesce(F.sum(F.expr(sql)), F.lit(0)).alias(name) for name, sql in sums.items()]
-    observed = Observed(rows, F.count(F.lit(1)).alias("rows"), *measures, again=typed(hashed(_frame(run, i), table), table))
+    observed = Observed(rows, F.count(F.lit(1)).alias("rows"), *measures, again=lambda: typed(hashed(_frame(run, i), table), table))
     columns = kept(feed, i, i.columns)
     fold = Fold(feed=feed, incarnation=i, columns=columns, applied_ts=0, until_ts=run.ts, by_arrival=False)
     values = observed.rows.selectExpr(*(f"a.c{c.id} AS {quote(c.name)}" for c in columns), "commit_ts AS _commit_ts")
