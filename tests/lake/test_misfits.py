@@ -61,6 +61,13 @@ def quarantine(lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return capsys.readouterr().out
 
 
+def blocked_and_accepted(lake: Lake, hour: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their loss is accepted after they blocked the hour."""
+    with pytest.raises(OrderError, match="SHAPE_MISFIT"):
+        order(lake, parse_hour(hour))
+    quarantine(lake, monkeypatch, capsys, "accept", "--all", "--reason", "a test")
+
+
 def test_they_block_their_window_with_both_schemas_until_their_statement_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,9 +104,7 @@ def test_an_accepted_loss_is_told_and_ends_with_its_window(
 ) -> None:
     with opened(tmp_path) as (feed, lake):
         hour = feed.add(lake, first_hour())
-        with pytest.raises(OrderError, match="SHAPE_MISFIT"):
-            order(lake, parse_hour(hour))
-        quarantine(lake, monkeypatch, capsys, "accept", "t[0]@1", "--reason", "a test")
+        blocked_and_accepted(lake, hour, monkeypatch, capsys)
         cut = publish(lake, hour)
         assert cut is not None
         assert (cut.incomplete, cut.accepted, rows_of(lake, "d.k")) == (True, ["t[0]@1 (2 rows)"], FITTING)
@@ -117,9 +122,7 @@ def test_a_decision_about_rows_that_fit_by_now_hides_no_other_one(
 ) -> None:
     with opened(tmp_path) as (feed, lake):
         hour = feed.add(lake, first_hour())
-        with pytest.raises(OrderError, match="SHAPE_MISFIT"):
-            order(lake, parse_hour(hour))
-        quarantine(lake, monkeypatch, capsys, "accept", "--all", "--reason", "a test")
+        blocked_and_accepted(lake, hour, monkeypatch, capsys)
         said(feed)
         publish(lake, hour)
         feed.add(lake, [Message(partition=0, event=Event(kind="rejected", error_code="TRUNCATED", error="a test"))])

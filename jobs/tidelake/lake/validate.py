@@ -48,7 +48,7 @@ def validate_window(
         return None
     spark = session()
     tables = staged.cut.catalog.incarnations
-    found = written(spark, catalog, staged.changelogs, tables)
+    found = written(spark, catalog, staged)
     measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged)]
     checks = judge_measures([*_whole(staged), *measures])
     for i, rules in _own_rules(feed, staged).items():

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.incarnations import Incarnation
 from tidelake.lake.casts import literal, quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import sql_name
-from tidelake.lake.cut import Advance
+from tidelake.lake.cut import Advance, Staged
 from tidelake.lake.order import THREADS
 from tidelake.lake.tables import physical
 
@@ -35,10 +34,9 @@ def appended(spark: SparkSession, a: Advance) -> DataFrame:
     return reader.table(sql_name(a.identifier))
 
 
-def written(
-    spark: SparkSession, catalog: LakeCatalog, changelogs: Mapping[str, Advance], tables: Mapping[str, Incarnation]
-) -> dict[str, Written]:
+def written(spark: SparkSession, catalog: LakeCatalog, staged: Staged) -> dict[str, Written]:
     """By incarnation: a number for each of KINDS, `null_keys`, `first_ts` and `last_ts`; nothing of a changelog without new rows."""
+    changelogs, tables = staged.changelogs, staged.cut.catalog.incarnations
 
     def loaded(i: str) -> tuple[LakeTable, list[str]]:
         table = catalog.load(changelogs[i].identifier)
@@ -46,14 +44,9 @@ def written(
 
     with ThreadPoolExecutor(THREADS) as pool:
         found = dict(zip(changelogs, pool.map(loaded, changelogs), strict=True))
-        few = [i for i, (table, _) in found.items() if _added(table, changelogs[i]) <= AT_HAND]
+        few = [i for i in changelogs if staged.counts[i].changes <= AT_HAND]
         here = dict(zip(few, pool.map(lambda i: _here(*found[i], changelogs[i]), few), strict=True))
     return here | _by_spark(spark, {i: (changelogs[i], keys) for i, (_, keys) in found.items() if i not in here})
-
-
-def _added(table: LakeTable, a: Advance) -> int:
-    end, begin = (int(table.summary(s).get("total-records", 0)) for s in (a.to, a.base))
-    return end - begin
 
 
 def _here(table: LakeTable, keys: Sequence[str], a: Advance) -> Written:
