@@ -152,15 +152,14 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str])
 
 def _ends(lake: Lake, i: Incarnation, fold: Fold) -> list[str]:
     """Where rows left up to fold.until_ts: of truncations each cut knows those of its window, the ledger those of cuts that are gone;
-    the newest cut knows all partitions that left."""
+    the life itself knows all partitions that left."""
     seqs = lineage(lake.catalog, lake.feed.name)
     with ThreadPoolExecutor(_READERS) as pool:
         cuts = pool.map(lambda seq: read_cut(lake.store, lake.feed.name, seq), seqs)
-        lives = [k for c in cuts if (k := c.catalog.incarnations.get(i.id)) is not None]
-    emptied = {t for k in lives for t in k.truncations}
-    gone = {r for k in lives for r in (*k.past_removals, *k.removals)}
+        known = (c.catalog.incarnations.get(i.id) for c in cuts)
+        emptied = {t for k in known if k is not None for t in k.truncations}
     sent = (e for e in entries(lake.catalog, lake.feed.name) if e["incarnation"] == i.id and e["effect"] == "applied" and e["statement"])
     emptied |= {e["commit_ts"] for e in sent if any(isinstance(c, TruncateTable) for c in parse(e["statement"], e["database"] or ""))}
     whole = {t: "true" for t in emptied if t <= fold.until_ts}
-    parts = [(r.ts, f"coalesce({fold.left(r)}, false)") for r in gone if r.ts <= fold.until_ts]
+    parts = [(r.ts, f"coalesce({fold.left(r)}, false)") for r in {*i.past_removals, *i.removals} if r.ts <= fold.until_ts]
     return [f"IF(_commit_ts <= {t} AND {left}, {t}L, NULL)" for t, left in sorted([*whole.items(), *parts])]
