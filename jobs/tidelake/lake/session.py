@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidelake.lake.application import EXTENSIONS, RUNTIME, SECRETS, prepare_environment, static_settings
 from tidelake.lake.connect import shared_server
@@ -30,6 +30,8 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
             spark.conf.set(key, value)
         for key in set(SECRETS) - set(lake.spark):
             spark.conf.unset(key)
+        if not remote:
+            _activate(spark)
         from tidelake.lake.export_source import ExportSource
         from tidelake.lake.source import LandedSource
 
@@ -40,6 +42,13 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
         finally:
             if remote or not _kept:
                 spark.stop()
+
+
+def _activate(spark: SparkSession) -> None:
+    """Spark refuses to register a source in one session whose name the thread's active session knows: that of another lake, if it has
+    made a frame of Python rows."""
+    jvm: Any = spark._jvm  # where PySpark itself tells which session is active
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 @contextmanager
