@@ -1,4 +1,5 @@
-"""decode through Spark, in the speed at which the same writer takes the same finished rows from Arrow files (through_spark)."""
+"""decode, whose workers write the events table's files, in the speed at which Iceberg's writer for Spark takes the same finished rows from
+Arrow files (through_spark)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Measure decode through Spark, from landed Parquet in an S3 server to the events table; prints one JSON object. A child of its section.
 
-Beside it, in turns, the same finished EVENT rows from Arrow files to the same table, written by the same writer. Both go once unmeasured:
+Beside it, in turns, the same finished EVENT rows from Arrow files to the same table, by Iceberg's writer for Spark. Both go once unmeasured:
 the JVM compiles, Python's workers start.
 """
 
@@ -93,7 +93,7 @@ class Runs:
     files: list[str]
 
     def write(self) -> None:
-        """Arrow files to the events table, as decode writes."""
+        """Arrow files to the events table, by Spark."""
         rows = self._finished().withColumn("hour", F.lit(WRITTEN))
         rows.writeTo(f"{CATALOG}.{events_table(self.lake.feed.name)}").overwrite(F.col("hour") == F.lit(WRITTEN))
 

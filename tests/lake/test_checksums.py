@@ -45,7 +45,7 @@ def test_a_worker_marks_or_refuses_a_row_that_does_not_add_up(
     job = DecodeJob(
         lake_uri=str(tmp_path), feed="shop", keys=["o.parquet"], protocol="simple-json", options=options, refuse_mismatches=refuse
     )
-    events = [e for b in LandedReader(job).read(InputPartition("o.parquet")) for e in b.to_pylist() if e["kind"] != "shape"]
+    events = [e for b in LandedReader(job).read(InputPartition(["o.parquet"])) for e in b.to_pylist() if e["kind"] != "shape"]
     assert [(e["kind"], e["checksum"], e["error_code"]) for e in events] == [
         *(("bootstrap", None, None), ("row", "verified", None)),
         *(second, ("row", "verified", None)),

@@ -65,5 +65,5 @@ def test_a_worker_that_knows_no_s3_reads_what_the_driver_can(s3: FreshUri, tmp_p
         monkeypatch.delenv(name)
     storage.reset()
     job = DecodeJob(lake_uri=lake, feed="shop", keys=["1.parquet"], protocol="open", options=SinkOptions())
-    read = LandedReader(job, s3=text).read(InputPartition("1.parquet"))
+    read = LandedReader(job, s3=text).read(InputPartition(["1.parquet"]))
     assert [(e["kind"], e["offset"]) for batch in read for e in batch.to_pylist()] == [("rejected", 7)]

@@ -27,7 +27,7 @@ def events(folder: Path, **job: Any) -> list[dict[str, Any]]:
     reader = LandedReader(
         DecodeJob(lake_uri=str(folder / "lake"), feed="shop", keys=["1.parquet"], protocol="open", options=options, **job)
     )
-    rows = [e for b in reader.read(InputPartition("1.parquet")) for e in b.to_pylist() if e["kind"] != "shape"]
+    rows = [e for b in reader.read(InputPartition(["1.parquet"])) for e in b.to_pylist() if e["kind"] != "shape"]
     return sorted(rows, key=lambda e: int(e["offset"]))
 
 

@@ -44,10 +44,6 @@ SECRETS = tuple(f"spark.sql.catalog.{CATALOG}.{name}" for name in ("jdbc.passwor
 # Runtime settings: every session needs them, a Spark Connect client sets them on its own session.
 RUNTIME = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.sources.v2.bucketing.enabled": "true",  # snapshot and changelog share their buckets: the fold needs no shuffle
-    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
-    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.inMemoryColumnarStorage.batchSize": "2000",  # rows that are read or passed over together (lake/packs.py)
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # of files for ourselves: the default loses that it is an instant

@@ -1,4 +1,4 @@
-"""The catalog without a JVM: namespaces, tables, columns, branches and small appends. The only user of pyiceberg.
+"""The catalog without a JVM: namespaces, tables, columns, branches and small appends. With lake.data_files the only user of pyiceberg.
 
 Every column of ours carries its id in the table's documentation (`3: decimal(12,2)`), so that renames are told from new columns.
 """
@@ -165,7 +165,7 @@ class LakeTable:
 
     def scan(self, where: Where | None = None, columns: Sequence[str] = ("*",), snapshot_id: int | None = None) -> pa.RecordBatchReader:
         """The rows whose columns have these values (a list: one of them; After: a range), as a stream of record batches."""
-        return self.table.scan(_filter(where or {}), selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow_batch_reader()
+        return self.table.scan(filter_of(where or {}), selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow_batch_reader()
 
     def added(self, base: int, to: int, columns: Sequence[str]) -> pa.Table:
         """The rows appended after one snapshot and up to another, in memory."""
@@ -175,12 +175,12 @@ class LakeTable:
     def files(self, where: Where, bounds: Sequence[str], snapshot_id: int) -> Iterator[FileFacts]:
         """The data files that may hold such rows, with what the table knows of them without opening one."""
         fields = {name: self.table.schema().find_field(name) for name in bounds}
-        for task in self.table.scan(_filter(where), snapshot_id=snapshot_id).plan_files():
+        for task in self.table.scan(filter_of(where), snapshot_id=snapshot_id).plan_files():
             found = {name: (task.file.upper_bounds or {}).get(f.field_id) for name, f in fields.items()}
             upper: dict[str, Any] = {name: from_bytes(cast(Any, fields[name].field_type), b) for name, b in found.items() if b is not None}
             values = task.file.partition
             partition = tuple(values[i] for i in range(len(values)))
-            yield FileFacts(partition=partition, rows=task.file.record_count, upper=upper)
+            yield FileFacts(partition=partition, rows=task.file.record_count, size=task.file.file_size_in_bytes, upper=upper)
 
     def _schema_at(self, snapshot_id: int) -> Schema:
         snapshot = self.table.snapshot_by_id(snapshot_id)
@@ -284,7 +284,7 @@ class LakeCatalog:
 
     def remove(self, identifier: str, where: Where) -> None:
         """Remove the rows with these values in one commit; there must be some."""
-        retried(identifier, lambda: self.catalog.load_table(identifier).delete(_filter(where)))
+        retried(identifier, lambda: self.catalog.load_table(identifier).delete(filter_of(where)))
 
     def set_branch(self, table: LakeTable, name: str, snapshot_id: int) -> None:
         """Make a branch point at a snapshot, whether it was there or not."""
@@ -347,7 +347,8 @@ def _schema(columns: Sequence[LakeColumn]) -> Schema:
     return Schema(*fields)
 
 
-def _filter(where: Where) -> BooleanExpression:
+def filter_of(where: Where) -> BooleanExpression:
+    """The same for pyiceberg."""
     expression: BooleanExpression = AlwaysTrue()
     term: Any
     for name, value in where.items():

@@ -138,11 +138,10 @@ def _measures(table: TableRows) -> list[Any]:
         return F.coalesce(F.sum(F.expr(f"CAST({condition} AS INT)")), F.lit(0)).alias(name)
 
     key = bool(table.incarnation.key)
-    moved = "op = 'update' AND has_before AND NOT (key_a <=> key_b)" if key else "false"
     return [
         F.count(F.lit(1)).alias("distinct"),
         *(count(f"op = '{op}'", f"{op}s") for op in ("insert", "update", "delete", "upsert")),
-        count(f"coalesce({moved}, false)", "key_changes"),
+        count("moved", "key_changes"),
         count("op = 'update' AND NOT has_before", "bare_updates"),
         count("partial AND op != 'delete'" if key else "partial", "partial"),
         *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in counters(table)),

@@ -17,10 +17,13 @@ from pydantic import BaseModel
 from tidelake import __version__
 from tidelake.avro_schemas import schemas_here
 from tidelake.errors import OrderError
+from tidelake.event import EVENT
 from tidelake.feed import Feed
 from tidelake.lake import s3_access
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cuts import newest_cut
+from tidelake.lake.data_files import WrittenFile, file_schema, replace_files
+from tidelake.lake.event_files import place
 from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.events import control_batches, control_rows, ensure_events
 from tidelake.lake.known import known_tables, needs_tables
@@ -28,11 +31,12 @@ from tidelake.lake.masks import marks_of
 from tidelake.lake.positions import Origins, origins
 from tidelake.lake.sink_schemas import version_shapes
 from tidelake.lake.source import FORMAT, DecodeJob
+from tidelake.lake.spread import in_parts
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
 from tidelake.lake.worker_errors import heard
 from tidelake.land.manifest import Manifest, all_newest, newest
-from tidelake.layout import CATALOG, decoded_key
+from tidelake.layout import decoded_key
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_HOUR = pa.field("hour", pa.string())
 SCHEMAS_BY_MESSAGE = frozenset({"simple-json", "simple-avro"})  # protocols whose rows name a schema that another message brings
 
 
@@ -104,10 +109,10 @@ def _decoded(
 ) -> DecodeRecord:
     """Decode an hour, once more where some of its own messages bring what others of its rows wait for."""
     table, decoder = ensure_events(catalog, feed), decoder_id(feed)
-    _overwrite(session(), feed, hour, manifest, table.identifier, decoder)
+    _overwrite(session(), catalog, feed, hour, manifest, table, decoder)
     record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
     if has_come(store, feed.name, record.waiting):
-        _overwrite(session(), feed, hour, manifest, table.identifier, decoder)
+        _overwrite(session(), catalog, feed, hour, manifest, table, decoder)
         record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
     store.write(decoded_key(feed.name, hour), record.model_dump_json(indent=1).encode())
     return record
@@ -146,19 +151,23 @@ def decoder_id(feed: Feed) -> str:
     return hashlib.sha256(json.dumps(said + unsaid + others, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _overwrite(spark: SparkSession, feed: Feed, hour: str, manifest: Manifest, identifier: str, decoder: str) -> None:
-    from pyspark.sql import functions as F
-
+def _overwrite(
+    spark: SparkSession, catalog: LakeCatalog, feed: Feed, hour: str, manifest: Manifest, events: LakeTable, decoder: str
+) -> None:
+    """Workers write the hour's files, one commit puts them in place of the hour's earlier ones."""
     versions = version_shapes(feed, [s.key for s in manifest.sources])
     job = decode_job(feed, [o.key for o in manifest.objects], versions, origins(manifest) if feed.by_offsets else None)
-    reader = spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
+    parts = in_parts(spark, {o.key: o.size for o in manifest.objects})
+    into = place(events.table.location(), file_schema(events, pa.schema([_HOUR, *EVENT])), hour, parts)
+    reader = spark.read.format(FORMAT).option("job", job.model_dump_json()).option("into", into.model_dump_json())
+    reader = reader.option(s3_access.OPTION, s3_access.given())
     if job.masks and feed.policy.mask_key:
         reader = reader.option(MASK_KEY, feed.policy.mask_key)
-    events = reader.load().withColumn("hour", F.lit(hour))
-    writer = events.writeTo(f"{CATALOG}.{identifier}").option("snapshot-property.tidelake.hour", hour)
-    writer = writer.option("snapshot-property.tidelake.generation", str(manifest.generation))
     with heard():
-        writer.option("snapshot-property.tidelake.decoder", decoder).overwrite(F.col("hour") == F.lit(hour))
+        rows = reader.load().collect() if job.keys else []
+    files = [WrittenFile(path=r["path"], partition=(hour, r["kind"]), size=r["size"], footer=bytes(r["footer"])) for r in rows]
+    said = {"hour": hour, "generation": str(manifest.generation), "decoder": decoder}
+    replace_files(catalog, events.identifier, {"hour": hour}, files, {f"tidelake.{k}": v for k, v in said.items()})
 
 
 def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, str]] = (), begins: Origins | None = None) -> DecodeJob:

@@ -1,4 +1,4 @@
-"""The frame of our Python Data Sources: EVENT rows, one input partition for each part (an object, a file), errors told to the driver.
+"""The frame of our Python Data Sources: Arrow batches, one input partition for each part (an object, a file), errors told to the driver.
 
 Facts that bind (reference: Spark's Arrow border): no dictionaries, no implicit casts, never `pushFilters`; importable in workers.
 """
@@ -54,7 +54,7 @@ class EventReader(DataSourceReader, Generic[Part]):
 
     @abstractmethod
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """EVENT batches."""
+        """Batches of the source's rows."""
 
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(part) for part in self.parts]

@@ -13,6 +13,7 @@ from tidelake.incarnations import ALWAYS, Column, Incarnation, Removal
 from tidelake.lake.casts import CastRules, converted, from_text, literal, quote
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.masks import mask_key, masked_text
+from tidelake.lake.spread import bucket_and, by_bucket
 from tidelake.lake.tables import FIRST as MOVED_FIRST
 from tidelake.lake.tables import LAST as MOVED_LAST
 from tidelake.lake.tables import PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
@@ -134,13 +135,16 @@ def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bu
     """
     if changes is not None and PARTIAL.name in changes.columns:
         marks = ["coalesce(_partial, false) AS _partial"]
-        return _fold_partial(_united(base, changes, fold, bucket, marks), fold, _group(fold, bucket, buckets))
-    return standing(_newest(_united(base, changes, fold, bucket), fold, _group(fold, bucket, buckets)), fold)
+        rows = _united(base, changes, fold, bucket, buckets, marks)
+        return _fold_partial(rows, fold, _group(rows, fold, bucket, buckets))
+    rows = _united(base, changes, fold, bucket, buckets)
+    return standing(_newest(rows, fold, _group(rows, fold, bucket, buckets)), fold)
 
 
 def weighed(base: DataFrame | None, changes: DataFrame, fold: Fold, bucket: str | None, images: Images, buckets: int = 1) -> DataFrame:
     """What `standing` makes the fold of, with what the images of each key come to: `_verdict`. No row is partial."""
-    newest = _newest(_united(base, changes, fold, bucket, images=images), fold, _group(fold, bucket, buckets), images)
+    rows = _united(base, changes, fold, bucket, buckets, images=images)
+    newest = _newest(rows, fold, _group(rows, fold, bucket, buckets), images)
     return newest.selectExpr(*(quote(k) for k in fold.key), "_row", f"{images.verdict} AS _verdict")
 
 
@@ -156,6 +160,7 @@ def _united(
     changes: DataFrame | None,
     fold: Fold,
     bucket: str | None,
+    buckets: int,
     marks: Sequence[str] = (),
     images: Images | None = None,
 ) -> DataFrame:
@@ -182,13 +187,12 @@ def _united(
     if bucket is None:
         return rows
     rows = rows.withColumn("_bucket", F.expr(bucket))
-    return rows if fold.few else rows.repartition("_bucket")
+    return rows if fold.few else by_bucket(rows, buckets)
 
 
-def _group(fold: Fold, bucket: str | None, buckets: int) -> list[str]:
-    """What is sorted by first should tell most rows apart."""
-    key, of_bucket = [quote(k) for k in fold.key], ["_bucket"] if bucket is not None else []
-    return [*of_bucket, *key] if buckets > 1 else [*key, *of_bucket]
+def _group(rows: DataFrame, fold: Fold, bucket: str | None, buckets: int) -> list[str]:
+    key = [quote(k) for k in fold.key]
+    return key if bucket is None else bucket_and(key, buckets, None if fold.few else rows.sparkSession)
 
 
 def _sorted(folded: DataFrame, group: Sequence[str]) -> DataFrame:

@@ -37,6 +37,7 @@ from tidelake.lake.progress import Progress, not_after_seed, progress, stands_st
 from tidelake.lake.rows import TableRows, at_once, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.sink_schemas import sink_statements
+from tidelake.lake.spread import split_bytes
 from tidelake.lake.stretches import steps_back, with_stretch
 from tidelake.lake.tables import bucket_column, key_columns, physical
 from tidelake.lake.waiting import CODE as WAITING
@@ -111,7 +112,7 @@ def order_window(
     if window.resolved_ts == window.applied_ts:
         raise stands_still(feed, done, window.applied_ts)
     accepted, incomplete = _decided(feed, store, events, done, window)
-    frame = session().read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}")
+    frame = _row_events(session(), events, done.scan)
     seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
     incomplete = mixed(feed, seen.partitions) or incomplete
     sent = _statements(feed, events, cut, window, done, seen)
@@ -152,6 +153,13 @@ def order_window(
     )
     store.write(run_key(feed.name, staged.cut.seq, "order"), staged.model_dump_json(indent=1).encode())
     return OrderReport(staged=staged)
+
+
+def _row_events(spark: SparkSession, events: LakeTable, hours: Sequence[str]) -> DataFrame:
+    """The events table as it stands, read by all cores where these hours are asked for."""
+    size = sum(f.size for f in events.files({"kind": "row", "hour": list(hours)}, [], events.main)) if hours else 0
+    reader = spark.read.option("versionAsOf", events.main).option("split-size", split_bytes(spark, size)).option("file-open-cost", 1 << 16)
+    return reader.table(f"{CATALOG}.{events.identifier}")
 
 
 def _sums(several: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation, Name
 from tidelake.lake.casts import NAMES_SENT, CastRules, cast, converted, literal, losses, quote
 from tidelake.lake.late_types import PROTOCOLS, late_text
+from tidelake.lake.spread import bucket_and, by_bucket
 from tidelake.lake.tables import kept, lake_column, value_rules
 from tidelake.layout import CATALOG
 from tidelake.ordering import CLASS
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 AT = ("topic", "partition", "offset", "ordinal")
 _SIDES = ("after", "before")
-_NO_KEY = "CAST(NULL AS array<binary>)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +90,9 @@ def _in_interval(n: Name) -> str:
 
 
 def typed(rows: DataFrame, table: TableRows) -> DataFrame:
-    """Events with `a` and `b` (structs of typed columns `c<id>` after and before), `key_a` and `key_b` (cells), `class`, `partial` (only
-    the handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the columns where something may be lost."""
+    """Events with `a` and `b` (structs of typed columns `c<id>` after and before), `key_<id>` (cells of the key that an event is of),
+    `moved` (an update to another key), `class`, `partial` (only the handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the
+    columns where something may be lost."""
     from pyspark.sql import functions as F
 
     projections = table.projections
@@ -100,7 +101,8 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
     if late := {name: F.expr(sql) for p in projections for name, sql in _late(p, table).items()}:
         cells = cells.withColumns(late)
     values = cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
-    key = {side: f"array({', '.join(f'{side}{k}' for k in ids)})" if (ids := table.incarnation.key) else _NO_KEY for side in "ab"}
+    key = table.incarnation.key
+    same = " AND ".join(f"a{k} <=> b{k}" for k in key) or "true"
     classes = " ".join(f"WHEN {literal(op)} THEN {n}" for op, n in CLASS.items())
     counters = [f"{sql} AS {name}" for p in projections for name, sql in _lost(p, table).items()]
     return values.selectExpr(
@@ -110,9 +112,8 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
         f"CASE op {classes} END AS class",
         f"named_struct({_struct(projections, 'a')}) AS a",
         f"named_struct({_struct(projections, 'b')}) AS b",
-        f"{key['a']} AS key_a",
-        f"{key['b']} AS key_b",
-        f"IF(op = 'delete', {key['b']}, {key['a']}) AS key",
+        *(f"IF(op = 'delete', b{k}, a{k}) AS key_{k}" for k in key),
+        f"coalesce(op = 'update' AND before_shape IS NOT NULL AND NOT ({same}), false) AS moved",
         "before_shape IS NOT NULL AS has_before",
         "coalesce(handle_only, false) AS partial",
         *(["stretch", "content"] if "stretch" in values.columns else []),
@@ -129,7 +130,7 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
-    identity = ["commit_ts", "key", "class"]
+    identity = ["commit_ts", *(f"key_{k}" for k in table.incarnation.key), "class"]
     if not table.incarnation.key and not table.feed.by_offsets:
         of_stretch = Over.partitionBy("content", "commit_ts", "op", "topic", "partition", "stretch").orderBy("offset", "ordinal")
         events = events.withColumn("nth", F.row_number().over(of_stretch))
@@ -137,12 +138,10 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
     distributed = events
     if table.bucket:
         number = next(c.id for c in table.incarnation.columns if c.name == table.bucket)
-        side = F.coalesce(F.when(F.col("op") == "delete", F.col("b")).otherwise(F.col("a")).getField(f"c{number}"))
-        distributed = events.withColumn("_bucket_of", side)
-        bucket = F.expr(f"{CATALOG}.system.bucket({table.buckets}, _bucket_of)")
-        distributed = distributed.withColumn("_bucket", bucket)
-        distributed = distributed if table.few else distributed.repartition("_bucket")
-        identity = ["_bucket", *identity] if table.buckets > 1 else [*identity, "_bucket"]
+        of = f"IF(op = 'delete', b.c{number}, a.c{number})"
+        distributed = events.withColumn("_bucket", F.expr(f"{CATALOG}.system.bucket({table.buckets}, {of})"))
+        distributed = distributed if table.few else by_bucket(distributed, table.buckets)
+        identity = bucket_and(identity, table.buckets, None if table.few else events.sparkSession)
     if table.feed.by_offsets:
         return distributed
     copies = Over.partitionBy(*identity).orderBy("partial", *AT)
@@ -152,16 +151,15 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
 def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataFrame:
     """Changelog rows. names: source column id → the changelog's column. An update that moves a row to another key is a delete and an
     insert; an upsert is UPDATE_AFTER."""
-    moved = "(op = 'update' AND has_before AND NOT (key_a <=> key_b))" if table.incarnation.key else "false"
     exploded = events.selectExpr(
         *AT,
         "commit_ts",
         "partial",
-        f"""inline(CASE
+        """inline(CASE
             WHEN op = 'insert' THEN array(named_struct('t', 'INSERT', 'v', a))
             WHEN op = 'upsert' THEN array(named_struct('t', 'UPDATE_AFTER', 'v', a))
             WHEN op = 'delete' THEN array(named_struct('t', 'DELETE', 'v', b))
-            WHEN {moved} THEN array(named_struct('t', 'DELETE', 'v', b), named_struct('t', 'INSERT', 'v', a))
+            WHEN moved THEN array(named_struct('t', 'DELETE', 'v', b), named_struct('t', 'INSERT', 'v', a))
             WHEN has_before THEN array(named_struct('t', 'UPDATE_BEFORE', 'v', b), named_struct('t', 'UPDATE_AFTER', 'v', a))
             ELSE array(named_struct('t', 'UPDATE_AFTER', 'v', a)) END)""",
     )

@@ -19,8 +19,9 @@ class After:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """A data file: its partition's values in the order of the spec, its rows, and upper bounds of columns where known."""
+    """A data file: its partition's values in the order of the spec, its rows, its bytes, and upper bounds of columns where known."""
 
     partition: tuple[Any, ...]
     rows: int
+    size: int
     upper: dict[str, Any]

@@ -18,6 +18,7 @@ from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_mu
 from tidelake.lake.images import images_of, images_without_key, observed, reconciled
 from tidelake.lake.merge import Choice, changed_keys, choose, delete_rows, live_rows, within
 from tidelake.lake.observed import Observed
+from tidelake.lake.spread import by_bucket
 from tidelake.lake.tables import PARTIAL, bucket_column, create_snapshot, key_columns, reshape, snapshot_name, vacant
 from tidelake.layout import CATALOG
 
@@ -141,7 +142,7 @@ def fill_table(
     begin_branch(catalog, target.table, branch, target.start)
     bucket = _bucket(target, fold)
     if bucket is not None:
-        rows = rows.withColumn("_bucket", F.expr(_bucket_of(bucket[0], target))).repartition("_bucket").drop("_bucket")
+        rows = by_bucket(rows.withColumn("_bucket", F.expr(_bucket_of(bucket[0], target))), target.buckets).drop("_bucket")
     _writer(_physical(rows, target, fold), target, branch).append()
     staged = catalog_view(catalog, target, branch)
     if fold.incarnation.key:
@@ -344,8 +345,10 @@ def _twice(keys: DataFrame) -> list[dict[str, Any]]:
     """A few keys that are there more than once."""
     from pyspark.sql import functions as F
 
-    grouped = keys.groupBy(*(quote(c) for c in keys.columns)).agg(F.count("*").alias("_count"))  # of columns, whose buckets need no shuffle
-    return [r.asDict() for r in grouped.where("_count > 1").drop("_count").limit(_SHOWN).collect()]
+    grouped = keys.groupBy(*(quote(c) for c in keys.columns)).agg(F.count("*").alias("_count"))
+    few = grouped.where("_count > 1").drop("_count").limit(_SHOWN)
+    row = few.agg(F.collect_list(F.struct("*")).alias("found")).first()  # a limit at the end would look into one partition after another
+    return [r.asDict() for r in row["found"]] if row else []
 
 
 def _twice_at_hand(keys: pa.Table) -> list[dict[str, Any]]:

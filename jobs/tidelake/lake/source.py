@@ -1,22 +1,25 @@
-"""The Python Data Source `tidelake`: landed objects in, EVENT rows out, one input partition per object, decoded in the worker."""
+"""The Python Data Source `tidelake`: landed objects in, files of events out, one input partition per object, decoded in the worker."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.avro_schemas import handed_over, schema_source
 from tidelake.claim_files import claim_files
 from tidelake.event import EVENT, MESSAGE
 from tidelake.frozen_schemas import frozen_schemas
+from tidelake.lake.event_files import FILES, EventsPlace, write_events
 from tidelake.lake.event_source import EventReader, EventSource
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.late_types import PROTOCOLS
@@ -53,25 +56,37 @@ class DecodeJob(BaseModel):
 
 
 class LandedSource(EventSource):
-    """`spark.read.format("tidelake").option("job", DecodeJob as JSON)`, with the options of EventSource."""
+    """`spark.read.format("tidelake").option("job", DecodeJob as JSON)`, with the options of EventSource: EVENT rows.
+
+    With `.option("into", EventsPlace as JSON)` reading it writes them, and its rows tell of the files (event_files.FILES), which are
+    nowhere until they are committed.
+    """
 
     FORMAT = FORMAT
 
+    def schema(self) -> StructType:
+        return from_arrow_schema(FILES) if "into" in self.options else super().schema()
+
     def reader(self, schema: StructType) -> LandedReader:
-        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.mask_key, self.s3)
+        into = EventsPlace.model_validate_json(self.options["into"]) if "into" in self.options else None
+        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.mask_key, self.s3, into)
 
 
-class LandedReader(EventReader[str]):
-    """Plans one partition per object. key: of masks; s3: s3_access.given()."""
+class LandedReader(EventReader[Sequence[str]]):
+    """Plans one partition per object, or as `into` says. key: of masks; s3: s3_access.given(); into: where the events go."""
 
-    def __init__(self, job: DecodeJob, key: bytes = b"", s3: str = "") -> None:
-        super().__init__(job.keys, s3)
-        self.job, self.key = job, key
+    def __init__(self, job: DecodeJob, key: bytes = b"", s3: str = "", into: EventsPlace | None = None) -> None:
+        super().__init__(into.parts if into else [[k] for k in job.keys], s3)
+        self.job, self.key, self.into = job, key, into
 
-    def rows(self, part: str) -> Iterator[pa.RecordBatch]:
+    def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        events = chain.from_iterable(self._events(key) for key in part)
+        return events if self.into is None else write_events(events, self.into)
+
+    def _events(self, key: str) -> Iterator[pa.RecordBatch]:
         context, masked = context_of(self.job), masker(self.job.masks, self.key)
         seen: set[int] = set()
-        for messages in _messages(self.job, part):
+        for messages in _messages(self.job, key):
             events = decode(self.job.protocol, messages, context)
             events = events if self.job.origins is None else placed(events, self.job.origins)
             yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
