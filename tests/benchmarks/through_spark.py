@@ -1,7 +1,7 @@
 """Measure decode through Spark, from landed Parquet in an S3 server to the events table; prints one JSON object. A child of its section.
 
-Beside it, in turns, the same finished EVENT rows from Arrow files to the same table, by Iceberg's writer for Spark. Both go once unmeasured:
-the JVM compiles, Python's workers start.
+Beside it, in turns, the same finished EVENT rows from Arrow files to the same table, by Iceberg's writer for Spark. Both go once
+unmeasured: the JVM compiles, Python's workers start.
 """
 
 from __future__ import annotations

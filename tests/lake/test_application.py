@@ -12,6 +12,7 @@ from tidelake.lake.application import PACKAGES, cached_jars, is_local, prepare_e
 
 CLUSTER = "spark://master:7077"
 JAVA = "spark.executor.extraJavaOptions"
+JAVA_OPTIONS = "-XX:-DontCompileHugeMethods -XX:MaxInlineLevel=5 -XX:FreqInlineSize=100 -XX:InlineSmallCode=1000 -Duser.timezone=UTC"
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def test_executors_of_a_cluster_fetch_the_jars_from_the_driver(ivy: Path, monkey
     monkeypatch.setenv("TIDELAKE_SPARK_MASTER", CLUSTER)
     there = static_settings()
     assert (there["spark.master"], there["spark.jars"], "spark.driver.extraClassPath" in there) == (CLUSTER, ",".join(jars), False)
-    assert {s[JAVA] for s in (here, there)} == {"-XX:-DontCompileHugeMethods -Duser.timezone=UTC"}
+    assert {s[JAVA] for s in (here, there)} == {JAVA_OPTIONS}
     Path(jars[0]).unlink()
     assert "spark.jars" not in static_settings()
     assert static_settings()["spark.jars.packages"] == ",".join(PACKAGES)
@@ -55,7 +56,7 @@ def test_what_is_given_wins_and_the_cores_of_this_machine_count_for_nothing_on_a
     there = static_settings()
     assert "spark.sql.shuffle.partitions" not in there
     assert (there["spark.master"], there["spark.executor.memory"]) == (CLUSTER, "4g")
-    assert there[JAVA] == "-XX:-DontCompileHugeMethods -Duser.timezone=UTC -Xss2m"
+    assert there[JAVA] == f"{JAVA_OPTIONS} -Xss2m"
 
 
 def test_a_driver_of_a_cluster_is_not_bound_to_the_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
