@@ -119,7 +119,7 @@ def test_of_two_that_replace_an_hour_at_once_the_last_one_stands(earlier: bool, 
 
     if earlier:
         put(1)
-    plain, turns = data_files._data_file, [1]
+    plain, turns = data_files._data_files, [1]
 
     def beside(*of: Any) -> Any:
         if turns:
@@ -127,7 +127,7 @@ def test_of_two_that_replace_an_hour_at_once_the_last_one_stands(earlier: bool, 
             put(2, 3)
         return plain(*of)
 
-    monkeypatch.setattr(data_files, "_data_file", beside)
+    monkeypatch.setattr(data_files, "_data_files", beside)
     put(4)
     stood = catalog.load(events.identifier)
     assert ([r["offset"] for r in contents(catalog, events, HOUR)], stood.summary(stood.main)["total-records"]) == ([4], "1")

@@ -348,7 +348,7 @@ def _schema(columns: Sequence[LakeColumn]) -> Schema:
 
 
 def filter_of(where: Where) -> BooleanExpression:
-    """The same for pyiceberg."""
+    """What is asked of a table, as pyiceberg's expression."""
     expression: BooleanExpression = AlwaysTrue()
     term: Any
     for name, value in where.items():

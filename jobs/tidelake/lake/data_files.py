@@ -7,7 +7,7 @@ and none of it in the JVM.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,7 +24,6 @@ from tidelake.lake.scans import Where
 
 _FIELD_ID = "PARQUET:field_id"
 _MERGED = {"commit.manifest-merge.enabled": "true"}  # else every commit leaves a manifest for all later ones to read
-
 _NO_RETRY = {"commit.retry.num-retries": "0"}  # pyiceberg would add the files beside those of another commit, without looking for them
 
 
@@ -67,8 +66,8 @@ def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Se
             with update.overwrite() if gone else update.merge_append() as commit:
                 for old in gone:
                     commit.delete_data_file(old)
-                for file in files:
-                    commit.append_data_file(_data_file(table, file))
+                for new in _data_files(table, files):
+                    commit.append_data_file(new)
 
     def once_more() -> None:
         try:
@@ -79,22 +78,21 @@ def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Se
     retried(identifier, once_more)
 
 
-def _data_file(table: Table, file: WrittenFile) -> DataFile:
+def _data_files(table: Table, files: Sequence[WrittenFile]) -> Iterator[DataFile]:
+    """What the table is to know of each file, from its footer."""
     schema = table.schema()
-    facts = data_file_statistics_from_parquet_metadata(
-        parquet_metadata=pq.read_metadata(io.BytesIO(file.footer)),
-        stats_columns=compute_statistics_plan(schema, table.properties),
-        parquet_column_mapping=parquet_path_to_id_mapping(schema),
-    )
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=f"{table.location()}/{file.path}",
-        file_format=FileFormat.PARQUET,
-        partition=Record(*file.partition),
-        file_size_in_bytes=file.size,
-        sort_order_id=None,
-        spec_id=table.spec().spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **facts.to_serialized_dict(),
-    )
+    plan, columns = compute_statistics_plan(schema, table.properties), parquet_path_to_id_mapping(schema)
+    for file in files:
+        footer = pq.read_metadata(io.BytesIO(file.footer))
+        yield DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=f"{table.location()}/{file.path}",
+            file_format=FileFormat.PARQUET,
+            partition=Record(*file.partition),
+            file_size_in_bytes=file.size,
+            sort_order_id=None,
+            spec_id=table.spec().spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **data_file_statistics_from_parquet_metadata(footer, plan, columns).to_serialized_dict(),
+        )

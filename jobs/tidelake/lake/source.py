@@ -1,4 +1,4 @@
-"""The Python Data Source `tidelake`: landed objects in, files of events out, one input partition per object, decoded in the worker."""
+"""The Python Data Source `tidelake`: landed objects in, events or files of them out, decoded in the worker."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TASK_BYTES = 64 << 20  # of objects, at most, unless one alone is larger
+_TASK_BYTES = 64 << 20  # of objects, about
 _SPLIT_BYTES = (1 << 20, 128 << 20)  # of files: the least, the most
 
 
