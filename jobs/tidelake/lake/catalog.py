@@ -180,7 +180,8 @@ class LakeTable:
             upper: dict[str, Any] = {name: from_bytes(cast(Any, fields[name].field_type), b) for name, b in found.items() if b is not None}
             values = task.file.partition
             partition = tuple(values[i] for i in range(len(values)))
-            yield FileFacts(partition=partition, rows=task.file.record_count, size=task.file.file_size_in_bytes, upper=upper)
+            f = task.file
+            yield FileFacts(f.file_path, partition, f.record_count, f.file_size_in_bytes, upper, deletes=len(task.delete_files))
 
     def _schema_at(self, snapshot_id: int) -> Schema:
         snapshot = self.table.snapshot_by_id(snapshot_id)

@@ -7,8 +7,9 @@ and none of it in the JVM.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +17,14 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
+from pyiceberg.transforms import BucketTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import ListType
 
-from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of, retried
+from tidelake.errors import StorageError
+from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of, iceberg_type, retried
 from tidelake.lake.scans import Where
+from tidelake.layout import MAIN
 
 _FIELD_ID = "PARQUET:field_id"
 _MERGED = {"commit.manifest-merge.enabled": "true"}  # else every commit leaves a manifest for all later ones to read
@@ -32,7 +36,7 @@ class WrittenFile:
     """A Parquet file below a table's location. partition: its values in the order of the spec; footer: a Parquet metadata file."""
 
     path: str
-    partition: tuple[str, ...]
+    partition: tuple[Any, ...]
     size: int
     footer: bytes
 
@@ -49,6 +53,11 @@ def _with_id(column: pa.Field, table: Table) -> pa.Field:
     return pa.field(column.name, kind, metadata={_FIELD_ID: str(known.field_id)})
 
 
+def buckets_of(values: pa.Array, kind: str, buckets: int) -> pa.Array:
+    """The bucket of each value of a lake type, as Iceberg's transform has it (spec, appendix B)."""
+    return BucketTransform(buckets).pyarrow_transform(iceberg_type(kind))(values)
+
+
 def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Sequence[WrittenFile], summary: dict[str, str]) -> None:
     """Put files in place of those that hold such rows, in one commit, which is made even where there are none.
 
@@ -56,26 +65,58 @@ def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Se
     """
 
     def attempt() -> None:
-        table = catalog.catalog.load_table(identifier)
-        table.metadata.properties.update(_NO_RETRY)  # of what was loaded alone, nobody else sees it
+        table = _loaded(catalog, identifier)
         gone = [task.file for task in table.scan(filter_of(where)).plan_files()]
-        with table.transaction() as change:
-            if _MERGED.items() - table.properties.items():
-                change.set_properties(_MERGED)
-            update = change.update_snapshot(snapshot_properties=summary)
-            with update.overwrite() if gone else update.merge_append() as commit:
-                for old in gone:
-                    commit.delete_data_file(old)
-                for new in _data_files(table, files):
-                    commit.append_data_file(new)
+        _commit(table, gone, files, summary, MAIN)
 
-    def once_more() -> None:
+    _once_more(identifier, attempt)
+
+
+def stage_files(
+    catalog: LakeCatalog, identifier: str, branch: str, gone: Collection[str], files: Sequence[WrittenFile], summary: dict[str, str]
+) -> None:
+    """Put files on a branch in one commit, in place of those with these paths. Raises StorageError if one of them is not there."""
+
+    def attempt() -> None:
+        table = _loaded(catalog, identifier)
+        old = (
+            [t.file for t in table.scan(snapshot_id=table.refs()[branch].snapshot_id).plan_files() if t.file.file_path in gone]
+            if gone
+            else []
+        )
+        if len(old) != len(gone):
+            raise StorageError(f"{identifier}: files that were read are not on branch {branch} any more", code="TABLE_MOVED")
+        _commit(table, old, files, summary, branch)
+
+    _once_more(identifier, attempt)
+
+
+def _loaded(catalog: LakeCatalog, identifier: str) -> Table:
+    table = catalog.catalog.load_table(identifier)
+    table.metadata.properties.update(_NO_RETRY)  # of what was loaded alone, nobody else sees it
+    return table
+
+
+def _commit(table: Table, gone: Sequence[DataFile], files: Sequence[WrittenFile], summary: dict[str, str], branch: str) -> None:
+    with table.transaction() as change:
+        if _MERGED.items() - table.properties.items():
+            change.set_properties(_MERGED)
+        update = change.update_snapshot(snapshot_properties=summary, branch=branch)
+        with update.overwrite() if gone else update.merge_append() as commit:
+            for old in gone:
+                commit.delete_data_file(old)
+            for new in _data_files(table, files):
+                commit.append_data_file(new)
+
+
+def _once_more(identifier: str, attempt: Callable[[], None]) -> None:
+    def tried() -> None:
         try:
             attempt()
-        except ValidationException as e:  # another decoder of the hour was as quick
+        except ValidationException as e:  # another writer was as quick
             raise CommitFailedException(str(e)) from e
 
-    retried(identifier, once_more)
+    retried(identifier, tried)
 
 
 def _data_files(table: Table, files: Sequence[WrittenFile]) -> Iterator[DataFile]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,15 +11,14 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from tidelake.storage import Store, open_store
+from tidelake.lake.parquet_files import OpenFile, footer, kept_if_whole
+from tidelake.storage import open_store
 
 ROW_GROUP_BYTES = 32 << 20  # of Arrow: what a worker holds of each kind, and a reader takes at once
 _LISTS = frozenset({"after", "before"})
 _LONG = frozenset({"offset", "ddl", "columns", "error", "raw_key", "raw_value"})  # hardly repeat
-_DICTIONARY_BYTES = 64 << 10
 
 FILES = pa.schema([("kind", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("footer", pa.binary())])
 
@@ -47,7 +45,7 @@ def place(location: str, columns: pa.Schema, hour: str, parts: list[list[str]]) 
 def write_events(events: Iterable[pa.RecordBatch], place: EventsPlace) -> Iterator[pa.RecordBatch]:
     """Write all events; FILES, a row for each file. What was uploaded when an error comes is removed."""
     store = open_store(place.location)
-    with TemporaryDirectory(prefix="tidelake-decode-") as folder, _kept_if_whole(store) as keys:
+    with TemporaryDirectory(prefix="tidelake-decode-") as folder, kept_if_whole(store) as keys:
         files: dict[str, _KindFile] = {}
         with ExitStack() as open_files:
             for batch in events:
@@ -60,8 +58,9 @@ def write_events(events: Iterable[pa.RecordBatch], place: EventsPlace) -> Iterat
         rows = []
         for kind, file in files.items():
             keys.append(f"data/hour={place.hour}/kind={kind}/{uuid4()}.parquet")
-            store.upload(keys[-1], file.path)
-            rows.append({"kind": kind, "path": keys[-1], "size": file.path.stat().st_size, "footer": _footer(file.path)})
+            path = file.file.path
+            store.upload(keys[-1], path)
+            rows.append({"kind": kind, "path": keys[-1], "size": path.stat().st_size, "footer": footer(path)})
         yield pa.RecordBatch.from_pylist(rows, schema=FILES)
 
 
@@ -69,9 +68,8 @@ def write_events(events: Iterable[pa.RecordBatch], place: EventsPlace) -> Iterat
 class _KindFile:
     """A file that is being written."""
 
-    path: Path
-    writer: pq.ParquetWriter
-    place: EventsPlace
+    file: OpenFile
+    hour: str
     held: list[pa.RecordBatch] = field(default_factory=list)
     held_bytes: int = 0
 
@@ -87,38 +85,10 @@ class _KindFile:
             return
         rows = pa.Table.from_batches(self.held)
         self.held, self.held_bytes = [], 0
-        schema, hour = self.writer.schema, pa.repeat(pa.scalar(self.place.hour), rows.num_rows)
-        columns = [(hour if f.name == "hour" else rows.column(f.name)).cast(f.type) for f in schema]
-        self.writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=rows.num_rows)
+        self.file.write(rows.append_column("hour", pa.repeat(pa.scalar(self.hour), rows.num_rows)))
 
 
 @contextmanager
 def _opened(path: Path, place: EventsPlace) -> Iterator[_KindFile]:
-    schema = place.schema
-    with pq.ParquetWriter(
-        path,
-        schema,
-        compression="zstd",
-        use_dictionary=[f.name for f in schema if f.name not in _LISTS | _LONG],
-        dictionary_pagesize_limit=_DICTIONARY_BYTES,
-        store_schema=False,
-    ) as writer:
-        yield _KindFile(path=path, writer=writer, place=place)
-
-
-@contextmanager
-def _kept_if_whole(store: Store) -> Iterator[list[str]]:
-    """The keys of what the block uploads, which go again if it does not end."""
-    keys = list[str]()
-    try:
-        yield keys
-    except BaseException:
-        for key in keys:
-            store.delete(key)
-        raise
-
-
-def _footer(path: Path) -> bytes:
-    out = io.BytesIO()
-    pq.read_metadata(path).write_metadata_file(out)
-    return out.getvalue()
+    with OpenFile(path, place.schema, sorted(_LISTS | _LONG)) as file:
+        yield _KindFile(file=file, hour=place.hour)

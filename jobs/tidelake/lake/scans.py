@@ -17,11 +17,15 @@ class After:
     high: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A data file: its partition's values in the order of the spec, its rows, its bytes, and upper bounds of columns where known."""
+    """A data file: its URI, its partition's values in the order of the spec, its rows, its bytes, and upper bounds of columns where known.
 
+    deletes: files that delete rows of it by position."""
+
+    path: str
     partition: tuple[Any, ...]
     rows: int
     size: int
     upper: dict[str, Any]
+    deletes: int
