@@ -16,8 +16,9 @@ What is invented, by whom (tests/lake/), and shown to be by `test_every_situatio
 | `_ENDS` | hours that end anywhere in each partition: rows and statements exactly at M, before and after the hour's end |
 | | partitions that appear late, hours that move nothing, cut upon cut |
 
-Every other window is done as one of few large tables: merged on read (lake/merge.py), its keys and changes counted by Spark. The others
-as one of many small ones: buckets are rewritten, tables read their rows from a pack (lake/packs.py), Spark does not count.
+Every third window is ordered by the workers (lake/arrow_order.py), the others by Spark: one as a window of few large tables: merged on
+read (lake/merge.py), its keys and changes counted by Spark. One as of many small ones: buckets are rewritten, tables read their rows from
+a pack (lake/packs.py), Spark does not count.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from tests.lake.specification import states
 from tests.lake.upstream import KEYED, SQL, Bag, Upstream
 from tidelake.errors import ConfigError, OrderError
 from tidelake.feed import TablePolicy
-from tidelake.lake import merge, packs, snapshot, written
+from tidelake.lake import arrow_order, merge, packs, snapshot, written
 from tidelake.lake.cut import Cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.report import hour_facts
@@ -137,7 +138,7 @@ def check(history: History, between: int) -> int:
         with Lake.of(made.feed) as lake:
             for n, messages, mark in zip(count(1), history.hours, history.marks, strict=False):
                 name = made.add(lake, messages)
-                with as_if(large=n % 2 == 0):
+                with as_if(("many", "large", "plain")[n % 3]):
                     cut = published(lake, name)
                 if cut is None:
                     continue
@@ -161,9 +162,12 @@ def check(history: History, between: int) -> int:
 
 
 @contextmanager
-def as_if(*, large: bool) -> Iterator[None]:
-    """The tables are taken for large ones, or for many."""
+def as_if(which: str) -> Iterator[None]:
+    """The tables are taken for `large` ones, or for `many`, or for those that workers order."""
+    large = which == "large"
     with pytest.MonkeyPatch.context() as patched:
+        if which != "plain":
+            patched.setattr(arrow_order, "can_be_read", lambda *_: False)
         for name, value in {"LARGE": 0, "_WORTH_A_WORD": 0, "SHARE": 1e9}.items() if large else ():
             patched.setattr(merge, name, value)
         for module in (snapshot, written) if large else ():

@@ -47,6 +47,7 @@ SECRETS = tuple(f"spark.sql.catalog.{CATALOG}.{name}" for name in ("jdbc.passwor
 RUNTIME = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # rows of the shuffle may be megabytes each (lake/arrow_order.py)
     "spark.sql.inMemoryColumnarStorage.batchSize": "2000",  # rows that are read or passed over together (lake/packs.py)
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # of files for ourselves: the default loses that it is an instant
     "spark.sql.optimizer.windowGroupLimitThreshold": "-1",  # copies are rare: limiting groups before numbering them is one pass more

@@ -20,7 +20,7 @@ LOSSES = ("unfit", "voided", "nulled", "repaired", "ambiguous")
 _ZERO = r"^\\d{4}-(00-\\d{2}|\\d{2}-00)"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
-_DATES = {"date": _DAY, "datetime": _MOMENT, "timestamp": _MOMENT}
+DATES = {"date": _DAY, "datetime": _MOMENT, "timestamp": _MOMENT}
 _LARGEST = {"float": "CAST(3.4028235E38 AS FLOAT)", "double": "1.7976931348623157E308D"}
 _YEARS = (1970, 2039)  # of TIMESTAMP
 _IN_LAST_DAY = timedelta(days=1)
@@ -52,14 +52,14 @@ def cast(cell: str, mysql: MysqlType, rules: CastRules) -> str:
         return cell
     if rules.values.mask == "hash":
         return text
-    if _numbered(mysql, rules):
+    if is_numbered(mysql, rules):
         names = _members(text, mysql)
         return f"coalesce({names}, make_valid_utf8({text}))" if rules.values.unfit == "string" else names
     if to == "string":
         return f"make_valid_utf8({text})"
     value = from_text(text, mysql, rules)
-    if mysql.word in _DATES:
-        return f"IF({text} RLIKE '{_DATES[mysql.word]}', {value}, NULL)"
+    if mysql.word in DATES:
+        return f"IF({text} RLIKE '{DATES[mysql.word]}', {value}, NULL)"
     return value
 
 
@@ -101,13 +101,13 @@ def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[st
     to, values = lake_type(mysql, rules.values), rules.values
     if to == "binary" or values.mask in ("hash", "null"):
         return {}
-    if to == "string" and not _numbered(mysql, rules):
+    if to == "string" and not is_numbered(mysql, rules):
         return {"repaired": f"({cell} IS NOT NULL AND NOT is_valid_utf8(CAST({cell} AS STRING)))"}
     lost = f"{cell} IS NOT NULL AND {typed} IS NULL"
     kind = "unfit" if values.unfit == "reject" else "voided"
     doubtful = _ambiguous(cell, typed, mysql, rules)
     out = {"ambiguous": f"coalesce({doubtful}, false)"} if doubtful else {}
-    if mysql.word not in _DATES:
+    if mysql.word not in DATES:
         return {kind: f"({lost})"} | out
     zero = is_zero_date(cell)
     out[kind] = f"({lost} AND NOT {zero})"
@@ -121,7 +121,7 @@ def is_zero_date(cell: str) -> str:
     return f"CAST({cell} AS STRING) RLIKE '{_ZERO}'"
 
 
-def _numbered(mysql: MysqlType, rules: CastRules) -> bool:
+def is_numbered(mysql: MysqlType, rules: CastRules) -> bool:
     """Whether cells are numbers that stand for known names."""
     return mysql.elements is not None and not rules.names_sent
 

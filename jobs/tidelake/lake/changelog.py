@@ -51,7 +51,7 @@ def stage_changelog(
         # transforms of both rows for each comparison.
         writer = writer.option("use-table-distribution-and-ordering", "false").option("fanout-enabled", "true")
     writer.append()
-    counts = _counts(table, before.values(), after.values())
+    counts = counts_of(table, before.values(), after.values())
     if counts.partial and not table.incarnation.key:
         raise OrderError(
             f"{counts.partial} rows of {table.incarnation.name}, which has no key, came with their handle alone",
@@ -148,7 +148,7 @@ def _measures(table: TableRows) -> list[Any]:
     ]
 
 
-def _counts(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -> TableCounts:
+def counts_of(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -> TableCounts:
     names = {p.column.id: p.column.name for p in table.projections}
     found: dict[str, dict[str, int]] = {kind: {} for kind in LOSSES}
     for measure in counters(table):

@@ -19,6 +19,7 @@ from tidelake.contract import read_recorded_ddl, read_tables
 from tidelake.errors import SHAPE_MISFIT, OrderError
 from tidelake.feed import Feed
 from tidelake.incarnations import ALWAYS, Catalog, create
+from tidelake.lake import arrow_order
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import sql_name, stage_changelog
 from tidelake.lake.cut import Advance, Cut, Staged, TableCounts, TableCut
@@ -133,7 +134,7 @@ def order_window(
         names=names,
     )
     late = judge_late(session(), catalog, feed, events, cut, seen) if cut else {}
-    changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, tell), tell)
+    changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, aside.rows == 0, tell), tell)
     lacking = aside.rows > 0 or any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
     staged = Staged(
         cut=_next_cut(run, name, ledger, [*accepted, *aside.accepted], incomplete or lacking, changelogs),
@@ -221,16 +222,20 @@ def _concerns(feed: Feed, message: Rejected, done: Progress, window: Window) -> 
     return window.applied_ts < (message.commit_ts or 0) <= window.resolved_ts
 
 
-def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], None]) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
+def _stage_all(
+    run: _Run, frame: DataFrame, seen: Seen, whole: bool, tell: Callable[[str], None]
+) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
+    """whole: no row of the window was put aside."""
     if seen.undated and run.feed.watermark.source != "checkpoints":
         raise OrderError(
             f"feed {run.feed.name}: deletes without commit ts can only be placed by recorded checkpoints",
             code="NO_COMMIT_TS",
             remedy='set [watermark] from = "checkpoints" in feed.toml',
         )
+    todo = [t for t in (_table(run, seen, i) for i in run.names.incarnations) if t is not None]
+    done, todo = _by_workers(run, frame.sparkSession, seen, todo, tell) if whole else ([], todo)
     steps = steps_back(run.events, run.progress.scan) if any(not i.key for i in run.names.incarnations.values()) else {}
     rows = frame.where(seen.where)
-    todo = [t for t in (_table(run, seen, i) for i in run.names.incarnations) if t is not None]
     if run.feed.watermark.source == "checkpoints":
         rows = _with_deletes(run, frame, rows, todo, seen)
 
@@ -239,14 +244,40 @@ def _stage_all(run: _Run, frame: DataFrame, seen: Seen, tell: Callable[[str], No
         mine = mine if table.incarnation.key or run.feed.by_offsets else with_stretch(mine, steps)
         previous = run.cut.changelogs.get(table.incarnation.id) if run.cut else None
         advance, counts = stage_changelog(run.catalog, mine, table, run.branch, previous, run.base.kept)
-        if advance is not None and table.incarnation.key and run.feed.watermark.one_partition_per == "key":
-            _check_keys(run, frame.sparkSession, table, advance)
-        tell(f"{table.incarnation.name}: {counts.changes} changes")
+        _told(run, frame.sparkSession, table, advance, counts, tell)
         return table.incarnation.id, advance, counts
 
     with ThreadPoolExecutor(THREADS) as pool:
-        results = [r for near, tables in in_packs(rows, todo, seen) for r in pool.map(partial(stage, near), tables)]
+        results = done + [r for near, tables in in_packs(rows, todo, seen) for r in pool.map(partial(stage, near), tables)]
     return {i: a for i, a, _ in results if a is not None}, {i: c for i, _, c in results}
+
+
+def _by_workers(
+    run: _Run, spark: SparkSession, seen: Seen, todo: Sequence[TableRows], tell: Callable[[str], None]
+) -> tuple[list[tuple[str, Advance | None, TableCounts]], list[TableRows]]:
+    """(what workers staged in Arrow, tables that are left)."""
+    ordering = arrow_order.Ordering(
+        catalog=run.catalog,
+        events=run.events,
+        window=run.window,
+        hours=run.progress.scan,
+        branch=run.branch,
+        previous=run.cut.changelogs if run.cut else {},
+        kept=run.base.kept,
+        threads=THREADS,
+    )
+    staged, left = arrow_order.stage(spark, ordering, [(t, seen.rows_of(t.names)) for t in todo], tell)
+    for table, advance, counts in staged:
+        _told(run, spark, table, advance, counts, tell)
+    return [(table.incarnation.id, advance, counts) for table, advance, counts in staged], left
+
+
+def _told(
+    run: _Run, spark: SparkSession, table: TableRows, advance: Advance | None, counts: TableCounts, tell: Callable[[str], None]
+) -> None:
+    if advance is not None and table.incarnation.key and run.feed.watermark.one_partition_per == "key":
+        _check_keys(run, spark, table, advance)
+    tell(f"{table.incarnation.name}: {counts.changes} changes")
 
 
 def _exchanged(

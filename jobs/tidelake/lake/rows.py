@@ -98,7 +98,7 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
     projections = table.projections
     images = ((p, side) for p in projections for side in _SIDES)
     cells = rows.selectExpr("*", *(f"{_masked(_cell(p, side), p, table)} AS {side[0]}{p.column.id}" for p, side in images))
-    if late := {name: F.expr(sql) for p in projections for name, sql in _late(p, table).items()}:
+    if late := {name: F.expr(sql) for p in projections for name, sql in late_cells(p, table).items()}:
         cells = cells.withColumns(late)
     values = cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
     key = table.incarnation.key
@@ -200,7 +200,7 @@ def _masked(cell: str, p: Projection, table: TableRows) -> str:
     return f"substring({cell}, 1, {size[1]})" if mysql.is_binary else f"CAST(substring(CAST({cell} AS STRING), 1, {size[1]}) AS BINARY)"
 
 
-def _late(p: Projection, table: TableRows) -> dict[str, str]:
+def late_cells(p: Projection, table: TableRows) -> dict[str, str]:
     """Cells of a column whose type the messages did not say, by name: SQL for their canonical text."""
     if table.feed.protocol not in PROTOCOLS or table.rules(p.column).values.mask is not None:
         return {}

@@ -32,11 +32,12 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
             spark.conf.unset(key)
         if not remote:
             _activate(spark)
+        from tidelake.lake.arrow_source import RowsSource
         from tidelake.lake.export_source import ExportSource
         from tidelake.lake.source import LandedSource
 
-        spark.dataSource.register(LandedSource)
-        spark.dataSource.register(ExportSource)
+        for source in (LandedSource, ExportSource, RowsSource):
+            spark.dataSource.register(source)
         try:
             yield spark
         finally:
