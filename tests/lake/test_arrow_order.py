@@ -69,7 +69,7 @@ def image(key: tuple[int, str], version: int, late: bool) -> tuple[str | None, .
 
 def told(chance: random.Random) -> Iterator[list[Message]]:
     """Commits: keys that come, change, move to other keys and go, over two days, with old rows whole, by their key alone or unsaid; some
-    are sent again; in between a column comes."""
+    are sent again, some come as a delete and an insert; in between a column comes."""
     there: dict[tuple[int, str], int] = {}
     for n in range(260):
         at, late = ts(n * 2 * DAY // 300, n % 3), n > 130
@@ -91,7 +91,9 @@ def told(chance: random.Random) -> Iterator[list[Message]]:
             there.pop(key)
         if op != "delete":
             there[other if after is not None and after[:2] != (str(key[0]), key[1]) else key] = version
-        if op != "insert" and n % 4 == 0:
+        if op == "update" and n % 9 == 0:
+            yield [row(partition, "delete", at, shaped, None, before), row(partition, "insert", at, shaped, after)]
+        elif op != "insert" and n % 4 == 0:
             yield [row(partition, op, at, shaped, after, key_only(before))]
         elif op == "update" and n % 7 == 0 and before is not None and after is not None and before[:2] == after[:2]:
             yield [row(partition, op, at, shaped, after, None)]
