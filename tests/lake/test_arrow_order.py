@@ -183,10 +183,11 @@ def test_rows_come_by_commit_ts_in_every_file(tmp_path: Path) -> None:
 def test_a_table_with_a_cell_that_workers_do_not_read_is_left_to_spark_whole(cell: str, value: str | None, tmp_path: Path) -> None:
     two = shape("id bigint", "part varchar", "at datetime", key=("id", "part"))
     rows = [row(n % 2, "insert", 10 + n, two, (str(n), "p", "2026-01-01 00:00:00")) for n in range(50)]
-    rows.append(row(0, "insert", 99, two, ("99", "p", cell)))
+    late = row(0, "insert", 99, two, ("99", "p", cell))
     with opened(tmp_path, policy=Policy(zero_date="null")) as (feed, lake):
         heard: list[str] = []
-        staged, found, _ = staged_by(lake, feed.add(lake, [*rows, *resolved(100, 0, 1)]), heard)
+        feed.add(lake, [*rows, *resolved(5, 0, 1)])  # files of their own, which workers read and write before they see the other one
+        staged, found, _ = staged_by(lake, feed.add(lake, [late, *resolved(100, 0, 1)]), heard)
         assert (len(found), found[-1]["at"]) == (51, value)
         assert any("left to Spark" in h for h in heard), heard
         counts = staged.counts["d.k@-1"]
