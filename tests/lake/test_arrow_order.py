@@ -13,7 +13,7 @@ import pytest
 
 from tests.lake.histories import Message, ddl, feeder, resolved, row, shape
 from tidelake.feed import TablePolicy
-from tidelake.lake import arrow_order, arrow_tables
+from tidelake.lake import arrow_order, arrow_plan
 from tidelake.lake.cut import Staged
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import order
@@ -195,7 +195,7 @@ def test_a_table_with_a_cell_that_workers_do_not_read_is_left_to_spark_whole(cel
 
 def test_tables_without_key_and_large_buckets_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, bool]] = []
-    true = arrow_tables.can_be_read
+    true = arrow_plan.can_be_read
 
     def noted(table: Any, rows: int) -> bool:
         asked.append((table.incarnation.name, true(table, rows)))
@@ -208,7 +208,7 @@ def test_tables_without_key_and_large_buckets_are_left_to_spark(tmp_path: Path, 
         first, rows, _ = staged_by(lake, hour)
         assert sorted(asked) == [("d.bag", False), ("d.k", True)]
         assert first.counts["d.bag@-1"].changes == 5
-        monkeypatch.setattr(arrow_tables, "MOST_ROWS", 10)
+        monkeypatch.setattr(arrow_plan, "MOST_ROWS", 10)
         asked.clear()
         assert staged_by(lake, hour)[1] == rows
         assert sorted(asked) == [("d.bag", False), ("d.k", False)]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from tidelake.lake.arrow_rows import AT, BARE_UPDATE, DELETE, INSERT, MOVE, UPDATE, UPSERT
 from tidelake.lake.arrow_tables import ArrowTable
-from tidelake.lake.data_files import buckets_of
+from tidelake.lake.buckets import buckets_of
 from tidelake.ordering import CLASS
 
 SLICE = 1 << 17  # events that become changes at once: about a row group
@@ -88,10 +88,10 @@ class Changes:
 
     def _without_strays(self, changes: pa.Table, left: Mask, strays: list[tuple[int, pa.Table]]) -> pa.Table:
         """left: rows that moved away, whose bucket is to be looked at."""
-        c = self.table.bucketed
+        name = next(c.name for c in self.table.columns if c.id == self.table.bucket)
         bucket = np.full(changes.num_rows, self.bucket)
-        keys = changes.column(c.name).filter(pa.array(left)).combine_chunks()
-        bucket[left] = np.asarray(buckets_of(keys, c.type.lake, self.table.buckets))
+        keys = changes.column(name).filter(pa.array(left)).combine_chunks()
+        bucket[left] = buckets_of(keys, self.table.buckets)
         strays += [(b, changes.filter(pa.array(bucket == b))) for b in np.unique(bucket).tolist() if b != self.bucket]
         return changes.filter(pa.array(bucket == self.bucket))
 

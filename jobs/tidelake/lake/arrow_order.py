@@ -1,7 +1,7 @@
 """Changelogs staged by workers that read, type, order and write a window's rows in Arrow: one Spark job for all tables that can be.
 
 Spark only shuffles: many rows of a table and bucket travel as one. So nothing is planned for a table, and no row passes the JVM; an hour
-of 1,000,000 row events takes a third of the CPU time that lake.rows takes. A table that arrow_tables does not let in, or that a worker
+of 1,000,000 row events takes a third of the CPU time that lake.rows takes. A table that arrow_plan does not let in, or that a worker
 refuses, is staged by lake.changelog as ever; the changes are the same.
 """
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from tidelake.event import CHECKSUMS
 from tidelake.lake import s3_access
+from tidelake.lake.arrow_plan import arrow_table, can_be_read
 from tidelake.lake.arrow_source import FORMAT, OrderJob
-from tidelake.lake.arrow_tables import arrow_table, can_be_read
 from tidelake.lake.arrow_writer import STAGED, Outcome, Writer
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import advanced, counts_of, open_changelog

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidelake.lake.arrow_cells import NotPlain, values
 from tidelake.lake.arrow_tables import ArrowColumn, ArrowTable, Position, SentName, names_of
-from tidelake.lake.data_files import buckets_of
+from tidelake.lake.buckets import buckets_of
 
 AT = ("topic", "partition", "offset", "ordinal")
 REPEATED = ("topic", "op", "database", "table", "checksum")  # to be read as dictionaries
@@ -136,8 +136,7 @@ def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Numbers]:
     if any(k.null_count for k in key.values()) or any(found[f"b{k}"].take(pa.array(both)).null_count for k in table.key):
         raise NotPlain("a key that is NULL")
     kind[_moved(table, found, kind)] = MOVE
-    column = table.bucketed
-    bucket = np.asarray(buckets_of(key[column.id], column.type.lake, table.buckets)).astype(np.int64)
+    bucket = buckets_of(key[table.bucket], table.buckets)
     columns = {name: events.column(name).combine_chunks() for name in (*AT, "commit_ts")}
     return pa.table(columns | {"kind": pa.array(kind.astype(np.int8))} | found), bucket
 

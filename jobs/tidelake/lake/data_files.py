@@ -17,12 +17,11 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
-from pyiceberg.transforms import BucketTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import ListType
 
 from tidelake.errors import StorageError
-from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of, iceberg_type, retried
+from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of, retried
 from tidelake.lake.scans import Where
 from tidelake.layout import MAIN
 
@@ -51,11 +50,6 @@ def _with_id(column: pa.Field, table: Table) -> pa.Field:
     if isinstance(known.field_type, ListType):
         kind = pa.list_(pa.field("element", kind.value_type, metadata={_FIELD_ID: str(known.field_type.element_id)}))
     return pa.field(column.name, kind, metadata={_FIELD_ID: str(known.field_id)})
-
-
-def buckets_of(values: pa.Array, kind: str, buckets: int) -> pa.Array:
-    """The bucket of each value of a lake type, as Iceberg's transform has it (spec, appendix B)."""
-    return BucketTransform(buckets).pyarrow_transform(iceberg_type(kind))(values)
 
 
 def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Sequence[WrittenFile], summary: dict[str, str]) -> None:
