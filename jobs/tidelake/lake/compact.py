@@ -18,11 +18,12 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, ImageCounts, Intent, Staged, TableCounts, TableCut
 from tidelake.lake.cuts import last_snapshot, newest_cut, places, read_cut
 from tidelake.lake.fold import Fold
+from tidelake.lake.fold_target import Changes, Folded, work_of
 from tidelake.lake.offset_rules import findings
 from tidelake.lake.order import THREADS
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
 from tidelake.lake.replace import redone, replace
-from tidelake.lake.snapshot import Changes, Folded, fold_table
+from tidelake.lake.snapshot import fold_table
 from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, retired, snapshot_name
 from tidelake.layout import run_key
 from tidelake.quality.texts import plural
@@ -149,7 +150,7 @@ def _fold_one(
     elif since < staged.cut.applied_ts and earlier is not None:
         changes = Changes(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, counts=None)
     buckets = advance.buckets if advance else earlier.buckets if earlier else 1
-    done = fold_table(spark, catalog, fold, changes, snapshot, staged.cut.run, buckets, needed)
+    done = fold_table(spark, catalog, work_of(catalog, fold, changes, snapshot, staged.cut.run, buckets, needed))
     if done is not None:
         tell(f"{i.name}: {done.table.rows} rows, rewrote {done.written}")
         if done.images is not None and done.images.found:
