@@ -67,9 +67,7 @@ class Rules(BaseModel, frozen=True):
 class Rows(Protocol):
     """Rows of a snapshot or a changelog, whose cells are read when they are asked for."""
 
-    @property
-    def count(self) -> int:
-        """How many."""
+    count: int
 
     def cells(self, column: str, rows: Numbers | None = None) -> pa.Array:
         """A column of all rows, or of these, which ascend."""
@@ -188,7 +186,8 @@ def _places(changes: Rows, keys: _Keys, rules: Rules) -> Iterator[Callable[[Numb
     def topic(rows: Numbers) -> Numbers:
         coded = _coded(changes.cells("_topic", rows))
         rank: Numbers = np.argsort(np.asarray(pc.sort_indices(coded.dictionary)))
-        return rank[np.asarray(coded.indices)]
+        ranks: Numbers = rank[np.asarray(coded.indices)]
+        return ranks
 
     yield from (order, topic, number(PARTITION), number("_offset"), number("_ordinal"))
 

@@ -32,7 +32,8 @@ def are_picked(key: Sequence[pa.Array], until_ts: int, share: int) -> npt.NDArra
     """The same of rows whose keys have no NULL."""
     summed: npt.NDArray[np.int64] = np.sum([np.asarray(transform.bucket(k, _HASHES), np.int64) for k in key], axis=0)
     spread = ((summed + _of_window(until_ts)) & _HASHES) * _SPREADS & _LOW
-    return np.equal((spread >> _TOP) % share, 0)
+    chosen: npt.NDArray[np.bool_] = (spread >> _TOP) % share == 0
+    return chosen
 
 
 def _of_window(until_ts: int) -> int:

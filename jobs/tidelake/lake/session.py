@@ -33,10 +33,12 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
         if not remote:
             _activate(spark)
         from tidelake.lake.export_source import ExportSource
+        from tidelake.lake.fold_source import FoldSource
         from tidelake.lake.source import LandedSource
 
         spark.dataSource.register(LandedSource)
         spark.dataSource.register(ExportSource)
+        spark.dataSource.register(FoldSource)
         try:
             yield spark
         finally:
