@@ -137,6 +137,8 @@ def _changed(work: Work, changes: Changes, counts: TableCounts) -> dict[int, lis
     files = [f for of_bucket in found.values() for f in of_bucket]
     if sum(f.rows for f in files) != counts.changes or any(f.deletes for f in files):
         raise Refused("files of the changelog hold other changes, too")
+    if None in found:
+        raise Refused("a key has no bucket")
     return found
 
 
