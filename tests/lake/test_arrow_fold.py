@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidelake.lake.arrow_fold import Compared, KeyTwice, Numbers, Refused, Rules, Standing, fold
+from tidelake.lake.arrow_fold import Folded, KeyTwice, Refused, Rules, fold
+from tidelake.lake.arrow_images import Compared, Numbers
 from tidelake.layout import MOVED_FIRST, MOVED_LAST
 from tidelake.ordering import RowChange, in_window
 from tidelake.ordering import fold as folded
@@ -57,10 +58,12 @@ class TableRows:
     def __init__(self, table: pa.Table) -> None:
         self._table, self.count = table, table.num_rows
 
-    def cells(self, column: str, rows: Numbers | None = None) -> pa.Array:
-        cells = self._table.column(column).combine_chunks()
-        assert rows is None or (np.diff(rows) > 0).all(), "they ascend"
-        return cells if rows is None else cells.take(pa.array(rows))
+    def whole(self, column: str) -> pa.Array:
+        return self._table.column(column).combine_chunks()
+
+    def cells(self, column: str, *rows: Numbers) -> list[pa.Array]:
+        assert all((np.diff(r) > 0).all() for r in rows), "they ascend"
+        return [self.whole(column).take(pa.array(r)) for r in rows]
 
 
 def table(columns: dict[str, pa.DataType], rows: Sequence[Cells]) -> TableRows:
@@ -83,10 +86,14 @@ def logged(change: RowChange, width: int) -> list[Cells]:
     return rows(kinds[change.op], change.before if change.op == "delete" else change.after)
 
 
-def contents(kind: Kind, standing: Standing, base: TableRows, changes: TableRows) -> tuple[list[Cells], list[int]]:
+def fold_all(kind: Kind, base: TableRows, changes: TableRows, by: Rules) -> Folded:
+    return fold(base, changes, by, [*kind.columns, *VALUES, "_commit_ts"])
+
+
+def contents(found: Folded) -> tuple[list[Cells], list[int]]:
     """(rows, in order; their commit ts)."""
-    columns = [standing.column(c, base, changes).to_pylist() for c in (*kind.columns, *VALUES)]
-    return list(zip(*columns, strict=True)), standing.column("_commit_ts", base, changes).to_pylist()
+    *columns, stamps = (c.to_pylist() for c in found.rows.columns)
+    return list(zip(*columns, strict=True)), stamps
 
 
 def rules(kind: Kind, images: Compared | None = None, by_arrival: bool = False) -> Rules:
@@ -157,8 +164,8 @@ def test_what_stands_is_what_the_rules_of_order_say(name: str, data: st.DataObje
     log = [r for c in history for r in logged(c, width)]
     changes = table(kind.columns | VALUES | META, log)
     images = Compared(columns=[*kind.columns, *VALUES], sampled=[], share=1, thin_deletes=thin)
-    standing = fold(base, changes, rules(kind, images))
-    found, stamps = contents(kind, standing, base, changes)
+    standing = fold_all(kind, base, changes, rules(kind, images))
+    found, stamps = contents(standing)
     wanted = folded(rows, inside, tuple(range(width)))
     assert found == sorted(wanted.values(), key=lambda r: r[:width])
     window = [r for r in log if AFTER < r[-5] <= UNTIL]
@@ -193,8 +200,8 @@ def test_rows_that_a_statement_moved_and_changes_by_arrival_have_their_place(log
         return (r[5], moved if moved is not None else 0 if by_arrival else CLASS.get(r[4], 2), *r[6:])
 
     newest: dict[int, Cells] = {r[0]: r for r in sorted(rows, key=place) if AFTER < r[5] <= UNTIL}
-    standing = fold(base, changes, rules(kind, by_arrival=by_arrival))
-    assert contents(kind, standing, base, changes)[0] == [r[:4] for _, r in sorted(newest.items()) if r[4] != "DELETE"]
+    standing = fold_all(kind, base, changes, rules(kind, by_arrival=by_arrival))
+    assert contents(standing)[0] == [r[:4] for _, r in sorted(newest.items()) if r[4] != "DELETE"]
 
 
 def test_a_key_that_stands_twice_is_shown_and_one_that_is_null_is_refused() -> None:
@@ -204,8 +211,8 @@ def test_a_key_that_stands_twice_is_shown_and_one_that_is_null_is_refused() -> N
     other = [("x", Decimal("2.50"), "a", 1, 0.5, 1), ("x", None, "a", 1, 0.5, 1)]
     none = table(kind.columns | VALUES | META, [])
     with pytest.raises(KeyTwice) as found:
-        fold(table(columns, [*other[:1], *twice]), none, rules(kind))
+        fold_all(kind, table(columns, [*other[:1], *twice]), none, rules(kind))
     assert found.value.keys == ["{'a': 'x', 'b': Decimal('1.50')}"]
     with pytest.raises(Refused):
-        fold(table(columns, other), none, rules(kind))
-    assert fold(table(columns, [*other[:1], *twice[:1]]), none, rules(kind)).count == 2
+        fold_all(kind, table(columns, other), none, rules(kind))
+    assert fold_all(kind, table(columns, [*other[:1], *twice[:1]]), none, rules(kind)).rows.num_rows == 2

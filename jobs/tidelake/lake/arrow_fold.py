@@ -11,25 +11,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
+from tidelake.lake.arrow_images import DELETE, INSERT, OLD, UPDATE, Compared, Numbers, Weights
 from tidelake.lake.key_sample import are_picked
 from tidelake.layout import MOVED_FIRST, MOVED_LAST
 
 CHANGE_TYPE, COMMIT_TS, PARTITION = "_change_type", "_commit_ts", "_kafka_partition"
 MARKS = (CHANGE_TYPE, COMMIT_TS, "_topic", PARTITION, "_offset", "_ordinal")  # a changelog's own columns that the fold reads
 
-_OLD, _DELETE, _UPDATE, _INSERT = -1, 0, 1, 2  # by the class of their place
-_KINDS = {"UPDATE_BEFORE": _OLD, "DELETE": _DELETE, "UPDATE_AFTER": _UPDATE}
+_KINDS = {"UPDATE_BEFORE": OLD, "DELETE": DELETE, "UPDATE_AFTER": UPDATE}
 _SHOWN = 3  # keys that stand twice
-_SEED = np.uint64(0x9E3779B97F4A7C15)
 _LEAST = np.iinfo(np.int64).min
-
-Numbers = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
 
 
 class Refused(Exception):
@@ -42,16 +37,6 @@ class KeyTwice(Exception):
     def __init__(self, keys: list[str]) -> None:
         super().__init__(", ".join(keys))
         self.keys = keys
-
-
-class Compared(BaseModel, frozen=True):
-    """How old values are compared (lake.images). columns: those that are; share: of so many keys one; sampled: the key's columns that
-    choose it."""
-
-    columns: list[str]
-    sampled: list[str]
-    share: int
-    thin_deletes: bool
 
 
 class Rules(BaseModel, frozen=True):
@@ -69,29 +54,20 @@ class Rows(Protocol):
 
     count: int
 
-    def cells(self, column: str, rows: Numbers | None = None) -> pa.Array:
-        """A column of all rows, or of these, which ascend."""
+    def whole(self, column: str) -> pa.Array:
+        """A column of all rows."""
+
+    def cells(self, column: str, *rows: Numbers) -> list[pa.Array]:
+        """A column of some rows, and of others; each ascend."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What stands: rows of the snapshot and of the changes, and the order of both by key. compared, suspects: keys whose old values were
-    compared, and those where they do not come out."""
+class Folded:
+    """What stands, by key. compared, suspects: keys whose old values were compared, and those where they do not come out."""
 
-    base: Numbers
-    changes: Numbers
-    order: pa.Array
-    compared: int = 0
-    suspects: int = 0
-
-    @property
-    def count(self) -> int:
-        """Rows."""
-        return len(self.base) + len(self.changes)
-
-    def column(self, name: str, base: Rows, changes: Rows) -> pa.Array:
-        """A column of what stands, in order."""
-        return pa.concat_arrays([base.cells(name, self.base), changes.cells(name, self.changes)]).take(self.order)
+    rows: pa.Table
+    compared: int
+    suspects: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,34 +82,56 @@ class _Keys:
 
 @dataclass(frozen=True, slots=True)
 class _Newest:
-    """The newest change of every key that has one: its row and its key's number. rows: of the window, those of old values among them."""
+    """The newest change of every key that has one: its row and its key's number. window: all of the window, old
+    values among them."""
 
     changes: Numbers
     keys: Numbers
-    rows: Numbers
+    window: Numbers
 
 
-def fold(base: Rows, changes: Rows, rules: Rules) -> Standing:
-    """Which rows stand. Raises Refused, KeyTwice."""
+def fold(base: Rows, changes: Rows, rules: Rules, columns: Sequence[str]) -> Folded:
+    """These columns of what stands; the snapshot has no others. Raises Refused, KeyTwice."""
     keys = _keys(base, changes, rules.key)
     _check(base, keys, rules.key)
     newest = _newest(changes, keys, rules)
     changed = np.zeros(keys.many, np.bool_)
     changed[newest.keys] = True
     kept = np.flatnonzero(~changed[keys.base])
-    newer = newest.changes[keys.kinds[newest.changes] != _DELETE]
-    by_key = {k: pa.concat_arrays([base.cells(k, kept), changes.cells(k, newer)]) for k in rules.key}
+    newer = newest.changes[keys.kinds[newest.changes] != DELETE]
+    by_key = {k: pa.concat_arrays([*base.cells(k, kept), *changes.cells(k, newer)]) for k in rules.key}
     order = pc.sort_indices(pa.table(by_key), sort_keys=[(k, "ascending") for k in rules.key])
-    compared, suspects = (0, 0) if rules.images is None else _verdicts(base, changes, keys, newest, rules, rules.images)
-    return Standing(kept, newer, order, compared, suspects)
+    weights = _weights(changes, keys, newest, rules)
+    rows = pa.table({name: _column(name, base, changes, kept, newer, weights).take(order) for name in columns})
+    return Folded(rows, *((0, 0) if weights is None else weights.verdicts()))
+
+
+def _column(name: str, base: Rows, changes: Rows, kept: Numbers, newer: Numbers, weights: Weights | None) -> pa.Array:
+    """A column of the snapshot's rows that stay and of the changes that stand; what is compared of it is weighed on the way."""
+    if weights is None or name not in weights.images.columns:
+        return pa.concat_arrays([*base.cells(name, kept), *changes.cells(name, newer)])
+    of_base, there = base.cells(name, kept, weights.there)
+    of_changes, told = changes.cells(name, newer, weights.told)
+    weights.add(there, told)
+    return pa.concat_arrays([of_base, of_changes])
+
+
+def _weights(changes: Rows, keys: _Keys, newest: _Newest, rules: Rules) -> Weights | None:
+    if rules.images is None:
+        return None
+    rows, numbers, share = newest.changes, newest.keys, rules.images.share
+    if share > 1:
+        chosen = are_picked([cells for k in rules.images.sampled for cells in changes.cells(k, rows)], rules.until_ts, share)
+        rows, numbers = rows[chosen], numbers[chosen]
+    return Weights(rules.images, numbers, keys.many, rows, keys.base, keys.changes, keys.kinds, newest.window)
 
 
 def _keys(base: Rows, changes: Rows, key: Sequence[str]) -> _Keys:
-    kinds = _coded(changes.cells(CHANGE_TYPE))
-    of_kind = np.array([_KINDS.get(k, _INSERT) for k in kinds.dictionary.to_pylist()], np.int64)
+    kinds = _coded(changes.whole(CHANGE_TYPE))
+    of_kind = np.array([_KINDS.get(k, INSERT) for k in kinds.dictionary.to_pylist()], np.int64)
     both, many = None, 1
     for column in key:
-        cells = pa.concat_arrays([base.cells(column), changes.cells(column)])
+        cells = pa.concat_arrays([base.whole(column), changes.whole(column)])
         if cells.null_count:
             raise Refused(f"{column}, of the key, is NULL somewhere")
         coded = _coded(cells)
@@ -150,15 +148,15 @@ def _check(base: Rows, keys: _Keys, key: Sequence[str]) -> None:
     often = np.bincount(keys.base, minlength=keys.many)
     if (again := np.flatnonzero(often > 1)[:_SHOWN]).size:
         rows = np.sort(np.array([np.argmax(keys.base == k) for k in again]))
-        raise KeyTwice([str(row) for row in pa.table({k: base.cells(k, rows) for k in key}).to_pylist()])
+        raise KeyTwice([str(row) for row in pa.table({k: base.cells(k, rows)[0] for k in key}).to_pylist()])
 
 
 def _newest(changes: Rows, keys: _Keys, rules: Rules) -> _Newest:
     """The greatest place of each key, column after column; after the first one hardly a key has several changes left."""
-    ts = np.asarray(changes.cells(COMMIT_TS).fill_null(_LEAST))
+    ts = np.asarray(changes.whole(COMMIT_TS).fill_null(_LEAST))
     inside = (ts > rules.after_ts) & (ts <= rules.until_ts)
-    rows = np.flatnonzero(inside & (keys.kinds != _OLD))
-    many = len(np.unique(keys.changes[rows]))
+    rows = np.flatnonzero(inside & (keys.kinds != OLD))
+    many = np.count_nonzero(np.bincount(keys.changes[rows], minlength=keys.many))
     for values_of in (lambda r: ts[r], *_places(changes, keys, rules)):
         values, of = values_of(rows), keys.changes[rows]
         best = np.full(keys.many, _LEAST)
@@ -176,7 +174,7 @@ def _places(changes: Rows, keys: _Keys, rules: Rules) -> Iterator[Callable[[Numb
     """What lake.fold.place compares after the commit ts."""
 
     def number(column: str) -> Callable[[Numbers], Numbers]:
-        return lambda rows: np.asarray(changes.cells(column, rows).cast(pa.int64()).fill_null(_LEAST))
+        return lambda rows: np.asarray(changes.cells(column, rows)[0].cast(pa.int64()).fill_null(_LEAST))
 
     def order(rows: Numbers) -> Numbers:
         partition = number(PARTITION)(rows)
@@ -184,60 +182,12 @@ def _places(changes: Rows, keys: _Keys, rules: Rules) -> Iterator[Callable[[Numb
         return np.where(partition == MOVED_LAST, 3, np.where(partition == MOVED_FIRST, -1, kinds))
 
     def topic(rows: Numbers) -> Numbers:
-        coded = _coded(changes.cells("_topic", rows))
+        coded = _coded(changes.cells("_topic", rows)[0])
         rank: Numbers = np.argsort(np.asarray(pc.sort_indices(coded.dictionary)))
         ranks: Numbers = rank[np.asarray(coded.indices)]
         return ranks
 
     yield from (order, topic, number(PARTITION), number("_offset"), number("_ordinal"))
-
-
-def _verdicts(base: Rows, changes: Rows, keys: _Keys, newest: _Newest, rules: Rules, images: Compared) -> tuple[int, int]:
-    """(keys compared, those that do not come out): what lake.images.Images.verdict says."""
-    mine = newest
-    if images.share > 1:
-        chosen = are_picked([changes.cells(k, newest.changes) for k in images.sampled], rules.until_ts, images.share)
-        mine = _Newest(newest.changes[chosen], newest.keys[chosen], newest.rows)
-    at = np.full(keys.many, -1)
-    at[mine.keys] = np.arange(len(mine.keys))
-    there, told = np.flatnonzero(at[keys.base] >= 0), newest.rows[at[keys.changes[newest.rows]] >= 0]
-    kinds, of_told, of_base = keys.kinds[told], at[keys.changes[told]], at[keys.base[there]]
-    silent = _sums(of_told, (kinds == _UPDATE).astype(np.int64) - (kinds == _OLD), len(mine.keys))
-    hashes = _hashes((pa.concat_arrays([base.cells(c, there), changes.cells(c, told)]) for c in images.columns), len(there) + len(told))
-    weights = np.zeros(len(mine.keys), np.uint64)
-    np.add.at(weights, of_base, hashes[: len(there)])
-    of_change = hashes[len(there) :]
-    np.add.at(weights, of_told, np.where(kinds >= _UPDATE, of_change, -of_change))
-    gone = keys.kinds[mine.changes] == _DELETE
-    wrong = weights != np.where(gone, np.uint64(0), of_change[np.searchsorted(told, mine.changes)])
-    if images.thin_deletes:
-        deletes = (kinds == _DELETE).astype(np.int64)
-        rows = _sums(of_told, (kinds == _INSERT) - deletes, len(mine.keys)) + np.bincount(of_base, minlength=len(mine.keys))
-        wrong = np.where(_sums(of_told, deletes, len(mine.keys)) > 0, rows != ~gone, wrong)
-    return int(np.sum(silent == 0)), int(np.sum(wrong & (silent == 0)))
-
-
-def _sums(of: Numbers, values: Numbers, many: int) -> Numbers:
-    out = np.zeros(many, np.int64)
-    np.add.at(out, of, values)
-    return out
-
-
-def _hashes(columns: Iterator[pa.Array], count: int) -> Hashes:
-    """Of rows; equal rows have equal ones here and nowhere else."""
-    out = np.full(count, _SEED)
-    for cells in columns:
-        plain = pc.add(cells, 0.0) if pa.types.is_floating(cells.type) else cells  # -0.0 is 0.0
-        out = _mixed(out ^ np.asarray(_coded(plain).indices.fill_null(-1)).astype(np.uint64))
-    return out
-
-
-def _mixed(x: Hashes) -> Hashes:
-    """SplitMix64's finalizer."""
-    x = x + _SEED
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def _coded(cells: pa.Array) -> pa.DictionaryArray:

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from tidelake.lake.arrow_fold import KeyTwice, Numbers, Refused, Rules, Standing, fold
+from tidelake.lake.arrow_fold import KeyTwice, Refused, Rules, fold
+from tidelake.lake.arrow_images import Numbers
 from tidelake.lake.parquet_files import OpenFile, fetched, footer, kept_if_whole
 from tidelake.storage import open_store
 
@@ -85,25 +86,24 @@ def _folded(table: TableFold, unit: Unit, uploaded: list[str]) -> dict[str, Any]
         try:
             if base.encoded + changes.encoded > MOST_BYTES:
                 raise Refused("the bucket is too large for a worker")
-            standing = fold(base, changes, table.rules)
+            found = fold(base, changes, table.rules, table.base.schema.names)
         except Refused as e:
             return {"refused": str(e)}
         except KeyTwice as e:
             return {"twice": e.keys}
-        found = {"compared": standing.compared, "suspects": standing.suspects}
-        return found | (_written(table, unit, standing, base, changes, uploaded) if standing.count else {})
+    counts = {"compared": found.compared, "suspects": found.suspects}
+    return counts | (_written(found.rows, table.base, unit.bucket, uploaded) if found.rows.num_rows else {})
 
 
-def _written(table: TableFold, unit: Unit, standing: Standing, base: FileRows, changes: FileRows, uploaded: list[str]) -> dict[str, Any]:
-    schema, store = table.base.schema, open_store(table.base.location)
-    rows = pa.Table.from_arrays([standing.column(name, base, changes) for name in schema.names], schema=schema)
+def _written(rows: pa.Table, place: Side, bucket: int, uploaded: list[str]) -> dict[str, Any]:
+    store = open_store(place.location)
     with TemporaryDirectory(prefix="tidelake-fold-") as folder:
         path = Path(folder) / "bucket.parquet"
-        with OpenFile(path, schema) as file:
+        with OpenFile(path, place.schema) as file:
             step = max(1, ROW_GROUP_BYTES * rows.num_rows // max(rows.nbytes, 1))
             for first in range(0, rows.num_rows, step):
                 file.write(rows.slice(first, step))
-        uploaded.append(f"data/bucket={unit.bucket}/{uuid4()}.parquet")
+        uploaded.append(f"data/bucket={bucket}/{uuid4()}.parquet")
         store.upload(uploaded[-1], path)
         return {"path": uploaded[-1], "size": path.stat().st_size, "footer": footer(path)}
 
@@ -115,6 +115,7 @@ class FileRows:
     def __init__(self, files: Sequence[pq.ParquetFile], schema: pa.Schema) -> None:
         self._files, self._schema = files, schema
         self._names = [{_id(f): f.name for f in file.schema_arrow} for file in files]
+        self._whole: dict[str, pa.Array] = {}
         self.count = sum(f.metadata.num_rows for f in files)
 
     @property
@@ -123,24 +124,38 @@ class FileRows:
         groups = (f.metadata.row_group(g) for f in self._files for g in range(f.num_row_groups))
         return sum(g.total_byte_size for g in groups)
 
-    def cells(self, column: str, rows: Numbers | None = None) -> pa.Array:
-        """A column of all rows, or of these, which ascend. Of the file one row group is held at a time."""
-        field = self._schema.field(column)
-        parts, first = [pa.array([], field.type)], 0
+    def whole(self, column: str) -> pa.Array:
+        """A column of all rows, which is kept: the fold asks for keys several times."""
+        if column not in self._whole:
+            self._whole[column] = pa.concat_arrays([self._none(column), *(cells for _, cells in self._groups(column))])
+        return self._whole[column]
+
+    def cells(self, column: str, *rows: Numbers) -> list[pa.Array]:
+        """A column of some rows, and of others; each ascend. Of the files one row group is held at a time."""
+        groups = [(0, self._whole[column])] if column in self._whole else self._groups(column)
+        parts = [[self._none(column)] for _ in rows]
+        for first, cells in groups:
+            for part, wanted in zip(parts, rows, strict=True):
+                low, high = np.searchsorted(wanted, [first, first + len(cells)])
+                part.append(cells if high - low == len(cells) else cells.take(pa.array(wanted[low:high] - first)))
+        return [pa.concat_arrays(part) for part in parts]
+
+    def _groups(self, column: str) -> Iterator[tuple[int, pa.Array]]:
+        """(the first row, a column) of each row group."""
+        field, first = self._schema.field(column), 0
         for file, names in zip(self._files, self._names, strict=True):
             for group in range(file.num_row_groups):
-                count = file.metadata.row_group(group).num_rows
-                low, high = (0, count) if rows is None else np.searchsorted(rows, [first, first + count])
-                if low < high:
-                    cells = _cells(file, group, names.get(_id(field)), field.type, count)
-                    parts.append(cells if rows is None or high - low == count else cells.take(pa.array(rows[low:high] - first)))
-                first += count
-        return pa.concat_arrays(parts)
+                cells = _cells(file, group, names.get(_id(field)), field.type)
+                yield first, cells
+                first += len(cells)
+
+    def _none(self, column: str) -> pa.Array:
+        return pa.array([], self._schema.field(column).type)
 
 
-def _cells(file: pq.ParquetFile, group: int, name: str | None, kind: pa.DataType, count: int) -> pa.Array:
+def _cells(file: pq.ParquetFile, group: int, name: str | None, kind: pa.DataType) -> pa.Array:
     if name is None:
-        return pa.nulls(count, kind)
+        return pa.nulls(file.metadata.row_group(group).num_rows, kind)
     return file.read_row_group(group, columns=[name], use_threads=False).column(name).cast(kind).combine_chunks()
 
 

@@ -14,7 +14,8 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from tidelake.lake.arrow_fold import MARKS, Compared, Refused, Rules
+from tidelake.lake.arrow_fold import MARKS, Refused, Rules
+from tidelake.lake.arrow_images import Compared
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import TableCounts
 from tidelake.lake.data_files import bucketed_by, columns_of_files
