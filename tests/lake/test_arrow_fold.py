@@ -86,8 +86,8 @@ def logged(change: RowChange, width: int) -> list[Cells]:
     return rows(kinds[change.op], change.before if change.op == "delete" else change.after)
 
 
-def fold_all(kind: Kind, base: TableRows, changes: TableRows, by: Rules) -> Folded:
-    return fold(base, changes, by, [*kind.columns, *VALUES, "_commit_ts"])
+def fold_all(kind: Kind, base: TableRows, changes: TableRows, by: Rules, most_bytes: int = 1 << 20) -> Folded:
+    return fold(base, changes, by, [*kind.columns, *VALUES, "_commit_ts"], most_bytes)
 
 
 def contents(found: Folded) -> tuple[list[Cells], list[int]]:
@@ -204,7 +204,7 @@ def test_rows_that_a_statement_moved_and_changes_by_arrival_have_their_place(log
     assert contents(standing)[0] == [r[:4] for _, r in sorted(newest.items()) if r[4] != "DELETE"]
 
 
-def test_a_key_that_stands_twice_is_shown_and_one_that_is_null_is_refused() -> None:
+def test_a_key_that_stands_twice_is_shown_and_what_is_null_or_large_is_refused() -> None:
     kind = KINDS["text and decimal"]
     columns = kind.columns | VALUES | {"_commit_ts": pa.int64()}
     twice = [("x", Decimal("1.50"), "a", 1, 0.5, 1)] * 2
@@ -213,6 +213,8 @@ def test_a_key_that_stands_twice_is_shown_and_one_that_is_null_is_refused() -> N
     with pytest.raises(KeyTwice) as found:
         fold_all(kind, table(columns, [*other[:1], *twice]), none, rules(kind))
     assert found.value.keys == ["{'a': 'x', 'b': Decimal('1.50')}"]
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match="b, of the key, is NULL somewhere"):
         fold_all(kind, table(columns, other), none, rules(kind))
+    with pytest.raises(Refused, match="too large"):
+        fold_all(kind, table(columns, other[:1]), none, rules(kind), 30)
     assert fold_all(kind, table(columns, [*other[:1], *twice[:1]]), none, rules(kind)).rows.num_rows == 2

@@ -19,6 +19,7 @@ from tidelake.lake.arrow_images import DELETE, INSERT, OLD, UPDATE, Compared, Nu
 from tidelake.lake.key_sample import are_picked
 from tidelake.layout import MOVED_FIRST, MOVED_LAST
 
+TOO_LARGE = "the bucket is too large for a worker"
 CHANGE_TYPE, COMMIT_TS, PARTITION = "_change_type", "_commit_ts", "_kafka_partition"
 MARKS = (CHANGE_TYPE, COMMIT_TS, "_topic", PARTITION, "_offset", "_ordinal")  # a changelog's own columns that the fold reads
 
@@ -90,8 +91,8 @@ class _Newest:
     window: Numbers
 
 
-def fold(base: Rows, changes: Rows, rules: Rules, columns: Sequence[str]) -> Folded:
-    """These columns of what stands; the snapshot has no others. Raises Refused, KeyTwice."""
+def fold(base: Rows, changes: Rows, rules: Rules, columns: Sequence[str], most_bytes: int) -> Folded:
+    """These columns of what stands; the snapshot has no others. Raises KeyTwice, and Refused if they are more than so many bytes."""
     keys = _keys(base, changes, rules.key)
     _check(base, keys, rules.key)
     newest = _newest(changes, keys, rules)
@@ -102,8 +103,13 @@ def fold(base: Rows, changes: Rows, rules: Rules, columns: Sequence[str]) -> Fol
     by_key = {k: pa.concat_arrays([*base.cells(k, kept), *changes.cells(k, newer)]) for k in rules.key}
     order = pc.sort_indices(pa.table(by_key), sort_keys=[(k, "ascending") for k in rules.key])
     weights = _weights(changes, keys, newest, rules)
-    rows = pa.table({name: _column(name, base, changes, kept, newer, weights).take(order) for name in columns})
-    return Folded(rows, *((0, 0) if weights is None else weights.verdicts()))
+    out, held = dict[str, pa.Array](), 0
+    for name in columns:
+        out[name] = _column(name, base, changes, kept, newer, weights).take(order)
+        held += out[name].nbytes
+        if held > most_bytes:
+            raise Refused(TOO_LARGE)
+    return Folded(pa.table(out), *((0, 0) if weights is None else weights.verdicts()))
 
 
 def _column(name: str, base: Rows, changes: Rows, kept: Numbers, newer: Numbers, weights: Weights | None) -> pa.Array:

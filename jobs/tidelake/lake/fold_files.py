@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from tidelake.lake.arrow_fold import KeyTwice, Refused, Rules, fold
+from tidelake.lake.arrow_fold import TOO_LARGE, KeyTwice, Refused, Rules, fold
 from tidelake.lake.arrow_images import Numbers
 from tidelake.lake.parquet_files import OpenFile, fetched, footer, kept_if_whole
 from tidelake.storage import open_store
 
-MOST_BYTES = 512 << 20  # of a unit's columns, as Parquet encodes them: what is read stays below 1 GiB then
+MOST_BYTES = 384 << 20  # of a unit's columns as Parquet encodes them, and of what stands in Arrow: a worker stays below 1 GiB then
 ROW_GROUP_BYTES = 32 << 20  # of Arrow
 
 FOLDED = pa.schema(
@@ -85,8 +85,8 @@ def _folded(table: TableFold, unit: Unit, uploaded: list[str]) -> dict[str, Any]
     with _opened(table.base, unit.base) as base, _opened(table.changes, unit.changes) as changes:
         try:
             if base.encoded + changes.encoded > MOST_BYTES:
-                raise Refused("the bucket is too large for a worker")
-            found = fold(base, changes, table.rules, table.base.schema.names)
+                raise Refused(TOO_LARGE)
+            found = fold(base, changes, table.rules, table.base.schema.names, MOST_BYTES)
         except Refused as e:
             return {"refused": str(e)}
         except KeyTwice as e:
