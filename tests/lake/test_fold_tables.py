@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.lake.histories import Message, publish, resolved, row, rows_of, shape
+from tests.lake.histories import Message, ddl, publish, resolved, row, rows_of, shape
 from tests.lake.lakes import contents
 from tests.lake.test_merge import AFTER, CHANGES, ROWS, first, forced, window
 from tests.lake.test_windows import KV, opened
@@ -34,6 +34,7 @@ SQL = """CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20));
 CREATE TABLE d.many (a VARCHAR(20), b DECIMAL(6,2), at DATETIME(6), since TIMESTAMP, day DATE, f FLOAT, d DOUBLE, raw VARBINARY(9), j JSON,
   s ENUM('x','y'), PRIMARY KEY (b, a));
 CREATE TABLE d.bare (v VARCHAR(20));"""
+KNEW = shape("id bigint", "w varchar", "n int")
 MANY = shape(
     *("a varchar", "b decimal", "at datetime", "since timestamp", "day date", "f float", "d double", "raw varbinary", "j json", "s enum"),
     key=("a", "b"),
@@ -76,12 +77,22 @@ def second_window() -> list[Message]:
     ]
 
 
+def statement_windows() -> list[list[Message]]:
+    """A statement, with a change of one bucket, and a window after it that changes rows of files from before the statement."""
+    statement = ddl(41, "ALTER TABLE k ADD COLUMN n INT, RENAME COLUMN v TO w", 0)
+    others = [row(0, "update", 50, KNEW, (str(n), "late", "2"), (str(n), "a", None)) for n in range(10, 40, 2)]
+    return [
+        [*statement, row(0, "update", 42, KNEW, ("1", "w", "1"), ("1", "a", None)), *resolved(45)],
+        [*others, row(0, "update", 51, KNEW, ("1", "w", "2"), ("1", "lost", "1")), *resolved(55)],
+    ]
+
+
 def publish_both(folder: Path) -> list[dict[str, Any]]:
-    """After each of both windows and one without rows: what the tables hold, and what the certificates say of them."""
+    """After each window: what the tables hold, and what the certificates say of them."""
     told = []
     everything = {name: TablePolicy(buckets=4) for name in ("d.k", "d.many")}
     with opened(folder, SQL, tables=everything, policy=Policy(before_images="all")) as (made, lake):
-        for messages in (first_window(), second_window(), resolved(40)):
+        for messages in (first_window(), second_window(), resolved(40), *statement_windows()):
             cut = publish(lake, made.add(lake, messages))
             assert cut is not None
             proof = json.loads(lake.store.read(certificate_key("shop", cut.seq)))
@@ -129,6 +140,7 @@ def test_workers_and_sql_make_the_same_of_a_history(tmp_path: Path, monkeypatch:
     keyed = [p for p in plans.found if p[0] != "d.bare"]
     assert [p[1] for p in keyed[:4]] == ["workers"] * 4
     assert {p[1] for p in plans.found if p[0] == "d.bare"} == {"no key, or one with a column that has no buckets", NO_CHANGES}
+    assert [p[1] for p in plans.found if p[0] == "d.k"][2:] == [NO_CHANGES, "a statement changed the columns", "workers"]
     assert by_workers == by_sql
     assert by_sql[1]["proof"]["d.many"]["before_images"]["differs"] == 2
     assert all(found == sorted(found) for window in by_workers for table in window["sorted"] for found in table)
