@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
 
-SHOWN = 3  # keys that stand twice
+_SHOWN = 3  # keys that stand twice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ def _twice(keys: DataFrame) -> list[dict[str, Any]]:
     from pyspark.sql import functions as F
 
     grouped = keys.groupBy(*(quote(c) for c in keys.columns)).agg(F.count("*").alias("_count"))
-    few = grouped.where("_count > 1").drop("_count").limit(SHOWN)
+    few = grouped.where("_count > 1").drop("_count").limit(_SHOWN)
     row = few.agg(F.collect_list(F.struct("*")).alias("found")).first()  # a limit at the end would look into one partition after another
     return [r.asDict() for r in row["found"]] if row else []
 
@@ -259,4 +259,4 @@ def _twice_at_hand(keys: pa.Table) -> list[dict[str, Any]]:
     """The same without Spark."""
     grouped = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
     twice = grouped.filter(pc.greater(grouped["count_all"], 1)).drop_columns(["count_all"])
-    return list(twice.slice(0, SHOWN).to_pylist())
+    return list(twice.slice(0, _SHOWN).to_pylist())
