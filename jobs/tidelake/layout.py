@@ -8,6 +8,7 @@ import re
 CATALOG = "lake"
 SYSTEM = "_tidelake"  # namespace of Tidelake's own tables
 MAIN = "main"
+MOVED_LAST, MOVED_FIRST = -2, -3  # `_kafka_partition` of rows that a statement moved: after or before all row events of their commit ts
 
 
 def landed_folder(feed: str, topic: str, hour: str, partition: int) -> str:

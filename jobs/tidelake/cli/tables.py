@@ -93,14 +93,15 @@ def changelog(
     """
     from tidelake.lake.changes import changes_of
     from tidelake.lake.cuts import horizon
-    from tidelake.lake.tables import FIRST, LAST
+    from tidelake.layout import MOVED_FIRST, MOVED_LAST
 
     if scd2:
         if from_:
             raise ConfigError("--from does not go with --scd2", remedy="versions are those of the whole life of the table; filter them")
         _versions(schemas, feed, table, to, format_)
         return
-    order = f" ORDER BY _commit_ts, {_MOVED.format(last=LAST, first=FIRST)}, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
+    moved = _MOVED.format(last=MOVED_LAST, first=MOVED_FIRST)
+    order = f" ORDER BY _commit_ts, {moved}, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
     with opened(schemas, feed, quiet=True) as lake:
         gone = horizon(lake.catalog, feed)
         if gone > from_:

@@ -18,11 +18,12 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, ImageCounts, Intent, Staged, TableCounts, TableCut
 from tidelake.lake.cuts import last_snapshot, newest_cut, places, read_cut
 from tidelake.lake.fold import Fold
+from tidelake.lake.fold_tables import fold_tables
+from tidelake.lake.fold_target import Changes, Folded, Work, work_of
 from tidelake.lake.offset_rules import findings
 from tidelake.lake.order import THREADS
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
 from tidelake.lake.replace import redone, replace
-from tidelake.lake.snapshot import Changes, Folded, fold_table
 from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, retired, snapshot_name
 from tidelake.layout import run_key
 from tidelake.quality.texts import plural
@@ -78,11 +79,17 @@ def compact_window(
     verdict, spark = _verdict(store, feed, staged), session()
     alive, needed = staged.cut.catalog.alive(), frozenset(places(cut)) if cut else frozenset()
 
-    def fold(i: Incarnation) -> tuple[Incarnation, Folded | None]:
-        return i, _fold_one(spark, catalog, feed, staged, i, _since(catalog, store, cut, staged, i), needed, tell)
+    def work(i: Incarnation) -> Work:
+        return _work(catalog, feed, staged, i, _since(catalog, store, cut, staged, i), needed)
+
+    def tell_of(name: str, done: Folded) -> None:
+        tell(f"{name}: {done.table.rows} rows, rewrote {done.written}")
+        if done.images is not None and done.images.found:
+            tell(f"{name}: {said(done.images)}")
 
     with ThreadPoolExecutor(THREADS) as pool:
-        folded = {i.id: f for i, f in pool.map(fold, alive) if f is not None}
+        works = list(pool.map(work, alive))
+    folded = fold_tables(spark, catalog, works, tell_of)
     verdict.checks += _reconciled(feed, {i.name: f.images for i in alive if (f := folded.get(i.id)) and f.images and f.images.compared})
     intent = intent_of(feed, staged, folded)
     if cut is not None and staged.cut.follows is not None:
@@ -120,17 +127,10 @@ def _since(catalog: LakeCatalog, store: Store, newest: Cut | None, staged: Stage
     return since, snapshot
 
 
-def _fold_one(
-    spark: SparkSession,
-    catalog: LakeCatalog,
-    feed: Feed,
-    staged: Staged,
-    i: Incarnation,
-    base: tuple[int, TableCut | None],
-    needed: frozenset[str],
-    tell: Callable[[str], None],
-) -> Folded | None:
-    """One table. base: TSO and snapshot that it goes on from; needed: uuids of the tables that published cuts need."""
+def _work(
+    catalog: LakeCatalog, feed: Feed, staged: Staged, i: Incarnation, base: tuple[int, TableCut | None], needed: frozenset[str]
+) -> Work:
+    """What is folded of one table. base: TSO and snapshot that it goes on from; needed: uuids of the tables that published cuts need."""
     counts = staged.counts.get(i.id, TableCounts())
     advance = staged.changelogs.get(i.id)
     since, snapshot = base
@@ -149,12 +149,7 @@ def _fold_one(
     elif since < staged.cut.applied_ts and earlier is not None:
         changes = Changes(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, counts=None)
     buckets = advance.buckets if advance else earlier.buckets if earlier else 1
-    done = fold_table(spark, catalog, fold, changes, snapshot, staged.cut.run, buckets, needed)
-    if done is not None:
-        tell(f"{i.name}: {done.table.rows} rows, rewrote {done.written}")
-        if done.images is not None and done.images.found:
-            tell(f"{i.name}: {said(done.images)}")
-    return done
+    return work_of(catalog, fold, changes, snapshot, staged.cut.run, buckets, needed)
 
 
 def _reconciled(feed: Feed, images: dict[str, ImageCounts]) -> list[Check]:

@@ -45,6 +45,25 @@ def file_schema(table: LakeTable, columns: pa.Schema) -> pa.Schema:
     return pa.schema([_with_id(f, table.table) for f in columns])
 
 
+def columns_of_files(table: LakeTable) -> pa.Schema:
+    """All columns of the table, as its data files have them."""
+    return file_schema(table, pa.schema([pa.field(f.name, _small(f.type)) for f in table.table.schema().as_arrow()]))
+
+
+def _small(kind: pa.DataType) -> pa.DataType:
+    """Without pyiceberg's 64-bit offsets: a batch of ours needs none."""
+    if pa.types.is_large_list(kind):
+        return pa.list_(_small(kind.value_type))
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
+
+
+def bucketed_by(table: LakeTable) -> tuple[int, int] | None:
+    """(Iceberg's id of the column, buckets) by which all files of a table are partitioned first."""
+    firsts = [spec.fields[0] if spec.fields else None for spec in table.table.specs().values()]
+    found = {(f.source_id, f.transform.num_buckets) if f and isinstance(f.transform, BucketTransform) else None for f in firsts}
+    return found.pop() if len(found) == 1 else None
+
+
 def _with_id(column: pa.Field, table: Table) -> pa.Field:
     known, kind = table.schema().find_field(column.name), column.type
     if isinstance(known.field_type, ListType):

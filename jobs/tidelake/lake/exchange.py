@@ -25,7 +25,8 @@ from tidelake.lake.cuts import Base, last_snapshot, places, read_cut
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.observed import Observed
 from tidelake.lake.rows import TableRows
-from tidelake.lake.tables import FIRST, LAST, PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider
+from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider
+from tidelake.layout import MOVED_FIRST, MOVED_LAST
 from tidelake.projection import lived
 from tidelake.storage import Store
 from tidelake.tso import show
@@ -219,7 +220,7 @@ def _check_types(run: Exchanging, spark: SparkSession, e: Exchange, side: _Side)
 def _older(run: Exchanging, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
     """The changes that come before the statement."""
     frame = spark.read.option("versionAsOf", side.at).table(sql_name(side.changelog.identifier))
-    return frame.where(f"_commit_ts <= {e.ts} OR (_commit_ts = {run.moment(e)} AND _kafka_partition = {FIRST})")
+    return frame.where(f"_commit_ts <= {e.ts} OR (_commit_ts = {run.moment(e)} AND _kafka_partition = {MOVED_FIRST})")
 
 
 def _fits(run: Exchanging, p: _Side, e: Exchange) -> str:
@@ -293,7 +294,7 @@ def _append(run: Exchanging, rows: DataFrame, side: _Side, e: Exchange) -> None:
         f"{ts}L AS _commit_ts",
         f"timestamp_millis({ts >> 18}) AS _commit_at",
         "'' AS _topic",
-        f"{LAST if ts == e.ts else FIRST} AS _kafka_partition",
+        f"{MOVED_LAST if ts == e.ts else MOVED_FIRST} AS _kafka_partition",
         f"{e.number}L AS _offset",
         "_ordinal",
         f"false AS {quote(PARTIAL.name)}",

@@ -14,9 +14,8 @@ from tidelake.lake.casts import CastRules, converted, from_text, literal, quote
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.masks import mask_key, masked_text
 from tidelake.lake.spread import bucket_and, by_bucket
-from tidelake.lake.tables import FIRST as MOVED_FIRST
-from tidelake.lake.tables import LAST as MOVED_LAST
 from tidelake.lake.tables import PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
+from tidelake.layout import MOVED_FIRST, MOVED_LAST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

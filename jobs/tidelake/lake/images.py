@@ -25,7 +25,8 @@ from tidelake.lake.casts import literal, quote
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.cut import ImageCounts, TableCounts
 from tidelake.lake.fold import FIRST, Fold, place
-from tidelake.lake.tables import lake_column, mask_of
+from tidelake.lake.key_sample import picked
+from tidelake.lake.tables import is_bucketable, key_columns, lake_column, mask_of
 from tidelake.policy import SAMPLE
 
 if TYPE_CHECKING:
@@ -113,7 +114,14 @@ def images_of(fold: Fold, base: Sequence[LakeColumn] | None, counts: TableCounts
 
 def _spread(fold: Fold, share: int) -> str:
     """SQL for one key of so many."""
+    if sampled := sampled_by(fold):
+        return picked(sampled, fold.until_ts, share)
     return f"pmod(xxhash64({fold.until_ts}L, {', '.join(quote(k) for k in fold.key)}), {share}) = 0"
+
+
+def sampled_by(fold: Fold) -> list[str]:
+    """The columns of the key that choose which keys are looked at: those that Iceberg can bucket."""
+    return [c.name for c in key_columns(fold.feed, fold.incarnation, fold.columns) if is_bucketable(c)]
 
 
 def images_without_key(fold: Fold, counts: TableCounts | None, missing: int) -> ImageCounts | None:
@@ -145,9 +153,14 @@ def _comparable(fold: Fold, base: Sequence[LakeColumn], untrusted: Sequence[str]
     }
 
 
-def reconciled(images: Images, values: Mapping[str, Any], base: DataFrame | None, changes: DataFrame) -> ImageCounts:
-    """What the fold observed; where keys do not come out, the rows of base and changes are looked at one by one."""
+def verdicts(values: Mapping[str, Any]) -> tuple[int, int]:
+    """(keys compared, those that do not come out), of what `observed` found."""
     suspects, compared = divmod(int(values["verdicts"]), _SUSPECT)
+    return compared, suspects
+
+
+def reconciled(images: Images, compared: int, suspects: int, base: DataFrame | None, changes: DataFrame) -> ImageCounts:
+    """What the fold observed; where keys do not come out, the rows of base and changes are looked at one by one."""
     if not suspects:
         return ImageCounts(compared=compared)
     found = _findings(images, base, changes)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Generic, TypeVar
 
+_Moment = TypeVar("_Moment", int, datetime)
 Where = Mapping[str, object]  # column → value, a list of them, or After
 
 
 @dataclass(frozen=True, slots=True)
-class After:
+class After(Generic[_Moment]):
     """In `scan(where=…)`: values after low, up to and including high."""
 
-    low: int
-    high: int
+    low: _Moment
+    high: _Moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from tidelake.lake.cut import Cut, Staged, TableCounts
 from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.export_source import FORMAT, ExportJob
 from tidelake.lake.fold import Fold
+from tidelake.lake.fold_target import Folded
 from tidelake.lake.masks import marks_of, mask_key, masked_shape
 from tidelake.lake.observed import Observed
 from tidelake.lake.opened import Lake
@@ -37,7 +38,7 @@ from tidelake.lake.order_masks import hashed
 from tidelake.lake.publish import carry_out, declare, recover
 from tidelake.lake.rows import TableRows, counters, typed
 from tidelake.lake.seed_plan import Prepared, SeedPlan, dialect_of, prepare
-from tidelake.lake.snapshot import Folded, fill_table
+from tidelake.lake.snapshot import fill_table
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
 from tidelake.lake.validate import table_measures
 from tidelake.lake.worker_errors import heard

@@ -34,9 +34,10 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
             _activate(spark)
         from tidelake.lake.arrow_source import RowsSource
         from tidelake.lake.export_source import ExportSource
+        from tidelake.lake.fold_source import FoldSource
         from tidelake.lake.source import LandedSource
 
-        for source in (LandedSource, ExportSource, RowsSource):
+        for source in (LandedSource, ExportSource, RowsSource, FoldSource):
             spark.dataSource.register(source)
         try:
             yield spark

@@ -38,7 +38,6 @@ CHANGELOG_COLUMNS = (
     LakeColumn(name="_ordinal", type="int", doc="position of the event in its message"),
 )
 PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the row was sent, its other columns are not known")
-LAST, FIRST = -2, -3  # as `_kafka_partition` of rows that a statement moved: after or before all row events of their commit ts
 KEY = "tidelake.key"  # property of a snapshot table: ids of the columns it is bucketed and sorted by
 MERGE_ON_READ = {"write.merge.mode": "merge-on-read", "write.delete.granularity": "file"}
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
@@ -150,7 +149,12 @@ def is_parking(identifier: str) -> bool:
 
 def bucket_column(key: Sequence[LakeColumn]) -> str | None:
     """The key column that rows are bucketed by: the first whose type Iceberg can bucket."""
-    return next((c.name for c in key if _BUCKETABLE.fullmatch(c.type)), None)
+    return next((c.name for c in key if is_bucketable(c)), None)
+
+
+def is_bucketable(c: LakeColumn) -> bool:
+    """Whether Iceberg has buckets of the type's values."""
+    return _BUCKETABLE.fullmatch(c.type) is not None
 
 
 def key_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> list[LakeColumn]:

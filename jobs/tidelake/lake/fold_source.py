@@ -1,0 +1,46 @@
+"""The Python Data Source `tidelake_fold`: buckets of all tables of a window, folded in workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pydantic import BaseModel
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidelake.lake.event_source import EventReader, EventSource
+from tidelake.lake.fold_files import FOLDED, TableFold, Unit, fold_units
+
+FORMAT = "tidelake_fold"
+
+
+class FoldJob(BaseModel):
+    """What is folded. tables: by number; parts: units by the task that takes them."""
+
+    tables: dict[int, TableFold]
+    parts: list[list[Unit]]
+
+
+class FoldSource(EventSource):
+    """`spark.read.format("tidelake_fold").option("job", FoldJob as JSON)`: reading it writes files, and its rows tell of them
+    (fold_files.FOLDED); they are nowhere until they are committed."""
+
+    FORMAT = FORMAT
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(FOLDED)
+
+    def reader(self, schema: StructType) -> FoldReader:
+        return FoldReader(FoldJob.model_validate_json(self.options["job"]), self.s3)
+
+
+class FoldReader(EventReader[Sequence[Unit]]):
+    """Plans one partition per part."""
+
+    def __init__(self, job: FoldJob, s3: str = "") -> None:
+        super().__init__(job.parts, s3)
+        self.tables = job.tables
+
+    def rows(self, part: Sequence[Unit]) -> Iterator[pa.RecordBatch]:
+        return fold_units(self.tables, part)
