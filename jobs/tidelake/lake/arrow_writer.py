@@ -12,12 +12,11 @@ from uuid import uuid4
 import pyarrow as pa
 from pydantic import BaseModel
 
-from tidelake.lake import s3_access
 from tidelake.lake.arrow_changes import Changes, Part
 from tidelake.lake.arrow_source import OrderJob, Told
 from tidelake.lake.arrow_tables import ArrowTable
 from tidelake.lake.parquet_files import OpenFile, footer, kept_if_whole
-from tidelake.lake.worker_errors import told
+from tidelake.lake.workers import worker
 from tidelake.object_store import Store
 from tidelake.storage import open_store
 
@@ -52,8 +51,7 @@ class Writer:
     s3: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with told(), TemporaryDirectory(prefix="tidelake-order-") as folder:
-            s3_access.take(self.s3)
+        with worker(self.s3), TemporaryDirectory(prefix="tidelake-order-") as folder:
             outcomes = dict[int, Outcome]()
             groups = _received(batches, Path(folder), outcomes)
             for (table, bucket), path in sorted(groups.items()):

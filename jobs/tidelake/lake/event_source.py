@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from tidelake.event import EVENT
 from tidelake.lake import s3_access
-from tidelake.lake.worker_errors import told
+from tidelake.lake.workers import worker
 
 MASK_KEY = "mask_secret"  # the word `secret` is what Spark's redaction looks for
 
@@ -62,6 +62,5 @@ class EventReader(DataSourceReader, Generic[Part]):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None:
             return  # Spark reads nothing once where there are no partitions: an hour without objects, a table without files
-        with told():
-            s3_access.take(self.s3)
+        with worker(self.s3):
             yield from self.rows(partition.value)
