@@ -46,11 +46,12 @@ def measure(console: Console, size: Size = WINDOW, *, baseline: bool = True) -> 
 
 
 def _show(console: Console, size: Size, line: dict[str, Any], plain: dict[str, Any] | None) -> None:
-    grid = Table("", "seconds", "CPU s", "row events/s", "peak MiB, Python", "peak MiB, JVM", box=None, pad_edge=False)
+    grid = Table("", "seconds", "CPU s", "row events/s", "peak MiB, Python", "of one worker", "JVM", box=None, pad_edge=False)
     for column in grid.columns[1:]:
         column.justify = "right"
     for name, used in [*line["stages"].items(), ("all stages", line["whole"]), *([("MERGE INTO", plain)] if plain else [])]:
-        peak = [f"{used['peak'][kind] / MIB:,.0f}" for kind in ("python", "java")] if "peak" in used else []
+        sizes = (used["peak"]["python"], used.get("worker"), used["peak"]["java"]) if "peak" in used else ()
+        peak = ["" if size is None else f"{size / MIB:,.0f}" for size in sizes]
         grid.add_row(name, f"{used['seconds']:.1f}", f"{used['cpu']:.1f}", f"{size.events / used['seconds']:,.0f}", *peak)
     console.print(grid)
     share = line["added_bytes"] / max(line["bytes"], 1)

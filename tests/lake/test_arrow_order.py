@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +14,8 @@ import pytest
 
 from tests.lake.histories import Message, ddl, feeder, resolved, row, shape
 from tidelake.feed import TablePolicy
-from tidelake.lake import arrow_order, arrow_plan
+from tidelake.lake import arrow_order, arrow_plan, arrow_writer
+from tidelake.lake.arrow_source import OrderJob, RowsReader
 from tidelake.lake.cut import Staged
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import order
@@ -212,3 +214,21 @@ def test_tables_without_key_and_large_buckets_are_left_to_spark(tmp_path: Path, 
         asked.clear()
         assert staged_by(lake, hour)[1] == rows
         assert sorted(asked) == [("d.bag", False), ("d.k", False)]
+
+
+def test_a_bucket_that_is_too_large_for_a_worker_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs: list[OrderJob] = []
+    run = arrow_order._run
+    monkeypatch.setattr(arrow_order, "_run", lambda spark, job: (jobs.append(job), run(spark, job))[1])
+    with opened(tmp_path) as (feed, lake):
+        staged_by(lake, feed.add(lake, messages(5)))
+    sent = [b for part in jobs[0].parts for b in RowsReader(jobs[0]).rows(part)]
+    files = sorted(tmp_path.glob("lake/**/*.parquet"))
+    monkeypatch.setattr(arrow_writer, "MOST_BYTES", 1000)
+    rows = [r for b in arrow_writer.Writer(jobs[0], "")(sent) for r in b.to_pylist()]
+    (outcome,) = (arrow_writer.Outcome.model_validate_json(r["outcome"]) for r in rows if r["path"] is None)
+    assert re.fullmatch(r"[0-9,]+ bytes of bucket [0-3] are too many for a worker", outcome.refused)
+    assert [r for r in rows if r["path"] is not None] == []
+    assert sorted(tmp_path.glob("lake/**/*.parquet")) == files

@@ -8,7 +8,7 @@ refuses, is staged by lake.changelog as ever; the changes are the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -53,12 +53,12 @@ class Ordering:
 
 def stage(spark: SparkSession, o: Ordering, todo: Sequence[Sized], tell: Callable[[str], None]) -> tuple[list[Staged], list[TableRows]]:
     """Stage the changelogs of the tables that workers can order; (what was staged, tables that are left)."""
-    tables = [(t, rows) for t, rows in todo if can_be_read(t, rows)]
-    if not tables:
+    tables, events = [(t, rows) for t, rows in todo if can_be_read(t, rows)], _events(o)
+    if not tables or events is None:
         return [], [t for t, _ in todo]
     with ThreadPoolExecutor(o.threads) as pool:
         opened = list(pool.map(lambda t: _opened(o, t[0]), tables))
-        files, outcomes = _run(spark, _job(spark, o, tables, [target for target, _ in opened]))
+        files, outcomes = _run(spark, _job(spark, o, events, tables, [target for target, _ in opened]))
 
         def finish(n: int) -> Staged | None:
             return _finished(o, tables[n][0], *opened[n], files.get(n, []), outcomes.get(n, Outcome()))
@@ -90,18 +90,22 @@ def _opened(o: Ordering, table: TableRows) -> tuple[LakeTable, int]:
     return open_changelog(o.catalog, table, o.branch, o.previous.get(table.incarnation.id), o.kept)
 
 
-def _job(spark: SparkSession, o: Ordering, tables: Sequence[Sized], targets: Sequence[LakeTable]) -> OrderJob:
-    location = o.events.table.location()
-    found = o.events.files({"kind": "row", "hour": list(o.hours)}, [], o.events.main)
-    sizes = {f.path.removeprefix(f"{location}/"): f.size for f in found}
+def _events(o: Ordering) -> dict[str, int] | None:
+    """The sizes of the events' files by their keys below the table's location; None where one is elsewhere."""
+    location = f"{o.events.table.location()}/"
+    found = list(o.events.files({"kind": "row", "hour": list(o.hours)}, [], o.events.main))
+    return {f.path.removeprefix(location): f.size for f in found} if all(f.path.startswith(location) for f in found) else None
+
+
+def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Sequence[Sized], targets: Sequence[LakeTable]) -> OrderJob:
     weights = {f"{n} {b}": rows * _ROW_BYTES // t.buckets for n, (t, rows) in enumerate(tables) for b in range(t.buckets)}
     tasks = [[0] * t.buckets for t, _ in tables]
     for task, groups in enumerate(in_parts(spark, weights)):
         for n, b in (map(int, g.split()) for g in groups):
             tasks[n][b] = task
     return OrderJob(
-        events=location,
-        parts=in_parts(spark, sizes),
+        events=o.events.table.location(),
+        parts=in_parts(spark, events),
         after_ts=o.window.applied_ts,
         until_ts=o.window.resolved_ts,
         tables=[arrow_table(t, target) for (t, _), target in zip(tables, targets, strict=True)],

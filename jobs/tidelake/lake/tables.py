@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from threading import Lock
 from typing import Any
@@ -43,21 +43,6 @@ MERGE_ON_READ = {"write.merge.mode": "merge-on-read", "write.delete.granularity"
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
 _WIDER = {("int", "bigint"), ("float", "double")}
 _NAMES: dict[str, Lock] = {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """The snapshot table that a window is folded into. base: the snapshot folded onto, None = nothing; reshape waits for publishing.
-
-    replaces: the table that it will take the place of, where it was built anew.
-    """
-
-    table: LakeTable
-    base: LakeTable | None
-    base_snapshot: int | None
-    reshape: Reshape | None
-    replaces: LakeTable | None
-    buckets: int
 
 
 def snapshot_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> list[LakeColumn]:
