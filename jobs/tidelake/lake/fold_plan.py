@@ -29,7 +29,7 @@ from tidelake.lake.tables import is_bucketable, key_columns, lake_column, physic
 from tidelake.policy import SAMPLE
 from tidelake.tso import at
 
-UNIT_ROWS = 2_000_000  # of a bucket's rows and changes: what a worker holds
+UNIT_ROWS = 3_000_000  # of a bucket's rows and changes: what a worker holds
 UNIT_BYTES = 128 << 20  # of their files
 
 
