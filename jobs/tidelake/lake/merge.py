@@ -20,7 +20,7 @@ from tidelake.lake.tables import MERGE_ON_READ
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LARGE = 2_000_000  # rows: up to there, rewriting is as quick (tests/benchmarks/scale_curve.py)
+LARGE = 2_000_000  # rows: from there on, what would be written again counts for more than seconds (docs/scale.md)
 SHARE = 0.05  # of the rows may be changed or deleted by position
 MOST_KEYS = 500_000  # that are sent to every task
 _WORTH_A_WORD = 10_000  # rows
