@@ -18,9 +18,11 @@ LAKE = "tidelake.lake"
 PLACES = {
     "land, before the manifest": ("tidelake.land.hour:record", 1),
     "decode, after the events were written": (f"{LAKE}.decode:record_of", 1),
-    "order, with some tables staged": (f"{LAKE}.order:stage_changelog", 3),
+    "order, with a table staged by SQL": (f"{LAKE}.order:stage_changelog", 1),
+    "order, with files written and some staged": (f"{LAKE}.arrow_order:stage_files", 3),
     "validate, before the verdict": (f"{LAKE}.validate:judge_measures", 1),
-    "compact, with some tables staged": (f"{LAKE}.snapshot:_overwrite", 3),
+    "compact, before a table is staged by SQL": (f"{LAKE}.snapshot:_overwrite", 1),
+    "compact, with files written and some staged": (f"{LAKE}.fold_tables:stage_files", 3),
     "compact, before the intent": (f"{LAKE}.compact:declare", 1),
     "publish, right after the intent": (f"{LAKE}.compact:carry_out", 1),
     "publish, between two tables": (f"{LAKE}.catalog:LakeCatalog.advance", 4),
