@@ -8,6 +8,7 @@ import re
 CATALOG = "lake"
 SYSTEM = "_tidelake"  # namespace of Tidelake's own tables
 MAIN = "main"
+BRANCH = "run_"  # what runs stage is on branches run_<cut>_<fence>
 MOVED_LAST, MOVED_FIRST = -2, -3  # `_kafka_partition` of rows that a statement moved: after or before all row events of their commit ts
 
 

@@ -19,6 +19,7 @@ from tests.lake.test_windows import KV, opened
 from tidelake.errors import QualityError
 from tidelake.feed import TablePolicy
 from tidelake.lake import fold_files, fold_tables
+from tidelake.lake.catalog import LakeTable
 from tidelake.lake.data_files import WrittenFile
 from tidelake.lake.fold_files import Unit
 from tidelake.lake.fold_plan import Plan
@@ -177,12 +178,12 @@ def test_what_a_worker_refuses_is_folded_by_sql_and_leaves_no_file(tmp_path: Pat
 def test_keys_that_stand_twice_stop_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = fold_tables.stage_files
 
-    def twice(catalog: Any, identifier: str, branch: str, gone: Any, files: Sequence[WrittenFile], said: dict[str, str]) -> None:
+    def twice(catalog: Any, identifier: str, branch: str, base: int, gone: Any, files: Sequence[WrittenFile], said: Any) -> LakeTable:
         """A copy of each file is staged, too."""
         location = Path(catalog.load(identifier).table.location())
         for f in files:
             shutil.copy(location / f.path, location / f"{f.path}.again")
-        plain(catalog, identifier, branch, gone, [*files, *(replace(f, path=f"{f.path}.again") for f in files)], said)
+        return plain(catalog, identifier, branch, base, gone, [*files, *(replace(f, path=f"{f.path}.again") for f in files)], said)
 
     with opened(tmp_path) as (made, lake):
         with monkeypatch.context() as patch:

@@ -78,7 +78,7 @@ def _finished(o: Ordering, table: TableRows, target: LakeTable, base: int, files
         for file in files:
             store.delete(file.path)
     elif files:
-        stage_files(o.catalog, target.identifier, o.branch, (), files, {"tidelake.run": o.branch})
+        target = stage_files(o.catalog, target.identifier, o.branch, base, (), files, {"tidelake.run": o.branch})
     advance, written = advanced(o.catalog, table, target, o.branch, base, o.previous.get(table.incarnation.id))
     if outcome.refused:
         return None
@@ -87,7 +87,7 @@ def _finished(o: Ordering, table: TableRows, target: LakeTable, base: int, files
 
 
 def _opened(o: Ordering, table: TableRows) -> tuple[LakeTable, int]:
-    return open_changelog(o.catalog, table, o.branch, o.previous.get(table.incarnation.id), o.kept)
+    return open_changelog(o.catalog, table, o.previous.get(table.incarnation.id), o.kept)
 
 
 def _events(o: Ordering) -> dict[str, int] | None:

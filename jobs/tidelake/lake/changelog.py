@@ -13,7 +13,7 @@ from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.observed import Observed
 from tidelake.lake.rows import TableRows, changes, counters, deduplicated, typed
 from tidelake.lake.tables import changelog_name, create_changelog, grow_changelog, physical, taking, vacant
-from tidelake.layout import CATALOG, MAIN
+from tidelake.layout import BRANCH, CATALOG, MAIN
 from tidelake.projection import lived
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def stage_changelog(
     """
     from pyspark.sql import functions as F
 
-    target, base = open_changelog(catalog, table, branch, previous, kept)
+    target, base = open_changelog(catalog, table, previous, kept)
+    begin_branch(catalog, target, branch, base)
     marks = [F.coalesce(F.sum(F.col(m).cast("int")), F.lit(0)).alias(m) for m in ("unsettled", "undated") if m in rows.columns]
     sums = [F.count(F.when(F.col("checksum") == word, 1)).alias(word) for word in CHECKSUMS]
     before = Observed(rows, F.count(F.lit(1)).alias("events"), *marks, *sums)
@@ -58,36 +59,33 @@ def stage_changelog(
             code="HANDLE_ONLY",
             remedy='say the table\'s key in tables.sql, or set handle_only = "quarantine" and decode the hours again',
         )
-    advance, written = advanced(catalog, table, target, branch, base, previous)
+    advance, written = advanced(catalog, table, catalog.load(target.identifier), branch, base, previous)
     return advance, counts.model_copy(update={"changes": written})
 
 
-def open_changelog(
-    catalog: LakeCatalog, table: TableRows, branch: str, previous: TableCut | None, kept: Container[str]
-) -> tuple[LakeTable, int]:
-    """(a changelog with all columns of the window, the snapshot that the branch begins at)."""
+def open_changelog(catalog: LakeCatalog, table: TableRows, previous: TableCut | None, kept: Container[str]) -> tuple[LakeTable, int]:
+    """(a changelog with all columns of the window, the snapshot that a branch begins at)."""
     target = _target(catalog, table, previous, kept)
-    base = previous.snapshot_id if previous else target.main
-    begin_branch(catalog, target, branch, base)
-    return target, base
+    return target, previous.snapshot_id if previous else target.main
 
 
 def advanced(
-    catalog: LakeCatalog, table: TableRows, target: LakeTable, branch: str, base: int, previous: TableCut | None
+    catalog: LakeCatalog, table: TableRows, staged: LakeTable, branch: str, base: int, previous: TableCut | None
 ) -> tuple[Advance | None, int]:
-    """(how far the branch goes, rows that it has more than its base); what was opened for no row goes."""
-    staged = catalog.load(target.identifier)
-    head = staged.branch(branch)
+    """(how far the branch goes, if there is one, rows that it has more than its base); what was opened for no row goes.
+
+    staged: the changelog as it stands now."""
+    head = staged.branch(branch) if branch in staged.branches else base
     written = _rows(staged, head) - _rows(staged, base)
     if not written:
         if previous is None:  # nothing knows of it, and another life of the window may bear its name
-            catalog.drop(target.identifier)
-        else:
+            catalog.drop(staged.identifier)
+        elif branch in staged.branches:
             catalog.drop_branches(staged, [branch])
         return None, 0
     advance = Advance(
-        identifier=target.identifier,
-        uuid=target.uuid,
+        identifier=staged.identifier,
+        uuid=staged.uuid,
         base=base,
         to=head,
         branch=branch,
@@ -109,7 +107,7 @@ def sql_name(identifier: str, branch: str = MAIN) -> str:
 
 def begin_branch(catalog: LakeCatalog, table: LakeTable, branch: str, base: int) -> None:
     """A fresh branch at base; those that earlier attempts left go."""
-    catalog.drop_branches(table, [b for b in table.branches if b.startswith("run_")])
+    catalog.drop_branches(table, [b for b in table.branches if b.startswith(BRANCH)])
     catalog.set_branch(catalog.load(table.identifier), branch, base)
 
 

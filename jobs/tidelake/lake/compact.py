@@ -21,9 +21,9 @@ from tidelake.lake.fold import Fold
 from tidelake.lake.fold_tables import fold_tables
 from tidelake.lake.fold_target import Changes, Folded, Work, work_of
 from tidelake.lake.offset_rules import findings
-from tidelake.lake.order import THREADS
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
 from tidelake.lake.replace import redone, replace
+from tidelake.lake.spread import THREADS
 from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, retired, snapshot_name
 from tidelake.layout import run_key
 from tidelake.quality.texts import plural

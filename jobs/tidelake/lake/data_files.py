@@ -9,14 +9,17 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.table import Table
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableUpdate
+from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import ListType
@@ -24,11 +27,26 @@ from pyiceberg.types import ListType
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of, retried
 from tidelake.lake.scans import Where
-from tidelake.layout import MAIN
+from tidelake.layout import BRANCH, MAIN
 
 _FIELD_ID = "PARQUET:field_id"
 _MERGED = {"commit.manifest-merge.enabled": "true"}  # else every commit leaves a manifest for all later ones to read
+_T = TypeVar("_T")
 _NO_RETRY = {"commit.retry.num-retries": "0"}  # pyiceberg would add the files beside those of another commit, without looking for them
+
+
+class _Change(Transaction):
+    """pyiceberg's own applies all that is staged to a deep copy of the metadata whenever it is asked for it: thirty times a commit."""
+
+    _asked: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The table as it will be."""
+        base, updates = self._table.metadata, self._updates
+        if self._asked is None or self._asked[0] is not base or self._asked[1] is not updates:
+            self._asked = base, updates, super().table_metadata
+        return self._asked[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,28 +99,39 @@ def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Se
     def attempt() -> None:
         table = _loaded(catalog, identifier)
         gone = [task.file for task in table.scan(filter_of(where)).plan_files()]
-        _commit(table, gone, files, summary, MAIN)
+        with _Change(table) as change:
+            _put(change, gone, files, summary, MAIN)
 
     _once_more(identifier, attempt)
 
 
 def stage_files(
-    catalog: LakeCatalog, identifier: str, branch: str, gone: Collection[str], files: Sequence[WrittenFile], summary: dict[str, str]
-) -> None:
-    """Put files on a branch in one commit, in place of those with these paths. Raises StorageError if one of them is not there."""
+    catalog: LakeCatalog,
+    identifier: str,
+    branch: str,
+    base: int,
+    gone: Collection[str],
+    files: Sequence[WrittenFile],
+    summary: dict[str, str],
+) -> LakeTable:
+    """Begin a branch at a snapshot and put files on it, in place of those with these paths, all in one commit; branches that earlier
+    attempts left go. The table as it is then. Raises StorageError if one of the files is not there."""
 
-    def attempt() -> None:
+    def attempt() -> LakeTable:
         table = _loaded(catalog, identifier)
-        old = (
-            [t.file for t in table.scan(snapshot_id=table.refs()[branch].snapshot_id).plan_files() if t.file.file_path in gone]
-            if gone
-            else []
-        )
+        old = [t.file for t in table.scan(snapshot_id=base).plan_files() if t.file.file_path in gone] if gone else []
         if len(old) != len(gone):
-            raise StorageError(f"{identifier}: files that were read are not on branch {branch} any more", code="TABLE_MOVED")
-        _commit(table, old, files, summary, branch)
+            raise StorageError(f"{identifier}: files that were read are not in snapshot {base} any more", code="TABLE_MOVED")
+        left = [name for name in LakeTable(table).branches if name.startswith(BRANCH) and name != branch]
+        with _Change(table) as change:
+            with ManageSnapshots(change) as refs:
+                refs.create_branch(base, branch)
+                for name in left:
+                    refs.remove_branch(name)
+            _put(change, old, files, summary, branch)
+        return LakeTable(table)
 
-    _once_more(identifier, attempt)
+    return _once_more(identifier, attempt)
 
 
 def _loaded(catalog: LakeCatalog, identifier: str) -> Table:
@@ -111,29 +140,32 @@ def _loaded(catalog: LakeCatalog, identifier: str) -> Table:
     return table
 
 
-def _commit(table: Table, gone: Sequence[DataFile], files: Sequence[WrittenFile], summary: dict[str, str], branch: str) -> None:
-    with table.transaction() as change:
-        if _MERGED.items() - table.properties.items():
-            change.set_properties(_MERGED)
-        update = change.update_snapshot(snapshot_properties=summary, branch=branch)
-        with update.overwrite() if gone else update.merge_append() as commit:
-            for old in gone:
-                commit.delete_data_file(old)
-            for new in _data_files(table, files):
-                commit.append_data_file(new)
+def _put(change: Transaction, gone: Sequence[DataFile], files: Sequence[WrittenFile], summary: dict[str, str], branch: str) -> None:
+    if _MERGED.items() - change.table_metadata.properties.items():
+        change.set_properties(_MERGED)
+    update = change.update_snapshot(snapshot_properties=summary, branch=branch)
+    with update.overwrite() if gone else update.merge_append() as commit:
+        for old in gone:
+            commit.delete_data_file(old)
+        for new in _data_files(change.table_metadata, files):
+            commit.append_data_file(new)
 
 
-def _once_more(identifier: str, attempt: Callable[[], None]) -> None:
-    def tried() -> None:
+def _once_more(identifier: str, attempt: Callable[[], _T]) -> _T:
+    def tried() -> _T:
         try:
-            attempt()
+            return attempt()
         except ValidationException as e:  # another writer was as quick
             raise CommitFailedException(str(e)) from e
+        except ValueError as e:
+            if "sequence number" not in str(e):
+                raise
+            raise CommitFailedException(str(e)) from e  # or was, on another branch
 
-    retried(identifier, tried)
+    return retried(identifier, tried)
 
 
-def _data_files(table: Table, files: Sequence[WrittenFile]) -> Iterator[DataFile]:
+def _data_files(table: TableMetadata, files: Sequence[WrittenFile]) -> Iterator[DataFile]:
     """What the table is to know of each file, from its footer."""
     schema = table.schema()
     plan, columns = compute_statistics_plan(schema, table.properties), parquet_path_to_id_mapping(schema)
@@ -141,12 +173,12 @@ def _data_files(table: Table, files: Sequence[WrittenFile]) -> Iterator[DataFile
         footer = pq.read_metadata(io.BytesIO(file.footer))
         yield DataFile.from_args(
             content=DataFileContent.DATA,
-            file_path=f"{table.location()}/{file.path}",
+            file_path=f"{table.location}/{file.path}",
             file_format=FileFormat.PARQUET,
             partition=Record(*file.partition),
             file_size_in_bytes=file.size,
             sort_order_id=None,
-            spec_id=table.spec().spec_id,
+            spec_id=table.default_spec_id,
             equality_ids=None,
             key_metadata=None,
             **data_file_statistics_from_parquet_metadata(footer, plan, columns).to_serialized_dict(),

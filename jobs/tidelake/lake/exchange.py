@@ -19,7 +19,7 @@ from tidelake.feed import Feed
 from tidelake.incarnations import Catalog, Column, Exchange, Incarnation
 from tidelake.lake.casts import converted, quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.changelog import advanced, all_columns, open_changelog, sql_name
+from tidelake.lake.changelog import advanced, all_columns, begin_branch, open_changelog, sql_name
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.cuts import Base, last_snapshot, places, read_cut
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
@@ -143,7 +143,8 @@ def _side(run: Exchanging, i: Incarnation, other: Incarnation, e: Exchange, stag
     if advance is not None:
         return _Side(table=table, changelog=run.catalog.load(advance.identifier), at=advance.to, begin=None, columns=columns)
     previous = run.known(i)
-    opened, begin = open_changelog(run.catalog, table, run.branch, previous, run.base.kept)
+    opened, begin = open_changelog(run.catalog, table, previous, run.base.kept)
+    begin_branch(run.catalog, opened, run.branch, begin)
     changelog = run.catalog.load(opened.identifier)
     return _Side(table=table, changelog=changelog, at=previous.snapshot_id if previous else None, begin=begin, columns=columns)
 
@@ -165,7 +166,8 @@ def _advance(run: Exchanging, side: _Side, before: Advance | None) -> Advance | 
     if before is not None:
         return before.model_copy(update={"to": run.catalog.load(before.identifier).branch(run.branch)})
     assert side.begin is not None
-    return advanced(run.catalog, side.table, side.changelog, run.branch, side.begin, run.known(i))[0]
+    staged = run.catalog.load(side.changelog.identifier)
+    return advanced(run.catalog, side.table, staged, run.branch, side.begin, run.known(i))[0]
 
 
 def _cross(run: Exchanging, spark: SparkSession, e: Exchange, p: _Side, t: _Side) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import ensure_published
 from tidelake.lake.needs import stale_branches
 from tidelake.lake.opened import Lake
-from tidelake.lake.order import THREADS
+from tidelake.lake.spread import THREADS
 from tidelake.lake.upkeep_plan import TablePlan, UpkeepPlan
 from tidelake.layout import CATALOG, cut_key, cuts, published_table, run_key
 

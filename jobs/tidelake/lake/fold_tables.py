@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from tidelake.lake import s3_access
 from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.changelog import begin_branch
 from tidelake.lake.cut import ImageCounts
 from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.lake.fold_files import Unit
 from tidelake.lake.fold_plan import Plan, plan
 from tidelake.lake.fold_source import FORMAT, FoldJob
-from tidelake.lake.fold_target import Folded, Work, catalog_view, folded
+from tidelake.lake.fold_target import Folded, Work, folded
 from tidelake.lake.images import reconciled
-from tidelake.lake.order import THREADS
 from tidelake.lake.snapshot import base_frame, change_frame, fold_table, not_unique, said
-from tidelake.lake.spread import in_parts
+from tidelake.lake.spread import THREADS, in_parts
 from tidelake.lake.worker_errors import heard
 from tidelake.storage import open_store
 
@@ -103,10 +101,9 @@ def _finished(spark: SparkSession, catalog: LakeCatalog, p: Plan, found: _Found)
     if found.refused is not None:
         _remove(p, found)
         return fold_table(spark, catalog, work)
-    begin_branch(catalog, target.table, work.branch, target.start)
-    stage_files(catalog, target.table.identifier, work.branch, frozenset(p.gone), found.files, {"tidelake.run": work.branch})
-    staged = replace(work, target=catalog_view(catalog, target))
-    return folded(staged, said(p.touched, p.choice), images=_images(spark, p, found))
+    summary = {"tidelake.run": work.branch}
+    staged = stage_files(catalog, target.table.identifier, work.branch, target.start, frozenset(p.gone), found.files, summary)
+    return folded(replace(work, target=replace(target, table=staged)), said(p.touched, p.choice), images=_images(spark, p, found))
 
 
 def _images(spark: SparkSession, p: Plan, found: _Found) -> ImageCounts | None:

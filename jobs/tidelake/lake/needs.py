@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import places, read_cut
+from tidelake.layout import BRANCH
 from tidelake.retention import Why
 from tidelake.storage import Store
 
 _READERS = 16  # documents read at once
-BRANCH = "run_"  # what order and compact stage is on branches run_<cut>_<fence>
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

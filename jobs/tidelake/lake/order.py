@@ -38,7 +38,7 @@ from tidelake.lake.progress import Progress, not_after_seed, progress, stands_st
 from tidelake.lake.rows import TableRows, at_once, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.sink_schemas import sink_statements
-from tidelake.lake.spread import split_bytes
+from tidelake.lake.spread import THREADS, split_bytes
 from tidelake.lake.stretches import steps_back, with_stretch
 from tidelake.lake.tables import bucket_column, key_columns, physical
 from tidelake.lake.waiting import CODE as WAITING
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 _DDL = ["commit_ts", "database", "ddl"]
 UNTOLD = frozenset({"avro", "csv"})  # protocols whose messages carry no statement
-THREADS = 4  # tables staged side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.expire import call_name
 from tidelake.lake.opened import Lake
-from tidelake.lake.order import THREADS
+from tidelake.lake.spread import THREADS
 from tidelake.lake.upkeep_plan import TablePlan
 from tidelake.layout import CATALOG
 from tidelake.object_store import ObjectInfo

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Move, Return, TableCut
 from tidelake.lake.cuts import is_published, record
+from tidelake.lake.spread import THREADS
 from tidelake.lake.tables import finish, is_parking, parking_name
 from tidelake.layout import MAIN, certificate_key, cut_key, intent_key, intents
 from tidelake.storage import Store
@@ -65,9 +67,14 @@ def _final(catalog: LakeCatalog, intent: Intent, tell: Tell) -> Cut:
     for r in intent.returns:
         _return(catalog, r, places.get(r.uuid), intent.cut.seq)
         tell(f"set back {r.identifier}")
-    for a in intent.advances:
-        finals[a.uuid] = _advance(catalog, a, places.get(a.uuid), intent.cut.seq)
-        tell(f"published {a.identifier}")
+
+    def advance(a: Advance) -> int:
+        return _advance(catalog, a, places.get(a.uuid), intent.cut.seq)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for a, at in zip(intent.advances, pool.map(advance, intent.advances), strict=True):
+            finals[a.uuid] = at
+            tell(f"published {a.identifier}")
     for m in intent.moves:
         _park(catalog, m)
     for m in intent.moves:

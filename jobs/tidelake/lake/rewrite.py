@@ -20,11 +20,10 @@ from tidelake.lake.changelog import begin_branch, sql_name
 from tidelake.lake.changelog_age import OldFile, by_day, old_files, remove, summed
 from tidelake.lake.cut import Advance, Cut, Intent, TableCut
 from tidelake.lake.expire import call_name
-from tidelake.lake.needs import BRANCH
 from tidelake.lake.opened import Lake
-from tidelake.lake.order import THREADS
+from tidelake.lake.spread import THREADS
 from tidelake.lake.upkeep_plan import TablePlan
-from tidelake.layout import CATALOG, MAIN, certificate_key
+from tidelake.layout import BRANCH, CATALOG, MAIN, certificate_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

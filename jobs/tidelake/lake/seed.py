@@ -33,12 +33,12 @@ from tidelake.lake.fold_target import Folded
 from tidelake.lake.masks import marks_of, mask_key, masked_shape
 from tidelake.lake.observed import Observed
 from tidelake.lake.opened import Lake
-from tidelake.lake.order import THREADS
 from tidelake.lake.order_masks import hashed
 from tidelake.lake.publish import carry_out, declare, recover
 from tidelake.lake.rows import TableRows, counters, typed
 from tidelake.lake.seed_plan import Prepared, SeedPlan, dialect_of, prepare
 from tidelake.lake.snapshot import fill_table
+from tidelake.lake.spread import THREADS
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
 from tidelake.lake.validate import table_measures
 from tidelake.lake.worker_errors import heard

@@ -1,4 +1,4 @@
-"""Work to tasks, evenly."""
+"""Work to tasks, evenly, and to threads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+THREADS = 4  # tables that are worked on side by side
 _TASK_BYTES = 64 << 20  # of objects, about
 _SPLIT_BYTES = (1 << 20, 128 << 20)  # of files: the least, the most
 

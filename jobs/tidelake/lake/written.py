@@ -17,7 +17,7 @@ from tidelake.lake.casts import literal, quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Advance, Staged
-from tidelake.lake.order import THREADS
+from tidelake.lake.spread import THREADS
 from tidelake.lake.tables import physical
 
 if TYPE_CHECKING:

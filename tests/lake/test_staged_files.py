@@ -1,0 +1,98 @@
+"""Files that workers wrote, staged: a branch begins, takes them, and earlier attempts' branches go, in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.lake import lakes
+from tidelake.errors import StorageError
+from tidelake.lake import data_files
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.data_files import WrittenFile, columns_of_files, stage_files
+from tidelake.lake.parquet_files import OpenFile, footer
+
+RUN = "run_2_7"
+ROWS = ((3, "c"), (4, "d"))
+
+
+def written(table: LakeTable, name: str, rows: Sequence[tuple[int, str]]) -> WrittenFile:
+    """A file below the table's location, as a worker leaves it."""
+    path = Path(table.table.location(), name)
+    with OpenFile(path, columns_of_files(table)) as file:
+        file.write(lakes.batch(table, rows))
+    return WrittenFile(path=name, partition=(), size=path.stat().st_size, footer=footer(path))
+
+
+def commits(catalog: LakeCatalog, table: LakeTable) -> int:
+    return len(catalog.load(table.identifier).table.metadata.metadata_log)
+
+
+def rows(catalog: LakeCatalog, table: LakeTable, branch: str) -> list[int]:
+    stood = catalog.load(table.identifier)
+    return [int(str(r["id"])) for r in lakes.contents(catalog, table.identifier, stood.branch(branch))]
+
+
+def paths(table: LakeTable) -> list[str]:
+    return [f.path for f in table.files({}, [], table.main)]
+
+
+def test_one_commit_begins_the_branch_fills_it_and_clears_what_was_left(tmp_path: Path) -> None:
+    catalog = lakes.catalog(tmp_path)
+    table = lakes.table(catalog, "d.t", [(1, "a")])
+    base = table.main
+    catalog.append("d.t", lakes.batch(table, [(2, "b")]))
+    for left in (RUN, "run_2_6", "theirs"):
+        lakes.stage(catalog, catalog.load("d.t"), left, [(9, "left")])
+    main, before = catalog.load("d.t").main, commits(catalog, table)
+    given = stage_files(catalog, "d.t", RUN, base, (), [written(table, "new.parquet", ROWS)], {"tidelake.run": RUN})
+    stood = catalog.load("d.t")
+    assert commits(catalog, table) == before + 1
+    assert (stood.main, sorted(stood.branches)) == (main, [RUN, "theirs"])
+    assert rows(catalog, table, RUN) == [1, 3, 4]
+    assert (given.branch(RUN), given.uuid) == (stood.branch(RUN), table.uuid)
+    assert stood.table.snapshot_by_id(stood.branch(RUN)).parent_snapshot_id == base  # type: ignore[union-attr]
+    assert stood.summary(stood.branch(RUN))["tidelake.run"] == RUN
+
+
+def test_files_take_the_place_of_those_of_the_base(tmp_path: Path) -> None:
+    catalog = lakes.catalog(tmp_path)
+    table = lakes.table(catalog, "d.t", [(1, "a")])
+    gone = paths(table)
+    catalog.append("d.t", lakes.batch(table, [(2, "b")]))
+    base = catalog.load("d.t").main
+    stage_files(catalog, "d.t", RUN, base, gone, [written(table, "new.parquet", ROWS)], {})
+    assert rows(catalog, table, RUN) == [2, 3, 4]
+    assert rows(catalog, table, "main") == [1, 2]
+
+
+def test_files_that_are_not_in_the_base_stop_it(tmp_path: Path) -> None:
+    catalog = lakes.catalog(tmp_path)
+    table = lakes.table(catalog, "d.t", [(1, "a")])
+    base = table.main
+    catalog.append("d.t", lakes.batch(table, [(2, "b")]))
+    with pytest.raises(StorageError) as found:
+        stage_files(catalog, "d.t", RUN, base, paths(catalog.load("d.t")), [], {})
+    assert found.value.code == "TABLE_MOVED"
+    assert catalog.load("d.t").branches == []
+
+
+def test_a_commit_that_comes_between_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = lakes.catalog(tmp_path)
+    table = lakes.table(catalog, "d.t", [(1, "a")])
+    base, plain, tries = table.main, data_files._put, 0
+
+    def put(*given: object) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            catalog.append("d.t", lakes.batch(table, [(2, "b")]))
+        plain(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(data_files, "_put", put)
+    stage_files(catalog, "d.t", RUN, base, (), [written(table, "new.parquet", ROWS)], {})
+    assert rows(catalog, table, RUN) == [1, 3, 4]
+    assert rows(catalog, table, "main") == [1, 2]
+    assert catalog.load("d.t").branches == [RUN]
