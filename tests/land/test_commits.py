@@ -8,14 +8,17 @@ from threading import Event
 
 import pytest
 
-from tests.kafka_broker import KafkaBroker
+from tests.kafka_broker import START_SECONDS, KafkaBroker
 from tests.land.live import committed
 from tidelake import kafka as client
 from tidelake.errors import StorageError
 from tidelake.kafka import Topics
 
 
-def test_a_commit_that_is_asked_for_while_the_broker_restarts_is_carried_through(kafka: KafkaBroker, topic: str) -> None:
+def test_a_commit_that_is_asked_for_while_the_broker_restarts_is_carried_through(
+    kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "ANSWER_SECONDS", 2 * START_SECONDS)  # a busy machine starts a broker slowly
     with Topics(kafka.servers, {}, topic) as topics, ThreadPoolExecutor(1) as pool:
         topics.commit({(topic, 0): 1})
         kafka.kill()
