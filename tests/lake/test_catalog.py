@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.lake import lakes
 from tidelake.errors import ConfigError, StorageError
-from tidelake.lake.catalog import LakeColumn
+from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.lake.scans import After
 
 
@@ -105,6 +107,37 @@ def test_appends_at_once_all_arrive(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: lake.append("d.t", lakes.batch(made, [(n, "x")])), range(8)))
     assert [r["id"] for r in lakes.contents(lake, "d.t")] == list(range(8))
+
+
+def meanwhile(lake: LakeCatalog, patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Acts right after a table was loaded for the next time."""
+    plain = lake.catalog.load_table
+
+    def load(identifier: str) -> Any:
+        table = plain(identifier)
+        patch.undo()
+        act()
+        return table
+
+    patch.setattr(lake.catalog, "load_table", load)
+
+
+def test_a_commit_on_another_branch_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lakes.catalog(tmp_path)
+    made = lakes.table(lake, "d.t", [(1, "a")])
+    meanwhile(lake, monkeypatch, lambda: lakes.stage(lake, made, "run_1_1", [(2, "b")]))
+    lake.append("d.t", lakes.batch(made, [(3, "c")]))
+    stood = lake.load("d.t")
+    assert [r["id"] for r in lakes.contents(lake, "d.t")] == [1, 3]
+    assert [r["id"] for r in lakes.contents(lake, "d.t", stood.branch("run_1_1"))] == [1, 2]
+
+
+def test_rows_of_a_file_that_was_rewritten_meanwhile_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lakes.catalog(tmp_path)
+    lakes.table(lake, "d.t", [(1, "a"), (2, "b"), (3, "c")])
+    meanwhile(lake, monkeypatch, lambda: lake.remove("d.t", {"id": 1}))
+    lake.remove("d.t", {"id": 2})
+    assert [r["id"] for r in lakes.contents(lake, "d.t")] == [3]
 
 
 def test_a_scan_takes_values_lists_and_ranges(tmp_path: Path) -> None:

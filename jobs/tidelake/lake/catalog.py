@@ -15,10 +15,10 @@ from threading import Lock
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
+from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog import load_catalog
 from pyiceberg.conversions import from_bytes
-from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, In, LessThanOrEqual
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -209,7 +209,7 @@ class LakeCatalog:
 
     def claim_namespace(self, namespace: str, feed: str) -> None:
         """Create the namespace for a feed. Raises ConfigError if it belongs to another."""
-        with self._lock, suppress(NamespaceAlreadyExistsError, IntegrityError):  # another process may be as quick
+        with self._lock, suppress(exceptions.NamespaceAlreadyExistsError, IntegrityError):  # another process may be as quick
             if not self.catalog.namespace_exists(namespace):
                 self.catalog.create_namespace(namespace, {"tidelake.feed": feed})
         owner = self.catalog.load_namespace_properties(namespace).get("tidelake.feed")
@@ -246,7 +246,7 @@ class LakeCatalog:
         """The table, None if there is none."""
         try:
             return LakeTable(self.catalog.load_table(identifier))
-        except (NoSuchTableError, NoSuchNamespaceError):
+        except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
             return None
 
     def load(self, identifier: str) -> LakeTable:
@@ -260,7 +260,7 @@ class LakeCatalog:
         """Identifiers of a namespace's tables; none if there is no such namespace."""
         try:
             return sorted(".".join(t) for t in self.catalog.list_tables(namespace))
-        except NoSuchNamespaceError:
+        except exceptions.NoSuchNamespaceError:
             return []
 
     def rename(self, identifier: str, to: str) -> None:
@@ -382,7 +382,9 @@ def retried(identifier: str, attempt: Callable[[], _T]) -> _T:
     for left in reversed(range(_ATTEMPTS)):
         try:
             return attempt()
-        except CommitFailedException as e:
+        except (exceptions.CommitFailedException, exceptions.ValidationException, ValueError) as e:
+            if isinstance(e, ValueError) and "sequence number" not in str(e):  # that is how a commit on another branch meanwhile is told
+                raise
             if left == 0:
                 raise StorageError(f"{identifier}: {e}", remedy="another writer keeps changing the table; try again") from e
     raise AssertionError("unreachable")
@@ -390,11 +392,9 @@ def retried(identifier: str, attempt: Callable[[], _T]) -> _T:
 
 @contextmanager
 def _named(identifier: str) -> Iterator[None]:
-    from pyiceberg.exceptions import TableAlreadyExistsError
-
     try:
         yield
-    except CommitFailedException as e:
+    except exceptions.CommitFailedException as e:
         raise StorageError(f"{identifier} was changed by someone else: {e}", code="TABLE_MOVED") from e
-    except TableAlreadyExistsError as e:
+    except exceptions.TableAlreadyExistsError as e:
         raise StorageError(f"{identifier} is there already", code="TABLE_EXISTS") from e

@@ -7,13 +7,12 @@ and none of it in the JVM.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table, Transaction
@@ -31,7 +30,6 @@ from tidelake.layout import BRANCH, MAIN
 
 _FIELD_ID = "PARQUET:field_id"
 _MERGED = {"commit.manifest-merge.enabled": "true"}  # else every commit leaves a manifest for all later ones to read
-_T = TypeVar("_T")
 _NO_RETRY = {"commit.retry.num-retries": "0"}  # pyiceberg would add the files beside those of another commit, without looking for them
 
 
@@ -102,7 +100,7 @@ def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Se
         with _Change(table) as change:
             _put(change, gone, files, summary, MAIN)
 
-    _once_more(identifier, attempt)
+    retried(identifier, attempt)
 
 
 def stage_files(
@@ -131,7 +129,7 @@ def stage_files(
             _put(change, old, files, summary, branch)
         return LakeTable(table)
 
-    return _once_more(identifier, attempt)
+    return retried(identifier, attempt)
 
 
 def _loaded(catalog: LakeCatalog, identifier: str) -> Table:
@@ -149,20 +147,6 @@ def _put(change: Transaction, gone: Sequence[DataFile], files: Sequence[WrittenF
             commit.delete_data_file(old)
         for new in _data_files(change.table_metadata, files):
             commit.append_data_file(new)
-
-
-def _once_more(identifier: str, attempt: Callable[[], _T]) -> _T:
-    def tried() -> _T:
-        try:
-            return attempt()
-        except ValidationException as e:  # another writer was as quick
-            raise CommitFailedException(str(e)) from e
-        except ValueError as e:
-            if "sequence number" not in str(e):
-                raise
-            raise CommitFailedException(str(e)) from e  # or was, on another branch
-
-    return retried(identifier, tried)
 
 
 def _data_files(table: TableMetadata, files: Sequence[WrittenFile]) -> Iterator[DataFile]:
