@@ -25,7 +25,7 @@ from tidelake.lake.publish import carry_out, declare, placed, plan_moves
 from tidelake.lake.replace import redone, replace
 from tidelake.lake.spread import THREADS
 from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, retired, snapshot_name
-from tidelake.layout import run_key
+from tidelake.layout import BRANCH, run_key
 from tidelake.quality.texts import plural
 from tidelake.quality.verdict import Check, Verdict
 from tidelake.storage import Store, open_store
@@ -51,7 +51,7 @@ def read_staged(catalog: LakeCatalog, store: Store, feed: str, hour: str, redo_f
         return cut, None
     found = store.read_if_present(run_key(feed, (cut.seq if cut else 0) + 1, "order"))
     staged = Staged.model_validate_json(found) if found else None
-    if staged is None and redo and cut is not None and cut.follows is not None and cut.run.startswith("run_"):
+    if staged is None and redo and cut is not None and cut.follows is not None and cut.run.startswith(BRANCH):
         return cut, None  # that redo is published
     if staged is None or (staged.cut.follows is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
         remedy = f"run `tidelake order --feed {feed} --hour {hour}` first"

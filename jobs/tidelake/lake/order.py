@@ -42,7 +42,7 @@ from tidelake.lake.spread import THREADS, split_bytes
 from tidelake.lake.stretches import steps_back, with_stretch
 from tidelake.lake.tables import bucket_column, key_columns, physical
 from tidelake.lake.waiting import CODE as WAITING
-from tidelake.layout import CATALOG, run_key
+from tidelake.layout import BRANCH, CATALOG, run_key
 from tidelake.ordering import check_progress
 from tidelake.projection import lived
 from tidelake.quality.texts import plural
@@ -119,7 +119,7 @@ def order_window(
     names, ledger, strangers = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
     aside = put_aside(feed, store, frame, seen, strangers, base.seq)
     seen = aside.seen
-    branch = f"run_{base.seq}_{fence}"
+    branch = f"{BRANCH}{base.seq}_{fence}"
     run = _Run(
         catalog=catalog,
         feed=feed,

@@ -42,7 +42,7 @@ from tidelake.lake.spread import THREADS
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
 from tidelake.lake.validate import table_measures
 from tidelake.lake.worker_errors import heard
-from tidelake.layout import events_table, seed_report_key, seed_reports
+from tidelake.layout import BRANCH, events_table, seed_report_key, seed_reports
 from tidelake.quality.judge import judge_measures
 from tidelake.quality.texts import plural
 from tidelake.quality.verdict import Verdict
@@ -109,7 +109,7 @@ def seed(
         prepared = prepare(lake, source, ts, tables, resumed)
         if resumed is not None:
             return _resumed(prepared, resumed)
-        run = _Run(lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"run_1_{fence}", first=_numbers(prepared))
+        run = _Run(lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"{BRANCH}1_{fence}", first=_numbers(prepared))
         spark = lake.spark  # once, not by every thread
         with heard(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
             filled = list(pool.map(lambda i: _fill(run, spark, i), prepared.names.alive()))
