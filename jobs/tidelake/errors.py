@@ -98,6 +98,13 @@ class LeaseError(TidelakeError):
     default_code = "LEASE"
 
 
+class OwnershipError(TidelakeError):
+    """A name that a feed needs is taken: by another feed's table, by one that Tidelake did not make, or by another table of its own."""
+
+    exit_code = 3
+    default_code = "NOT_OURS"
+
+
 class StorageError(TidelakeError):
     """The object store or the catalog refused, is unreachable, or lacks what Tidelake needs."""
 

@@ -12,6 +12,12 @@ BRANCH = "run_"  # what runs stage is on branches run_<cut>_<fence>
 MOVED_LAST, MOVED_FIRST = -2, -3  # `_kafka_partition` of rows that a statement moved: after or before all row events of their commit ts
 
 
+def cut_of_branch(branch: str) -> int | None:
+    """The number of the cut that a run staged on this branch; None for a branch that no run made."""
+    match = re.fullmatch(rf"{BRANCH}([0-9]+)_[0-9]+", branch)
+    return int(match[1]) if match else None
+
+
 def landed_folder(feed: str, topic: str, hour: str, partition: int) -> str:
     """Where the canonical objects of one topic, partition and hour lie."""
     return f"landed/{feed}/{topic}/hour={hour}/partition={partition}"
@@ -189,9 +195,20 @@ def changelog_namespace(namespace: str) -> str:
 def lake_name(name: str) -> str:
     """A database's or table's name as the catalog and its paths can bear it; injective through a hash where characters change."""
     safe = re.sub(r"[^A-Za-z0-9_$-]", "_", name)
-    return safe if safe == name else f"{safe}_{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+    return safe if safe == name else f"{safe}_{name_hash(name)}"
+
+
+def name_hash(name: str) -> str:
+    """What tells a name from others that would be written like it."""
+    return hashlib.sha256(name.encode()).hexdigest()[:6]
 
 
 def past_namespace(namespace: str) -> str:
     """Where tables go that were dropped or replaced, as long as a cut needs them."""
     return f"{namespace}_past"
+
+
+def is_reserved(namespace: str) -> bool:
+    """Whether the lake keeps such a namespace for itself. Case does not count: some catalogs fold it."""
+    folded = namespace.lower()
+    return folded == SYSTEM or folded.endswith((changelog_namespace(""), past_namespace("")))

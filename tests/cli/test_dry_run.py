@@ -10,6 +10,8 @@ import pytest
 from tests.cli.calls import call
 from tests.cli.feeds import FEED, write
 from tidelake import storage
+from tidelake.feed import load_feed
+from tidelake.lake.opened import Lake
 
 
 @pytest.fixture
@@ -40,3 +42,25 @@ def test_a_dry_run_of_live_topics_asks_no_broker(schemas: Path) -> None:
 def test_a_wrong_hour_makes_no_lake(schemas: Path) -> None:
     assert call("land", "--feed", "shop", "--hour", "10 o'clock", "--schemas", schemas).code == 2
     assert sorted(p.name for p in schemas.parent.iterdir()) == ["archive", "schemas"]
+
+
+def test_a_dry_run_says_what_the_run_would_of_a_namespace_of_another_feed(schemas: Path) -> None:
+    with Lake.of(load_feed(schemas, "shop")) as lake:
+        lake.catalog.claim_namespace("shop_changelog", "first")
+    flags = ("--feed", "shop", "--hour", "2026-01-05T10", "--schemas", schemas)
+    dry, real = call("run", *flags, "--dry-run"), call("run", *flags)
+    assert dry.err.startswith("error: CONFIG: namespace 'shop_changelog' of the lake belongs to feed 'first', feed 'shop' may not write")
+    assert (dry.code, dry.err) == (real.code, real.err) == (2, dry.err)
+    assert not (schemas.parent / "lake" / "manifests").exists(), "it was refused before it landed anything"
+
+
+def test_a_dry_run_names_what_is_taken_where_nothing_tells_the_feeds_databases(schemas: Path) -> None:
+    write(schemas, "untold", tables=None, rules=None)
+    with Lake.of(load_feed(schemas, "shop")) as lake:
+        for namespace in ("d", "d_changelog", "d_past"):
+            lake.catalog.claim_namespace(namespace, "first")
+    said = call("run", "--feed", "untold", "--hour", "2026-01-05T10", "--dry-run", "--schemas", schemas)
+    assert said.code == 0
+    assert [line for line in said.out.splitlines() if "refused" in line] == [
+        "  refused   if it has rows of that database: d belongs to feed 'first'"
+    ]

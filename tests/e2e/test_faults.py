@@ -5,13 +5,23 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 
 from tests.e2e.bazaar import FEED, Bazaar, edit_jsonl
+from tidelake.feed import load_feed
+from tidelake.lake.opened import Lake
 
 pytestmark = pytest.mark.usefixtures("spark_app")
+
+
+def tables(shop: Bazaar) -> set[str]:
+    """The uuids of all tables in the namespaces of feed bazaar-open."""
+    with Lake.of(load_feed(shop.folder / "schemas", FEED, shop.variables)) as lake:
+        names = [n for n, owner in lake.catalog.namespaces().items() if owner == FEED]
+        return {lake.catalog.load(t).uuid for n in names for t in lake.catalog.tables(n)}
 
 
 def test_a_bad_message_blocks_until_it_is_re_driven_or_accepted(shop: Bazaar, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,10 +136,17 @@ def test_an_hour_out_of_turn_is_refused_with_the_command_to_run(shop: Bazaar, ca
 
 
 def test_a_namespace_of_another_feed_is_refused(shop: Bazaar, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Its tables stay, though nothing but the messages tells the second feed's databases."""
     assert shop.run_hours(1) == 0
+    before = tables(shop)
     twin = shop.folder / "schemas" / "bazaar-twin"
-    (shop.folder / "schemas" / FEED).rename(twin)
+    copytree(shop.folder / "schemas" / FEED, twin)
     text = (twin / "feed.toml").read_text().replace('"{feed}_{database}"', '"bazaar_open_{database}"')
     (twin / "feed.toml").write_text(text)
+    (twin / "tables.sql").unlink()
     assert shop.run_hours(1, "bazaar-twin") == 2
-    assert "belongs to feed 'bazaar-open', feed 'bazaar-twin' may not write there" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "belongs to feed 'bazaar-open', feed 'bazaar-twin' may not write there" in said
+    assert tables(shop) == before
+    assert shop.run("run", "--feed", "bazaar-twin", "--hour", shop.hours[0], "--dry-run") == 2
+    assert capsys.readouterr().err.partition("error: ")[2] == said.partition("error: ")[2]

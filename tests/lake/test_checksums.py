@@ -20,6 +20,7 @@ from tests.protocols import simple_messages as simple
 from tidelake.event import EVENT
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
+from tidelake.lake.owner import OWNER
 from tidelake.lake.report import hour_facts, write_report
 from tidelake.lake.source import DecodeJob, LandedReader
 from tidelake.layout import SYSTEM, certificates, events_table
@@ -59,10 +60,10 @@ def test_a_worker_marks_or_refuses_a_row_that_does_not_add_up(
 def test_the_events_of_an_older_lake_get_the_column(tmp_path: Path) -> None:
     catalog, feed = lakes.catalog(tmp_path), lakes.feed(tmp_path)
     today = ensure_events(catalog, feed)
-    catalog.drop(today.identifier)
+    catalog.drop(today.identifier, feed.name)
     older = [c for c in today.columns() if c.name != "checksum"]
     partition = (("hour", "identity"), ("kind", "identity"))
-    made = catalog.create(events_table(feed.name), older, partition=partition)
+    made = catalog.create(events_table(feed.name), older, partition=partition, properties={OWNER: feed.name})
     rows = pa.Table.from_pylist([{"hour": "2026-01-05T10", "kind": "row", "op": "insert"}], pa.schema([("hour", pa.string()), *EVENT]))
     catalog.append(made.identifier, rows.drop_columns("checksum"))
     grown = ensure_events(catalog, feed)

@@ -13,17 +13,15 @@ from tidelake.feed import ColumnPolicy, Feed
 from tidelake.incarnations import Catalog, Column, Incarnation, Segment, create
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Reshape
+from tidelake.lake.names import is_parking, parking_name, vacant
 from tidelake.lake.tables import (
     create_changelog,
     create_snapshot,
     finish,
     grow_changelog,
-    is_parking,
     lake_column,
-    parking_name,
     physical,
     reshape,
-    vacant,
 )
 from tidelake.values import MysqlType
 
@@ -153,10 +151,10 @@ def test_a_new_table_takes_its_own_leftover_but_not_anothers_name(lake: LakeCata
     i = incarnation(id="bigint")
     create_snapshot(lake, feed, i, "d.t", 1)
     other = replace(i, id="d.t@77")
-    spare = vacant(lake, "d.t", other, ())
+    spare = vacant(lake, "shop", "d.t", other, ())
     assert spare != "d.t"
     assert is_parking(spare)
-    assert vacant(lake, "d.t", i, ()) == "d.t"
+    assert vacant(lake, "shop", "d.t", i, ()) == "d.t"
     assert lake.find("d.t") is None
 
 

@@ -231,9 +231,9 @@ def test_orphans_go_when_they_are_old_and_nothing_else_does(tmp_path: Path) -> N
         warehouse = Path(lake.settings.warehouse)
         places = [Path(str(lake.catalog.load(t).table.location())) / "data" / "left.parquet" for t in ("d.k", "d.idle")]
         lost = lakes.table(lake.catalog, "d.lost", [(1, "l")])
-        lake.catalog.drop("d.lost")
+        lake.catalog.drop("d.lost", "shop")
         fresh = lakes.table(lake.catalog, "d.fresh", [(1, "f")])
-        lake.catalog.drop("d.fresh")
+        lake.catalog.drop("d.fresh", "shop")
         lake.catalog.claim_namespace("theirs", "other")
         (warehouse / "theirs" / "t-1").mkdir(parents=True)
         (warehouse / "theirs" / "t-1" / "x.parquet").write_bytes(b"1")

@@ -154,7 +154,7 @@ def _undecodable(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rej
 
     if hour is not None:
         parse_hour(hour)  # a malformed one has no messages, which would read as good news
-    events = lake.catalog.find(events_table(lake.feed.name))
+    events = lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     hours = [hour] if hour else list(generations(lake.store, lake.feed.name))
     return rejected(events, hours, raw=raw) if events is not None else []
 

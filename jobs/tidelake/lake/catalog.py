@@ -27,42 +27,16 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate
 from pyiceberg.transforms import parse_transform
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
+from pyiceberg.types import NestedField
 from sqlalchemy.exc import IntegrityError
 
 from tidelake.errors import ConfigError, StorageError
+from tidelake.lake.iceberg_types import LIST_ELEMENT_IDS, iceberg_type, written
+from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import After, FileFacts, Where
 from tidelake.lake.settings import LakeSettings
 from tidelake.layout import CATALOG, MAIN
 
-_SIMPLE: dict[str, IcebergType] = {
-    "int": IntegerType(),
-    "bigint": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "date": DateType(),
-    "timestamp_ntz": TimestampType(),
-    "timestamp": TimestamptzType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "boolean": BooleanType(),
-}
-_LIST_ELEMENT_IDS = 10_000
 _ATTEMPTS = 8
 _T = TypeVar("_T")
 
@@ -117,6 +91,10 @@ class LakeTable:
         """Table properties."""
         return dict(self.table.properties)
 
+    def require(self, feed: str) -> None:
+        """Raises OwnershipError (NOT_OURS) unless it carries this feed's mark."""
+        refuse_foreign(self.identifier, self.properties.get(OWNER), feed)
+
     @property
     def main(self) -> int:
         """The newest snapshot of the main branch."""
@@ -137,7 +115,7 @@ class LakeTable:
     def columns(self, snapshot_id: int | None = None) -> list[LakeColumn]:
         """The columns, now or as of a snapshot."""
         schema = self.table.schema() if snapshot_id is None else self._schema_at(snapshot_id)
-        return [LakeColumn(name=f.name, type=_written(f.field_type), doc=f.doc) for f in schema.fields]
+        return [LakeColumn(name=f.name, type=written(f.field_type), doc=f.doc) for f in schema.fields]
 
     def summary(self, snapshot_id: int) -> dict[str, str]:
         """A snapshot's summary."""
@@ -207,18 +185,34 @@ class LakeCatalog:
             self.settings.sqlite.parent.mkdir(parents=True, exist_ok=True)
         return load_catalog(CATALOG, **self.settings.iceberg)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it is a SQLite file that is not there yet: nothing is in it, and asking it would make it."""
+        return self.settings.sqlite is not None and not self.settings.sqlite.exists()
+
+    def namespaces(self) -> dict[str, str | None]:
+        """All namespaces, and the feed that each belongs to; None where Tidelake did not make it."""
+        names = [".".join(n) for n in self.catalog.list_namespaces()]
+        return {n: self.catalog.load_namespace_properties(n).get(OWNER) for n in names}
+
+    def refuse_taken(self, namespace: str, feed: str) -> None:
+        """Raises ConfigError if the namespace is there and belongs to another feed, or to nobody."""
+        try:
+            owner = self.catalog.load_namespace_properties(namespace).get(OWNER)
+        except exceptions.NoSuchNamespaceError:
+            return
+        if owner != feed:
+            raise ConfigError(
+                f"namespace {namespace!r} of the lake {whose(owner)}, feed {feed!r} may not write there",
+                remedy='set [lake] namespace = "{feed}_{database}" in its feed.toml',
+            )
+
     def claim_namespace(self, namespace: str, feed: str) -> None:
         """Create the namespace for a feed. Raises ConfigError if it belongs to another."""
         with self._lock, suppress(exceptions.NamespaceAlreadyExistsError, IntegrityError):  # another process may be as quick
             if not self.catalog.namespace_exists(namespace):
-                self.catalog.create_namespace(namespace, {"tidelake.feed": feed})
-        owner = self.catalog.load_namespace_properties(namespace).get("tidelake.feed")
-        if owner != feed:
-            whose = f"belongs to feed {owner!r}" if owner else "was not made by Tidelake"
-            raise ConfigError(
-                f"namespace {namespace!r} of the lake {whose}, feed {feed!r} may not write there",
-                remedy='set [lake] namespace = "{feed}_{database}" in its feed.toml',
-            )
+                self.catalog.create_namespace(namespace, {OWNER: feed})
+        self.refuse_taken(namespace, feed)
 
     def create(
         self,
@@ -249,6 +243,13 @@ class LakeCatalog:
         except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
             return None
 
+    def find_own(self, identifier: str, feed: str) -> LakeTable | None:
+        """The feed's table, None if there is none. Raises OwnershipError (NOT_OURS) for one that does not carry its mark."""
+        found = self.find(identifier)
+        if found is not None:
+            found.require(feed)
+        return found
+
     def load(self, identifier: str) -> LakeTable:
         """The table. Raises StorageError (NOT_FOUND)."""
         found = self.find(identifier)
@@ -264,12 +265,13 @@ class LakeCatalog:
             return []
 
     def rename(self, identifier: str, to: str) -> None:
-        """Give a table another name. Raises StorageError if it is taken."""
-        with _named(identifier):
+        """Give a table another name. Raises StorageError (TABLE_EXISTS, of the name that is taken)."""
+        with _named(to):
             self.catalog.rename_table(identifier, to)
 
-    def drop(self, identifier: str) -> None:
-        """Take a table out of the catalog; its files stay for upkeep to remove."""
+    def drop(self, identifier: str, feed: str) -> None:
+        """Take a feed's table out of the catalog; its files stay for upkeep to remove. Raises OwnershipError (NOT_OURS), StorageError."""
+        self.load(identifier).require(feed)
         with _named(identifier):
             self.catalog.drop_table(identifier)
 
@@ -324,26 +326,9 @@ class LakeCatalog:
         return retried(identifier, attempt)
 
 
-def iceberg_type(written: str, element_id: int = _LIST_ELEMENT_IDS) -> IcebergType:
-    """pyiceberg's type of a lake type's text."""
-    if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", written):
-        return DecimalType(int(match[1]), int(match[2]))
-    if match := re.fullmatch(r"array<(\w+)>", written):
-        return ListType(element_id=element_id, element_type=_SIMPLE[match[1]], element_required=False)
-    return _SIMPLE[written]
-
-
-def _written(kind: IcebergType) -> str:
-    if isinstance(kind, DecimalType):
-        return f"decimal({kind.precision},{kind.scale})"
-    if isinstance(kind, ListType):
-        return f"array<{_written(kind.element_type)}>"
-    return next(name for name, simple in _SIMPLE.items() if simple == kind)
-
-
 def _schema(columns: Sequence[LakeColumn]) -> Schema:
     fields = (
-        NestedField(i, c.name, iceberg_type(c.type, _LIST_ELEMENT_IDS + i), required=False, doc=c.doc) for i, c in enumerate(columns, 1)
+        NestedField(i, c.name, iceberg_type(c.type, LIST_ELEMENT_IDS + i), required=False, doc=c.doc) for i, c in enumerate(columns, 1)
     )
     return Schema(*fields)
 

@@ -10,10 +10,11 @@ from tidelake.event import CHECKSUMS
 from tidelake.lake.casts import LOSSES, quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
+from tidelake.lake.names import changelog_name, taking, vacant
 from tidelake.lake.observed import Observed
 from tidelake.lake.rows import TableRows, changes, counters, deduplicated, typed
-from tidelake.lake.tables import changelog_name, create_changelog, grow_changelog, physical, taking, vacant
-from tidelake.layout import BRANCH, CATALOG, MAIN
+from tidelake.lake.tables import create_changelog, grow_changelog, physical
+from tidelake.layout import CATALOG, MAIN, cut_of_branch
 from tidelake.projection import lived
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def advanced(
     written = _rows(staged, head) - _rows(staged, base)
     if not written:
         if previous is None:  # nothing knows of it, and another life of the window may bear its name
-            catalog.drop(staged.identifier)
+            catalog.drop(staged.identifier, table.feed.name)
         elif branch in staged.branches:
             catalog.drop_branches(staged, [branch])
         return None, 0
@@ -107,7 +108,7 @@ def sql_name(identifier: str, branch: str = MAIN) -> str:
 
 def begin_branch(catalog: LakeCatalog, table: LakeTable, branch: str, base: int) -> None:
     """A fresh branch at base; those that earlier attempts left go."""
-    catalog.drop_branches(table, [b for b in table.branches if b.startswith(BRANCH)])
+    catalog.drop_branches(table, [b for b in table.branches if cut_of_branch(b) is not None])
     catalog.set_branch(catalog.load(table.identifier), branch, base)
 
 
@@ -118,7 +119,7 @@ def _target(catalog: LakeCatalog, table: TableRows, previous: TableCut | None, k
         return grow_changelog(catalog, table.feed, i, catalog.load(previous.identifier), columns)
     wanted = changelog_name(table.feed, i)
     with taking(wanted):
-        identifier = vacant(catalog, wanted, i, kept)
+        identifier = vacant(catalog, table.feed.name, wanted, i, kept)
         return create_changelog(catalog, table.feed, i, identifier, columns, table.buckets)
 
 

@@ -6,7 +6,7 @@ Tables that the window does not touch get no commit. The choice of what is rewri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,13 @@ from tidelake.lake.cuts import last_snapshot, newest_cut, places, read_cut
 from tidelake.lake.fold import Fold
 from tidelake.lake.fold_tables import fold_tables
 from tidelake.lake.fold_target import Changes, Folded, Work, work_of
+from tidelake.lake.names import changelog_name, is_parking, parking_name, retired, snapshot_name, stands_as_before
+from tidelake.lake.namespaces import clear_way
 from tidelake.lake.offset_rules import findings
 from tidelake.lake.publish import carry_out, declare, placed, plan_moves
 from tidelake.lake.replace import redone, replace
 from tidelake.lake.spread import THREADS
-from tidelake.lake.tables import changelog_name, is_parking, kept, parking_name, retired, snapshot_name
+from tidelake.lake.tables import kept
 from tidelake.layout import BRANCH, run_key
 from tidelake.quality.texts import plural
 from tidelake.quality.verdict import Check, Verdict
@@ -70,7 +72,7 @@ def compact_window(
     """Fold what order staged and publish it; redo_from: in place of what is published from this hour on.
 
     Raises QualityError (critical expectations, KEY_NOT_UNIQUE, BEFORE_IMAGES), OrderError (NOT_ORDERED, NOT_VALIDATED), StorageError
-    (TAKEN, TABLE_MOVED).
+    (TAKEN, TABLE_MOVED), OwnershipError (NOT_OURS, NAME_COLLISION).
     """
     started, store = time.time(), open_store(feed.lake.uri)
     cut, staged = read_staged(catalog, store, feed.name, hour, redo_from)
@@ -94,6 +96,7 @@ def compact_window(
     intent = intent_of(feed, staged, folded)
     if cut is not None and staged.cut.follows is not None:
         replace(catalog, intent, cut)
+    clear_way(catalog, intent, needed, tell)
     seconds = staged.seconds | verdict.seconds | {"compact": round(time.time() - started, 3)}
     intent.certificate = proof_of(staged, verdict, folded, cut, intent.cut, seconds)
     if told := findings(feed):
@@ -209,11 +212,18 @@ def intent_of(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
     for i, t in cut.changelogs.items():
         now[t.uuid] = t.identifier
         wanted[t.uuid] = changelog_name(feed, alive[i]) if i in alive else _kept(t)
-    moves = plan_moves(now, wanted)
+    moves = plan_moves(now, wanted | _staying(feed, alive, cut, wanted))
     cut.snapshots = {i: placed(t, moves) for i, t in cut.snapshots.items()}
     cut.changelogs = {i: placed(t, moves) for i, t in cut.changelogs.items()}
     advances = [*staged.changelogs.values(), *(f.advance for f in folded.values())]
     return Intent(cut=cut, advances=advances, moves=moves)
+
+
+def _staying(feed: Feed, alive: Mapping[str, Incarnation], cut: Cut, wanted: Mapping[str, str]) -> dict[str, str]:
+    """Tables that stay where an earlier version put them, though new ones would be called otherwise; unless another needs the name."""
+    every = [(i, t) for tables in (cut.snapshots, cut.changelogs) for i, t in tables.items() if i in alive]
+    old = {t.uuid: t.identifier for i, t in every if stands_as_before(feed, alive[i], t.identifier)}
+    return {u: identifier for u, identifier in old.items() if identifier not in {name for v, name in wanted.items() if v != u}}
 
 
 def _kept(t: TableCut) -> str:

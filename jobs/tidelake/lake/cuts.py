@@ -13,7 +13,7 @@ from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.ddl_ledger import enter
-from tidelake.lake.events import SYSTEM_OWNER
+from tidelake.lake.owner import SYSTEM_OWNER
 from tidelake.layout import SYSTEM, cut_key, cuts, published_table
 from tidelake.storage import Store
 from tidelake.tso import show

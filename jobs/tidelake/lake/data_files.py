@@ -26,7 +26,7 @@ from pyiceberg.types import ListType
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of, retried
 from tidelake.lake.scans import Where
-from tidelake.layout import BRANCH, MAIN
+from tidelake.layout import MAIN, cut_of_branch
 
 _FIELD_ID = "PARQUET:field_id"
 _MERGED = {"commit.manifest-merge.enabled": "true"}  # else every commit leaves a manifest for all later ones to read
@@ -120,7 +120,7 @@ def stage_files(
         old = [t.file for t in table.scan(snapshot_id=base).plan_files() if t.file.file_path in gone] if gone else []
         if len(old) != len(gone):
             raise StorageError(f"{identifier}: files that were read are not in snapshot {base} any more", code="TABLE_MOVED")
-        left = [name for name in LakeTable(table).branches if name.startswith(BRANCH) and name != branch]
+        left = [name for name in LakeTable(table).branches if cut_of_branch(name) is not None and name != branch]
         with _Change(table) as change:
             with ManageSnapshots(change) as refs:
                 refs.create_branch(base, branch)

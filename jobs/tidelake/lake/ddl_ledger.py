@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.lake.cut import Cut
-from tidelake.lake.events import SYSTEM_OWNER
+from tidelake.lake.owner import SYSTEM_OWNER
 from tidelake.layout import SYSTEM, ddl_table
 from tidelake.tso import at
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.event import EVENT
 from tidelake.feed import Feed
-from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable, iceberg_type
+from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
+from tidelake.lake.iceberg_types import iceberg_type
+from tidelake.lake.owner import OWNER, SYSTEM_OWNER
 from tidelake.layout import SYSTEM, events_table
 
 _TYPES = {
@@ -24,19 +27,18 @@ _TYPES = {
     pa.binary(): "binary",
     pa.list_(pa.binary()): "array<binary>",
 }
-SYSTEM_OWNER = "*"
 
 
 def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
-    """The feed's events table, created at first use."""
+    """The feed's events table, created at first use. Raises OwnershipError (NOT_OURS)."""
     identifier = events_table(feed.name)
-    found = catalog.find(identifier)
+    found = catalog.find_own(identifier, feed.name)
     if found is not None:
         return _grown(catalog, found)
     catalog.claim_namespace(SYSTEM, SYSTEM_OWNER)
     columns = [LakeColumn(name="hour", type="string"), *(LakeColumn(name=f.name, type=_TYPES[f.type]) for f in EVENT)]
     properties = {
-        "tidelake.feed": feed.name,
+        OWNER: feed.name,
         # For what Spark writes there (upkeep, which joins small files); decode's workers write theirs themselves (event_files).
         "write.distribution-mode": "none",
         "write.spark.fanout.enabled": "true",
@@ -61,6 +63,12 @@ def _grown(catalog: LakeCatalog, events: LakeTable) -> LakeTable:
     grown = catalog.evolve(events.identifier, add)
     catalog.append(events.identifier, grown.table.schema().as_arrow().empty_table())
     return catalog.load(events.identifier)
+
+
+def databases_of(events: LakeTable, hour: str) -> set[str]:
+    """The databases that an hour has rows of."""
+    batches = events.scan({"kind": "row", "hour": hour}, ["database"])
+    return {name for batch in batches for name in pc.unique(batch.column(0)).to_pylist() if name is not None}
 
 
 def control_rows(

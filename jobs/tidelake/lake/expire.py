@@ -71,7 +71,7 @@ def drop_gone(lake: Lake, plan: UpkeepPlan, newest: Cut) -> list[str]:
     """Drop the tables that no retained cut reads, and branches of runs that lost their number; the dropped tables."""
     for p in plan.tables:
         if p.gone:
-            lake.catalog.drop(p.table)
+            lake.catalog.drop(p.table, lake.feed.name)
             lake.tell("upkeep", f"dropped {p.table}, which no cut needs")
         elif (table := lake.catalog.find(p.table)) is not None and (stale := stale_branches(table, newest)):
             lake.catalog.drop_branches(table, stale)

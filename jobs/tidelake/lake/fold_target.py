@@ -9,7 +9,8 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, ImageCounts, Reshape, TableCounts, TableCut
 from tidelake.lake.fold import Fold
 from tidelake.lake.merge import live_rows
-from tidelake.lake.tables import bucket_column, create_snapshot, key_columns, reshape, snapshot_name, vacant
+from tidelake.lake.names import snapshot_name, vacant
+from tidelake.lake.tables import bucket_column, create_snapshot, key_columns, reshape
 
 AT_HAND = 100_000  # rows that one task folds, and whose keys are looked at here: Spark plans longer than that takes
 
@@ -125,7 +126,7 @@ def _target(catalog: LakeCatalog, fold: Fold, previous: TableCut | None, buckets
 
 
 def _new(catalog: LakeCatalog, fold: Fold, buckets: int, kept: Container[str]) -> LakeTable:
-    identifier = vacant(catalog, snapshot_name(fold.feed, fold.incarnation), fold.incarnation, kept)
+    identifier = vacant(catalog, fold.feed.name, snapshot_name(fold.feed, fold.incarnation), fold.incarnation, kept)
     return create_snapshot(catalog, fold.feed, fold.incarnation, identifier, buckets)
 
 

@@ -1,6 +1,7 @@
-"""The columns of a feed's tables, for decoders of messages that do not say them.
+"""The tables of a feed as far as they are known before its messages are read: for decoders of messages that do not say columns, and for
+the names that the feed will need.
 
-They are those of tables.sql, as of the feed's start: what a later statement adds is not among them.
+The columns are those of tables.sql, as of the feed's start: what a later statement adds is not among them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from tidelake.contract import TableContract, read_tables
 from tidelake.event import Shape, ShapeColumn
 from tidelake.feed import Feed
+from tidelake.incarnations import ALWAYS, Catalog, create
+from tidelake.lake.cut import Cut
 from tidelake.values import MysqlType
 
 UNTYPED = frozenset({"csv", "debezium", "maxwell"})  # protocols whose messages lack types, or may
@@ -20,6 +23,16 @@ Known = list[tuple[str, str, str]]  # database, table, its Shape as JSON
 def needs_tables(feed: Feed) -> bool:
     """Whether decoding asks for columns: of messages without types, and of Avro's checksums, which may cover columns that were not sent."""
     return feed.protocol in UNTYPED or (feed.protocol == "avro" and feed.options.enable_row_checksum)
+
+
+def opening(feed: Feed, cut: Cut | None) -> Catalog:
+    """The tables as a window finds them: of the cut before it, else of tables.sql. Raises ContractError."""
+    if cut is not None:
+        return cut.catalog.opened()
+    names = Catalog()
+    for t in read_tables(feed.folder):
+        names = create(names, t.database, t.table, t.definition, ALWAYS)
+    return names
 
 
 def known_tables(feed: Feed) -> Known:

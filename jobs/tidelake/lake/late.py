@@ -21,7 +21,8 @@ from tidelake.feed import Feed
 from tidelake.lake.casts import literal
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.cut import Cut, LateCounts
-from tidelake.lake.events import SYSTEM_OWNER, control_rows
+from tidelake.lake.events import control_rows
+from tidelake.lake.owner import OWNER, SYSTEM_OWNER
 from tidelake.lake.sightings import Seen
 from tidelake.lake.stretches import Steps, steps_back, with_stretch
 from tidelake.layout import CATALOG, SYSTEM, late_table
@@ -67,7 +68,7 @@ def judge_late(session: SparkSession, catalog: LakeCatalog, feed: Feed, events: 
 
 def late_rows(catalog: LakeCatalog, feed: Feed) -> list[dict[str, Any]]:
     """The ledger, in the order of cuts and coordinates; also of a window that was blocked and is not published."""
-    found = catalog.find(late_table(feed.name))
+    found = catalog.find_own(late_table(feed.name), feed.name)
     rows = found.scan().read_all().to_pylist() if found is not None else []
     return sorted(rows, key=lambda r: (r["seq"], r["topic"], r["partition"], r["offset"], r["ordinal"]))
 
@@ -133,9 +134,9 @@ def _expr(sql: str) -> Any:
 def _write(catalog: LakeCatalog, feed: Feed, rows: DataFrame, seq: int) -> None:
     """What an earlier attempt at this cut wrote is replaced."""
     identifier = late_table(feed.name)
-    if catalog.find(identifier) is None:
+    if catalog.find_own(identifier, feed.name) is None:
         catalog.claim_namespace(SYSTEM, SYSTEM_OWNER)
-        properties = {"tidelake.feed": feed.name, "write.distribution-mode": "none"}
+        properties = {OWNER: feed.name, "write.distribution-mode": "none"}
         catalog.create(identifier, list(_COLUMNS), partition=(("seq", "identity"),), properties=properties)
     named = rows.selectExpr(f"{seq} AS seq", *(f"`{c.name}`" for c in _COLUMNS[1:]))
     named.writeTo(f"{CATALOG}.{identifier}").overwrite(_expr(f"seq = {seq}"))
@@ -143,7 +144,7 @@ def _write(catalog: LakeCatalog, feed: Feed, rows: DataFrame, seq: int) -> None:
 
 def _forget(catalog: LakeCatalog, feed: Feed, seq: int) -> None:
     """Remove what an earlier attempt at this cut wrote."""
-    table = catalog.find(late_table(feed.name))
+    table = catalog.find_own(late_table(feed.name), feed.name)
     if table is not None and any(table.files({"seq": seq}, (), table.main)):
         catalog.remove(table.identifier, {"seq": seq})
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import places, read_cut
-from tidelake.layout import BRANCH
+from tidelake.layout import cut_of_branch
 from tidelake.retention import Why
 from tidelake.storage import Store
 
@@ -77,8 +77,8 @@ def events_needed(events: LakeTable, need: Needs) -> set[int]:
 
 def stale_branches(table: LakeTable, newest: Cut) -> list[str]:
     """Branches of runs that can no longer be published: another run published the cut of their number."""
-    numbers = {name: name.removeprefix(BRANCH).partition("_")[0] for name in table.branches if name.startswith(BRANCH)}
-    return sorted(name for name, number in numbers.items() if number.isdecimal() and int(number) <= newest.seq)
+    numbers = ((name, cut_of_branch(name)) for name in table.branches)
+    return sorted(name for name, number in numbers if number is not None and number <= newest.seq)
 
 
 def _back(table: LakeTable) -> Iterator[int]:

@@ -15,10 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidelake import __version__
-from tidelake.contract import read_recorded_ddl, read_tables
+from tidelake.contract import read_recorded_ddl
 from tidelake.errors import SHAPE_MISFIT, OrderError
 from tidelake.feed import Feed
-from tidelake.incarnations import ALWAYS, Catalog, create
+from tidelake.incarnations import Catalog
 from tidelake.lake import arrow_order
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import sql_name, stage_changelog
@@ -29,8 +29,10 @@ from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.exchange import Exchanging, exchange_rows
+from tidelake.lake.known import opening
 from tidelake.lake.late import judge_late
 from tidelake.lake.misfits import put_aside
+from tidelake.lake.namespaces import refuse_taken, take
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
 from tidelake.lake.order_masks import hashed
 from tidelake.lake.packs import in_packs
@@ -93,7 +95,8 @@ def order_window(
     """Stage the changelogs of the window that ends with this hour; redo_from: of all that is published from this hour on, and to where
     the lake stands at least.
 
-    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, SHAPE_MISFIT, and what a statement raises.
+    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, SHAPE_MISFIT, and what a statement raises; what
+    `namespaces.take` raises, before anything is staged.
     """
     started, name = time.time(), format_hour(hour)
     store = open_store(feed.lake.uri)
@@ -103,6 +106,7 @@ def order_window(
         name = max(name, base.newest.hour)
     if cut is not None and cut.hour >= name:
         return OrderReport(staged=None, why=f"hour {name} is published: cut {cut.seq} reaches to hour {cut.hour}")
+    refuse_taken(catalog, feed, opening(feed, cut))
     events = ensure_events(catalog, feed)
     done = progress(feed, store, events, cut, name)
     window = Window(applied_ts=cut.resolved_ts if cut else 0, resolved_ts=done.resolved_ts)
@@ -116,7 +120,8 @@ def order_window(
     seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
     incomplete = mixed(feed, seen.partitions) or incomplete
     sent = _statements(feed, events, cut, window, done, seen)
-    names, ledger, strangers = compile_window(_opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
+    names, ledger, strangers = compile_window(opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
+    take(catalog, feed, names)
     aside = put_aside(feed, store, frame, seen, strangers, base.seq)
     seen = aside.seen
     branch = f"{BRANCH}{base.seq}_{fence}"
@@ -167,16 +172,6 @@ def _sums(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for one in several:
         total.update(one)
     return dict(total)
-
-
-def _opening(feed: Feed, cut: Cut | None) -> Catalog:
-    """The tables as the window finds them: of the last cut, else of tables.sql."""
-    if cut is not None:
-        return cut.catalog.opened()
-    names = Catalog()
-    for t in read_tables(feed.folder):
-        names = create(names, t.database, t.table, t.definition, ALWAYS)
-    return names
 
 
 def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, done: Progress, seen: Seen) -> list[Statement]:

@@ -1,10 +1,12 @@
 """Orphans: files in the warehouse that no metadata names. Left by attempts that were killed, and by tables that were dropped.
 
-Only what is older than orphan_age counts: a run that is staging now has written files that nothing names yet.
+Only what is older than orphan_age counts: a run that is staging now has written files that nothing names yet. Of folders that no table
+of the catalog has, only those count whose own metadata carries the feed's mark: another catalog may have tables in the same warehouse.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,17 +14,20 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.expire import call_name
 from tidelake.lake.opened import Lake
+from tidelake.lake.owner import OWNER
 from tidelake.lake.spread import THREADS
 from tidelake.lake.upkeep_plan import TablePlan
 from tidelake.layout import CATALOG
 from tidelake.object_store import ObjectInfo
-from tidelake.storage import open_store
+from tidelake.storage import Store, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_METADATA = ".metadata.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +50,8 @@ def find_orphans(lake: Lake, tables: Sequence[TablePlan], before_ms: int, *, rem
 
 
 def leftovers(lake: Lake, before_ms: int) -> list[Leftover]:
-    """Folders in the feed's own namespaces that no table of the catalog has as its place, if all in them is older than that moment."""
-    own = _namespaces(lake.catalog, lake.feed.name)
+    """Folders of tables that were the feed's and are in the catalog no more, if all in them is older than that moment."""
+    own = sorted(n for n, owner in lake.catalog.namespaces().items() if owner == lake.feed.name)
     known = {
         lake.catalog.load(t).table.location().removeprefix(f"{lake.settings.warehouse}/") for ns in own for t in lake.catalog.tables(ns)
     }
@@ -54,16 +59,33 @@ def leftovers(lake: Lake, before_ms: int) -> list[Leftover]:
     for namespace in own:
         for folder, objects in groupby(warehouse.objects(f"{namespace}/"), key=lambda o: "/".join(o.key.split("/")[:2])):
             inside = tuple(objects)
-            if folder not in known and all(o.modified_ms < before_ms for o in inside):
+            if folder in known or any(o.modified_ms >= before_ms for o in inside):
+                continue
+            if _mark(warehouse, inside) == lake.feed.name:
                 found.append(Leftover(folder=folder, objects=inside))
+            else:
+                lake.tell("upkeep", f"{folder} is no table of the catalog, and not marked as feed {lake.feed.name}'s: it stays")
     return found
 
 
+def _mark(warehouse: Store, inside: Sequence[ObjectInfo]) -> str | None:
+    """The feed that a table's newest metadata names; None where nothing does."""
+    documents = [o for o in inside if o.key.endswith(_METADATA)]
+    if not documents:
+        return None
+    try:
+        mark = json.loads(warehouse.read(max(documents, key=lambda o: (o.modified_ms, o.key)).key))["properties"][OWNER]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return str(mark)
+
+
 def remove_leftovers(lake: Lake, found: Sequence[Leftover]) -> None:
-    """Remove these folders."""
-    warehouse = open_store(lake.settings.warehouse)
+    """Remove these folders; what says whose they are goes last, so that a removal cut short is gone on with."""
+    warehouse, keys = open_store(lake.settings.warehouse), [o.key for one in found for o in one.objects]
     with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(warehouse.delete, (o.key for one in found for o in one.objects)))
+        for last in (False, True):
+            list(pool.map(warehouse.delete, (key for key in keys if key.endswith(_METADATA) == last)))
 
 
 def _of_table(lake: Lake, spark: SparkSession, p: TablePlan, before_ms: int, *, remove: bool) -> TablePlan:
@@ -86,9 +108,3 @@ def _sizes(lake: Lake, identifier: str, paths: Sequence[str]) -> Iterator[int]:
     for o in open_store(place[0]).objects(f"{place[2]}/"):
         if o.key.removeprefix(f"{place[2]}/") in wanted:
             yield o.size
-
-
-def _namespaces(catalog: LakeCatalog, feed: str) -> list[str]:
-    """Those that belong to the feed."""
-    names = [".".join(n) for n in catalog.catalog.list_namespaces()]
-    return sorted(n for n in names if catalog.catalog.load_namespace_properties(n).get("tidelake.feed") == feed)

@@ -8,6 +8,9 @@ from tidelake.archives import SourceObject, layout_of
 from tidelake.errors import OrderError
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decode import decoder_id, read_record
+from tidelake.lake.events import databases_of
+from tidelake.lake.known import opening
+from tidelake.lake.namespaces import refuse_databases, refuse_taken, taken_by_others
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
 from tidelake.land.listing import lister
@@ -33,6 +36,7 @@ class Plan(BaseModel):
     resolved_ts: int | None
     blocked: str | None
     writes: list[str]
+    taken: list[str] = []  # where nothing tells the feed's databases: namespaces of others that some database would lead into
 
     def lines(self) -> list[str]:
         """For people."""
@@ -44,13 +48,19 @@ class Plan(BaseModel):
             f"  decode    {'would decode' if self.decodes else 'unchanged'}",
             f"  order     {self.blocked or f'window {window}'}",
             *(f"  writes    {w}" for w in self.writes),
+            *(f"  refused   if it has rows of that database: {t}" for t in self.taken),
         ]
 
 
 def plan_hour(lake: Lake, hour: str) -> Plan:
-    """What `run` would do for an hour. Lists the archive and the lake, reads documents, writes nothing."""
+    """What `run` would do for an hour. Lists the archive and the lake, reads documents, writes nothing.
+
+    Raises what `namespaces.refuse_taken` raises, as `run` does.
+    """
     feed = lake.feed
     cut = newest_cut(lake.catalog, lake.store, feed.name)
+    known = opening(feed, cut)
+    refuse_taken(lake.catalog, feed, known)
     published = cut is not None and cut.hour >= hour
     found = _archived(lake, hour) if feed.source.kind == "archive" else ()
     manifest, record = newest(lake.store, feed.name, hour), read_record(lake.store, feed.name, hour)
@@ -64,7 +74,9 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
     resolved, blocked = None, None
     if not decodes and not published:
         try:
-            resolved = progress(feed, lake.store, lake.catalog.load(events_table(feed.name)), cut, hour).resolved_ts
+            events = lake.catalog.load(events_table(feed.name))
+            refuse_databases(lake.catalog, feed, databases_of(events, hour))
+            resolved = progress(feed, lake.store, events, cut, hour).resolved_ts
         except OrderError as e:
             blocked = str(e)
     return Plan(
@@ -81,6 +93,7 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
         resolved_ts=resolved,
         blocked=blocked,
         writes=[] if published else _places(lake, hour),
+        taken=[] if known.incarnations else taken_by_others(lake.catalog, feed),
     )
 
 

@@ -14,8 +14,11 @@ from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Move, Return, TableCut
 from tidelake.lake.cuts import is_published, record
+from tidelake.lake.names import is_parking, parking_name
+from tidelake.lake.namespaces import occupied
+from tidelake.lake.owner import OWNER
 from tidelake.lake.spread import THREADS
-from tidelake.lake.tables import finish, is_parking, parking_name
+from tidelake.lake.tables import finish
 from tidelake.layout import MAIN, certificate_key, cut_key, intent_key, intents
 from tidelake.storage import Store
 
@@ -126,18 +129,20 @@ def _moved(table: LakeTable, base: int, seq: int) -> StorageError:
 def _park(catalog: LakeCatalog, m: Move) -> None:
     """Out of the way first, so that names can be swapped."""
     if _is_at(catalog, m.source, m.uuid) and m.source != m.parking:
-        catalog.claim_namespace(m.parking.rpartition(".")[0], _owner(catalog, m.source))
-        catalog.rename(m.source, m.parking)
+        _rename(catalog, m.source, m.parking)
 
 
 def _settle(catalog: LakeCatalog, m: Move) -> None:
     if m.target != m.parking and _is_at(catalog, m.parking, m.uuid):
-        catalog.claim_namespace(m.target.rpartition(".")[0], _owner(catalog, m.parking))
-        catalog.rename(m.parking, m.target)
+        _rename(catalog, m.parking, m.target)
 
 
-def _owner(catalog: LakeCatalog, identifier: str) -> str:
-    return catalog.load(identifier).properties["tidelake.feed"]
+def _rename(catalog: LakeCatalog, source: str, to: str) -> None:
+    """Raises OwnershipError (NOT_OURS) where somebody took the name since the intent was recorded."""
+    if (there := catalog.find(to)) is not None:
+        raise occupied(there, source)
+    catalog.claim_namespace(to.rpartition(".")[0], catalog.load(source).properties[OWNER])
+    catalog.rename(source, to)
 
 
 def _is_at(catalog: LakeCatalog, identifier: str, uuid: str) -> bool:

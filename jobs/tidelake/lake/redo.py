@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from tidelake.errors import ConfigError
 from tidelake.lake.cuts import base_of, lineage
+from tidelake.lake.namespaces import refuse_taken
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import compact, decode, hours_from, order, validate
 from tidelake.quality.texts import plural
@@ -65,6 +66,7 @@ def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
             code="NOT_PUBLISHED",
             remedy=f"run it: `tidelake run --feed {feed} --hour {end} --redo`",
         )
+    refuse_taken(lake.catalog, lake.feed, base.newest.catalog)
     after = base.cut.resolved_ts if base.cut else 0
     return RedoPlan(
         feed=feed,

@@ -14,8 +14,8 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, Intent, Return, TableCut
 from tidelake.lake.cuts import places
+from tidelake.lake.names import retired
 from tidelake.lake.publish import plan_moves
-from tidelake.lake.tables import retired
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

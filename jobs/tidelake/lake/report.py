@@ -159,7 +159,7 @@ def _findings(manifest: Manifest | None) -> list[FindingFacts]:
 
 
 def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
-    events = lake.catalog.find(events_table(lake.feed.name))
+    events = lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     messages: Sequence[Rejected] = rejected(events, [hour]) if events is not None else ()
     messages = [*messages, *misfit_groups(lake.catalog, lake.store, lake.feed.name, [hour])]
     accepted = {m.at for m in by_decision(lake.store, lake.feed.name, messages)[1]}

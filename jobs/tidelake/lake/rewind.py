@@ -24,9 +24,10 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Cut, Intent, Return, TableCut
 from tidelake.lake.cuts import horizon, lineage, newest_cut, published, read_cut, with_kept_changes
 from tidelake.lake.cuts import places as where
+from tidelake.lake.names import retired
+from tidelake.lake.namespaces import clear_way, refuse_taken
 from tidelake.lake.opened import Lake
 from tidelake.lake.publish import carry_out, declare, plan_moves, recover
-from tidelake.lake.tables import retired
 from tidelake.layout import certificate_key
 from tidelake.storage import Store
 from tidelake.tso import last_of, parse_moment, show
@@ -83,7 +84,8 @@ def rewind(lake: Lake, to: str, *, dry_run: bool = False) -> Rewound:
     """Set all tables back to the published cut at this TSO or time. Holds the lease; a rewind cut short is rolled forward by whatever
     runs next.
 
-    Raises ConfigError (NOT_A_CUT, with the nearest ones), StorageError (NOT_FOUND: a snapshot has expired; TABLE_MOVED, TAKEN).
+    Raises ConfigError (NOT_A_CUT, with the nearest ones), StorageError (NOT_FOUND: a snapshot has expired; TABLE_MOVED, TAKEN),
+    what `namespaces.refuse_taken` and `clear_way` raise.
     """
     if dry_run:
         return _planned(lake, to)[0]
@@ -93,7 +95,7 @@ def rewind(lake: Lake, to: str, *, dry_run: bool = False) -> Rewound:
         if plan.seq is None:
             return plan
         intent = _intent(lake, plan, places, fence)
-        _clear(lake.catalog, lake.feed.name, [m.target for m in intent.moves], places.now)
+        clear_way(lake.catalog, intent, places.now, lambda what: lake.tell("rewind", what))
         declare(lake.store, intent)
         carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("rewind", what))
     return plan
@@ -133,6 +135,7 @@ def _span(to: str) -> tuple[int, int]:
 def _planned(lake: Lake, to: str) -> tuple[Rewound, _Places]:
     feed = lake.feed.name
     target = with_kept_changes(wanted_cut(lake.catalog, lake.store, feed, to), horizon(lake.catalog, feed))
+    refuse_taken(lake.catalog, lake.feed, target.catalog)
     newest = newest_cut(lake.catalog, lake.store, feed) or target
     places = _Places(newest=newest, target=target, now=where(newest))
     same = newest.resolved_ts == target.resolved_ts and not places.gone and newest.snapshots == target.snapshots
@@ -235,17 +238,6 @@ def _certificate(store: Store, plan: Rewound, cut: Cut) -> dict[str, Any]:
     proof: dict[str, Any] = json.loads(store.read(certificate_key(plan.feed, plan.to_cut)))
     said = {"cut": cut.seq, "run": cut.run, "version": cut.version, "rewind": plan.model_dump(exclude={"seq", "feed"})}
     return proof | said
-
-
-def _clear(catalog: LakeCatalog, feed: str, names: list[str], now: Mapping[str, str]) -> None:
-    """Make room where a run that was not published left a table. Raises StorageError (TABLE_EXISTS) if it is somebody else's."""
-    for name in names:
-        there = catalog.find(name)
-        if there is None or there.uuid in now:
-            continue
-        if there.properties.get("tidelake.feed") != feed:
-            raise StorageError(f"{name} is a table of somebody else's", code="TABLE_EXISTS", remedy="give it another name")
-        catalog.drop(name)
 
 
 def lines(plan: Rewound) -> list[str]:

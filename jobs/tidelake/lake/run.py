@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tidelake.errors import OrderError, QualityError
+from tidelake.errors import OrderError, OwnershipError, QualityError
 from tidelake.lake.opened import Lake
 from tidelake.land import LandReport, land_hour
 from tidelake.tso import format_hour
@@ -84,7 +84,7 @@ def _reported(lake: Lake, hour: datetime) -> Iterator[None]:
 
     try:
         yield
-    except (OrderError, QualityError) as e:
+    except (OrderError, OwnershipError, QualityError) as e:
         lake.tell("report", write_report(lake, format_hour(hour), e))
         raise
 
@@ -116,7 +116,11 @@ class HourRun:
 
 
 def run_hour(lake: Lake, hour: datetime, *, redo: bool = False, progress: Callable[[int, int], None] | None = None) -> HourRun:
-    """All five stages of an hour."""
+    """All five stages of an hour. Raises what `namespaces.refuse_taken` raises, before it lands anything."""
+    from tidelake.lake.cuts import newest_cut
+    from tidelake.lake.known import opening
+    from tidelake.lake.namespaces import refuse_taken
+
     seconds: dict[str, float] = {}
 
     @contextmanager
@@ -125,6 +129,7 @@ def run_hour(lake: Lake, hour: datetime, *, redo: bool = False, progress: Callab
         yield
         seconds[stage] = round(time.monotonic() - started, 3)
 
+    refuse_taken(lake.catalog, lake.feed, opening(lake.feed, newest_cut(lake.catalog, lake.store, lake.feed.name)))
     with timed("land"):
         landed = land(lake, hour, progress)
     with timed("decode"):

@@ -31,6 +31,7 @@ from tidelake.lake.export_source import FORMAT, ExportJob
 from tidelake.lake.fold import Fold
 from tidelake.lake.fold_target import Folded
 from tidelake.lake.masks import marks_of, mask_key, masked_shape
+from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.observed import Observed
 from tidelake.lake.opened import Lake
 from tidelake.lake.order_masks import hashed
@@ -109,6 +110,7 @@ def seed(
         prepared = prepare(lake, source, ts, tables, resumed)
         if resumed is not None:
             return _resumed(prepared, resumed)
+        take(lake.catalog, feed, prepared.names)
         run = _Run(lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"{BRANCH}1_{fence}", first=_numbers(prepared))
         spark = lake.spark  # once, not by every thread
         with heard(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
@@ -120,6 +122,7 @@ def seed(
         intent = intent_of(feed, staged, folded)
         seconds = {"seed": round(time.time() - started, 3)}
         intent.certificate = proof_of(staged, verdict, folded, None, intent.cut, seconds) | {"seed": _source(run, filled)}
+        clear_way(lake.catalog, intent, (), lambda what: lake.tell("seed", what))
         declare(lake.store, intent)
         cut = carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("seed", what))
     rows = {f.incarnation.name: f.folded.table.rows for f in filled}
@@ -267,7 +270,7 @@ def _cut(run: _Run, filled: Sequence[_Filled], *, incomplete: bool) -> Cut:
     plan, names = run.prepared.plan, run.prepared.names
     for f in filled:
         names = names.with_(replace(f.incarnation, empty=f.folded.table.rows == 0))
-    events = run.lake.catalog.find(events_table(plan.feed))
+    events = run.lake.catalog.find_own(events_table(plan.feed), plan.feed)
     return Cut(
         feed=plan.feed,
         seq=1,

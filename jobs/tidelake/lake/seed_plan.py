@@ -18,8 +18,9 @@ from tidelake.feed import Feed
 from tidelake.incarnations import Catalog, create
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
+from tidelake.lake.names import snapshot_name
+from tidelake.lake.namespaces import refuse_taken
 from tidelake.lake.opened import Lake
-from tidelake.lake.tables import snapshot_name
 from tidelake.quality.texts import plural
 from tidelake.storage import open_store
 from tidelake.tso import at, format_hour, show
@@ -80,7 +81,7 @@ def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resu
     """Look at an export. Reads listings, metadata and CREATE TABLE statements, writes nothing. resumed: the cut that may be there already.
 
     Raises ConfigError (NO_COMMIT_TS, CUT_EXISTS, NOT_AN_EXPORT, UNKNOWN_FILE, UNKNOWN_TABLE, NO_TSO, TSO_DIFFERS, EXPORT_UNFINISHED),
-    ContractError (NO_DEFINITION, OTHER_DEFINITION).
+    ContractError (NO_DEFINITION, OTHER_DEFINITION), what `namespaces.refuse_taken` raises.
     """
     if lake.feed.by_offsets:
         raise ConfigError(
@@ -104,6 +105,7 @@ def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resu
     for t in wanted:
         names = create(names, t.database, t.table, defined[t.name], stands_at)
         of_export[list(names.incarnations)[-1]] = t
+    refuse_taken(lake.catalog, lake.feed, names)
     found = [_table(lake.feed, names, i, t) for i, t in of_export.items()]
     plan = SeedPlan(
         feed=lake.feed.name,

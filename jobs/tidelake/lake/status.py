@@ -51,7 +51,7 @@ def _resolved(lake: Lake, cut: Cut | None, landed: dict[str, int], done: set[str
     ready = [hour for hour in landed if hour in done]
     if not ready or (cut is not None and ready[-1] <= cut.hour):
         return published, None
-    events = lake.catalog.find(events_table(lake.feed.name))
+    events = lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     if events is None:
         return published, None
     try:
@@ -78,7 +78,7 @@ def _tables(cut: Cut | None) -> dict[str, Status]:
 
 def _quarantined(lake: Lake, hours: list[str]) -> int:
     """Rejected messages, and groups of rows that fit no table, that nobody decided about."""
-    feed, events = lake.feed.name, lake.catalog.find(events_table(lake.feed.name))
+    feed, events = lake.feed.name, lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     if events is None:
         return 0
     found = misfit_groups(lake.catalog, lake.store, feed)

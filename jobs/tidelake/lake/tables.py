@@ -6,22 +6,20 @@ widened columns); names and drops wait for publishing; what Iceberg refuses is b
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
-from threading import Lock
 from typing import Any
 
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed
 from tidelake.incarnations import Column, Incarnation
-from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable, iceberg_type
+from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.cut import Reshape
+from tidelake.lake.iceberg_types import iceberg_type
 from tidelake.lake.masks import HASHED, documented, mark, mask_key, read_documented
-from tidelake.layout import changelog_namespace, lake_name, past_namespace
+from tidelake.lake.names import INCARNATION
+from tidelake.lake.owner import OWNER
 from tidelake.policy import ValueRules
 from tidelake.values import MysqlType, lake_type
 
@@ -42,7 +40,6 @@ KEY = "tidelake.key"  # property of a snapshot table: ids of the columns it is b
 MERGE_ON_READ = {"write.merge.mode": "merge-on-read", "write.delete.granularity": "file"}
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
 _WIDER = {("int", "bigint"), ("float", "double")}
-_NAMES: dict[str, Lock] = {}
 
 
 def snapshot_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> list[LakeColumn]:
@@ -75,61 +72,6 @@ def kept(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> tuple[Column,
 def value_rules(feed: Feed, i: Incarnation, c: Column) -> ValueRules:
     """The rules of a column, which stay with it through renames."""
     return feed.rules_of([f"{n.database}.{n.table}" for n in i.names], [c.name, *c.former])
-
-
-def snapshot_name(feed: Feed, i: Incarnation) -> str:
-    """The identifier that readers know."""
-    return f"{feed.namespace_of(lake_name(i.names[-1].database))}.{lake_name(i.names[-1].table)}"
-
-
-def changelog_name(feed: Feed, i: Incarnation) -> str:
-    """The changelog's identifier."""
-    return f"{changelog_namespace(feed.namespace_of(lake_name(i.names[-1].database)))}.{lake_name(i.names[-1].table)}"
-
-
-def parking_name(identifier: str, uuid: str) -> str:
-    """A name of a table's own: where it waits for its place, or is kept for earlier cuts."""
-    namespace, _, table = identifier.rpartition(".")
-    return f"{past_namespace(namespace)}.{table}__{uuid[:8]}"
-
-
-def retired(identifier: str, uuid: str) -> str:
-    """Where a table goes that only undone cuts know: a name that no other table can be given."""
-    return identifier if identifier.endswith(f"__{uuid[:8]}") else parking_name(identifier, uuid)
-
-
-@contextmanager
-def taking(wanted: str) -> Iterator[None]:
-    """While a vacant place for a name is sought and taken: tables are staged side by side, and several lives of one window may want it."""
-    with _NAMES.setdefault(wanted, Lock()):
-        yield
-
-
-def vacant(catalog: LakeCatalog, wanted: str, i: Incarnation, kept: Container[str]) -> str:
-    """Where a new table of this incarnation can be made: under the wanted name, else under one of its own until publishing.
-
-    What an attempt that was not published left there goes. kept: uuids of the tables that published cuts need.
-    """
-    there = catalog.find(wanted)
-    if there is None:
-        return wanted
-    if there.uuid not in kept and there.properties.get("tidelake.incarnation") == i.id:
-        catalog.drop(wanted)
-        return wanted
-    for number in count():
-        spare = parking_name(wanted, hashlib.sha256(f"{i.id}{number or ''}".encode()).hexdigest())
-        there = catalog.find(spare)
-        if there is None:
-            return spare
-        if there.uuid not in kept:
-            catalog.drop(spare)
-            return spare
-    raise AssertionError("unreachable")
-
-
-def is_parking(identifier: str) -> bool:
-    """Whether a name is of that kind already."""
-    return identifier.partition(".")[0].endswith(past_namespace(""))
 
 
 def bucket_column(key: Sequence[LakeColumn]) -> str | None:
@@ -177,8 +119,8 @@ def _create(
     more: Mapping[str, str] | None = None,
 ) -> LakeTable:
     properties = {
-        "tidelake.feed": feed.name,
-        "tidelake.incarnation": i.id,
+        OWNER: feed.name,
+        INCARNATION: i.id,
         "write.distribution-mode": "none",  # frames arrive distributed by bucket
         "write.spark.fanout.enabled": "false",
         "write.parquet.dict-size-bytes": str(64 << 10),  # as of events: cells hardly repeat

@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from tidelake.lake.changelog_age import old_files, raise_horizon
 from tidelake.lake.changelog_archive import archive, refuse_own_warehouse
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import horizon, newest_cut
+from tidelake.lake.cuts import horizon, newest_cut, places
 from tidelake.lake.expire import drop_gone, expire_snapshots, forget_documents, let_go
+from tidelake.lake.namespaces import refuse_foreign_namespaces
 from tidelake.lake.opened import Lake
 from tidelake.lake.orphans import find_orphans, leftovers, remove_leftovers
 from tidelake.lake.publish import carry_out, declare, recover
@@ -46,13 +47,15 @@ class Upkept(BaseModel):
 def upkeep(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> Upkept:
     """Rewrite, let go of what retention does not keep, remove orphans. young: snapshots below this age stay.
 
-    Raises StorageError (TABLE_MOVED, ROWS_DIFFER, ARCHIVE_DIFFERS), ConfigError for an archive inside the warehouse, LeaseError.
+    Raises StorageError (TABLE_MOVED, ROWS_DIFFER, ARCHIVE_DIFFERS), ConfigError for an archive inside the warehouse or a namespace
+    of another feed's, OwnershipError (NOT_OURS), LeaseError.
     """
     refuse_own_warehouse(lake)
     before_ms = _ago(young)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if newest is None:
         return Upkept(feed=lake.feed.name, plan=None)
+    refuse_foreign_namespaces(lake.catalog, lake.feed.name, {name.rpartition(".")[0] for name in places(newest).values()})
     done = Upkept(feed=lake.feed.name, plan=plan_upkeep(lake, newest, before_ms)[0])
     if not dry_run:
         _rewrite(lake, done, before_ms)

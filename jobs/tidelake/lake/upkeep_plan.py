@@ -86,6 +86,7 @@ def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int) ->
         table = lake.catalog.find(identifier)
         if table is None or table.uuid != uuid:
             continue  # an earlier upkeep dropped it
+        table.require(lake.feed.name)
         if uuid in need.gone:
             yield TablePlan(table=identifier, snapshots=len(table.table.snapshots()), gone=True)
             continue
@@ -100,8 +101,9 @@ def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int) ->
 
 def _of_system(lake: Lake, need: Needs, before_ms: int) -> Iterator[TablePlan]:
     """Tidelake's own tables, which are read as they are now; but events also as a cut was made from them."""
-    for identifier in (events_table(lake.feed.name), late_table(lake.feed.name), published_table(), ddl_table()):
-        table = lake.catalog.find(identifier)
+    own, shared = (events_table(lake.feed.name), late_table(lake.feed.name)), (published_table(), ddl_table())
+    for identifier in (*own, *shared):
+        table = lake.catalog.find_own(identifier, lake.feed.name) if identifier in own else lake.catalog.find(identifier)
         if table is not None:
             kept = events_needed(table, need) if identifier == events_table(lake.feed.name) else set[int]()
             yield _with_snapshots(TablePlan(table=identifier), table, kept, before_ms)

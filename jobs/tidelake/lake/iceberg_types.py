@@ -1,0 +1,53 @@
+"""The lake's types as Iceberg has them."""
+
+from __future__ import annotations
+
+import re
+
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+_SIMPLE: dict[str, IcebergType] = {
+    "int": IntegerType(),
+    "bigint": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "date": DateType(),
+    "timestamp_ntz": TimestampType(),
+    "timestamp": TimestamptzType(),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "boolean": BooleanType(),
+}
+LIST_ELEMENT_IDS = 10_000
+
+
+def iceberg_type(written: str, element_id: int = LIST_ELEMENT_IDS) -> IcebergType:
+    """pyiceberg's type of a lake type's text."""
+    if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", written):
+        return DecimalType(int(match[1]), int(match[2]))
+    if match := re.fullmatch(r"array<(\w+)>", written):
+        return ListType(element_id=element_id, element_type=_SIMPLE[match[1]], element_required=False)
+    return _SIMPLE[written]
+
+
+def written(kind: IcebergType) -> str:
+    """A lake type's text."""
+    if isinstance(kind, DecimalType):
+        return f"decimal({kind.precision},{kind.scale})"
+    if isinstance(kind, ListType):
+        return f"array<{written(kind.element_type)}>"
+    return next(name for name, simple in _SIMPLE.items() if simple == kind)
