@@ -299,3 +299,50 @@ def test_a_feed_ordered_by_offsets_that_need_not_be_is_told(tmp_path: Path, prot
     done = call("check", "--schemas", tmp_path, "--json")
     notes = [n for n in json.loads(done.out)["shop"]["notes"] if "offsets" in n]
     assert (done.code, notes) == (0, [said] if said else [])
+
+
+def test_feeds_that_need_one_namespace_of_one_catalog_are_told_so(tmp_path: Path) -> None:
+    feeds.write(tmp_path, "first")
+    feeds.write(tmp_path, "second")
+    said = errors(tmp_path)
+    assert said[1] == (
+        f"CONFIG: {tmp_path / 'second' / 'feed.toml'}: lake.namespace: feed 'first' needs shop, shop_changelog, shop_past, "
+        'shop_changelog_past of the same catalog, too; set [lake] namespace = "{feed}_{database}" in one of them; docs/ownership.md'
+    )
+    assert [line.partition(": feed ")[2][:8] for line in said] == ["'second'", "'first' "]
+    for name in ("first", "second"):
+        with (tmp_path / name / "feed.toml").open("a") as file:
+            file.write('namespace = "${STAGE}_{database}"\n')
+    assert len(errors(tmp_path)) == 2
+
+
+def test_feeds_apart_by_namespace_lake_or_database_share_nothing(tmp_path: Path) -> None:
+    feeds.write(tmp_path, "first")
+    feeds.write(tmp_path, "apart", feed=feeds.FEED + 'namespace = "{feed}_{database}"\n')
+    feeds.write(tmp_path, "varies", feed=feeds.FEED + 'namespace = "${STAGE}_{database}"\n')
+    feeds.write(tmp_path, "elsewhere", feed=feeds.FEED.replace("${TIDELAKE_LAKE}", "${TIDELAKE_LAKE}/2"))
+    feeds.write(tmp_path, "other", tables=feeds.TABLES.replace("shop", "warehouse"), rules=None)
+    assert errors(tmp_path) == []
+    assert "namespace" not in call("check", "--schemas", tmp_path).out
+
+
+def test_feeds_of_one_namespace_whose_databases_are_not_known_get_a_note(tmp_path: Path) -> None:
+    feeds.write(tmp_path, "first")
+    feeds.write(tmp_path, "second", tables=None, rules=None)
+    assert errors(tmp_path) == []
+    said = [line for line in call("check", "--schemas", tmp_path).out.splitlines() if "lake.namespace" in line]
+    assert [line.partition("lake.namespace: ")[2] for line in said] == [
+        f"feed '{other}' has {{database}}, too; a database that both carry only one can publish: set [lake] namespace = "
+        '"{feed}_{database}" in one of them; docs/ownership.md'
+        for other in ("second", "first")
+    ]
+
+
+def test_feeds_whose_names_differ_in_a_dash_alone_share_a_table(tmp_path: Path) -> None:
+    apart = feeds.FEED + 'namespace = "x_{database}"\n'
+    feeds.write(tmp_path, "a-b")
+    feeds.write(tmp_path, "a_b", feed=apart)
+    assert errors(tmp_path)[0] == (
+        "CONFIG: feeds 'a-b' and 'a_b' would share table _tidelake.a_b_events of one catalog; give one of them a name that differs in "
+        "more than - and _"
+    )

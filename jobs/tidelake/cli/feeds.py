@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.cli.sharing import shared
 from tidelake.errors import ConfigError, ContractError, TidelakeError
 from tidelake.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
 from tidelake.quality.texts import plural
@@ -40,6 +41,9 @@ def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debu
     if not names:
         raise ConfigError(f"no feeds in {schemas}", remedy="a feed is a folder with a feed.toml; see README, or give --schemas DIR")
     results = {name: _checked(schemas, name) for name in names}
+    for name, found in shared(schemas, names).items():
+        results[name]["errors"] += found.errors
+        results[name]["notes"] += [] if results[name]["errors"] else found.notes
     if as_json:
         print_json(results)
     else:

@@ -1,0 +1,71 @@
+"""What feeds of one catalog would share: namespaces, and tables that are called after the feed. For `check`, which sees no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidelake.errors import TidelakeError
+from tidelake.feed import load_feed
+from tidelake.layout import events_table
+from tidelake.source import VARIABLE
+
+if TYPE_CHECKING:
+    from tidelake.feed import Feed
+
+_REMEDY = 'set [lake] namespace = "{feed}_{database}" in one of them; docs/ownership.md'
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Of one feed: what would stop it, and what may."""
+
+    errors: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def shared(schemas: Path, names: list[str]) -> dict[str, Shared]:
+    """What each of these feeds shares with another. Feeds whose files are wrong are passed over: check says so already."""
+    feeds = [known for name in names if (known := _known(schemas, name)) is not None]
+    found = {name: Shared() for name in names}
+    for (a, of_a), (b, of_b) in combinations(feeds, 2):
+        if _catalog(a) == _catalog(b):
+            _compare(found[a.name], a, of_a, b, of_b)
+            _compare(found[b.name], b, of_b, a, of_a)
+    return found
+
+
+def _known(schemas: Path, name: str) -> tuple[Feed, list[str]] | None:
+    """The feed and the databases that its tables.sql names."""
+    from tidelake.contract import read_tables
+
+    try:
+        feed, tables = load_feed(schemas, name, expand=False), read_tables(schemas / name)
+    except TidelakeError:
+        return None
+    plain = feed.lake.model_copy(update={"namespace": VARIABLE.sub(r"\1", feed.lake.namespace)})  # alike where variables are
+    return feed.model_copy(update={"lake": plain}), sorted({t.database for t in tables})
+
+
+def _catalog(feed: Feed) -> str:
+    """As feed.toml has it, variables unexpanded; without one the catalog is the lake's own."""
+    return feed.lake.catalog or feed.lake.uri.rstrip("/")
+
+
+def _compare(out: Shared, mine: Feed, of_mine: list[str], theirs: Feed, of_theirs: list[str]) -> None:
+    """What stands in the way of `mine`. of_…: the databases that are known of each."""
+    from tidelake.lake.names import namespaces_of
+
+    where, template = f"{mine.folder / 'feed.toml'}: lake.namespace", mine.namespace_of("{database}")
+    if events_table(mine.name) == events_table(theirs.name):
+        out.errors.append(
+            f"CONFIG: feeds {mine.name!r} and {theirs.name!r} would share table {events_table(mine.name)} of one catalog; "
+            "give one of them a name that differs in more than - and _"
+        )
+    taken = {n.lower() for d in of_theirs for n in namespaces_of(theirs, d)}
+    if both := [n for d in of_mine for n in namespaces_of(mine, d) if n.lower() in taken]:
+        out.errors.append(f"CONFIG: {where}: feed {theirs.name!r} needs {', '.join(both)} of the same catalog, too; {_REMEDY}")
+    elif template == theirs.namespace_of("{database}") and not (of_mine and of_theirs):
+        out.notes.append(f"{where}: feed {theirs.name!r} has {template}, too; a database that both carry only one can publish: {_REMEDY}")
