@@ -71,6 +71,15 @@ def test_the_server_of_a_process_that_was_killed_is_replaced(tmp_path: Path) -> 
     assert not [path for path in sockets if path.exists() and any(port in path.name for port in left)]
 
 
+def test_another_process_that_has_the_number_of_a_former_server_is_left_alone(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()", f"-dir={tmp_path / 'elsewhere'}"], stdin=subprocess.PIPE) as other:
+        (tmp_path / "weed.pid").write_text(str(other.pid))
+        EmbeddedS3(tmp_path)._stop_former()
+        assert runs(other.pid)
+        other.communicate(b"\n")
+    assert other.returncode == 0
+
+
 def test_the_server_ends_with_the_interpreter_that_started_it(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from tidelake.embedded_s3 import EmbeddedS3\n"
     code += "EmbeddedS3(Path(sys.argv[1])).start(); print((Path(sys.argv[1]) / 'weed.pid').read_text())"

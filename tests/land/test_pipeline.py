@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +15,7 @@ from tidelake.errors import StorageError
 from tidelake.feed import Feed
 from tidelake.land import land_hour, pipeline
 from tidelake.land.objects import Draft
+from tidelake.land.partition import PartitionRead
 from tidelake.land.store import EventStore
 from tidelake.storage import Store, open_store
 
@@ -135,3 +137,14 @@ def test_an_interrupt_ends_the_readers_that_wait(feed: Feed, monkeypatch: pytest
     with pytest.raises(KeyboardInterrupt):
         land_hour(feed.model_copy(update={"source": source}), HOUR)
     assert not any(key.startswith("manifests/") for key in contents(lake(feed)))
+
+
+def test_of_what_a_reader_put_before_it_began_anew_only_its_own_objects_go(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    for key in ("there before", "of this run"):
+        store.write(key, b"1")
+    first, again = tmp_path / "first", tmp_path / "again"
+    earlier = [pipeline._Uploaded(first, Mock(key=key), new) for key, new in (("there before", False), ("of this run", True))]
+    read = PartitionRead(topic="t", number=0, sources=(), facts=Mock(), folder=again)
+    assert pipeline._landed(store, read, earlier).objects == ()
+    assert [o.key for o in store.objects("")] == ["there before"]

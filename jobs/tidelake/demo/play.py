@@ -27,6 +27,7 @@ from tidelake.render import expressions, local
 from tidelake.storage import open_store
 from tidelake.tso import format_hour
 
+_MARK = ".tidelake-demo"  # in a folder that a demo made
 FEEDS = {"bazaar-open": "open", "bazaar-craft": "craft", "bazaar-avro": "avro", "bazaar-canal": "canal-json"}
 Tell = Callable[[str, str], None]
 
@@ -66,12 +67,24 @@ def demo_schemas(asked: Path) -> Path:
     raise ConfigError(f"the demo feeds are not in {asked}", remedy="run it in a checkout of Tidelake, or give --schemas DIR")
 
 
+def refuse_foreign_folder(folder: Path) -> None:
+    """Raises ConfigError for a folder that is not empty and was not made by a demo."""
+    ours = (folder / _MARK).exists() or folder.absolute().parent.name == ".tidelake"
+    if not ours and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
+        raise ConfigError(f"--dir: {folder} is not empty and was not made by a demo, which would remove it", remedy="give a new folder")
+
+
 @contextmanager
 def demo_lake(folder: Path, *, fresh: bool) -> Iterator[dict[str, str]]:
-    """The embedded S3 server with the demo's variables in the environment; yields all of them."""
+    """The embedded S3 server with the demo's variables in the environment; yields all of them.
+
+    fresh: what an earlier demo left in the folder goes. Raises ConfigError for a folder with something else in it.
+    """
     if fresh:
+        refuse_foreign_folder(folder)
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / _MARK).touch()
     with EmbeddedS3(folder / "s3") as server:
         variables = server.environment | environment(folder)
         os.environ.update(variables)
