@@ -224,6 +224,15 @@ def test_a_name_taken_after_the_intent_is_named_with_its_owner_and_the_way_forwa
     assert lake.load("d.t").uuid == intent.moves[0].uuid
 
 
+def test_an_older_intent_that_gives_one_name_twice_says_which_and_that_it_cannot_be_carried_out(tmp_path: Path, lake: LakeCatalog) -> None:
+    store, intent = open_store(str(tmp_path / "lake")), moving(lake, "d.a", "d.t")
+    lakes.table(lake, "d.t")
+    declare(store, intent)
+    with pytest.raises(OwnershipError, match=r"NAME_COLLISION: d\.t is taken: that table belongs to feed 'shop', and d_past\.a__") as error:
+        recover(lake, store, "shop")
+    assert error.value.remedy.startswith("both tables are this feed's, so this publishing cannot be carried out: give it up")
+
+
 def test_databases_shop_and_shop_changelog_are_published_side_by_side(tmp_path: Path, lake: LakeCatalog, first: Feed) -> None:
     store = open_store(str(tmp_path / "lake"))
     definition = TableDef(columns=(ColumnDef(name="id", type=MysqlType("bigint"), nullable=False),), primary_key=("id",))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lake import lakes
 from tests.lake.killed import Killed, kill_at
-from tidelake.errors import ConfigError, StorageError
+from tidelake.errors import ConfigError, OwnershipError, StorageError
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Reshape, TableCut
 from tidelake.lake.cuts import lineage, published
@@ -186,9 +186,9 @@ def test_what_a_run_left_unpublished_makes_room_and_what_is_somebody_elses_does_
     assert seen(lake) == THEN
     rewind(lake, str(SECOND))
     lake.catalog.create("d.old", lakes.COLUMNS)
-    with pytest.raises(StorageError, match=r"d\.old is a table of somebody else") as error:
+    with pytest.raises(OwnershipError, match=r"d\.old is taken: that table was not made by Tidelake") as error:
         rewind(lake, str(FIRST))
-    assert (error.value.code, lineage(lake.catalog, "shop")[4]) == ("TABLE_EXISTS", SECOND)
+    assert (error.value.code, lineage(lake.catalog, "shop")[4]) == ("NOT_OURS", SECOND)
 
 
 def test_a_table_that_someone_else_wrote_to_is_not_set_back(tmp_path: Path) -> None:

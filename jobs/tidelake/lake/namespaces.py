@@ -113,16 +113,21 @@ def _refuse_same_target(moves: Sequence[Move]) -> None:
 
 def refuse_occupied(there: LakeTable, source: str, feed: str) -> None:
     """Raises OwnershipError (NOT_OURS) where a table of somebody else has the name that a table of the feed is to have."""
+    if there.properties.get(OWNER) != feed:
+        raise occupied(there, source, feed)
+
+
+def occupied(there: LakeTable, source: str, feed: str) -> OwnershipError:
+    """The error that a name is taken which table `source` of the feed is to have."""
     owner = there.properties.get(OWNER)
-    if owner != feed:
-        raise occupied(there, source)
-
-
-def occupied(there: LakeTable, source: str) -> OwnershipError:
-    """The error that a name is taken which table `source` is to have."""
+    if owner == feed:  # of intents that an earlier version recorded: it did not look before
+        code, remedy = "NAME_COLLISION", "both tables are this feed's, so this publishing cannot be carried out: give it up"
+    else:
+        code, remedy = "NOT_OURS", f"give the table {there.identifier} another name in the catalog, then run again"
     return OwnershipError(
-        f"{there.identifier} is taken: that table {whose(there.properties.get(OWNER))}, and {source} is to have its name",
-        remedy=f"give the table {there.identifier} another name in the catalog, then run again; docs/ownership.md",
+        f"{there.identifier} is taken: that table {whose(owner)}, and {source} is to have its name",
+        code=code,
+        remedy=f"{remedy}; docs/ownership.md",
     )
 
 

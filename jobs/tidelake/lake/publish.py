@@ -138,10 +138,11 @@ def _settle(catalog: LakeCatalog, m: Move) -> None:
 
 
 def _rename(catalog: LakeCatalog, source: str, to: str) -> None:
-    """Raises OwnershipError (NOT_OURS) where somebody took the name since the intent was recorded."""
+    """Raises OwnershipError (NOT_OURS) where somebody took the name since the intent was recorded, NAME_COLLISION for the feed's own."""
+    feed = catalog.load(source).properties[OWNER]
     if (there := catalog.find(to)) is not None:
-        raise occupied(there, source)
-    catalog.claim_namespace(to.rpartition(".")[0], catalog.load(source).properties[OWNER])
+        raise occupied(there, source, feed)
+    catalog.claim_namespace(to.rpartition(".")[0], feed)
     catalog.rename(source, to)
 
 
