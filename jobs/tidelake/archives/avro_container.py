@@ -28,7 +28,8 @@ Wanted = Mapping[avro_columns.Path, int]
 Columns = dict[avro_columns.Path, pa.Array]
 
 _MAGIC = b"Obj\x01"
-_MAX_BLOCK = 1 << 30
+_MAX_BLOCK = 256 << 20  # bytes, packed or not; Avro's writers begin a new block after some 16 to 64 KiB
+_MAX_RECORDS = 4 << 20  # of a block: empty ones take a byte each, and many times as much as columns
 _SYNC = 16
 
 
@@ -123,8 +124,8 @@ def _blocks(file: IO[bytes], sync: bytes, source: SourceObject) -> Iterator[tupl
         file.seek(-len(start), 1)
         try:
             rows, size = _long(file), _long(file)
-            if rows < 0 or not 0 <= size <= _MAX_BLOCK:
-                raise ValueError(f"a block of {rows} records and {size} bytes")
+            if not 0 <= rows <= _MAX_RECORDS or not 0 <= size <= _MAX_BLOCK:
+                raise ValueError(f"a block of {rows:,} records and {size:,} bytes; {_MAX_RECORDS:,} and {_MAX_BLOCK:,} are read at most")
             block, end = file.read(size), file.read(_SYNC)
         except EOFError as e:
             raise unreadable(source, f"cut short after record {done}: {e}") from e

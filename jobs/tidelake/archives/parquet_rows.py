@@ -1,4 +1,4 @@
-"""Parquet objects, row group by row group, in batches of about BATCH_BYTES."""
+"""Parquet objects, row group by row group, in batches of about BATCH_BYTES, whatever their pages decode to."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidelake.archives.parquet_pages import most_rows
 from tidelake.archives.shape import BATCH_BYTES, SourceObject, damaged, refused, unreadable
 from tidelake.event import HEADERS
 
@@ -23,22 +24,41 @@ def row_batches(path: Path, source: SourceObject, choose: Callable[[pa.Schema], 
     """
     record = 0
     try:
-        with pq.ParquetFile(path, memory_map=True) as file:
-            columns = choose(file.schema_arrow)
-            for group in range(file.num_row_groups):
-                for batch in file.iter_batches(_rows(file.metadata.row_group(group)), [group], columns, use_threads=False):
+        with pa.memory_map(str(path)) as content, pq.ParquetFile(path, memory_map=True) as file:
+            columns, data = choose(file.schema_arrow), memoryview(content.read_buffer()).cast("B")
+            for number in range(file.num_row_groups):
+                group = file.metadata.row_group(number)
+                rows = min(_rows(group), most_rows(data, group, columns))
+                for batch in _joined(file.iter_batches(rows, [number], columns, use_threads=False)):
                     yield record, batch
                     record += len(batch)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+    except (pa.ArrowException, OSError, ValueError) as e:
         if record == 0:
             raise unreadable(source, f"not readable as Parquet: {e}") from e
         raise damaged(source, f"after record {record}", f"not readable as Parquet: {e}") from e
 
 
 def _rows(group: pq.RowGroupMetaData) -> int:
-    """How many rows of a group make up a batch."""
+    """How many rows of a group make up a batch, by its plain size."""
     rows, size = int(group.num_rows), int(group.total_byte_size)
     return max(1, min(rows, BATCH_BYTES * rows // max(size, 1)))
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small batches put together until they have about BATCH_BYTES."""
+    held, size = list[pa.RecordBatch](), 0
+    for batch in batches:
+        if held and size + batch.nbytes > BATCH_BYTES:
+            yield _one(held)
+            held, size = [], 0
+        held.append(batch)
+        size += batch.nbytes
+    if held:
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def check_columns(layout: str, schema: pa.Schema, source: SourceObject, needed: tuple[str, ...], remedy: str) -> None:

@@ -10,9 +10,8 @@ keys than LongWritable and several partitions in one file are refused. Keys, tim
 
 from __future__ import annotations
 
-import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -28,9 +27,9 @@ from tidelake.wire.spans import Longs, column, frozen
 _NAME = "secor"
 _KEY, _VALUE = "org.apache.hadoop.io.LongWritable", "org.apache.hadoop.io.BytesWritable"
 _REMEDY = "Secor needs SequenceFileReaderWriterFactory, and io.seqfile.compression.type NONE or RECORD with DefaultCodec or GzipCodec"
-_CODECS: dict[str, Callable[[bytes], bytes]] = {
-    "org.apache.hadoop.io.compress.DefaultCodec": zlib.decompress,
-    "org.apache.hadoop.io.compress.GzipCodec": gzip.decompress,
+_CODECS = {  # zlib's window bits, which tell its own frame from gzip's
+    "org.apache.hadoop.io.compress.DefaultCodec": zlib.MAX_WBITS,
+    "org.apache.hadoop.io.compress.GzipCodec": zlib.MAX_WBITS | 16,
 }
 
 
@@ -45,7 +44,7 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
             keys, starts, sizes = (np.empty(most, np.int64) for _ in range(3))
             found, end, wrong = records(frozen(data), frozen(sync), keys, starts, sizes)
             if found:
-                yield _batch(data, keys[:found], starts[:found], sizes[:found], codec, source, done)
+                yield from _batches(data, keys[:found], starts[:found], sizes[:found], codec, source, done)
             done += found
             if wrong:
                 raise damaged(source, f"after record {done}", "not a record of a SequenceFile with LongWritable keys")
@@ -56,13 +55,26 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
         raise unreadable(source, f"cut short after record {done}")
 
 
-def _batch(data: bytes, keys: Longs, starts: Longs, sizes: Longs, codec: str, source: SourceObject, done: int) -> pa.RecordBatch:
+def _batches(
+    data: bytes, keys: Longs, starts: Longs, sizes: Longs, codec: str, source: SourceObject, done: int
+) -> Iterator[pa.RecordBatch]:
+    """The records in batches of about BATCH_BYTES without their codec. done: how many records of the object are before these."""
+    if not codec:
+        yield _batch(data, keys, starts, sizes, source, done)
+        return
+    begin, parts, held = 0, list[bytes](), 0
+    for end, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True), 1):
+        parts.append(_unpacked(data[start : start + size], _CODECS[codec], source, done + end))
+        held += len(parts[-1])
+        if held >= BATCH_BYTES or end == len(keys):
+            plain = np.fromiter(map(len, parts), np.int64, len(parts))
+            yield _batch(b"".join(parts), keys[begin:end], np.cumsum(plain) - plain, plain, source, done + begin)
+            begin, parts, held = end, [], 0
+
+
+def _batch(data: bytes, keys: Longs, starts: Longs, sizes: Longs, source: SourceObject, done: int) -> pa.RecordBatch:
     offset = pa.array(keys)
     check_offsets(offset, source, done)
-    if codec:
-        parts = _unpacked(data, starts, sizes, _CODECS[codec], source, done)
-        sizes = np.fromiter(map(len, parts), np.int64, len(parts))
-        starts, data = np.cumsum(sizes) - sizes, b"".join(parts)
     buf = frozen(data)
     if (sizes < 4).any():
         raise damaged(source, f"record {done + 1 + int(np.argmax(sizes < 4))}", "its value has no length")
@@ -72,15 +84,18 @@ def _batch(data: bytes, keys: Longs, starts: Longs, sizes: Longs, codec: str, so
     return message_batch(source, offset, column(buf, starts + 4, sizes - 4))
 
 
-def _unpacked(data: bytes, starts: Longs, sizes: Longs, unpack: Callable[[bytes], bytes], source: SourceObject, done: int) -> list[bytes]:
-    """Every value without its codec, one by one: each is a stream of its own."""
-    out = list[bytes]()
-    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-        try:
-            out.append(unpack(data[start : start + size]))
-        except (OSError, EOFError, zlib.error) as e:
-            raise damaged(source, f"record {done + 1 + len(out)}", f"cannot be decompressed: {e}") from e
-    return out
+def _unpacked(value: bytes, window: int, source: SourceObject, number: int) -> bytes:
+    """A value without its codec: each is a stream of its own, of MAX_LINE bytes at most. number: of the record, from 1."""
+    stream = zlib.decompressobj(window)
+    try:
+        plain = stream.decompress(value, MAX_LINE + 1)
+    except zlib.error as e:
+        raise damaged(source, f"record {number}", f"cannot be decompressed: {e}") from e
+    if len(plain) > MAX_LINE:
+        raise damaged(source, f"record {number}", f"decompresses to more than {MAX_LINE} bytes")
+    if not stream.eof:
+        raise damaged(source, f"record {number}", "cannot be decompressed: it is cut short")
+    return plain
 
 
 def _head(stream: IO[bytes], source: SourceObject) -> tuple[str, bytes]:

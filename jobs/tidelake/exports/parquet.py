@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidelake.archives.parquet_pages import most_rows
 from tidelake.errors import ContractError
 from tidelake.exports.cells import canonical
 from tidelake.values import MysqlType
@@ -30,15 +31,23 @@ def parquet_columns(path: Path) -> list[str]:
 def read_parquet(path: Path, columns: Sequence[tuple[str, MysqlType]], time_zone: str, *, names_sent: bool) -> Iterator[pa.ListArray]:
     """Batches of rows, the cells in this order. columns: as the file names them. Raises ContractError for a type that cannot be read."""
     with pq.ParquetFile(path) as file:
-        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
-        row = max((g.total_byte_size // max(g.num_rows, 1) for g in groups), default=0)
-        for batch in file.iter_batches(max(1, min(BATCH_ROWS, BATCH_BYTES // max(row, 1))), columns=[name for name, _ in columns]):
+        for batch in _batches(file, path, [name for name, _ in columns]):
             texts = [text_of(batch.column(name), mysql, time_zone, name) for name, mysql in columns]
             n, width = batch.num_rows, len(columns)
             order = (np.arange(width) * n + np.arange(n)[:, None]).ravel()  # columns one after another → row by row
             starts = pa.array(np.arange(n + 1) * width, pa.int32())
             rows = pa.ListArray.from_arrays(starts, pa.concat_arrays(texts).take(pa.array(order)))
             yield canonical(rows, [mysql for _, mysql in columns], names_sent=names_sent)
+
+
+def _batches(file: pq.ParquetFile, path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
+    """The columns in batches of at most BATCH_ROWS rows and about BATCH_BYTES."""
+    with pa.memory_map(str(path)) as content:
+        data = memoryview(content.read_buffer()).cast("B")
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            rows = min(BATCH_ROWS, BATCH_BYTES * group.num_rows // max(group.total_byte_size, 1), most_rows(data, group, names))
+            yield from file.iter_batches(max(1, rows), [number], names)
 
 
 def text_of(values: pa.Array, mysql: MysqlType, time_zone: str, name: str) -> pa.BinaryArray:
