@@ -119,6 +119,7 @@ def test_a_topic_that_was_never_seen_lacks_all_its_partitions(tmp_path: Path) ->
 
 def test_an_hour_without_any_object_is_empty_and_lacks_every_partition(tmp_path: Path) -> None:
     feed = feed_of(tmp_path)
+    put(feed, 0, messages(0, 9), hours=1)
     assert blocked(feed).code == "MISSING_PARTITION"
     assert codes(manifest(feed).findings) == [("MISSING_PARTITION", "critical"), ("EMPTY", "info")]
 

@@ -173,6 +173,7 @@ def test_every_layout_lands(layout: str, tmp_path: Path) -> None:
 
 def test_an_hour_of_an_idle_feed_with_recorded_checkpoints_lands_empty(tmp_path: Path) -> None:
     feed = make_feed(tmp_path, watermark={"from": "checkpoints", "uri": "x"})
+    put(feed, 0, messages(0, 9), hours=1)
     report = land_hour(feed, HOUR)
     assert (report.new, report.messages, report.sources, report.objects_written) == (True, 0, 0, 0)
     assert codes(report.findings) == [("MISSING_PARTITION", "info"), ("MISSING_PARTITION", "info"), ("EMPTY", "info")]

@@ -13,6 +13,7 @@ from tidelake.land.closing import Ends, Held, covered_of, ends_of, waits_for
 from tidelake.land.generation import since
 from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, newest
+from tidelake.land.unusable import refuse_unusable
 from tidelake.land.waits import Waits
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
@@ -51,6 +52,8 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
             raise
         generation = landed.generation if landed else None
         return Comparison(hour=name, generation=generation, objects=0, findings=(), waits=(Waits(what=e.message),))
+    if landed is None:
+        refuse_unusable(feed, archive, layout, listing)
     ends: Ends = ends_of([landed]) if landed else {(source.topic, source.partition): None for source in listing.objects}
     held = Held(covered=covered_of([landed]), hour=landed) if landed else None
     found = since(landed, _digests(archive, landed, listing), feed.source.layout or "") if landed else ()

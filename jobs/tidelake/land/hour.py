@@ -24,6 +24,7 @@ from tidelake.land.pipeline import LandedPartition, land_partitions
 from tidelake.land.ranges import Range, minus, show
 from tidelake.land.sources import Task, changed
 from tidelake.land.timed import Place, Span
+from tidelake.land.unusable import refuse_early, refuse_unusable
 from tidelake.layout import manifest_key
 from tidelake.storage import Store, open_store, probe_conditional_puts
 from tidelake.tso import format_hour, parse_hour
@@ -66,7 +67,7 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
 
     progress: called with the bytes of the archive's objects read so far and in all, from several threads but one at a time.
     Raises OrderError after the manifest is written if a finding is critical (its code is the finding's), and with nothing written for
-    DAMAGED_OBJECT and VANISHED; ConfigError for settings that cannot work; StorageError.
+    DAMAGED_OBJECT, VANISHED, HOUR_NOT_OVER and ARCHIVE_EMPTY; ConfigError for settings that cannot work; StorageError.
     """
     check_layout(feed)
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
@@ -74,6 +75,9 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     past = past_of(lake, feed, name)
     list_now = lister(feed, archive, lake, hour, layout)
     listing = list_now()
+    if past.this is None:
+        refuse_unusable(feed, archive, layout, listing)
+        refuse_early(feed, archive, hour, datetime.now(UTC))
 
     def judged(manifest: Manifest) -> tuple[Finding, ...]:
         known = [*past.earlier, manifest]

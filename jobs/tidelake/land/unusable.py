@@ -1,0 +1,69 @@
+"""Archives of which nothing can be landed, told apart by cause: not there, another folder, another layout, empty, too early."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from tidelake.archives import Layout, Listing
+from tidelake.errors import ConfigError, OrderError
+from tidelake.feed import Feed
+from tidelake.land.findings import named
+from tidelake.land.waits import time_of
+from tidelake.storage import Store
+from tidelake.tso import format_hour
+
+_SHOWN = 20  # folders of an archive
+
+
+def refuse_unusable(feed: Feed, archive: Store, layout: Layout, listing: Listing) -> None:
+    """Raise ConfigError where the hour has no object that the feed's settings find, and the archive shows why.
+
+    listing: of the hour. Codes: NO_ARCHIVE, the folder or bucket is not there; ARCHIVE_LAYOUT, the hour's folders hold objects of
+    another layout; NO_TOPIC, other topics have folders, the feed's have none.
+    """
+    if listing.objects:
+        return
+    path = feed.folder / "feed.toml"
+    if "://" not in archive.uri and not Path(archive.uri).is_dir():  # a bucket that is not there is an error of its own
+        raise ConfigError(
+            f"{path}: source.uri: {archive.uri} does not exist", code="NO_ARCHIVE", remedy="correct it, or what its variable holds"
+        )
+    if listing.unknown:
+        endings = " or ".join(f"*.{e}" for e in sorted(layout.extensions))
+        keys = [info.key for info in listing.unknown]
+        raise ConfigError(
+            f"{path}: source.layout: the hour has {len(keys)} objects, and no name is one of layout {feed.source.layout!r} ({endings} "
+            f"with partition and offset): {named(keys)}",
+            code="ARCHIVE_LAYOUT",
+            remedy=f"`tidelake sniff {archive.uri}` says which layout it is; other names need source.template (docs/layouts.md)",
+        )
+    folders = archive.folders() if _by_topic(feed, layout) else []
+    if folders and not set(feed.topics) & set(folders):
+        raise ConfigError(
+            f"{path}: topics: {archive.uri} has no folder {named(list(feed.topics))}; it has {named(folders[:_SHOWN])}",
+            code="NO_TOPIC",
+            remedy="correct the topics, or source.uri: the topics' folders are directly below it",
+        )
+
+
+def refuse_early(feed: Feed, archive: Store, hour: datetime, now: datetime) -> None:
+    """Raise OrderError (HOUR_NOT_OVER) for an hour that may still get messages: no manifest may say that it has none."""
+    over = hour + timedelta(hours=1)
+    if now < over:
+        raise OrderError(
+            f"hour {format_hour(hour)} of feed {feed.name} ends at {time_of(over)}",
+            code="HOUR_NOT_OVER",
+            remedy="land it after that; the DAG does by itself",
+        )
+    if not archive.some("", 1):
+        raise OrderError(
+            f"{archive.uri} is empty",
+            code="ARCHIVE_EMPTY",
+            remedy="does the archiver run, and does it write there? Land the hour again then",
+        )
+
+
+def _by_topic(feed: Feed, layout: Layout) -> bool:
+    """Whether every topic has a folder directly below the archive's root."""
+    return feed.topic_pattern is None and feed.source.template is None and feed.source.hours == "path" and not layout.file_bits
