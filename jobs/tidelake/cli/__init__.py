@@ -8,27 +8,35 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from tidelake.cli import archive, ddl, demo, diff, feeds, inspect, late, quarantine, rewind, seed, sniff, stages, tables, upkeep, verify
-from tidelake.cli.common import errors, wants_traceback
+from tidelake import __version__
+from tidelake.cli.common import errors, out, wants_traceback
 from tidelake.errors import TidelakeError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
-
-app = typer.Typer(
-    name="tidelake",
-    help="TiCDC and Canal changes from Kafka archives into Iceberg tables: complete, in order, and provably so.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for module in (demo, feeds, archive, seed, stages, rewind, upkeep, tables, diff, verify, inspect, sniff, quarantine, late, ddl):
-    module.register(app)
+MODULES = {  # of this package, in the order of the help, with the commands that each registers
+    "demo": ("demo",),
+    "feeds": ("check", "status", "report"),
+    "archive": ("archive",),
+    "seed": ("seed",),
+    "stages": ("land", "decode", "order", "validate", "compact", "run"),
+    "rewind": ("rewind", "redo"),
+    "upkeep": ("upkeep",),
+    "tables": ("asof", "changelog"),
+    "diff": ("diff",),
+    "verify": ("verify",),
+    "inspect": ("inspect",),
+    "sniff": ("sniff",),
+    "quarantine": ("quarantine",),
+    "late": ("late",),
+    "ddl": ("ddl",),
+}
 
 
 def main() -> None:
@@ -36,18 +44,44 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
+def application(arguments: Sequence[str]) -> typer.Typer:
+    """The command line with the command that the arguments begin with; with all commands where they begin with none.
+
+    One command's module imports quickly, all of them take seconds.
+    """
+    app = typer.Typer(
+        name="tidelake",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_tidelake)
+    asked = [module for module, commands in MODULES.items() if arguments[:1] and arguments[0] in commands]
+    for module in asked or MODULES:
+        import_module(f"{__name__}.{module}").register(app)
+    return app
+
+
+def _tidelake(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    """TiCDC and Canal changes from Kafka archives into Iceberg tables: complete, in order, and provably so."""
+    if version:
+        out.print(f"tidelake {__version__}", highlight=False)
+        raise typer.Exit
+
+
 def run(arguments: list[str]) -> int:
     """A command line; the exit code. Errors go to stderr without a traceback unless --debug is among the arguments."""
     debug = wants_traceback(arguments)
     try:
-        done = app(arguments, prog_name="tidelake", standalone_mode=False)
+        done = application(arguments)(arguments, prog_name="tidelake", standalone_mode=False)
         if done == INTERRUPTED:  # typer's answer to Ctrl-C
             raise KeyboardInterrupt
         sys.stdout.flush()
         return done if isinstance(done, int) else 0  # what a command exits with is returned here, not raised
     except TyperException as e:  # wrong use of the command line itself
         if e.format_message():
-            _tell(f"USAGE: {e.format_message()}; `tidelake COMMAND --help` says what there is", debug)
+            _tell(f"USAGE: {e.format_message().rstrip('.')}; `tidelake COMMAND --help` says what there is", debug)
         return 2
     except (KeyboardInterrupt, typer.Abort):
         errors.print("interrupted; running the same command again goes on from there")

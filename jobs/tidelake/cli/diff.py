@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say
-from tidelake.cli.tables import ChangeFormat, print_rows, to_stdout
+from tidelake.cli.rows import SHOWN, Limit, Page, print_rows, to_stdout
+from tidelake.cli.tables import ChangeFormat
 from tidelake.duck import identifier
 from tidelake.errors import ConfigError
 from tidelake.quality.texts import plural
@@ -30,6 +31,7 @@ def diff(
     table: Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name at either; `all` for every one.")] = "all",
     rows: Annotated[bool, typer.Option("--rows", help="Show the rows too, and not only how many.")] = False,
     format_: Annotated[ChangeFormat, typer.Option("--format", help="Of --rows.")] = ChangeFormat.table,
+    limit: Limit = SHOWN,
     schemas: Schemas = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
@@ -46,7 +48,7 @@ def diff(
         raise ConfigError("--json counts, it shows no rows", remedy="give --rows --format jsonl")
     found: list[Diff] = []
     with opened(schemas, feed, quiet=True) as lake, _counting() as seen:
-        shown = (lambda d, r: _show(d, r, format_)) if rows else None
+        shown = (lambda d, r: _show(d, r, format_, limit)) if rows else None
         for d in differences(lake, table, parse_ts(ts[0]), parse_ts(ts[1]), shown):
             found.append(d)
             seen(d.name)
@@ -66,13 +68,13 @@ def _counting() -> Iterator[Callable[[str], None]]:
         yield lambda name: status.update(f"comparing, {name} is done")
 
 
-def _show(d: Diff, found: ChangedRows, format_: ChangeFormat) -> None:
+def _show(d: Diff, found: ChangedRows, format_: ChangeFormat, limit: int) -> None:
     names = [c.name for c in found.columns]
     if format_ is ChangeFormat.jsonl:
         to_stdout(found.rows, [f"{_literal(d.name)} AS _table", *map(identifier, names)])
     else:
         select = [f"'0x' || {identifier(n)}.hex" if n in found.binary else identifier(n) for n in names]
-        print_rows(names, select, found.rows, d.name)
+        print_rows(names, select, found.rows, Page(title=d.name, limit=limit, vertical=format_ is ChangeFormat.vertical))
 
 
 def _literal(text: str) -> str:

@@ -37,9 +37,7 @@ def register(app: typer.Typer) -> None:
 
 def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """Check every feed's files: feed.toml, tables.sql, ddl.jsonl, expectations. Touches no data and needs no variables."""
-    names = feed_names(schemas)
-    if not names:
-        raise ConfigError(f"no feeds in {schemas}", remedy="a feed is a folder with a feed.toml; see README, or give --schemas DIR")
+    names = _every(schemas)
     results = {name: _checked(schemas, name) for name in names}
     for name, found in shared(schemas, names).items():
         results[name]["errors"] += found.errors
@@ -151,18 +149,32 @@ def _typed_tables(folder: Path) -> list[TableContract]:
     return tables
 
 
-def status(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
-    """How a feed stands: resolved ts, published cut, hours, tables, quarantine. Starts no Spark."""
+def status(
+    feed: Annotated[str | None, typer.Option("--feed", metavar="F", help="The feed; default: a line for every feed.")] = None,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """How a feed stands: resolved ts, published cut, hours, tables, quarantine. Starts no Spark.
+
+    Without --feed: a line for every feed under schemas/. Exit code 1: a feed could not be asked; its line says why.
+    """
     from tidelake.lake.status import feed_status
 
+    if feed is None:
+        _all_feeds(schemas, as_json)
+        return
     with opened(schemas, feed, quiet=True) as lake:
         found = feed_status(lake)
     if as_json:
         print_json(found)
-        return
-    published = f"cut {found['cut']} (hour {found['published_hour']}) at {show(found['published_ts'])}" if found["cut"] else "nothing yet"
+    else:
+        _say_status(found)
+
+
+def _say_status(found: dict[str, Any]) -> None:
     out.print(f"feed {found['feed']} ({found['protocol']})", highlight=False)
-    out.print(f"  published   {published}{'  INCOMPLETE' if found['incomplete'] else ''}", highlight=False)
+    out.print(f"  published   {_published(found)}", highlight=False)
     out.print(f"  resolved    {show(found['resolved_ts']) if found['resolved_ts'] else '–'}", highlight=False)
     out.print(f"  hours       {_hours(found['hours'])}", highlight=False)
     out.print(f"  quarantine  {plural(found['quarantine'], 'message')} undecided", highlight=False)
@@ -174,6 +186,45 @@ def status(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = F
         for name, t in found["tables"].items():
             grid.add_row(name, f"{t['rows']:,}", t["table"])
         out.print(grid)
+
+
+def _published(found: dict[str, Any]) -> str:
+    if not found["cut"]:
+        return "nothing yet"
+    mark = "  INCOMPLETE" if found["incomplete"] else ""
+    return f"cut {found['cut']} (hour {found['published_hour']}) at {show(found['published_ts'])}{mark}"
+
+
+def _all_feeds(schemas: Path, as_json: bool) -> None:
+    """A line for every feed, those included that cannot be asked."""
+    from tidelake.lake.status import feed_status
+
+    known, failed = dict[str, Any](), dict[str, TidelakeError]()
+    for name in _every(schemas):
+        try:
+            with opened(schemas, name, quiet=True) as lake:
+                known[name] = feed_status(lake)
+        except TidelakeError as e:
+            failed[name] = e
+    if as_json:
+        print_json(known | {name: {"feed": name, "error": str(e)} for name, e in failed.items()})
+    else:
+        grid = Table("feed", "published", "tables", "quarantine", "hours", box=None, padding=(0, 2))
+        for name, s in known.items():
+            grid.add_row(name, _published(s), str(len(s["tables"])), str(s["quarantine"]), _hours(s["hours"]))
+        for name, e in failed.items():
+            grid.add_row(name, f"error: {e}")
+        out.print(grid, markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _every(schemas: Path) -> list[str]:
+    """The feeds of a folder. Raises ConfigError if there are none."""
+    names = feed_names(schemas)
+    if not names:
+        raise ConfigError(f"no feeds in {schemas}", remedy="a feed is a folder with a feed.toml; see README, or give --schemas DIR")
+    return names
 
 
 def _hours(hours: list[dict[str, Any]]) -> str:

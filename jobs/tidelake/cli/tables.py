@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
-from rich.table import Table
 
 from tidelake import duck
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Schemas, errors, opened, out
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Schemas, errors, opened
+from tidelake.cli.rows import SHOWN, Limit, Page, print_rows, to_stdout
 from tidelake.errors import ConfigError
 from tidelake.render import expressions, flat, local
 from tidelake.tso import last_of, parse_moment, show
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from tidelake.lake.asof import AsOf
     from tidelake.lake.opened import Lake
 
-SHOWN = 50
 _ORDER = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_BEFORE' THEN 1 WHEN 'UPDATE_AFTER' THEN 2 ELSE 3 END"
 _MOVED = "CASE _kafka_partition WHEN {last} THEN 1 WHEN {first} THEN -1 ELSE 0 END"  # by a statement
 TableName = Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name then; `all` for every table.")]
@@ -38,6 +35,7 @@ class Format(StrEnum):
     jsonl = "jsonl"
     parquet = "parquet"
     table = "table"
+    vertical = "vertical"
 
 
 class ChangeFormat(StrEnum):
@@ -45,6 +43,7 @@ class ChangeFormat(StrEnum):
 
     jsonl = "jsonl"
     table = "table"
+    vertical = "vertical"
 
 
 def register(app: typer.Typer) -> None:
@@ -59,8 +58,9 @@ def asof(
     ts: Annotated[int | None, typer.Option("--ts", metavar="TSO", help="As of this TSO; default: the newest cut.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="As of this time, like 2026-01-05T12:00:00Z.")] = None,
     format_: Annotated[
-        Format, typer.Option("--format", help="jsonl: canonical text; parquet: the lake's types; table: for people.")
+        Format, typer.Option("--format", help="jsonl: canonical text; parquet: the lake's types; table, vertical: for people.")
     ] = Format.table,
+    limit: Limit = SHOWN,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="PATH", help="File, or folder with `--table all`.")] = None,
     schemas: Schemas = DEFAULT_SCHEMAS,
     debug: Debug = False,
@@ -71,9 +71,9 @@ def asof(
     moment = last_of(parse_moment(at)) if at is not None else ts
     with opened(schemas, feed, quiet=True) as lake:
         if table == "all":
-            _all(lake, moment, format_, output or Path())
+            _all(lake, moment, format_, output or Path(), limit)
         else:
-            _one(lake, table, moment, format_, output)
+            _one(lake, table, moment, format_, output, limit)
 
 
 def changelog(
@@ -82,7 +82,10 @@ def changelog(
     from_: Annotated[int, typer.Option("--from", metavar="TSO", help="Changes after this TSO.")] = 0,
     to: Annotated[int | None, typer.Option("--to", metavar="TSO", help="Up to and including this TSO; default: the newest cut.")] = None,
     scd2: Annotated[bool, typer.Option("--scd2", help="Versions of rows with the time each was valid, up to --to (starts Spark).")] = False,
-    format_: Annotated[ChangeFormat, typer.Option("--format")] = ChangeFormat.table,
+    format_: Annotated[
+        ChangeFormat, typer.Option("--format", help="jsonl: canonical text; table; vertical: a line a column.")
+    ] = ChangeFormat.table,
+    limit: Limit = SHOWN,
     schemas: Schemas = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
@@ -98,7 +101,7 @@ def changelog(
     if scd2:
         if from_:
             raise ConfigError("--from does not go with --scd2", remedy="versions are those of the whole life of the table; filter them")
-        _versions(schemas, feed, table, to, format_)
+        _versions(schemas, feed, table, to, format_, limit)
         return
     moved = _MOVED.format(last=MOVED_LAST, first=MOVED_FIRST)
     order = f" ORDER BY _commit_ts, {moved}, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
@@ -111,10 +114,11 @@ def changelog(
             if format_ is ChangeFormat.jsonl:
                 to_stdout(rows, expressions(changes.columns), order)
             else:
-                print_rows([c.name for c in changes.columns], flat(changes.columns), rows, f"changes of {table}", order)
+                page = Page(title=f"changes of {table}", limit=limit, vertical=format_ is ChangeFormat.vertical)
+                print_rows([c.name for c in changes.columns], flat(changes.columns), rows, page, order)
 
 
-def _versions(schemas: Path, feed: str, table: str, ts: int | None, format_: ChangeFormat) -> None:
+def _versions(schemas: Path, feed: str, table: str, ts: int | None, format_: ChangeFormat, limit: int) -> None:
     from tidelake.lake.fetch import fetched
     from tidelake.lake.scd2 import scd2_frame
 
@@ -124,14 +128,16 @@ def _versions(schemas: Path, feed: str, table: str, ts: int | None, format_: Cha
         if format_ is ChangeFormat.jsonl:
             to_stdout(rows, expressions(columns), " ORDER BY ALL")
         else:
-            print_rows([c.name for c in columns], flat(columns), rows, f"versions of {table}", " ORDER BY ALL")
+            page = Page(title=f"versions of {table}", limit=limit, vertical=format_ is ChangeFormat.vertical)
+            print_rows([c.name for c in columns], flat(columns), rows, page, " ORDER BY ALL")
 
 
-def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path | None) -> None:
+def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path | None, limit: int) -> None:
     with _asof(lake, table, ts) as found:
-        if format_ is Format.table:
+        if format_ in (Format.table, Format.vertical):
             names = [c.name for c in found.columns]
-            print_rows(names, flat(found.columns), local(found.rows, lake.feed.time_zone), f"{found.name} at {show(found.ts)}")
+            page = Page(title=f"{found.name} at {show(found.ts)}", limit=limit, vertical=format_ is Format.vertical)
+            print_rows(names, flat(found.columns), local(found.rows, lake.feed.time_zone), page)
         elif format_ is Format.jsonl and output is None:
             to_stdout(local(found.rows, lake.feed.time_zone), expressions(found.columns))
         else:
@@ -140,16 +146,14 @@ def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path |
             errors.print(f"{path}: {rows:,} rows of {found.name} at {show(found.ts)}", highlight=False)
 
 
-def _all(lake: Lake, ts: int | None, format_: Format, folder: Path) -> None:
+def _all(lake: Lake, ts: int | None, format_: Format, folder: Path, limit: int) -> None:
     from tidelake.lake.asof import tables_at
 
     moment, names = tables_at(lake, ts)
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        if format_ is Format.table:
-            _one(lake, name, moment, format_, None)
-        else:
-            _one(lake, name, moment, format_, folder / f"{name}.{format_.value}")
+        shown = format_ in (Format.table, Format.vertical)
+        _one(lake, name, moment, format_, None if shown else folder / f"{name}.{format_.value}", limit)
 
 
 @contextmanager
@@ -170,26 +174,3 @@ def _write(found: AsOf, time_zone: str, format_: Format, path: Path) -> int:
             writer.write_batch(batch.select(names))
             count += batch.num_rows
     return count
-
-
-def to_stdout(rows: pa.RecordBatchReader, select: Sequence[str], order: str = "") -> None:
-    """One JSON object a row. By way of a file, so that a closed pipe or a redirected stdout is Python's affair and not DuckDB's."""
-    with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
-        path = Path(folder) / "rows.jsonl"
-        duck.write_jsonl(rows, select, path, order)
-        with path.open("rb") as stream:
-            shutil.copyfileobj(stream, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
-
-
-def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatchReader, title: str, order: str = "") -> None:
-    """A table for people, of SQL expressions over the rows."""
-    found = duck.to_text(rows, select, SHOWN + 1, order)
-    grid = Table(
-        title=title, title_justify="left", caption=f"the first {SHOWN} rows; --format jsonl has all" if len(found) > SHOWN else None
-    )
-    for name in names:
-        grid.add_column(name, overflow="fold")
-    for row in found[:SHOWN]:
-        grid.add_row(*("∅" if v is None else str(v) for v in row))
-    out.print(grid, markup=False) if found else out.print(f"{title}: no rows", highlight=False)

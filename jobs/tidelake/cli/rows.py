@@ -1,0 +1,74 @@
+"""Rows on a terminal: a table, records one below the other, or a JSON object a line."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from tidelake import duck
+from tidelake.cli.common import out
+
+SHOWN = 50
+Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many rows a table shows; other formats have all.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What of many rows people see: the title, how many at most, and whether one below the other. A table that is wider than the
+    terminal is shown so, too."""
+
+    title: str
+    limit: int = SHOWN
+    vertical: bool = False
+
+
+def to_stdout(rows: pa.RecordBatchReader, select: Sequence[str], order: str = "") -> None:
+    """One JSON object a row. By way of a file, so that a closed pipe or a redirected stdout is Python's affair and not DuckDB's."""
+    with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
+        path = Path(folder) / "rows.jsonl"
+        duck.write_jsonl(rows, select, path, order)
+        with path.open("rb") as stream:
+            shutil.copyfileobj(stream, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatchReader, page: Page, order: str = "") -> None:
+    """The first rows for people, of SQL expressions over them."""
+    found = [["∅" if v is None else str(v) for v in row] for row in duck.to_text(rows, select, page.limit + 1, order)]
+    if not found:
+        out.print(f"{page.title}: no rows", highlight=False, markup=False)
+        return
+    shown = found[: page.limit]
+    grid = Table()
+    for name in names:
+        grid.add_column(Text(name), overflow="fold")
+    for row in shown:
+        grid.add_row(*map(Text, row))
+    too_wide = out.is_terminal and Measurement.get(out, out.options.update(max_width=1 << 16), grid).maximum > out.width
+    out.print(page.title, style="italic", highlight=False, markup=False)
+    if page.vertical or too_wide:
+        _print_records(names, shown)
+    else:
+        out.print(grid)
+    if len(found) > page.limit:
+        out.print(f"the first {page.limit} rows; --limit N shows more, --format jsonl all", style="dim", highlight=False)
+
+
+def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """One line a column, as MySQL's \\G does."""
+    width = max(map(len, names))
+    for number, row in enumerate(rows, 1):
+        out.print(f"─── row {number}", style="dim", highlight=False)
+        for name, value in zip(names, row, strict=True):
+            out.print(f"{name:>{width}}  {value}", highlight=False, markup=False, soft_wrap=True)
