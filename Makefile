@@ -8,7 +8,7 @@ FITS   := import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))
 PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FITS)' 2>/dev/null && echo $$p && break; done)
 
 # Two processes: more would each start a Spark of their own.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --max-worker-restart 0
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long lint types bench bench-compare fuzz airflow clean

@@ -73,13 +73,15 @@ _NUMBERS = count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses the S3 server or Spark is marked so."""
+    """Whatever uses the S3 server or Spark is marked so; its files come first, else one process works on the last of them alone."""
     for item in items:
         used = getattr(item, "fixturenames", ())
         if "s3" in used:
             item.add_marker(pytest.mark.s3)
         if "spark_app" in used:
             item.add_marker(pytest.mark.spark)
+    slow = {item.path for item in items if any(item.iter_markers("spark"))}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
