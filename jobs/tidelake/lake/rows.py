@@ -137,7 +137,7 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
         identity = ["commit_ts", "content", "op", "nth"]
     distributed = events
     if table.bucket:
-        number = next(c.id for c in table.incarnation.columns if c.name == table.bucket)
+        number = next(c.id for c in table.incarnation.columns if c.lake_name == table.bucket)
         of = f"IF(op = 'delete', b.c{number}, a.c{number})"
         distributed = events.withColumn("_bucket", F.expr(f"{CATALOG}.system.bucket({table.buckets}, {of})"))
         distributed = distributed if table.few else by_bucket(distributed, table.buckets)
