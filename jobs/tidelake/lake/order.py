@@ -271,7 +271,13 @@ def _told(
 ) -> None:
     if advance is not None and table.incarnation.key and run.feed.watermark.one_partition_per == "key":
         _check_keys(run, spark, table, advance)
-    tell(f"{table.incarnation.name}: {counts.changes} changes")
+    tell(f"{table.incarnation.name}: {', '.join(_said(counts))}")
+
+
+def _said(counts: TableCounts) -> list[str]:
+    lost = ((counts.nulled, "zero date becomes NULL", "zero dates become NULL"), (counts.unfit, "value does not fit", "values do not fit"))
+    told = [f"{n:,} {one if n == 1 else many}" for found, one, many in lost if (n := sum(found.values()))]
+    return [f"{counts.changes} changes", *told]
 
 
 def _exchanged(
