@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidelake.contract import Expectation, read_expectations
+from tidelake.definitions import unsaid_types
 from tidelake.feed import Feed
 from tidelake.incarnations import Incarnation
 from tidelake.lake.casts import literal
@@ -116,6 +117,11 @@ def table_measures(i: Incarnation, c: TableCounts, again: Written, staged: Stage
         _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside)),
         _zero(i, "counts reconcile", abs(changes - wanted), f"{wanted} changes of {c.events - c.duplicates} events", f"{changes} written"),
     ]
+    if i.guessed:
+        missing = unsaid_types(i.columns)
+        found = f"messages said them{f', but for {len(missing)} columns: ' + '; '.join(missing) if missing else ''}"
+        wanted_types = "tables.sql, a statement or messages say them"
+        rules.append(_zero(i, "types are known", len(missing), wanted_types, found, severity="warning"))
     if i.key:
         rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", f"{again.get('null_keys', 0)} rows"))
     rules += [_unfit(i, c, name, n) for name, n in c.unfit.items()]
