@@ -200,14 +200,61 @@ def test_what_rows_say_of_a_type_is_kept() -> None:
         ShapeColumn(name="d", type="decimal", full_type="decimal(10,4)"),
         ShapeColumn(name="e", type="enum", elements=("a", "b,c")),
         ShapeColumn(name="u", type="bigint unsigned"),
-        ShapeColumn(name="n"),
     )
     catalog, _ = compiled([], [seen(30, 90, Shape(columns))])
-    assert [lake_type(c.type) for c in only(catalog).columns] == ["decimal(10,4)", "string", "decimal(20,0)", "string"]
+    assert [lake_type(c.type) for c in only(catalog).columns] == ["decimal(10,4)", "string", "decimal(20,0)"]
     assert only(catalog).column("e").type == MysqlType("enum", elements=("a", "b,c"))
     assert [sent_type(c) for c in columns] == [c.type for c in only(catalog).columns]
     catalog, _ = compiled([], [seen(30, 90, Shape(columns[:1])), seen(40, 90, Shape(columns))])
     assert [c.type for c in only(catalog).columns] == [sent_type(c) for c in columns]
+
+
+BARE = Shape((ID, ShapeColumn(name="price", type="decimal"), ShapeColumn(name="status", type="enum"), ShapeColumn(name="note")))
+UNSAID = (
+    ("price", "decimal without precision and scale"),
+    ("status", "enum without its elements"),
+    ("note", "its type"),
+)
+
+
+@pytest.mark.parametrize("ddl", ["evolve", "ignore"])
+@pytest.mark.parametrize("told", [True, False])
+def test_a_table_whose_types_nothing_says_is_set_aside_whole(told: bool, ddl: str) -> None:
+    sent = [seen(20, 90, Shape((ID,))), seen(30, 90, BARE), seen(30, 90, BARE, "other")]
+    definition = said(10, "CREATE TABLE other (id BIGINT PRIMARY KEY, price DECIMAL(9,2), status ENUM('a'), note TEXT)")
+    catalog, _, misfits = compile_window(Catalog(), [definition], sent, Policy.model_validate({"ddl": ddl}), told=told)
+    assert [i.name for i in catalog.alive()] == ["shop.other"]
+    assert [(m.table, m.first_ts, m.until_ts, m.unsaid, m.known) for m in misfits] == [
+        ("shop.orders", 20, None, UNSAID, ""),
+        ("shop.orders", 30, None, UNSAID, ""),
+    ]
+
+
+def test_rows_from_before_the_statement_that_creates_their_table_are_set_aside_up_to_it() -> None:
+    create = "CREATE TABLE orders (id BIGINT PRIMARY KEY, price DECIMAL(9,2), status ENUM('a'), note TEXT)"
+    statements = [said(50, create), said(60, "DROP TABLE orders")]
+    catalog, _, misfits = compile_window(Catalog(), statements, [seen(30, 90, BARE)], Policy())
+    assert names(only(catalog)) == ["id", "price", "status", "note"]
+    assert [(m.first_ts, m.until_ts) for m in misfits] == [(30, 50), (61, None)]
+
+
+def test_a_table_that_rows_made_takes_no_column_whose_type_they_do_not_say() -> None:
+    first, _ = compiled([], [seen(30, 40, Shape((ID,)))])
+    catalog, _, (misfit,) = compile_window(first.opened(), [], [seen(50, 60, BARE)], Policy())
+    assert (names(only(catalog)), misfit.unsaid, misfit.known) == (["id"], UNSAID, "id bigint")
+
+
+def test_a_new_column_of_a_defined_table_needs_a_statement_where_messages_do_not_say_its_type() -> None:
+    avro = Shape((ID, ShapeColumn(name="price", type="decimal")))
+    catalog, _, (misfit,) = compile_window(known(), [], [seen(50, 60, avro)], Policy())
+    assert (names(only(catalog)), misfit.columns, misfit.unsaid) == (["id", "a"], ("price",), ())
+    added = [said(40, "ALTER TABLE orders ADD price DECIMAL(9,2)")]
+    catalog, _, misfits = compile_window(known(), added, [seen(50, 60, avro)], Policy())
+    assert (names(only(catalog)), misfits) == (["id", "a", "price"], [])
+    _, _, misfits = compile_window(known(), [said(55, added[0].query)], [seen(50, 60, avro)], Policy(), told=True)
+    assert [(m.first_ts, m.until_ts) for m in misfits] == [(50, 55)]
+    catalog, _, misfits = compile_window(known(), [], [seen(50, 60, avro)], Policy(ddl="ignore"))
+    assert (names(only(catalog)), misfits) == (["id", "a", "price"], [])
 
 
 def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> None:

@@ -117,7 +117,7 @@ class EventStoreError(TidelakeError):
     default_code = "EVENT_STORE"
 
 
-SHAPE_MISFIT = "SHAPE_MISFIT"
+SHAPE_MISFIT, UNDEFINED_TABLE = "SHAPE_MISFIT", "UNDEFINED_TABLE"
 DECODE_CODES = {
     "TRUNCATED": "the message ends before the structure it announces",
     "TRAILING_BYTES": "bytes are left after the structure ended",
@@ -137,4 +137,8 @@ DECODE_CODES = {
     "CLAIM_CHECK": "the row stands in a claim-check file, not in the message",
     "CHECKSUM": "the row is not the one that its checksum was made of",
 }
-QUARANTINE_CODES = DECODE_CODES | {SHAPE_MISFIT: "rows with columns that no statement brought"}
+MISFIT_CODES = {
+    SHAPE_MISFIT: "rows with columns that no statement brought",
+    UNDEFINED_TABLE: "rows of a table that nothing defines, and whose types the messages do not say",
+}
+QUARANTINE_CODES = DECODE_CODES | MISFIT_CODES

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from tidelake.ddl.changes import FIRST, ColumnDef, Partition, Partitioning, TableDef
 from tidelake.errors import OrderError
+from tidelake.layout import column_name
 from tidelake.values import MysqlType
 
 ALWAYS = -1  # a ts before every row
@@ -29,6 +30,11 @@ class Column:
     default: str | None = None
     since_ts: int = ALWAYS
     former: tuple[str, ...] = ()  # names it bore before
+
+    @property
+    def lake_name(self) -> str:
+        """What it is called in lake tables; `name` is what the source calls it."""
+        return column_name(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

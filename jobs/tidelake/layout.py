@@ -9,6 +9,17 @@ CATALOG = "lake"
 SYSTEM = "_tidelake"  # namespace of Tidelake's own tables
 MAIN = "main"
 BRANCH = "run_"  # what runs stage is on branches run_<cut>_<fence>
+_OWN_COLUMNS = (
+    "_change_type _commit_ts _commit_at _commit_at_day _topic _kafka_partition _offset _ordinal _partial "  # of changelogs and snapshots
+    "_valid_from_ts _valid_to_ts _valid_from _valid_to _current _change"  # of --scd2 and diff
+)
+BUCKET = "tidelake_bucket"  # the partition field of tables that are bucketed; Iceberg wants no column of that name
+_ICEBERG_COLUMNS = "_file _pos _deleted _spec_id _partition _change_ordinal _commit_snapshot_id _row_id _last_updated_sequence_number"
+_WORKING_COLUMNS = (  # of the queries that fold and compare rows, beside the columns of the table
+    "_at _bucket _copy _count _from _gone _half _key _missing _n _new _old _row _rows _silent _to _v _verdict _weight _weights _whole"
+)
+RESERVED_COLUMNS = frozenset(f"{BUCKET} {_OWN_COLUMNS} {_ICEBERG_COLUMNS} {_WORKING_COLUMNS}".split())
+_SOURCE_COLUMN = "__src"
 MOVED_LAST, MOVED_FIRST = -2, -3  # `_kafka_partition` of rows that a statement moved: after or before all row events of their commit ts
 
 
@@ -201,6 +212,16 @@ def lake_name(name: str) -> str:
 def name_hash(name: str) -> str:
     """What tells a name from others that would be written like it."""
     return hashlib.sha256(name.encode()).hexdigest()[:6]
+
+
+def column_name(name: str) -> str:
+    """A source column's name in lake tables: with `__src` behind it if it is reserved (in any case of letters) or a reserved name with
+    `__src` already. Different columns of a table keep different names, also where case is ignored.
+    """
+    plain = name.lower()
+    while plain.endswith(_SOURCE_COLUMN):
+        plain = plain.removesuffix(_SOURCE_COLUMN)
+    return f"{name}{_SOURCE_COLUMN}" if plain in RESERVED_COLUMNS else name
 
 
 def past_namespace(namespace: str) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tidelake.ddl import parse
 from tidelake.ddl.changes import AddColumn, Change, ColumnDef, TableDef
+from tidelake.definitions import unsaid_of
 from tidelake.errors import ContractError, OrderError
 from tidelake.event import Shape, ShapeColumn
 from tidelake.evolution import apply
@@ -72,7 +73,11 @@ class LedgerEntry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
     """Rows that fit their table neither before nor after any statement of the window: those sent with this name and shape from first_ts
-    up to, including, until_ts (TSO, None: all). table: its name; columns: those that nothing told of; sent, known: both schemas as SQL."""
+    up to, including, until_ts (TSO, None: all). table: its name; columns: those that nothing told of; sent, known: both schemas as SQL.
+
+    unsaid: of a table that nothing defines, the columns of which the messages do not say the type, each with what is missing; known is
+    empty then, unless rows that said enough made the table.
+    """
 
     sighting: Sighting
     first_ts: int
@@ -81,6 +86,7 @@ class Misfit:
     columns: tuple[str, ...]
     sent: str
     known: str
+    unsaid: tuple[tuple[str, str], ...] = ()
 
 
 class Compiled(NamedTuple):
@@ -102,18 +108,19 @@ def compile_window(
     """
     ledger: list[LedgerEntry] = []
     strangers: list[_Stranger] = []
-    added = frozenset(name.lower() for s in statements for name in _columns_added(s)) if told and policy.ddl != "ignore" else None
+    added = frozenset(name.lower() for s in statements for name in _columns_added(s)) if told else None
+    rules = _Rules(added, _unsaid(sightings), policy.ddl == "ignore")
     pending = sorted(sightings, key=lambda s: s.first_ts)
     for statement in sorted(statements, key=lambda s: s.commit_ts):
         before = [s for s in pending if s.first_ts <= statement.commit_ts]
-        catalog = _see_all(catalog, before, added, ledger, strangers)
+        catalog = _see_all(catalog, before, rules, ledger, strangers)
         pending = pending[len(before) :]
         catalog = _inhabited(catalog, sightings, statement.commit_ts)
         catalog, entry = _execute(catalog, statement, policy)
         ledger.append(entry)
-    catalog = _see_all(catalog, pending, added, ledger, strangers)
+    catalog = _see_all(catalog, pending, rules, ledger, strangers)
     again = [left for s in sightings if (left := _unseen(catalog, s)) is not None]
-    catalog = _see_all(catalog, again, added, ledger, strangers)
+    catalog = _see_all(catalog, again, rules, ledger, strangers)
     catalog = _inhabited(catalog, sightings, max((s.last_ts for s in sightings), default=0))
     return Compiled(catalog, ledger, _misfits(catalog, strangers))
 
@@ -190,19 +197,28 @@ def _misfits(catalog: Catalog, strangers: Sequence[_Stranger]) -> list[Misfit]:
 
 def _misfit(catalog: Catalog, stranger: _Stranger) -> Misfit:
     """They end where the name means another table, or a later statement brought what they have."""
-    s, i = stranger
-    now = catalog.incarnations[i.id]
-    ends = [n.until_ts for n in now.names if _means(s, n) and n.until_ts is not None and n.until_ts >= s.first_ts]
-    ends += [g.after_ts for g in now.segments if g.after_ts >= s.first_ts and not _missing(s, [c.name for c in g.columns] + [*i.virtual])]
+    s, i, unsaid = stranger
     return Misfit(
         sighting=s,
         first_ts=s.first_ts,
-        until_ts=min(ends, default=None),
-        table=i.name,
-        columns=_unknown(i, s),
+        until_ts=min(_ends(catalog, s, i), default=None),
+        table=i.name if i else f"{s.database}.{s.table}",
+        columns=_unknown(i, s) if i else tuple(c.name for c in s.shape.columns),
         sent=", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.shape.columns),
-        known=", ".join(f"{c.name} {c.type.sql}" for c in i.columns),
+        known=", ".join(f"{c.name} {c.type.sql}" for c in i.columns) if i else "",
+        unsaid=unsaid,
     )
+
+
+def _ends(catalog: Catalog, s: Sighting, i: Incarnation | None) -> list[int]:
+    if i is None:
+        born = (n.after_ts for life in catalog.incarnations.values() for n in life.names if _means(s, n))
+        return [ts for ts in born if ts >= s.first_ts]
+    now = catalog.incarnations[i.id]
+    ends = [n.until_ts for n in now.names if _means(s, n) and n.until_ts is not None and n.until_ts >= s.first_ts]
+    return ends + [
+        g.after_ts for g in now.segments if g.after_ts >= s.first_ts and not _missing(s, [c.name for c in g.columns] + [*i.virtual])
+    ]
 
 
 def _columns_added(s: Statement) -> list[str]:
@@ -214,24 +230,55 @@ def _columns_added(s: Statement) -> list[str]:
 
 
 class _Stranger(NamedTuple):
-    """Rows with columns that their table, which was defined, did not have then. table: as it was known."""
+    """Rows with columns that their table did not have then. table: as it was known, None if nothing was; unsaid: as of Misfit."""
 
     sighting: Sighting
-    table: Incarnation
+    table: Incarnation | None
+    unsaid: tuple[tuple[str, str], ...] = ()
+
+
+_Unsaid = dict[tuple[str, str], dict[str, str]]  # what no message of the window says of types: by table as sent, in lower case, and column
+
+
+class _Rules(NamedTuple):
+    """added: columns that statements of the window bring, in lower case; rows of a defined table may have no other. None: no statement is
+    sent. ignores: they may have any (`ddl = "ignore"`)."""
+
+    added: frozenset[str] | None
+    unsaid: _Unsaid
+    ignores: bool
+
+
+def _unsaid(sightings: Sequence[Sighting]) -> _Unsaid:
+    shapes: dict[tuple[str, str], list[Shape]] = {}
+    for s in sightings:
+        shapes.setdefault((s.database.lower(), s.table.lower()), []).append(s.shape)
+    return {name: unsaid_of(of_table) for name, of_table in shapes.items()}
 
 
 def _see_all(
-    catalog: Catalog, sightings: Sequence[Sighting], added: frozenset[str] | None, ledger: list[LedgerEntry], strangers: list[_Stranger]
+    catalog: Catalog, sightings: Sequence[Sighting], rules: _Rules, ledger: list[LedgerEntry], strangers: list[_Stranger]
 ) -> Catalog:
-    """added: columns that statements of the window bring, in lower case; rows of a defined table may have no other. None: they may."""
     for s in sightings:
         found = find_sent(catalog, s.database, s.table)
-        if found is not None and not found.guessed and added is not None and not added.issuperset(c.lower() for c in _unknown(found, s)):
-            strangers.append(_Stranger(s, found))
+        stranger = _stranger(s, found, rules)
+        if stranger is not None:
+            strangers.append(stranger)
             continue
         catalog, seen = _see(catalog, s)
         ledger += seen
     return catalog
+
+
+def _stranger(s: Sighting, found: Incarnation | None, rules: _Rules) -> _Stranger | None:
+    """Whether nothing says the types of their table, or of columns that are new to it."""
+    unsaid = rules.unsaid[s.database.lower(), s.table.lower()]
+    unknown = _unknown(found, s) if found else tuple(unsaid)
+    missing = tuple((name, unsaid[name]) for name in unknown if name in unsaid)
+    if found is None or found.guessed:
+        return _Stranger(s, found, missing) if missing else None
+    untold = rules.added is not None and not rules.added.issuperset(c.lower() for c in unknown)
+    return _Stranger(s, found) if (untold or missing) and not rules.ignores else None
 
 
 def _unknown(i: Incarnation, s: Sighting) -> tuple[str, ...]:

@@ -346,3 +346,19 @@ def test_feeds_whose_names_differ_in_a_dash_alone_share_a_table(tmp_path: Path) 
         "CONFIG: feeds 'a-b' and 'a_b' would share table _tidelake.a_b_events of one catalog; give one of them a name that differs in "
         "more than - and _"
     )
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        ("craft", "types: tables.sql defines no table, and craft messages do not say DECIMAL precision and scale, ENUM and SET elements; "),
+        ("simple-json", "types: simple-json messages say them, as tables.sql defines no table"),
+    ],
+)
+def test_a_feed_without_definitions_is_told_where_its_types_come_from(tmp_path: Path, protocol: str, said: str) -> None:
+    folder = feeds.write(tmp_path, feed=feeds.FEED.replace('"open"', f'"{protocol}"', 1))
+    notes = json.loads(call("check", "--schemas", tmp_path, "--json").out)["shop"]["notes"]
+    assert not [n for n in notes if n.startswith("types: ")]
+    (folder / "tables.sql").unlink()
+    notes = json.loads(call("check", "--schemas", tmp_path, "--json").out)["shop"]["notes"]
+    assert [n[: len(said)] for n in notes if n.startswith("types: ")] == [said]

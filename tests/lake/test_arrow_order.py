@@ -185,7 +185,7 @@ def test_a_table_with_a_cell_that_workers_do_not_read_is_left_to_spark_whole(cel
         feed.add(lake, [*rows, *resolved(5, 0, 1)])  # files of their own, which workers read and write before they see the other one
         staged, found, _ = staged_by(lake, feed.add(lake, [late, *resolved(100, 0, 1)]), heard)
         assert (len(found), found[-1]["at"]) == (51, value)
-        assert any("left to Spark" in h for h in heard), heard
+        assert any("left to Spark's SQL" in h for h in heard), heard
         counts = staged.counts["d.k@-1"]
         assert (counts.events, sum(counts.nulled.values()) + sum(counts.unfit.values())) == (51, 1)
         advance = staged.changelogs["d.k@-1"]

@@ -160,3 +160,83 @@ def test_a_message_is_shown_with_the_bytes_that_were_landed(tmp_path: Path) -> N
     assert raw_message(store, feed.name, hour, Coordinates(archive.TOPIC, 0, 5)) == (b"k5", b"v5")
     assert raw_message(store, feed.name, hour, Coordinates(archive.TOPIC, 0, 9)) == (None, None)
     assert raw_message(store, feed.name, "2026-01-05T23", Coordinates(archive.TOPIC, 0, 5)) == (None, None)
+
+
+BARE = shape("id bigint", "price decimal", "status enum")
+PRICES = "CREATE TABLE d.new (id BIGINT PRIMARY KEY, price DECIMAL(10,2), status ENUM('open','paid'));"
+HERE = ("id", "price", "status")
+LEFT = (
+    "neither tables.sql nor a CREATE TABLE statement defines d.new, and open messages do not say enough of its columns: "
+    "price (decimal without precision and scale), status (enum without its elements); 2 rows from TSO "
+)
+
+
+def undefined() -> list[Message]:
+    return [
+        row(0, "insert", 10, KV, ("1", "a")),
+        row(0, "insert", 12, BARE, ("1", "1.5", "2"), table="new"),
+        row(0, "update", 13, BARE, ("1", "2.5", "1"), ("1", "1.5", "2"), table="new"),
+        *resolved(15),
+    ]
+
+
+def test_a_table_whose_types_nothing_says_blocks_its_window_until_tables_sql_defines_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, resolved(5)))
+        hour = feed.add(lake, undefined())
+        with pytest.raises(OrderError) as refused:
+            order(lake, parse_hour(hour))
+        error = refused.value
+        assert (error.code, error.exit_code, str(error.at)) == ("UNDEFINED_TABLE", 3, "t[0]@2")
+        assert error.message.startswith(LEFT)
+        assert f"Write CREATE TABLE (SHOW CREATE TABLE prints it) of 1 table into {feed.feed.folder / 'tables.sql'}" in error.remedy
+        (feed.feed.folder / "tables.sql").write_text(feed.tables_sql + PRICES)
+        cut = publish(lake, hour)
+        assert cut is not None
+        assert (cut.incomplete, rows_of(lake, "d.new")) == (False, table(("1", "2.50", "open"), names=HERE))
+        assert feed_status(lake)["definitions"] == []
+
+
+def test_a_feed_may_go_on_without_such_a_table_and_is_told_the_redo_that_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with opened(tmp_path, policy=Policy(on_reject="publish_incomplete")) as (feed, lake):
+        hours = [feed.add(lake, undefined()), feed.add(lake, [row(0, "insert", 18, BARE, ("9", "9", "1"), table="new"), *resolved(20)])]
+        first = publish(lake, hours[0])
+        assert first is not None
+        assert (first.incomplete, [i.name for i in first.catalog.alive()]) == (True, ["d.k", "d.m"])
+        assert json.loads(lake.store.read(certificate_key("shop", first.seq)))["rejected"] == {"UNDEFINED_TABLE": 2}
+        (listed,) = json.loads(quarantine(lake, monkeypatch, capsys, "list", "--json"))
+        assert (listed["code"], listed["rows"], listed["decision"]) == ("UNDEFINED_TABLE", 2, "undecided")
+        aside = "d.new: 2 rows are set aside, as nothing defined the table; "
+        redo = "`tidelake redo --feed shop --from {} --to {}`".format
+        assert feed_status(lake)["definitions"] == [f"{aside}define it in tables.sql, then {redo(hours[0], hours[0])}"]
+        (feed.feed.folder / "tables.sql").write_text(feed.tables_sql + PRICES)
+        publish(lake, hours[1])
+        assert rows_of(lake, "d.new") == table(("9", "9.00", "open"), names=HERE)
+        assert feed_status(lake)["definitions"] == [f"{aside}it is defined now: {redo(hours[0], hours[1])}"]
+        cut, differs = publish_again(lake, hours[1], hours[0])
+        assert (cut.incomplete, differs) == (False, {"d.new": {"added": 1}})
+        assert rows_of(lake, "d.new") == table(("1", "2.50", "open"), ("9", "9.00", "open"), names=HERE)
+        assert feed_status(lake)["definitions"] == []
+
+
+def test_a_table_published_as_messages_said_takes_its_definition_by_a_redo(tmp_path: Path) -> None:
+    said = shape("id bigint", "v varchar")
+    with opened(tmp_path) as (feed, lake):
+        hours = [feed.add(lake, [row(0, "insert", ts - 1, said, (str(ts), "7"), table="new"), *resolved(ts)]) for ts in (15, 25)]
+        for hour in hours:
+            publish(lake, hour)
+        assert feed_status(lake)["tables"]["d.new"]["types"] == "messages"
+        assert feed_status(lake)["definitions"] == []
+        (feed.feed.folder / "tables.sql").write_text(
+            feed.tables_sql.replace("m (v VARCHAR(20))", "m (v INT)") + "CREATE TABLE d.new (id INT PRIMARY KEY, v INT);"
+        )
+        redo = f"`tidelake redo --feed shop --from {hours[0]} --to {hours[1]}`"
+        assert feed_status(lake)["definitions"] == [
+            f"d.m.v: published as varchar(20), tables.sql says int: {redo}",
+            f"d.new.id: published as bigint, tables.sql says int; d.new.v: published as varchar, tables.sql says int: {redo}",
+        ]
+        cut, _ = publish_again(lake, hours[1], hours[0])
+        assert [(c.name, c.type) for c in lake.catalog.load("d.new").columns()][:2] == [("id", "int"), ("v", "int")]
+        assert (feed_status(lake)["definitions"], cut.incomplete) == ([], False)

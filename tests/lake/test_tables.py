@@ -60,7 +60,7 @@ def test_a_snapshot_table_has_the_sources_columns_and_the_commit_ts(lake: LakeCa
         ("at", "timestamp", "3: timestamp(6)"),
         ("_commit_ts", "bigint", "TSO of the change that made the row so"),
     ]
-    assert [str(f) for f in table.table.spec().fields] == ["1000: id_bucket: bucket[4](1)"]
+    assert [str(f) for f in table.table.spec().fields] == ["1000: tidelake_bucket: bucket[4](1)"]
 
 
 def test_added_columns_come_at_their_place_before_staging(lake: LakeCatalog, feed: Feed) -> None:

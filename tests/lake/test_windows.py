@@ -326,7 +326,7 @@ def test_a_value_that_does_not_fit_its_type_blocks_and_names_the_column(tmp_path
 
 
 def test_a_table_without_definition_is_taken_from_its_first_row(tmp_path: Path) -> None:
-    s = shape("id bigint unsigned", "price decimal", "at datetime")
+    s = shape("id bigint unsigned", "price varchar", "at datetime")
     with opened(tmp_path, "") as (feed, lake):
         publish(lake, feed.add(lake, [row(0, "insert", 10, s, ("18446744073709551615", "1.50", "2026-01-05 10:00:00.120")), *resolved(15)]))
         found = rows_of(lake, "d.k")

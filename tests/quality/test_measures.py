@@ -46,7 +46,14 @@ def test_numbers_beyond_a_double_are_compared_exactly() -> None:
 
 def test_checks_come_in_the_order_of_their_measures_with_all_they_said() -> None:
     told = measure(
-        3, severity="warning", column="price", expected="no NULL", observed="3 rows", examples=("a", "b"), origin="every table with a key"
+        3,
+        severity="warning",
+        column="price",
+        expected="no NULL",
+        observed="3 rows",
+        examples=("a", "b"),
+        origin="every table with a key",
+        remedy="let it pass",
     )
     passed, failed = judge_measures([measure(0, table="a.b"), told])
     assert (passed.table, passed.success, passed.unexpected, passed.severity) == ("a.b", True, 0, "critical")
@@ -61,6 +68,7 @@ def test_checks_come_in_the_order_of_their_measures_with_all_they_said() -> None
         "unexpected": 3,
         "examples": ["a", "b"],
         "origin": "every table with a key",
+        "remedy": "let it pass",
     }
 
 

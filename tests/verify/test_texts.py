@@ -82,7 +82,7 @@ def test_an_empty_table_is_one_range_without_rows(feed: Feed) -> None:
 def _cell(sql: str, zero_date: str = "null") -> LakeCell:
     mysql = MysqlType.parse(sql)
     kind = lake_type(mysql, ValueRules(zero_date=zero_date))  # type: ignore[arg-type]
-    return LakeCell(name="c", type=mysql, lake_type=kind, zero_is_null=zero_date == "null")
+    return LakeCell(name="c", lake_name="c", type=mysql, lake_type=kind, zero_is_null=zero_date == "null")
 
 
 def test_a_vector_is_written_as_tidb_writes_it() -> None:

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
 from tidelake.cli.sharing import shared
+from tidelake.definitions import UNSAID
 from tidelake.errors import ConfigError, ContractError, TidelakeError
 from tidelake.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
 from tidelake.quality.texts import plural
@@ -80,7 +81,7 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
     strangers = sorted({e.table for e in rules if tables and e.table.lower() not in known})
     notes = [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
     notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
-    notes += [*_unknown_masks(feed, tables), *_order(feed)]
+    notes += [*_unknown_masks(feed, tables), *_order(feed), *_types(feed, tables)]
     summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
     return {"errors": errors, "notes": notes, "summary": summary}
 
@@ -92,6 +93,19 @@ def _order(feed: Feed) -> list[str]:
     if feed.protocol in EXTENDED and not feed.options.enable_tidb_extension:
         return ['if TiCDC is the source, enable-tidb-extension and [watermark] from = "messages" promise more (docs/offsets.md)']
     return [f'{feed.protocol} messages say a commit ts: [watermark] from = "messages" promises more than "offsets" (docs/offsets.md)']
+
+
+def _types(feed: Feed, tables: list[TableContract]) -> list[str]:
+    """Where the types of a feed's tables come from, if tables.sql says none."""
+    if tables:
+        return []
+    unsaid = UNSAID[feed.protocol]
+    if not unsaid:
+        return [f"types: {feed.protocol} messages say them, as tables.sql defines no table"]
+    return [
+        f"types: tables.sql defines no table, and {feed.protocol} messages do not say {unsaid}; a table that needs them is set aside "
+        "(UNDEFINED_TABLE) unless a CREATE TABLE statement comes first (docs/types.md)"
+    ]
 
 
 def _check_masks(feed: Feed, tables: list[TableContract]) -> None:
@@ -180,11 +194,13 @@ def _say_status(found: dict[str, Any]) -> None:
     out.print(f"  quarantine  {plural(found['quarantine'], 'message')} undecided", highlight=False)
     if found["waits_for"]:
         out.print(f"  waits for   {found['waits_for']}", highlight=False, markup=False, soft_wrap=True)
+    for said in found["definitions"]:
+        out.print(f"  differs     {said}", highlight=False, markup=False, soft_wrap=True)
     if found["tables"]:
-        grid = Table("table", "rows", "in the lake", box=None, padding=(0, 2))
+        grid = Table("table", "rows", "in the lake", "types from", box=None, padding=(0, 2))
         grid.columns[1].justify = "right"
         for name, t in found["tables"].items():
-            grid.add_row(name, f"{t['rows']:,}", t["table"])
+            grid.add_row(name, f"{t['rows']:,}", t["table"], t["types"])
         out.print(grid)
 
 

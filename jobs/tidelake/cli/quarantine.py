@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
-from tidelake.errors import QUARANTINE_CODES, SHAPE_MISFIT, ConfigError
+from tidelake.errors import MISFIT_CODES, QUARANTINE_CODES, ConfigError
 from tidelake.quality.texts import plural
 from tidelake.tso import parse_hour
 
@@ -62,7 +62,7 @@ def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_
     with opened(schemas, feed, quiet=True) as lake:
         found = _one(lake, message)
         (plain,) = _plain(lake, [found])
-        if found.code == SHAPE_MISFIT:
+        if found.code in MISFIT_CODES:
             key, value = raw_message(lake.store, feed, found.hour, found.at)
             found = replace(found, raw_key=key, raw_value=value)
     plain |= {
@@ -106,7 +106,7 @@ def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCH
         if unfit:
             out.print(
                 f"  {plural(len(unfit), 'group')} of rows that fit no table: judged when their window is ordered again, after ddl.jsonl "
-                "says the statement that they lack",
+                "says the statement that they lack, or tables.sql the table",
                 highlight=False,
             )
     if left:

@@ -68,7 +68,7 @@ def values(cells: pa.Array, kind: CellType) -> pa.Array:
         text = cells.cast(pa.string())
         return text if kind.lake == "string" and kind.names is None else _read(text, kind)
     except pa.ArrowInvalid as e:
-        raise NotPlain(str(e).splitlines()[0][:200]) from e
+        raise NotPlain(f"values that are not plain {kind.lake}") from e
 
 
 def _read(text: pa.Array, kind: CellType) -> pa.Array:

@@ -66,7 +66,7 @@ def stage(spark: SparkSession, o: Ordering, todo: Sequence[Sized], tell: Callabl
         staged = [s for s in pool.map(finish, range(len(tables))) if s is not None]
     for n, outcome in outcomes.items():
         if outcome.refused:
-            tell(f"{tables[n][0].incarnation.name}: left to Spark: {outcome.refused}")
+            tell(f"{tables[n][0].incarnation.name}: left to Spark's SQL: {outcome.refused}")
     done = {t.incarnation.id for t, _, _ in staged}
     return staged, [t for t, _ in todo if t.incarnation.id not in done]
 

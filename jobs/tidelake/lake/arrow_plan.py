@@ -48,7 +48,7 @@ def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
         names=tuple(SentName(database=n.database, table=n.table, after_ts=n.after_ts, until_ts=n.until_ts) for n in table.names),
         columns=tuple(columns),
         key=tuple(table.incarnation.key),
-        bucket=next(c.id for c in table.incarnation.columns if c.name == table.bucket),
+        bucket=next(c.id for c in table.incarnation.columns if c.lake_name == table.bucket),
         buckets=table.buckets,
         location=target.table.location(),
         schema_hex=file_schema(target, pa.schema(fields)).serialize().to_pybytes().hex(),

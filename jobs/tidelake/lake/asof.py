@@ -6,7 +6,7 @@ At a cut no Spark is needed. Snapshots are read by id, so a cut is whole and nev
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tidelake.errors import ConfigError, StorageError
-from tidelake.incarnations import Catalog, Incarnation, Name
+from tidelake.incarnations import Catalog, Column, Incarnation, Name
 from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut, TableCut
@@ -83,12 +83,11 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
     columns = kept(lake.feed, incarnation, incarnation.columns_at(ts))
-    shown = [Rendered(name=c.name, type=shown_type(lake.feed, incarnation, c)) for c in columns]
+    shown = [Rendered(name=c.lake_name, type=shown_type(lake.feed, incarnation, c)) for c in columns]
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
     if before is not None and before.resolved_ts == ts:
         here = placed_now(newest, before.snapshots[incarnation.id])
-        reader = lake.catalog.load(here.identifier).scan(columns=[c.name for c in columns], snapshot_id=here.snapshot_id)
-        yield AsOf(name=table, ts=ts, columns=shown, rows=reader)
+        yield AsOf(name=table, ts=ts, columns=shown, rows=_rows(lake, here, columns))
         return
     frame = _between(lake, session(), incarnation, ts, before, after, newest)
     with tempfile.TemporaryDirectory(prefix="tidelake-asof-") as folder:
@@ -104,7 +103,25 @@ def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> D
         return _between(lake, spark, incarnation, ts, before, after, newest).drop("_commit_ts")
     here = placed_now(newest, before.snapshots[incarnation.id])
     frame = spark.read.option("versionAsOf", here.snapshot_id).table(sql_name(here.identifier))
-    return frame.selectExpr(*(quote(c.name) for c in kept(lake.feed, incarnation, incarnation.columns_at(ts))))
+    names = _names(lake, here)
+    return frame.selectExpr(
+        *(f"{quote(names[c.id])} AS {quote(c.lake_name)}" for c in kept(lake.feed, incarnation, incarnation.columns_at(ts)))
+    )
+
+
+def _names(lake: Lake, at: TableCut) -> dict[int, str]:
+    """What the source's columns are called in a snapshot: a version that reserved fewer names may have written it."""
+    return {k: name for k, (_, name) in lake.catalog.load(at.identifier).fields(at.snapshot_id).items()}
+
+
+def _rows(lake: Lake, at: TableCut, columns: Sequence[Column]) -> pa.RecordBatchReader:
+    names = _names(lake, at)
+    reader = lake.catalog.load(at.identifier).scan(columns=[names[c.id] for c in columns], snapshot_id=at.snapshot_id)
+    called = {names[c.id]: c.lake_name for c in columns}
+    if all(was == now for was, now in called.items()):
+        return reader
+    schema = pa.schema([f.with_name(called[f.name]) for f in reader.schema])
+    return pa.RecordBatchReader.from_batches(schema, (b.rename_columns(schema.names) for b in reader))
 
 
 def alive_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Cut, Incarnation]:
@@ -201,7 +218,7 @@ def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | No
         frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
         changes = change_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
     if base is None and changes is None:
-        empty = ", ".join(f"CAST(NULL AS STRING) AS `{c.name}`" for c in fold.columns)
+        empty = ", ".join(f"CAST(NULL AS STRING) AS {quote(c.lake_name)}" for c in fold.columns)
         return spark.sql(f"SELECT {empty}, 0L AS _commit_ts").where("false")
     if fold.incarnation.key:
         return fold_keyed(base, changes, fold)

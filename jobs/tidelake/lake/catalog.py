@@ -35,7 +35,7 @@ from tidelake.lake.iceberg_types import LIST_ELEMENT_IDS, iceberg_type, written
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import After, FileFacts, Where
 from tidelake.lake.settings import LakeSettings
-from tidelake.layout import CATALOG, MAIN
+from tidelake.layout import BUCKET, CATALOG, MAIN
 
 _ATTEMPTS = 8
 _T = TypeVar("_T")
@@ -360,7 +360,7 @@ def _removed(ref: str) -> RemoveSnapshotRefUpdate:
 
 def _part_name(column: str, transform: str) -> str:
     kind = transform.partition("[")[0]
-    return column if kind == "identity" else f"{column}_{kind}"
+    return BUCKET if kind == "bucket" else column if kind == "identity" else f"{column}_{kind}"
 
 
 def retried(identifier: str, attempt: Callable[[], _T]) -> _T:

@@ -14,6 +14,7 @@ from tidelake.lake.names import changelog_name, taking, vacant
 from tidelake.lake.observed import Observed
 from tidelake.lake.rows import TableRows, changes, counters, deduplicated, typed
 from tidelake.lake.tables import create_changelog, grow_changelog, physical
+from tidelake.lake.unfit import unfit_values
 from tidelake.layout import CATALOG, MAIN, cut_of_branch
 from tidelake.projection import lived
 
@@ -60,6 +61,8 @@ def stage_changelog(
             code="HANDLE_ONLY",
             remedy='say the table\'s key in tables.sql, or set handle_only = "quarantine" and decode the hours again',
         )
+    if counts.unfit:
+        counts = counts.model_copy(update={"unfit_values": unfit_values(rows, table, counts.unfit)})
     advance, written = advanced(catalog, table, catalog.load(target.identifier), branch, base, previous)
     return advance, counts.model_copy(update={"changes": written})
 

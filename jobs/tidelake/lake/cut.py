@@ -122,7 +122,8 @@ class TableCounts(_Document):
     partial: int = 0  # rows of which only the handle was sent
     undated: int = 0  # Avro deletes, which have no commit ts of their own
     unfit: dict[str, int] = {}  # column → cells that did not fit their type
-    voided: dict[str, int] = {}  # column → the same, NULL by policy
+    unfit_values: dict[str, list[str]] = {}  # column → some of these, each with its row's key and coordinates
+    voided: dict[str, int] = {}  # column → those that are NULL by policy
     ambiguous: dict[str, int] = {}  # column → values that read like another: docs/types.md
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced by U+FFFD
     nulled: dict[str, int] = {}  # column → zero dates that became NULL by policy

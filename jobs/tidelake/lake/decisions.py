@@ -20,7 +20,7 @@ _COLUMNS = ["hour", "topic", "partition", "offset", "timestamp_ms", "commit_ts",
 class Rejected:
     """A message that could not be decoded, or the first of `rows` rows that fit no table (lake/misfits.py).
 
-    commit_ts: of these, and of a row that waits for its schema. raw_key, raw_value: only where asked for.
+    commit_ts: of these, and of a row that waits for its schema. table: of these. raw_key, raw_value: only where asked for.
     """
 
     hour: str
@@ -30,6 +30,7 @@ class Rejected:
     error: str
     commit_ts: int | None = None
     rows: int = 1
+    table: str | None = None
     raw_key: bytes | None = None
     raw_value: bytes | None = None
 

@@ -142,9 +142,9 @@ def _sides(feed: Feed, a: Standing, b: Standing, i: str) -> tuple[_Side, _Side]:
     sides = []
     for at in (a, b):
         here = {c.id: c for c in _columns(feed, at, i)} if i in at.names else last
-        columns = [Rendered(name=here[k].name, type=shown_type(feed, life, here[k])) for k in ids]
-        names = frozenset(here[k].name for k in binary)
-        sides.append(_Side(name=at.names.get(i), ts=at.ts, columns=columns, key=[here[k].name for k in key], binary=names))
+        columns = [Rendered(name=here[k].lake_name, type=shown_type(feed, life, here[k])) for k in ids]
+        names = frozenset(here[k].lake_name for k in binary)
+        sides.append(_Side(name=at.names.get(i), ts=at.ts, columns=columns, key=[here[k].lake_name for k in key], binary=names))
     return sides[0], sides[1]
 
 
@@ -153,7 +153,7 @@ def _only(feed: Feed, at: Standing, other: Standing, i: str) -> tuple[str, ...]:
     if i not in at.names or i not in other.names:
         return ()
     here, there = (_columns(feed, s, i) for s in (at, other))
-    return tuple(c.name for c in here if c.id not in {o.id for o in there})
+    return tuple(c.lake_name for c in here if c.id not in {o.id for o in there})
 
 
 def _columns(feed: Feed, at: Standing, i: str) -> tuple[Column, ...]:

@@ -245,7 +245,7 @@ def _standing(run: Exchanging, spark: SparkSession, side: _Side, e: Exchange) ->
     if side.at is not None:
         changes = change_rows(_older(run, spark, side, e), side.changelog.columns(side.at), fold).where(where)
     if base is None and changes is None:
-        kinds = (f"CAST(NULL AS {lake_column(run.feed, fold.incarnation, c).type}) AS {quote(c.name)}" for c in side.columns)
+        kinds = (f"CAST(NULL AS {lake_column(run.feed, fold.incarnation, c).type}) AS {quote(c.lake_name)}" for c in side.columns)
         return spark.sql(f"SELECT {', '.join(kinds)}").where("false")
     if fold.incarnation.key:
         return fold_keyed(base, changes, fold).drop("_commit_ts")
@@ -265,8 +265,8 @@ def _fold(run: Exchanging, side: _Side, e: Exchange, since: int) -> Fold:
 
 def _called(one: _Side, other: _Side) -> list[str]:
     """SQL for the columns of one table under the names, and in the order, of the other's."""
-    names = {c.name.lower(): c.name for c in one.columns}
-    return [f"{quote(names[c.name.lower()])} AS {quote(c.name)}" for c in other.columns]
+    names = {c.name.lower(): c.lake_name for c in one.columns}
+    return [f"{quote(names[c.name.lower()])} AS {quote(c.lake_name)}" for c in other.columns]
 
 
 def _changes(gone: DataFrame, came: DataFrame) -> DataFrame:
@@ -287,7 +287,7 @@ def _append(run: Exchanging, rows: DataFrame, side: _Side, e: Exchange) -> None:
     i, have, ts = side.table.incarnation, side.changelog.columns(), run.moment(e)
     holders = {c.id: physical(have, c.id)[0] for c in side.columns}
     values = [
-        f"{converted(quote(c.name), lake_column(run.feed, i, c).type, holders[c.id].type)} AS {quote(holders[c.id].name)}"
+        f"{converted(quote(c.lake_name), lake_column(run.feed, i, c).type, holders[c.id].type)} AS {quote(holders[c.id].name)}"
         for c in side.columns
     ]
     written = rows.selectExpr(

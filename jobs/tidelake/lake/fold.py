@@ -42,7 +42,7 @@ class Fold:
     @property
     def key(self) -> list[str]:
         """Names of the key's columns, in key order."""
-        names = {c.id: c.name for c in self.columns}
+        names = {c.id: c.lake_name for c in self.columns}
         return [names[k] for k in self.incarnation.key]
 
     @property
@@ -69,13 +69,13 @@ class Fold:
             raise OrderError(f"{self.incarnation.name}: the column that told the partition of its rows is gone", code="UNSUPPORTED_DDL")
         if mask_of(self.feed, self.incarnation, column) is not None:
             raise OrderError(f"{self.incarnation.name}: the column that tells the partition of its rows is masked", code="UNSUPPORTED_DDL")
-        return _in_partition(quote(column.name), r)
+        return _in_partition(quote(column.lake_name), r)
 
 
 def base_rows(base: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> DataFrame:
     """Rows of an earlier snapshot with the fold's columns. columns: the snapshot's, as of then."""
     have = {c.source_id: c for c in columns if c.source_id is not None}
-    values = [f"{_of_base(c, have.get(c.id), fold)} AS {quote(c.name)}" for c in fold.columns]
+    values = [f"{_of_base(c, have.get(c.id), fold)} AS {quote(c.lake_name)}" for c in fold.columns]
     kept = base if fold.emptied_ts == ALWAYS else base.where(f"_commit_ts > {fold.emptied_ts}")
     rows = kept.selectExpr(*values, "_commit_ts")
     return rows.where(" AND ".join(f"NOT {_left_by(fold, r)}" for r in fold.removals)) if fold.removals else rows
@@ -89,7 +89,7 @@ def change_rows(changelog: DataFrame, columns: Sequence[LakeColumn], fold: Fold)
     after = max(fold.applied_ts, fold.emptied_ts)
     from_hour = f"_commit_at >= timestamp_millis({max(after, 0) >> 18})"
     inside = changelog.where(f"_commit_ts > {after} AND _commit_ts <= {fold.until_ts} AND {from_hour}")
-    values = (f"{_of_change(c, physical(columns, c.id), fold)} AS {quote(c.name)}" for c in fold.columns)
+    values = (f"{_of_change(c, physical(columns, c.id), fold)} AS {quote(c.lake_name)}" for c in fold.columns)
     marks = ["_partial"] if any(c.name == PARTIAL.name and c.source_id is None for c in columns) else []
     rows = inside.selectExpr(*values, "_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal", *marks)
     if not fold.removals:
@@ -149,7 +149,7 @@ def weighed(base: DataFrame | None, changes: DataFrame, fold: Fold, bucket: str 
 
 def standing(newest: DataFrame, fold: Fold) -> DataFrame:
     """The rows that are there, of the newest change of every key."""
-    names, key = [quote(c.name) for c in fold.columns], {quote(k) for k in fold.key}
+    names, key = [quote(c.lake_name) for c in fold.columns], {quote(k) for k in fold.key}
     there = newest.where("NOT _row._gone")
     return there.selectExpr(*(n if n in key else f"_row.{n} AS {n}" for n in names), "_row._commit_ts AS _commit_ts")
 
@@ -166,7 +166,7 @@ def _united(
     """Rows of both sides. `_at`: which comes last; `_gone`: a delete. With images old rows come too: their key, no `_at`."""
     from pyspark.sql import functions as F
 
-    names, key, at = [quote(c.name) for c in fold.columns], {quote(k) for k in fold.key}, place(fold)
+    names, key, at = [quote(c.lake_name) for c in fold.columns], {quote(k) for k in fold.key}, place(fold)
     parts = []
     if base is not None:
         more = [*(["false AS _partial"] if marks else []), *(images.of_base() if images else [])]
@@ -201,7 +201,12 @@ def _sorted(folded: DataFrame, group: Sequence[str]) -> DataFrame:
 def _newest(rows: DataFrame, fold: Fold, group: Sequence[str], images: Images | None = None) -> DataFrame:
     from pyspark.sql import functions as F
 
-    members = [*(n for c in fold.columns if (n := quote(c.name)) not in group), "_commit_ts", "_gone", *(["_weight"] if images else [])]
+    members = [
+        *(n for c in fold.columns if (n := quote(c.lake_name)) not in group),
+        "_commit_ts",
+        "_gone",
+        *(["_weight"] if images else []),
+    ]
     newest = F.expr(f"max_by(struct({', '.join(members)}), _at)").alias("_row")
     return _sorted(rows.groupBy(*group).agg(newest, *(images.sums() if images else [])), group)
 
@@ -211,7 +216,7 @@ def _fold_partial(rows: DataFrame, fold: Fold, group: Sequence[str]) -> DataFram
     at an earlier commit ts. A delete of the partial row's own commit ts is the other half of a split update."""
     from pyspark.sql import functions as F
 
-    names = [quote(c.name) for c in fold.columns]
+    names = [quote(c.lake_name) for c in fold.columns]
     rest = [n for n in names if n not in group]
     halves = f"_gone AND max(_partial) OVER (PARTITION BY {', '.join([*group, '_commit_ts'])})"
     newest = F.expr("max_by(struct(_commit_ts, _gone), _at)").alias("_row")
@@ -226,7 +231,7 @@ def fold_multiset(base: DataFrame | None, changes: DataFrame | None, fold: Fold)
     """Equal rows as often as they are there. Rows with `_missing` are not rows: so many deletes met none."""
     from pyspark.sql import functions as F
 
-    names = [quote(c.name) for c in fold.columns]
+    names = [quote(c.lake_name) for c in fold.columns]
     sign = "CASE WHEN _change_type IN ('INSERT', 'UPDATE_AFTER') THEN 1 ELSE -1 END"
     parts = []
     if base is not None:

@@ -107,14 +107,12 @@ def _foldable(work: Work) -> tuple[Changes, TableCounts]:
 
 def _check_columns(work: Work, changes: Changes) -> None:
     fold, target = work.fold, work.target
-    wanted = {c.id: (c.name, lake_column(fold.feed, fold.incarnation, c).type) for c in fold.columns}
+    wanted = {c.id: (c.lake_name, lake_column(fold.feed, fold.incarnation, c).type) for c in fold.columns}
     now = {c.source_id: (c.name, c.type) for c in target.table.columns() if c.source_id is not None}
     types: dict[int | None, str] = {k: kind for k, (_, kind) in wanted.items()}
     base = {c.source_id: c.type for c in target.base.columns(target.base_snapshot)} if target.base else types
     if target.reshape is not None or now != wanted or not types.items() <= base.items():
         raise Refused("a statement changed the columns")
-    if any(name in MARKS for name, _ in wanted.values()):
-        raise Refused("a column is called like one of the changelog's own")
     logged = changes.table.columns(changes.snapshot_id)
     if any([c.type for c in physical(logged, k)] != [kind] for k, (_, kind) in wanted.items()):
         raise Refused("the changelog has a column in two types")
@@ -122,7 +120,7 @@ def _check_columns(work: Work, changes: Changes) -> None:
 
 def _check_buckets(work: Work, changes: Changes) -> None:
     bucket = bucket_of(work.target, work.fold)
-    number = next(c.id for c in work.fold.columns if bucket is not None and c.name == bucket[0])
+    number = next(c.id for c in work.fold.columns if bucket is not None and c.lake_name == bucket[0])
     for table in (work.target.table, changes.table):
         if bucketed_by(table) != (table.fields()[number][0], work.target.buckets):
             raise Refused("snapshot and changelog have not the same buckets")
@@ -162,7 +160,7 @@ def _keys(files: Sequence[FileFacts], table: LakeTable) -> list[str]:
 def _table(work: Work, changes: Changes, images: Images | None) -> TableFold:
     fold, snapshot, logged = work.fold, columns_of_files(work.target.table), columns_of_files(changes.table)
     names = {k: name for k, (_, name) in changes.table.fields(changes.snapshot_id).items()}
-    read = [*((names[c.id], c.name) for c in fold.columns), *((m, m) for m in MARKS)]
+    read = [*((names[c.id], c.lake_name) for c in fold.columns), *((m, m) for m in MARKS)]
     compared = None
     if images is not None:
         compared = Compared(

@@ -140,7 +140,7 @@ def bucket_of(target: Target, fold: Fold) -> tuple[str, str] | None:
     name = bucket_column(key_columns(fold.feed, fold.incarnation, fold.columns))
     if name is None:
         return None
-    number = next(c.id for c in fold.columns if c.name == name)
+    number = next(c.id for c in fold.columns if c.lake_name == name)
     return name, next(c.name for c in target.table.columns() if c.source_id == number)
 
 

@@ -140,7 +140,7 @@ def _comparable(fold: Fold, base: Sequence[LakeColumn], untrusted: Sequence[str]
     """Columns that are now, and all along the window, what they were in the snapshot: name → lake type."""
     i, have = fold.incarnation, {c.source_id: c.type for c in base}
     types = [{c.id: c.type for c in s.columns} for s in i.segments if s.until_ts is None or s.until_ts >= fold.applied_ts]
-    now = {c.name: (c, lake_column(fold.feed, i, c).type) for c in fold.columns}
+    now = {c.lake_name: (c, lake_column(fold.feed, i, c).type) for c in fold.columns}
     return {
         name: kind
         for name, (c, kind) in now.items()
@@ -148,7 +148,7 @@ def _comparable(fold: Fold, base: Sequence[LakeColumn], untrusted: Sequence[str]
         and have.get(c.id) == kind
         and c.since_ts < fold.applied_ts
         and c.type.word not in _PRINTED
-        and name not in untrusted
+        and c.name not in untrusted
         and mask_of(fold.feed, i, c) is None
     }
 

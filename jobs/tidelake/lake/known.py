@@ -26,12 +26,12 @@ def needs_tables(feed: Feed) -> bool:
 
 
 def opening(feed: Feed, cut: Cut | None) -> Catalog:
-    """The tables as a window finds them: of the cut before it, else of tables.sql. Raises ContractError."""
-    if cut is not None:
-        return cut.catalog.opened()
-    names = Catalog()
+    """The tables as a window finds them: of the cut before it, and those of tables.sql that it does not know. Raises ContractError."""
+    names = cut.catalog.opened() if cut is not None else Catalog()
+    borne = {(n.database.lower(), n.table.lower()) for i in names.incarnations.values() for n in i.names}
     for t in read_tables(feed.folder):
-        names = create(names, t.database, t.table, t.definition, ALWAYS)
+        if (t.database.lower(), t.table.lower()) not in borne:  # a definition is of the first life of a name
+            names = create(names, t.database, t.table, t.definition, ALWAYS)
     return names
 
 

@@ -1,4 +1,5 @@
-"""Rows that fit their table neither before nor after any statement (window.Misfit): put aside, decided about, kept to look at.
+"""Rows that fit their table neither before nor after any statement, or whose table nothing defines (window.Misfit): put aside, decided
+about, kept to look at.
 
 They stand for groups: the rows of an hour that have the same name and shape, so the same statement is missing. A group is called by the
 coordinates of its first row; the document of a cut's misfits is written before the cut, so a window that they block shows them, too.
@@ -7,6 +8,7 @@ coordinates of its first row; the document of a cut's misfits is written before 
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, TypeAdapter
 
-from tidelake.errors import SHAPE_MISFIT, Coordinates, OrderError
+from tidelake.errors import SHAPE_MISFIT, UNDEFINED_TABLE, Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.lake.casts import literal
 from tidelake.lake.catalog import LakeCatalog
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SENT = "coalesce(shape, before_shape)"
+_NAMED = 10  # tables in an error
 
 
 class Group(BaseModel):
@@ -46,6 +49,7 @@ class Group(BaseModel):
     rows: int
     table: str
     error: str
+    code: str = SHAPE_MISFIT
 
     def rejected(self) -> Rejected:
         """As the quarantine shows it."""
@@ -54,18 +58,19 @@ class Group(BaseModel):
             hour=self.hour,
             at=at,
             timestamp_ms=self.timestamp_ms,
-            code=SHAPE_MISFIT,
+            code=self.code,
             error=self.error,
             commit_ts=self.first_ts,
             rows=self.rows,
+            table=self.table,
         )
 
 
 class Aside(NamedTuple):
-    """The window's rows without misfits, how many these are, and what the cut says of those whose loss was accepted."""
+    """The window's rows without misfits, how many these are by code, and what the cut says of those whose loss was accepted."""
 
     seen: Seen
-    rows: int
+    rows: dict[str, int]
     accepted: list[str]
 
 
@@ -75,18 +80,21 @@ _GROUPS = TypeAdapter(list[Group])
 def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: Seen, found: Sequence[Misfit], seq: int) -> Aside:
     """Take the misfits out of the window's rows, and keep what they are. seq: of the cut to come.
 
-    Raises OrderError (SHAPE_MISFIT, at the first row) where nobody decided about a group and the feed's policy is `on_reject = "block"`.
+    Raises OrderError (SHAPE_MISFIT or UNDEFINED_TABLE, at the first row) where nobody decided about a group and the feed's policy is
+    `on_reject = "block"`.
     """
-    groups = _groups(frame, seen, found) if found else []
+    groups = _groups(feed, frame, seen, found) if found else []
     key = misfits_key(feed.name, seq)
     if groups or store.head(key) is not None:  # an earlier attempt may have found what is mended now
         store.write(key, _GROUPS.dump_json(groups, indent=1))
     undecided, accepted = by_decision(store, feed.name, [g.rejected() for g in groups])
     if undecided and feed.policy.on_reject == "block":
         raise _refused(feed, undecided, found)
-    rows = sum(g.rows for g in groups)
+    rows = Counter[str]()
+    for g in groups:
+        rows[g.code] += g.rows
     said = [f"{r.at} ({plural(r.rows, 'row')})" for r in accepted]
-    return Aside(seen.without([_where(m) for m in found], rows), rows, said)
+    return Aside(seen.without([_where(m) for m in found], rows.total()), dict(rows), said)
 
 
 def misfit_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence[str] | None = None) -> list[Rejected]:
@@ -111,7 +119,7 @@ def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[by
     return None, None
 
 
-def _groups(frame: DataFrame, seen: Seen, found: Sequence[Misfit]) -> list[Group]:
+def _groups(feed: Feed, frame: DataFrame, seen: Seen, found: Sequence[Misfit]) -> list[Group]:
     """From one job over the window's narrow columns."""
     from pyspark.sql import functions as F
 
@@ -132,7 +140,8 @@ def _groups(frame: DataFrame, seen: Seen, found: Sequence[Misfit]) -> list[Group
             first_ts=r["first_ts"],
             rows=r["rows"],
             table=said[r["database"], r["table"], r["sent"]].table,
-            error=_error(said[r["database"], r["table"], r["sent"]], r["rows"], r["first_ts"]),
+            error=_error(feed, said[r["database"], r["table"], r["sent"]], r["rows"], r["first_ts"]),
+            code=_code(said[r["database"], r["table"], r["sent"]]),
         )
         for r in grouped.collect()
     ]
@@ -146,7 +155,17 @@ def _where(m: Misfit) -> str:
     return f"({sent} AND commit_ts >= {m.first_ts}{until})"
 
 
-def _error(m: Misfit, rows: int, first_ts: int) -> str:
+def _code(m: Misfit) -> str:
+    return UNDEFINED_TABLE if m.unsaid else SHAPE_MISFIT
+
+
+def _error(feed: Feed, m: Misfit, rows: int, first_ts: int) -> str:
+    if m.unsaid:
+        missing = ", ".join(f"{name} ({what})" for name, what in m.unsaid)
+        return (
+            f"neither tables.sql nor a CREATE TABLE statement defines {m.table}, and {feed.protocol} messages do not say enough of its "
+            f"columns: {missing}; {plural(rows, 'row')} from TSO {show(first_ts)} on"
+        )
     return (
         f"the schema of {m.table}, before and after every statement, does not fit {plural(rows, 'row')} from TSO {show(first_ts)} on: "
         f"sent ({m.sent}), known ({m.known})"
@@ -155,6 +174,8 @@ def _error(m: Misfit, rows: int, first_ts: int) -> str:
 
 def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[Misfit]) -> OrderError:
     first, more = undecided[0], len(undecided) - 1
+    if first.code == UNDEFINED_TABLE:
+        raise _undefined(feed, first, undecided, found)
     columns = ", ".join(dict.fromkeys(name for m in found for name in m.columns))
     return OrderError(
         first.error + (f"; and {more} more of such groups" if more else ""),
@@ -163,4 +184,20 @@ def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[Misfit])
         remedy=f"nothing is lost: the window waits. Say the statement that brought {columns} in ddl.jsonl, with a commit_ts before those "
         'rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows. `tidelake quarantine accept '
         f"--feed {feed.name}` goes on without the rows",
+    )
+
+
+def _undefined(feed: Feed, first: Rejected, undecided: Sequence[Rejected], found: Sequence[Misfit]) -> OrderError:
+    """All tables are named: one look at their definitions mends them all."""
+    tables = list(dict.fromkeys(m.table for m in found if m.unsaid))
+    others = f"; so it is with {', '.join(tables[1:_NAMED])}{' …' if len(tables) > _NAMED else ''}" if len(tables) > 1 else ""
+    known = [m.table for m in found if m.unsaid and m.known]
+    again = f"; {known[0]} is published as its first messages said: `tidelake redo` from then on takes the definition" if known else ""
+    return OrderError(
+        first.error + others,
+        code=UNDEFINED_TABLE,
+        at=first.at,
+        remedy=f"nothing is lost: the window waits. Write CREATE TABLE (SHOW CREATE TABLE prints it) of "
+        f"{plural(len(tables), 'table')} into {feed.folder / 'tables.sql'}, as of before those rows, and run again{again}. `tidelake "
+        f'quarantine accept --feed {feed.name}`, or [policy] on_reject = "publish_incomplete", goes on without the rows',
     )

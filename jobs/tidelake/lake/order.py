@@ -18,7 +18,7 @@ from tidelake import __version__
 from tidelake.contract import read_recorded_ddl
 from tidelake.errors import SHAPE_MISFIT, OrderError
 from tidelake.feed import Feed
-from tidelake.incarnations import Catalog
+from tidelake.incarnations import Catalog, Incarnation
 from tidelake.lake import arrow_order
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import sql_name, stage_changelog
@@ -95,7 +95,7 @@ def order_window(
     """Stage the changelogs of the window that ends with this hour; redo_from: of all that is published from this hour on, and to where
     the lake stands at least.
 
-    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, SHAPE_MISFIT, and what a statement raises; what
+    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, what `put_aside` and what a statement raises; what
     `namespaces.take` raises, before anything is staged.
     """
     started, name = time.time(), format_hour(hour)
@@ -138,8 +138,8 @@ def order_window(
         names=names,
     )
     late = judge_late(session(), catalog, feed, events, cut, seen) if cut else {}
-    changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, aside.rows == 0, tell), tell)
-    lacking = aside.rows > 0 or any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
+    changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, SHAPE_MISFIT not in aside.rows, tell), tell)
+    lacking = bool(aside.rows) or any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
     staged = Staged(
         cut=_next_cut(run, name, ledger, [*accepted, *aside.accepted], incomplete or lacking, changelogs),
         changelogs=changelogs,
@@ -152,7 +152,7 @@ def order_window(
         messages=done.messages,
         message_bytes=done.message_bytes,
         kinds=_sums(done.records[h].counts for h in done.hours),
-        rejected=_sums([*(done.records[h].rejected for h in done.hours), {SHAPE_MISFIT: aside.rows} if aside.rows else {}]),
+        rejected=_sums([*(done.records[h].rejected for h in done.hours), aside.rows]),
         started_at_ms=int(started * 1000),
         seconds={"order": round(time.time() - started, 3)},
     )
@@ -219,7 +219,7 @@ def _concerns(feed: Feed, message: Rejected, done: Progress, window: Window) -> 
 def _stage_all(
     run: _Run, frame: DataFrame, seen: Seen, whole: bool, tell: Callable[[str], None]
 ) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
-    """whole: no row of the window was put aside."""
+    """whole: no row of a table that is staged was put aside."""
     if seen.undated and run.feed.watermark.source != "checkpoints":
         raise OrderError(
             f"feed {run.feed.name}: deletes without commit ts can only be placed by recorded checkpoints",
@@ -271,7 +271,13 @@ def _told(
 ) -> None:
     if advance is not None and table.incarnation.key and run.feed.watermark.one_partition_per == "key":
         _check_keys(run, spark, table, advance)
-    tell(f"{table.incarnation.name}: {counts.changes} changes")
+    tell(f"{table.incarnation.name}: {', '.join(_said(table.incarnation, counts))}")
+
+
+def _said(i: Incarnation, counts: TableCounts) -> list[str]:
+    lost = ((counts.nulled, "zero date becomes NULL", "zero dates become NULL"), (counts.unfit, "value does not fit", "values do not fit"))
+    told = [f"{n:,} {one if n == 1 else many}" for found, one, many in lost if (n := sum(found.values()))]
+    return [f"{counts.changes} changes", *told, *(["types as messages say them"] if i.guessed else [])]
 
 
 def _exchanged(

@@ -58,7 +58,7 @@ class _Version:
     def __init__(self, catalog: LakeCatalog, incarnation: Incarnation, at: TableCut, identifier: str) -> None:
         self.at, self._identifier, self._key = at, identifier, incarnation.key
         self._physical = {c.source_id: c.name for c in catalog.load(identifier).columns(at.snapshot_id)}
-        self._names = {c.id: c.name for c in incarnation.columns if c.id in self._physical}
+        self._names = {c.id: c.lake_name for c in incarnation.columns if c.id in self._physical}
 
     @classmethod
     def of(cls, catalog: LakeCatalog, i: Incarnation | None, tables: dict[str, TableCut], now: dict[str, str]) -> _Version | None:

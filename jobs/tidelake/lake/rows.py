@@ -93,14 +93,8 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
     """Events with `a` and `b` (structs of typed columns `c<id>` after and before), `key_<id>` (cells of the key that an event is of),
     `moved` (an update to another key), `class`, `partial` (only the handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the
     columns where something may be lost."""
-    from pyspark.sql import functions as F
-
     projections = table.projections
-    images = ((p, side) for p in projections for side in _SIDES)
-    cells = rows.selectExpr("*", *(f"{_masked(_cell(p, side), p, table)} AS {side[0]}{p.column.id}" for p, side in images))
-    if late := {name: F.expr(sql) for p in projections for name, sql in late_cells(p, table).items()}:
-        cells = cells.withColumns(late)
-    values = cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
+    values = with_values(rows, table)
     key = table.incarnation.key
     same = " AND ".join(f"a{k} <=> b{k}" for k in key) or "true"
     classes = " ".join(f"WHEN {literal(op)} THEN {n}" for op, n in CLASS.items())
@@ -121,6 +115,18 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
     )
 
 
+def with_values(rows: DataFrame, table: TableRows) -> DataFrame:
+    """Events with `a<id>` and `b<id>`, the cells of columns after and before, and `va<id>` and `vb<id>`, their values."""
+    from pyspark.sql import functions as F
+
+    projections = table.projections
+    images = ((p, side) for p in projections for side in _SIDES)
+    cells = rows.selectExpr("*", *(f"{_masked(_cell(p, side), p, table)} AS {side[0]}{p.column.id}" for p, side in images))
+    if late := {name: F.expr(sql) for p in projections for name, sql in late_cells(p, table).items()}:
+        cells = cells.withColumns(late)
+    return cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
+
+
 def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
     """One of each change: a whole copy before a partial one, then the one with the lowest coordinates (ordering.deduplicated). In each
     bucket they come by commit ts, as the changelog keeps them: the sort compares numbers before it compares keys, and serves the write.
@@ -137,7 +143,7 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
         identity = ["commit_ts", "content", "op", "nth"]
     distributed = events
     if table.bucket:
-        number = next(c.id for c in table.incarnation.columns if c.name == table.bucket)
+        number = next(c.id for c in table.incarnation.columns if c.lake_name == table.bucket)
         of = f"IF(op = 'delete', b.c{number}, a.c{number})"
         distributed = events.withColumn("_bucket", F.expr(f"{CATALOG}.system.bucket({table.buckets}, {of})"))
         distributed = distributed if table.few else by_bucket(distributed, table.buckets)

@@ -65,11 +65,11 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
     start = _start(lake, incarnation, ts)
     since = start.resolved_ts if start else 0
     fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=since, until_ts=ts, by_arrival=lake.feed.by_arrival)
-    columns = [Rendered(name=c.name, type=shown_type(lake.feed, incarnation, c)) for c in own]
+    columns = [Rendered(name=c.lake_name, type=shown_type(lake.feed, incarnation, c)) for c in own]
     validity = [Rendered(name=n, type=None) for n in VALIDITY]
     began = _began(lake, spark, after, start, fold) if start else _seeded(lake, spark, after, fold)
     if incarnation.id not in after.changelogs and began is None:
-        kinds = {quote(c.name): lake_column(lake.feed, incarnation, c).type for c in fold.columns} | VALIDITY
+        kinds = {quote(c.lake_name): lake_column(lake.feed, incarnation, c).type for c in fold.columns} | VALIDITY
         nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items())
         return spark.sql(f"SELECT {nulls}").where("false"), [*columns, *validity]
     changes = _changes(lake, spark, after, fold) if incarnation.id in after.changelogs else None
@@ -132,7 +132,7 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str])
     """ends: SQL for the TSOs at which a row left with a statement, NULL where it did not."""
     from pyspark.sql import functions as F
 
-    key, names = [quote(k) for k in fold.key], [quote(c.name) for c in fold.columns]
+    key, names = [quote(k) for k in fold.key], [quote(c.lake_name) for c in fold.columns]
     rest = [n for n in names if n not in key]
     one = F.expr(f"max_by(struct({', '.join([*rest, *marks, '_change_type'])}), {place(fold)})").alias("_row")
     last = changes.where("_change_type != 'UPDATE_BEFORE'").groupBy(*key, "_commit_ts").agg(one)

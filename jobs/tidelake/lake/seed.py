@@ -161,7 +161,7 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     observed = Observed(rows, F.count(F.lit(1)).alias("rows"), *measures, again=lambda: typed(hashed(_frame(run, i), table), table))
     columns = kept(feed, i, i.columns)
     fold = Fold(feed=feed, incarnation=i, columns=columns, applied_ts=0, until_ts=run.ts, by_arrival=False)
-    values = observed.rows.selectExpr(*(f"a.c{c.id} AS {quote(c.name)}" for c in columns), "commit_ts AS _commit_ts")
+    values = observed.rows.selectExpr(*(f"a.c{c.id} AS {quote(c.lake_name)}" for c in columns), "commit_ts AS _commit_ts")
     buckets = next(t.buckets for t in run.prepared.plan.tables if t.name == run.prepared.of_export[i.id].name)
     folded = fill_table(spark, lake.catalog, fold, values, run.name, buckets)
     found = observed.values()

@@ -208,7 +208,7 @@ def base_frame(spark: SparkSession, target: Target, fold: Fold, condition: str) 
 
 def _physical(rows: DataFrame, target: Target, fold: Fold) -> DataFrame:
     """The rows with the table's columns as they are called now, in its order; those that will leave are NULL."""
-    names = {c.id: c.name for c in fold.columns}
+    names = {c.id: c.lake_name for c in fold.columns}
     spelled = []
     for c in target.table.columns():
         if c.source_id is None:

@@ -10,6 +10,7 @@ from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decisions import by_decision, rejected
 from tidelake.lake.misfits import misfit_groups
 from tidelake.lake.opened import Lake
+from tidelake.lake.origins import differences, origin
 from tidelake.lake.progress import progress
 from tidelake.land.manifest import generations
 from tidelake.layout import decoded, events_table
@@ -37,6 +38,7 @@ def feed_status(lake: Lake) -> Status:
         "tables": _tables(cut),
         "quarantine": _quarantined(lake, list(landed)),
         "waits_for": waits,
+        "definitions": differences(lake.catalog, store, lake.feed, cut),
     }
 
 
@@ -70,7 +72,14 @@ def _tables(cut: Cut | None) -> dict[str, Status]:
         return {}
     alive = sorted(cut.catalog.alive(), key=lambda i: i.name)
     return {
-        i.name: {"rows": t.rows, "snapshot_ts": cut.resolved_ts, "table": t.identifier, "snapshot_id": t.snapshot_id, "key": bool(i.key)}
+        i.name: {
+            "rows": t.rows,
+            "snapshot_ts": cut.resolved_ts,
+            "table": t.identifier,
+            "snapshot_id": t.snapshot_id,
+            "key": bool(i.key),
+            "types": origin(i),
+        }
         for i in alive
         if (t := cut.snapshots.get(i.id)) is not None
     }

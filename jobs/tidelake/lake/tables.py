@@ -50,7 +50,7 @@ def snapshot_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> l
 def lake_column(feed: Feed, i: Incarnation, c: Column) -> LakeColumn:
     """A source column in the lake."""
     doc = documented(f"{c.id}: {shown_type(feed, i, c).sql}", mask_of(feed, i, c))
-    return LakeColumn(name=c.name, type=lake_type(c.type, value_rules(feed, i, c)), doc=doc)
+    return LakeColumn(name=c.lake_name, type=lake_type(c.type, value_rules(feed, i, c)), doc=doc)
 
 
 def shown_type(feed: Feed, i: Incarnation, c: Column) -> MysqlType:
@@ -240,9 +240,9 @@ def _retire(table: LakeTable, have: LakeColumn) -> Callable[[Any], None]:
 
 
 def _spare_name(taken: Iterable[str], c: LakeColumn) -> str:
-    names, number = set(taken), 2
+    names, number = {name.lower() for name in taken}, 2
     spare = base = f"{c.name}__{c.source_id}"
-    while spare in names:
+    while spare.lower() in names:
         spare, number = f"{base}_{number}", number + 1
     return spare
 

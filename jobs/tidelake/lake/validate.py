@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidelake.contract import Expectation, read_expectations
+from tidelake.definitions import unsaid_types
 from tidelake.feed import Feed
 from tidelake.incarnations import Incarnation
 from tidelake.lake.casts import literal
@@ -17,9 +19,11 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.compact import read_staged
 from tidelake.lake.cut import Staged, TableCounts
 from tidelake.lake.tables import PARTIAL
+from tidelake.lake.unfit import setting
 from tidelake.lake.written import KINDS, Written, appended, written
 from tidelake.layout import run_key
 from tidelake.quality.judge import Measure, judge_frame, judge_measures
+from tidelake.quality.texts import plural
 from tidelake.quality.verdict import Verdict
 from tidelake.storage import open_store
 from tidelake.tso import show
@@ -113,9 +117,14 @@ def table_measures(i: Incarnation, c: TableCounts, again: Written, staged: Stage
         _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside)),
         _zero(i, "counts reconcile", abs(changes - wanted), f"{wanted} changes of {c.events - c.duplicates} events", f"{changes} written"),
     ]
+    if i.guessed:
+        missing = unsaid_types(i.columns)
+        found = f"messages said them{f', but for {len(missing)} columns: ' + '; '.join(missing) if missing else ''}"
+        wanted_types = "tables.sql, a statement or messages say them"
+        rules.append(_zero(i, "types are known", len(missing), wanted_types, found, severity="warning"))
     if i.key:
         rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", f"{again.get('null_keys', 0)} rows"))
-    rules += [_zero(i, "types parsed", n, "every value fits its type", f"{n} values do not", column=name) for name, n in c.unfit.items()]
+    rules += [_unfit(i, c, name, n) for name, n in c.unfit.items()]
     if not c.unfit:
         rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
     rules += [
@@ -127,6 +136,15 @@ def table_measures(i: Incarnation, c: TableCounts, again: Written, staged: Stage
         for name, n in c.repaired.items()
     ]
     return rules + ([_checksums(i, c.checksums)] if c.checksums else [])
+
+
+def _unfit(i: Incarnation, c: TableCounts, column: str, n: int) -> Measure:
+    measure = _zero(
+        i, "types parsed", n, "every value fits its type", f"{plural(n, 'value')} that {'does' if n == 1 else 'do'} not", column
+    )
+    either = f'{setting(i.name, column, "null")} in feed.toml, or "string"'
+    remedy = f"the rows are in the archive at these coordinates. To let such values pass as NULL, or as text, set {either} (docs/types.md)"
+    return replace(measure, examples=tuple(c.unfit_values.get(column, ())), remedy=remedy)
 
 
 def _checksums(i: Incarnation, found: Mapping[str, int]) -> Measure:

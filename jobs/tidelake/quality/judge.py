@@ -39,6 +39,7 @@ class Measure:
     observed: str = ""
     examples: tuple[str, ...] = ()
     origin: str = "every table"
+    remedy: str = ""
 
     def __post_init__(self) -> None:
         if self.minimum is None and self.maximum is None:
@@ -131,6 +132,7 @@ def _measured(m: Measure, success: bool, error: str | None) -> Check:
         unexpected=abs(int(m.value)) if counts_offenders and not success else 0,
         examples=list(m.examples),
         origin=m.origin,
+        remedy=m.remedy,
     )
 
 

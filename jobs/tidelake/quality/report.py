@@ -8,7 +8,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from tidelake.errors import DECODE_CODES
+from tidelake.errors import QUARANTINE_CODES
 from tidelake.quality import texts
 from tidelake.quality.facts import HourFacts, TableFacts
 from tidelake.quality.headline import headline, quarantine_commands
@@ -57,7 +57,7 @@ def render(current: HourFacts, history: Sequence[HourFacts]) -> str:
         waiting=sum(r.messages - r.accepted for r in current.rejected),
         quarantined=quarantined(current),
         quarantine_commands=quarantine_commands(current.feed, current.hour),
-        meanings=DECODE_CODES,
+        meanings=QUARANTINE_CODES,
         trends=trends(current, history),
     )
 

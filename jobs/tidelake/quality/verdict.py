@@ -24,6 +24,7 @@ class Check(BaseModel):
     unexpected: int = 0
     examples: list[str] = []
     origin: str = "every table"  # or file and number of the expectation
+    remedy: str = ""  # what lets it pass, where that is not the source or the rule
 
 
 class Verdict(BaseModel):
@@ -51,11 +52,12 @@ class Verdict(BaseModel):
         first = critical[0]
         more = f" (and {len(critical) - 1} more)" if len(critical) > 1 else ""
         what = f"{first.table}{'.' + first.column if first.column else ''}: {first.rule}"
+        examples = f": {'; '.join(first.examples)}" if first.remedy and first.examples else ""
+        remedy = first.remedy or f"correct the source or the rule ({first.origin})"
         raise QualityError(
-            f"{what}: expected {first.expected}, found {first.observed}{more}; nothing of the window is published",
+            f"{what}: expected {first.expected}, found {first.observed}{examples}{more}; nothing of the window is published",
             code="EXPECTATION_FAILED",
-            remedy=f"see `tidelake report --feed {self.feed} --hour {self.hour}`; correct the source or the rule ({first.origin}), "
-            "then run the hour again",
+            remedy=f"see `tidelake report --feed {self.feed} --hour {self.hour}`; {remedy}, then run the hour again",
         )
 
     def summary(self) -> dict[str, object]:

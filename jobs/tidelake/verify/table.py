@@ -91,7 +91,7 @@ def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: Source) -> 
 def _cell(feed: Feed, i: Incarnation, c: Column) -> LakeCell:
     kind = lake_column(feed, i, c).type
     zero_is_null = c.type.word in ("date", "datetime", "timestamp") and value_rules(feed, i, c).zero_date == "null"
-    return LakeCell(name=c.name, type=c.type, lake_type=kind, zero_is_null=zero_is_null)
+    return LakeCell(name=c.name, lake_name=c.lake_name, type=c.type, lake_type=kind, zero_is_null=zero_is_null)
 
 
 def _key(i: Incarnation, columns: Sequence[Column]) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def _number_places(cells: Sequence[LakeCell], key: Sequence[str]) -> tuple[Place
     for name in key:
         if by_name[name].type.word not in _NUMBERS or not _INTEGERS.fullmatch(by_name[name].lake_type):
             break
-        out.append(Place(upstream=quoted(name), here=identifier(name)))
+        out.append(Place(upstream=quoted(name), here=identifier(by_name[name].lake_name)))
     return tuple(out)
 
 

@@ -32,9 +32,10 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeCell:
-    """A column as the lake holds it. lake_type: as values.lake_type writes it; zero_is_null: the policy made zero dates NULL."""
+    """A column as the lake holds it, name: in the source. lake_type: as values.lake_type; zero_is_null: the policy made zero dates NULL."""
 
     name: str
+    lake_name: str
     type: MysqlType
     lake_type: str
     zero_is_null: bool
@@ -70,7 +71,7 @@ class CellText:
 
 def cell_text(cell: LakeCell, source: Source, time_zone: str) -> CellText | str:
     """How a column is compared, or why it is not. time_zone: the feed's, in which TIMESTAMPs that are kept as text were written."""
-    up, here = quoted(cell.name), identifier(cell.name)
+    up, here = quoted(cell.name), identifier(cell.lake_name)
     found = _texts(cell, source, time_zone)
     if isinstance(found, str):
         return found
