@@ -27,7 +27,8 @@ from tidelake.lake.namespaces import clear_way, refuse_taken, take
 from tidelake.lake.needs import stale_branches
 from tidelake.lake.opened import Lake
 from tidelake.lake.orphans import leftovers, remove_leftovers
-from tidelake.lake.publish import carry_out, declare, plan_moves, recover
+from tidelake.lake.publish import carry_out, declare, plan_moves
+from tidelake.lake.recovery import recover
 from tidelake.lake.rows import TableRows
 from tidelake.lake.tables import create_changelog, create_snapshot
 from tidelake.lake.upkeep_plan import TablePlan, UpkeepPlan
