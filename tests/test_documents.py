@@ -42,7 +42,7 @@ def test_what_is_wrong_with_a_document_is_told_with_its_uri(store: Store, conten
     store.write("runs/shop/1.json", content)
     with pytest.raises(StorageError) as error:
         read_document(store, "runs/shop/1.json", Document)
-    assert error.value.code == "DAMAGED"
+    assert (error.value.code, error.value.exit_code) == ("DAMAGED", 3)
     assert f"{store.uri}/runs/shop/1.json {said}" in error.value.message
 
 

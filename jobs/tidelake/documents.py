@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from tidelake.errors import StorageError
+from tidelake.errors import DamageError
 from tidelake.object_store import Store
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -34,7 +34,7 @@ _RESTORE = "bring back an earlier version of the object"
 
 
 def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T]) -> _T:
-    """A document's content as `validate` of pydantic reads it. Raises StorageError (DAMAGED): names the object and what brings it back."""
+    """A document's content as `validate` of pydantic reads it. Raises DamageError: names the object and what brings it back."""
     try:
         return validate(data)
     except ValidationError as e:
@@ -43,18 +43,18 @@ def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T])
 
 
 def read_document(store: Store, key: str, kind: type[_M]) -> _M:
-    """A document. Raises StorageError: NOT_FOUND, DAMAGED."""
+    """A document. Raises StorageError (NOT_FOUND), DamageError."""
     return parsed(store, key, store.read(key), kind.model_validate_json)
 
 
 def find_document(store: Store, key: str, kind: type[_M]) -> _M | None:
-    """A document, None where there is none. Raises StorageError (DAMAGED)."""
+    """A document, None where there is none. Raises DamageError."""
     data = store.read_if_present(key)
     return None if data is None else parsed(store, key, data, kind.model_validate_json)
 
 
 def members(store: Store, key: str, data: bytes) -> dict[str, Any]:
-    """The members of a document without a model. Raises StorageError (DAMAGED)."""
+    """The members of a document without a model. Raises DamageError."""
     try:
         found = json.loads(data)
     except ValueError as e:
@@ -64,12 +64,10 @@ def members(store: Store, key: str, data: bytes) -> dict[str, Any]:
     return found
 
 
-def damaged(store: Store, key: str, data: bytes, where: str, why: str) -> StorageError:
+def damaged(store: Store, key: str, data: bytes, where: str, why: str) -> DamageError:
     """The error for a document that cannot be read. where: the member, empty for the whole."""
     size = f"{len(data):,} bytes" if data else "empty"
-    return StorageError(
-        f"{store.uri_of(key)} ({size}) cannot be read: {where + ': ' if where else ''}{why}", code="DAMAGED", remedy=remedy_of(key)
-    )
+    return DamageError(f"{store.uri_of(key)} ({size}) cannot be read: {where + ': ' if where else ''}{why}", remedy=remedy_of(key))
 
 
 def remedy_of(key: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from tidelake.documents import parsed
-from tidelake.errors import LeaseError, StorageError
+from tidelake.errors import DamageError, LeaseError, StorageError
 from tidelake.layout import lease_key
 from tidelake.storage import Store
 
@@ -159,9 +159,7 @@ def unlock(store: Store, feed: str, *, dry_run: bool = False) -> str:
         return "nobody holds the lease"
     try:
         now, etag = _read(store, feed)
-    except StorageError as e:
-        if e.code != "DAMAGED":
-            raise
+    except DamageError:
         now, etag = None, info.etag
     if now is not None and _free(now):
         return "nobody holds the lease"

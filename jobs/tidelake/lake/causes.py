@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from tidelake.errors import StorageError, TidelakeError
+from tidelake.errors import DamageError, StorageError, TidelakeError
 
 _NO_SPACE = "No space left on device"
 _FULL = 64 << 20  # bytes free; below, a disk counts as full
@@ -83,10 +83,10 @@ def _of_disk(e: Exception, warehouse: str) -> StorageError | None:
     return None
 
 
-def lost_file(table: str, e: FileNotFoundError) -> StorageError:
+def lost_file(table: str, e: FileNotFoundError) -> DamageError:
     """The error for a file of a table that is not there."""
     named = _QUOTED.search(str(e))
-    return StorageError(
+    return DamageError(
         f"{table}: a file is lost: {e.filename or (named[1] if named else e)}",
         code="FILE_LOST",
         remedy="bring it back from a backup or an earlier version of the object; was something removed from the warehouse by hand?",

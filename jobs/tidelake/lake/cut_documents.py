@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tidelake.documents import find_document, members, parsed
-from tidelake.errors import StorageError
+from tidelake.errors import DamageError, StorageError
 from tidelake.lake.cut import Abandoned, Cut, Intent, TableCut
 from tidelake.layout import certificate_key, cut_key, cuts, intent_key, intents, seq_of
 from tidelake.storage import Store
@@ -48,7 +48,7 @@ def next_seq(store: Store, feed: str, newest: int) -> int:
 
 
 def read_cut(store: Store, feed: str, seq: int) -> Cut:
-    """A published cut's document; one that is lost is rebuilt. Raises StorageError: NOT_FOUND, DAMAGED, ABANDONED."""
+    """A published cut's document; one that is lost is rebuilt. Raises DamageError, StorageError (ABANDONED)."""
     found = find_outcome(store, feed, seq)
     if isinstance(found, Abandoned):
         raise abandoned(feed, seq)
@@ -81,7 +81,7 @@ def find_certificate(store: Store, feed: str, seq: int) -> dict[str, Any] | None
 
 
 def read_certificate(store: Store, feed: str, seq: int) -> dict[str, Any]:
-    """As find_certificate; raises StorageError (NOT_FOUND) where it is lost with what it is rebuilt from."""
+    """As find_certificate; raises DamageError (NOT_FOUND) where it is lost with what it is rebuilt from."""
     found = find_certificate(store, feed, seq)
     if found is None:
         raise _lost(store, certificate_key(feed, seq), cut_key(feed, seq), feed, seq)
@@ -117,8 +117,8 @@ def abandoned(feed: str, seq: int) -> StorageError:
     )
 
 
-def _lost(store: Store, key: str, other: str, feed: str, seq: int) -> StorageError:
-    return StorageError(
+def _lost(store: Store, key: str, other: str, feed: str, seq: int) -> DamageError:
+    return DamageError(
         f"{store.uri_of(key)} is lost, and so is {other} or {intent_key(feed, seq)}, from which it would be rebuilt",
         code="NOT_FOUND",
         remedy="bring back an earlier version of one of them",

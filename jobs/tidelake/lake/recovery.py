@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidelake.documents import read_document
-from tidelake.errors import StorageError
+from tidelake.errors import ConfigError
 from tidelake.lake.abandon import finish
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Abandoned, Cut, Intent
@@ -19,7 +19,7 @@ from tidelake.storage import Store
 def recover(catalog: LakeCatalog, store: Store, feed: str, tell: Callable[[str], None] = lambda _: None) -> Cut | None:
     """Finish what the newest intent began; the cut that was published by it, None if there was nothing to publish.
 
-    A published cut's document that is lost is written again. Raises StorageError: DAMAGED, and what `carry_out` raises.
+    A published cut's document that is lost is written again. Raises ConfigError (WRONG_CATALOG), DamageError, and what `carry_out` raises.
     """
     seq = newest_intent(store, feed)
     if not seq:
@@ -31,7 +31,7 @@ def recover(catalog: LakeCatalog, store: Store, feed: str, tell: Callable[[str],
             keep(store, read_cut(store, feed, seq))
         return None
     if proven:
-        raise StorageError(
+        raise ConfigError(
             f"cut {seq} of feed {feed} was published, its certificate says so, but the catalog does not know it",
             code="WRONG_CATALOG",
             remedy="is the catalog an older copy? Bring back the newest one",
