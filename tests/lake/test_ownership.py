@@ -231,7 +231,7 @@ def test_an_older_intent_that_gives_one_name_twice_says_which_and_that_it_cannot
     declare(store, intent)
     with pytest.raises(OwnershipError, match=r"NAME_COLLISION: d\.t is taken: that table belongs to feed 'shop', and d_past\.a__") as error:
         recover(lake, store, "shop")
-    assert error.value.remedy.startswith("both tables are this feed's, so this publishing cannot be carried out: give it up")
+    assert error.value.remedy.startswith("both tables are this feed's, so this cannot be published: give it up with `tidelake abandon`")
 
 
 def test_databases_shop_and_shop_changelog_are_published_side_by_side(tmp_path: Path, lake: LakeCatalog, first: Feed) -> None:

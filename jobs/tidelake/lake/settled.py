@@ -9,7 +9,7 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, Intent
 from tidelake.lake.cut_documents import find_abandoned, newest_intent
 from tidelake.lake.cuts import is_published, newest_cut
-from tidelake.lake.names import is_parking, snapshot_name
+from tidelake.lake.names import is_parking, snapshot_name, stands_as_before
 from tidelake.layout import intent_key
 from tidelake.storage import Store
 
