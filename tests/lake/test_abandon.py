@@ -184,7 +184,7 @@ def test_a_table_that_is_gone_or_that_somebody_moved_is_left(lake: Lake, tmp_pat
     assert given is not None
     assert any("which no run made: left as it is" in s.detail for s in given.steps)
     assert lake.catalog.load("d.a").main == stranger
-    lake.catalog.drop("d.a")
+    lake.catalog.drop("d.a", "shop")
     note = find_abandoned(lake.store, "shop", 1)
     assert note is not None
     finish(lake.catalog, lake.store, intent, note)

@@ -142,12 +142,19 @@ def finish(catalog: LakeCatalog, store: Store, intent: Intent, note: Abandoned, 
             catalog.rename(m.target, m.parking)
     for m in intent.moves:
         if m.source != m.parking and is_at(catalog, m.parking, m.uuid):
-            catalog.rename(m.parking, m.source)
-            tell(f"{m.source} has its name again")
+            _name_again(catalog, m, tell)
     _drop_new(catalog, store, intent)
     forget(catalog, note.feed, note.seq)
     done = note.model_copy(update={"undone": True})
     store.write(cut_key(note.feed, note.seq), done.model_dump_json(indent=1).encode())
+
+
+def _name_again(catalog: LakeCatalog, m: Move, tell: Tell) -> None:
+    if catalog.find(m.source) is not None:
+        tell(f"{m.source} is taken by another table: this one stays {m.parking}")
+        return
+    catalog.rename(m.parking, m.source)
+    tell(f"{m.source} has its name again")
 
 
 def _drop_new(catalog: LakeCatalog, store: Store, intent: Intent) -> None:

@@ -51,9 +51,12 @@ class Lake:
         settings = lake_settings(feed)
         store, catalog = open_store(feed.lake.uri), LakeCatalog(settings)
         lake = cls(feed=feed, store=store, settings=settings, catalog=catalog, tell=tell)
-        with named_causes(settings.place, settings.warehouse), lake._session:
+        with named_causes(settings.place, settings.warehouse):
             check_identity(feed, store, settings, catalog)
-            yield lake
+            try:
+                yield lake
+            finally:
+                lake._session.close()
 
     @property
     def spark(self) -> SparkSession:
