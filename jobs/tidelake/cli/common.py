@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tidelake.feed import load_feed
-from tidelake.storage import open_store
 
 if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
@@ -54,6 +53,7 @@ def opened(schemas: Path, feed: str, quiet: bool = False, begins: bool = False) 
     """A feed's lake; what it does is told on stderr. begins: the command may be the first one; else there must be a lake."""
     from tidelake.lake.identity import refuse_missing
     from tidelake.lake.opened import Lake
+    from tidelake.storage import open_store
 
     loaded = load_feed(schemas, feed)
     if not begins:
