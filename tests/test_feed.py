@@ -309,7 +309,7 @@ MISTAKES = [
     ),
     (
         "[lake]\n",
-        '[watermark]\nfrom = "checkpoints"\nuri = "x"\n[policy.on_finding]\nGAP = "ignore"\n[lake]\n',
+        '[watermark]\nfrom = "checkpoints"\nuri = "/x"\n[policy.on_finding]\nGAP = "ignore"\n[lake]\n',
         "the file: policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'",
     ),
     ("[lake]\n", '[policy]\nchecksum = "block"\n[lake]\n', "policy.checksum: Input should be 'warn' or 'quarantine' (found 'block')"),

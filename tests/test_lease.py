@@ -20,7 +20,7 @@ from moto.server import ThreadedMotoServer
 from tidelake import lease, storage
 from tidelake.errors import LeaseError, OrderError, StorageError
 from tidelake.layout import lease_key
-from tidelake.lease import Lease, check, hold
+from tidelake.lease import Lease, check, hold, unlock
 from tidelake.storage import Store, open_store
 
 _NUMBERS = count(1)
@@ -297,3 +297,54 @@ def test_a_check_passes_only_while_the_lease_is_held(folder: Store) -> None:
         folder.write(lease_key("shop"), held.model_dump_json().encode())
     with pytest.raises(LeaseError, match=r"^LEASE: the lease of the archive x was taken over"):
         check(folder, "shop", fence, "the archive x")
+
+
+# a lease that does not expire by itself
+
+YEAR = 365 * 86_400
+
+
+def test_a_lease_far_in_the_future_is_named_with_its_holder_and_the_way_out(folder: Store) -> None:
+    put(folder, seconds=YEAR)
+    told: list[str] = []
+    with pytest.raises(LeaseError) as error, hold(folder, "shop", "compact", wait_seconds=0, tell=told.append):
+        pass
+    said = str(error.value)
+    assert f"feed shop is held by order 2026-01-05T10 on {ELSEWHERE} (process 1), until 20" in said
+    assert f"by its clock; {folder.uri}/leases/shop.json" in said
+    assert "the clock of that machine or of this one is wrong" in said
+    assert said.endswith("if it is gone, free it: `tidelake unlock --feed shop`")
+
+
+def test_a_lease_far_in_the_future_is_freed_and_its_holder_loses_it(store: Store) -> None:
+    theirs = put(store, seconds=YEAR)
+    assert "would be freed" in unlock(store, "shop", dry_run=True)
+    assert now(store) == theirs
+    assert unlock(store, "shop").startswith(f"the lease of order 2026-01-05T10 on {ELSEWHERE} (process 1), until 20")
+    with pytest.raises(LeaseError):
+        check(store, "shop", theirs.fence)
+    with hold(store, "shop", "compact", wait_seconds=0) as fence:
+        assert fence == theirs.fence + 2
+    assert unlock(store, "shop") == "nobody holds the lease"
+
+
+def test_a_lease_that_expires_within_a_minute_is_left_alone(folder: Store) -> None:
+    theirs = put(folder)
+    with pytest.raises(LeaseError, match="its lease expires within a minute"):
+        unlock(folder, "shop")
+    assert now(folder) == theirs
+    assert unlock(folder, "other") == "nobody holds the lease"
+
+
+def test_a_damaged_lease_is_named_and_freed_with_a_number_above_all_before(folder: Store) -> None:
+    folder.write(lease_key("shop"), b"{")
+    with pytest.raises(StorageError, match=r"DAMAGED: .*leases/shop.json .*`tidelake unlock --feed shop`"), hold(folder, "shop", "compact"):
+        pass
+    assert unlock(folder, "shop") == f"the damaged lease {folder.uri}/leases/shop.json is freed"
+    with hold(folder, "shop", "compact", wait_seconds=0) as fence:
+        assert fence > 1_000_000_000
+
+
+def test_the_latest_possible_moment_is_no_error(folder: Store) -> None:
+    put(folder, seconds=1e12)
+    assert "until 9999-12-31T23:59:59Z" in unlock(folder, "shop")

@@ -196,6 +196,23 @@ def test_the_probe_refuses_a_store_that_ignores_a_condition(ignored: str, tmp_pa
     assert list(store.objects()) == []
 
 
+def test_a_lake_that_cannot_be_made_is_named_and_not_the_probe(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError) as error:
+        probe_conditional_puts(open_store(str(tmp_path / "file" / "lake")))
+    assert f"nothing can be written there: {tmp_path}/file/lake" in error.value.message
+    assert "probe-" not in str(error.value)
+
+
+def test_conditional_puts_leave_no_lock_files(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    store.write("a/lease.json", b"1")
+    assert store.put_if_match("a/lease.json", b"2", etag(store, "a/lease.json"))
+    assert not store.put_if_match("a/lease.json", b"3", "another")
+    probe_conditional_puts(store)
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["lease.json"]
+
+
 def test_unfinished_local_writes_are_not_listed(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     store.write("a/b", b"1")

@@ -111,6 +111,13 @@ class StorageError(TidelakeError):
     default_code = "STORAGE"
 
 
+class DamageError(StorageError):
+    """Something of the lake is lost or cannot be read: trying again does not help, someone must bring it back."""
+
+    exit_code = 3
+    default_code = "DAMAGED"
+
+
 class EventStoreError(TidelakeError):
     """The lander's event store refused a call: an ack that no longer counts, a put after the end, a store that failed or is not running."""
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tidelake.errors import ConfigError
 from tidelake.options import SinkOptions
+from tidelake.places import refuse_relative
 from tidelake.policy import ColumnPolicy, Policy, ValueRules
 from tidelake.retention import Upkeep
 from tidelake.source import VARIABLE, Archiver, ClosedBy, Source
@@ -289,9 +290,11 @@ def load_feed(
     if wrong := sorted(ours.keys() & values.keys()):
         raise ConfigError(f"{path}: {wrong[0]}: unknown key; allowed: {', '.join(_keys(()))}")
     try:
-        return Feed(**(values | ours))
+        feed = Feed(**(values | ours))
     except ValidationError as e:
         raise ConfigError(f"{path}: " + "; ".join(_sentence(dict(error), content) for error in e.errors())) from None
+    refuse_relative(path, values, content)
+    return feed
 
 
 def _refuse_a_key(content: Mapping[str, Any], path: Path) -> None:

@@ -23,6 +23,9 @@ _SOURCE_COLUMN = "__src"
 MOVED_LAST, MOVED_FIRST = -2, -3  # `_kafka_partition` of rows that a statement moved: after or before all row events of their commit ts
 
 
+IDENTITY = "lake.json"  # which lake this is, and whose catalog knows its tables
+
+
 def cut_of_branch(branch: str) -> int | None:
     """The number of the cut that a run staged on this branch; None for a branch that no run made."""
     match = re.fullmatch(rf"{BRANCH}([0-9]+)_[0-9]+", branch)
@@ -141,6 +144,11 @@ def intent_key(feed: str, seq: int) -> str:
 def cuts(feed: str) -> str:
     """Prefix of a feed's cuts."""
     return f"cuts/{feed}/"
+
+
+def seq_of(key: str) -> int:
+    """The number of the cut that an object of cuts(), intents() or certificates() is about."""
+    return int(key.rpartition("/")[2].removesuffix(".json"))
 
 
 def cut_key(feed: str, seq: int) -> str:

@@ -16,12 +16,14 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from tidelake.errors import LeaseError, StorageError
+from tidelake.documents import parsed
+from tidelake.errors import DamageError, LeaseError, StorageError
 from tidelake.layout import lease_key
 from tidelake.storage import Store
 
 SECONDS = 60.0
 RENEW_EVERY = 15.0
+_LATEST = 253_402_300_799  # the year 9999 ends
 
 
 class Lease(BaseModel):
@@ -90,11 +92,9 @@ def _take(
                 return mine
             continue
         if time.monotonic() > deadline or stopped():
-            raise LeaseError(
-                f"{what} is held by {_who(now)}", remedy="wait for it to end; if it is gone, its lease expires within a minute"
-            )
+            raise _held(store, feed, what, now)
         if not told:
-            tell(f"waiting for {_who(now)}")
+            tell(f"waiting for {_who(now)}{_ahead(now)}")
             told = True
         time.sleep(0.5)
 
@@ -117,7 +117,7 @@ def _replace(store: Store, feed: str, mine: Lease, new: Lease) -> bool:
 def _read(store: Store, feed: str) -> tuple[Lease | None, str | None]:
     info = store.head(lease_key(feed))
     data = store.read_if_present(lease_key(feed)) if info else None
-    return (Lease.model_validate_json(data), info.etag) if info and data else (None, None)
+    return (parsed(store, lease_key(feed), data, Lease.model_validate_json), info.etag) if info and data is not None else (None, None)
 
 
 def _free(lease: Lease) -> bool:
@@ -149,6 +149,52 @@ def _started(pid: int) -> str:
 
 def _lost(what: str) -> LeaseError:
     return LeaseError(f"the lease of {what} was taken over while this run held it", remedy="see who runs it: tidelake status")
+
+
+def unlock(store: Store, feed: str, *, dry_run: bool = False) -> str:
+    """Free a lease that does not expire by itself; what was found and done, for people. The fence number goes up, so a holder that is
+    still there loses it. Raises LeaseError for a lease that expires within a minute, or that somebody took meanwhile."""
+    info = store.head(lease_key(feed))
+    if info is None:
+        return "nobody holds the lease"
+    try:
+        now, etag = _read(store, feed)
+    except DamageError:
+        now, etag = None, info.etag
+    if now is not None and _free(now):
+        return "nobody holds the lease"
+    if now is not None and not _is_ahead(now):
+        raise _held(store, feed, f"feed {feed}", now)
+    said = f"the lease of {_who(now)}{_ahead(now)}" if now else f"the damaged lease {store.uri_of(lease_key(feed))}"
+    if dry_run:
+        return f"{said} would be freed"
+    fence = now.fence + 1 if now else int(time.time())  # above every number that was given before
+    free = _new(fence, "unlock").model_copy(update={"expires_ms": 0})
+    if not store.put_if_match(lease_key(feed), free.model_dump_json().encode(), etag or ""):
+        raise LeaseError(f"the lease of feed {feed} was renewed meanwhile", remedy="its holder works: end it, or wait for it")
+    return f"{said} is freed"
+
+
+def _held(store: Store, feed: str, what: str, now: Lease) -> LeaseError:
+    if not _is_ahead(now):
+        return LeaseError(f"{what} is held by {_who(now)}", remedy="wait for it to end; if it is gone, its lease expires within a minute")
+    return LeaseError(
+        f"{what} is held by {_who(now)}{_ahead(now)}; {store.uri_of(lease_key(feed))}",
+        remedy=f"a lease is good for {SECONDS:.0f} s: the clock of that machine or of this one is wrong. Wait for the run to end; "
+        f"if it is gone, free it: `tidelake unlock --feed {feed}`",
+    )
+
+
+def _is_ahead(lease: Lease) -> bool:
+    """Whether it expires later than a lease of this machine's clock can."""
+    return lease.expires_ms > _soon() + SECONDS * 1000
+
+
+def _ahead(lease: Lease) -> str:
+    """Of a lease whose holder's clock is ahead, when it expires."""
+    if not _is_ahead(lease):
+        return ""
+    return f", until {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(min(lease.expires_ms / 1000, _LATEST)))} by its clock"
 
 
 def _who(lease: Lease) -> str:

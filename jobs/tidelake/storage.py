@@ -21,6 +21,7 @@ from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
 from tidelake.errors import StorageError
+from tidelake.file_lock import locked
 from tidelake.object_store import CHUNK, ObjectInfo, Store
 
 if TYPE_CHECKING:
@@ -65,8 +66,10 @@ def probe_conditional_puts(store: Store) -> None:
         etag = first.etag if first else ""
         answers += [store.put_if_match(key, b"three", etag), store.put_if_match(key, b"four!", etag)]
         kept = store.read_if_present(key)
-    finally:
         store.delete(key)
+    except StorageError as e:
+        said = e.message.replace(store.uri_of(key), store.uri)
+        raise StorageError(f"nothing can be written there: {said}", code=e.code, remedy=e.remedy) from e
     if answers != [True, False, True, False] or kept != b"three":
         raise StorageError(
             f"{store.uri} ignores conditional puts (If-None-Match, If-Match)",
@@ -206,14 +209,9 @@ class _LocalStore(Store):
         except OSError as e:
             raise StorageError(f"{self.uri_of(key)}: {e.strerror or e}", remedy="check the folder, its permissions and the disk") from e
 
-    @contextmanager
-    def _locked(self, key: str) -> Iterator[None]:
-        import fcntl
-
+    def _locked(self, key: str) -> AbstractContextManager[None]:
         target = self.root / key
-        with (target.parent / f".tmp-lock-{target.name}").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        return locked(target.parent / f".tmp-lock-{target.name}")
 
 
 def _files(folder: Path) -> Iterator[Path]:

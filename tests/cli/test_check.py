@@ -225,7 +225,7 @@ def test_a_wrong_recorded_statement_is_told_with_its_line(tmp_path: Path, line: 
 @pytest.mark.parametrize("content", [None, "[]"])
 def test_avro_schemas_that_are_missing_or_none_are_told(tmp_path: Path, content: str | None) -> None:
     text = feeds.FEED.replace('"open"', '"avro"', 1).replace(
-        "[lake]", '[watermark]\nfrom = "checkpoints"\nuri = "x"\n[avro]\nschemas = "s.json"\n[lake]'
+        "[lake]", '[watermark]\nfrom = "checkpoints"\nuri = "/x"\n[avro]\nschemas = "s.json"\n[lake]'
     )
     folder = feeds.write(tmp_path, feed=text)
     if content is not None:

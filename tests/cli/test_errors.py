@@ -47,6 +47,14 @@ def schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "schemas"
 
 
+@pytest.fixture
+def begun(schemas: Path) -> Path:
+    """The same with a lake that another feed has begun."""
+    (schemas.parent / "lake" / "landed" / "other").mkdir(parents=True)
+    (schemas.parent / "lake" / "landed" / "other" / "object").touch()
+    return schemas
+
+
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Opening a lake fails."""
 
@@ -145,7 +153,7 @@ def test_an_unset_variable_is_told_with_the_key_that_names_it(schemas: Path, mon
         *(("land", hour) for hour in ("2026-01-05T24", "2026-13-05T10", "2026-01-05 10", "10", "", "2026-01-05T10:00")),
     ],
 )
-def test_a_malformed_hour_is_told_with_how_one_looks(schemas: Path, stage: str, hour: str) -> None:
+def test_a_malformed_hour_is_told_with_how_one_looks(begun: Path, stage: str, hour: str) -> None:
     done = call(*stage.split(), "--feed", "shop", "--hour", hour)
     assert (done.code, done.out) == (2, "")
     assert f"not an hour: {hour!r}" in done.err
@@ -161,10 +169,9 @@ def test_a_malformed_hour_is_told_with_how_one_looks(schemas: Path, stage: str, 
         (["quarantine", "show", "shop"], "not a message: 'shop'; write it like shop.open[2]@1017"),
         (["quarantine", "accept"], "say which message, or --all; `tidelake quarantine list --feed shop` shows them"),
         (["quarantine", "accept", "shop[0]@1", "--all"], "say which message, or --all"),
-        (["report"], "feed shop has no landed hour to report on; run `tidelake run --feed shop --hour …` first"),
     ],
 )
-def test_other_wrong_arguments_are_told_with_what_to_write(schemas: Path, arguments: list[str], said: str) -> None:
+def test_other_wrong_arguments_are_told_with_what_to_write(begun: Path, arguments: list[str], said: str) -> None:
     done = call(*arguments, "--feed", "shop")
     assert (done.code, done.out) == (2, "")
     assert said in done.err
@@ -234,9 +241,30 @@ def test_an_hour_of_which_nothing_was_archived_is_blocked_and_named(schemas: Pat
     assert "Traceback" not in done.err
 
 
-def test_a_status_of_nothing_is_no_error(schemas: Path) -> None:
+def test_a_status_of_a_feed_that_is_not_begun_in_a_lake_is_no_error(begun: Path) -> None:
     done = call("status", "--feed", "shop", "--json")
     assert (done.code, done.err) == (0, "")
+    done = call("report", "--feed", "shop")
+    assert (done.code, "feed shop has no landed hour to report on; run `tidelake run --feed shop --hour …` first" in done.err) == (2, True)
+
+
+MORE = {
+    "late": ("late",),
+    "ddl": ("ddl",),
+    "rewind": ("rewind", "--to", "1"),
+    "redo": ("redo", "--from", "2026-01-05T10"),
+    "upkeep": ("upkeep",),
+    "abandon": ("abandon",),
+    "unlock": ("unlock",),
+}
+
+
+@pytest.mark.parametrize("command", ["status", "report", "asof", "changelog", "diff", "quarantine list", *MORE])
+def test_a_lake_that_is_not_there_is_told_by_every_command_that_does_not_begin_one(schemas: Path, command: str) -> None:
+    done = call(*(OF_A_FEED | MORE)[command], "--feed", "shop")
+    assert (done.code, done.out) == (2, "")
+    assert f"NO_LAKE: there is no lake at {schemas.parent}/lake: nothing of Tidelake's is there; check lake.uri" in done.err
+    assert sorted(p.name for p in schemas.parent.iterdir()) == ["archive", "schemas"]
 
 
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,8 +16,8 @@ class Killed(BaseException):
     """Stands for SIGKILL: nothing catches it."""
 
 
-def kill_at(patch: pytest.MonkeyPatch, step: str, nth: int) -> None:
-    """The nth call of a step ends the process, so to say."""
+def kill_at(patch: pytest.MonkeyPatch, step: str, nth: int, module: ModuleType = publish) -> None:
+    """The nth call of a step, of the catalog or the module, ends the process, so to say."""
     calls = [0]
 
     def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,4 +32,4 @@ def kill_at(patch: pytest.MonkeyPatch, step: str, nth: int) -> None:
     if hasattr(LakeCatalog, step):
         patch.setattr(LakeCatalog, step, guarded(getattr(LakeCatalog, step)))
     else:
-        patch.setattr(publish, step, guarded(getattr(publish, step)))
+        patch.setattr(module, step, guarded(getattr(module, step)))

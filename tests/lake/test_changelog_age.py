@@ -22,7 +22,8 @@ from tidelake.errors import ConfigError, StorageError
 from tidelake.lake import upkeep as steps
 from tidelake.lake.asof import frame_asof, table_asof
 from tidelake.lake.changes import changes_of
-from tidelake.lake.cuts import horizon, lineage, read_cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import horizon, lineage
 from tidelake.lake.opened import Lake
 from tidelake.lake.rewind import rewind
 from tidelake.lake.scd2 import scd2_frame

@@ -32,7 +32,8 @@ from tidelake.errors import StorageError
 from tidelake.feed import TablePolicy
 from tidelake.lake.asof import placed_now, tables_at
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import lineage, newest_cut, read_cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import lineage, newest_cut
 from tidelake.lake.cuts import published as every_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.report import hour_facts

@@ -27,7 +27,8 @@ from tidelake.lake.namespaces import clear_way, refuse_taken, take
 from tidelake.lake.needs import stale_branches
 from tidelake.lake.opened import Lake
 from tidelake.lake.orphans import leftovers, remove_leftovers
-from tidelake.lake.publish import carry_out, declare, plan_moves, recover
+from tidelake.lake.publish import carry_out, declare, plan_moves
+from tidelake.lake.recovery import recover
 from tidelake.lake.rows import TableRows
 from tidelake.lake.tables import create_changelog, create_snapshot
 from tidelake.lake.upkeep_plan import TablePlan, UpkeepPlan
@@ -230,7 +231,7 @@ def test_an_older_intent_that_gives_one_name_twice_says_which_and_that_it_cannot
     declare(store, intent)
     with pytest.raises(OwnershipError, match=r"NAME_COLLISION: d\.t is taken: that table belongs to feed 'shop', and d_past\.a__") as error:
         recover(lake, store, "shop")
-    assert error.value.remedy.startswith("both tables are this feed's, so this publishing cannot be carried out: give it up")
+    assert error.value.remedy.startswith("both tables are this feed's, so this cannot be published: give it up with `tidelake abandon`")
 
 
 def test_databases_shop_and_shop_changelog_are_published_side_by_side(tmp_path: Path, lake: LakeCatalog, first: Feed) -> None:

@@ -13,7 +13,8 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Advance, Cut, Intent, Reshape, TableCut
 from tidelake.lake.cuts import newest_cut, published
 from tidelake.lake.ddl_ledger import entries
-from tidelake.lake.publish import carry_out, declare, plan_moves, recover
+from tidelake.lake.publish import carry_out, declare, plan_moves
+from tidelake.lake.recovery import recover
 from tidelake.layout import certificate_key
 from tidelake.storage import Store, open_store
 from tidelake.window import LedgerEntry

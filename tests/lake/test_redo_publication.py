@@ -17,10 +17,12 @@ from tidelake.errors import StorageError
 from tidelake.lake.asof import placed_now
 from tidelake.lake.compact import intent_of
 from tidelake.lake.cut import Advance, Cut, Intent, Reshape, Staged
-from tidelake.lake.cuts import base_of, lineage, newest_cut, published, read_cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import base_of, lineage, newest_cut, published
 from tidelake.lake.fold_target import Folded
 from tidelake.lake.opened import Lake
-from tidelake.lake.publish import carry_out, declare, recover
+from tidelake.lake.publish import carry_out, declare
+from tidelake.lake.recovery import recover
 from tidelake.lake.replace import replace
 from tidelake.lake.rewind import rewind
 from tidelake.layout import certificate_key

@@ -14,7 +14,8 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Reshape, TableCut
 from tidelake.lake.cuts import lineage, published
 from tidelake.lake.opened import Lake
-from tidelake.lake.publish import carry_out, declare, plan_moves, recover
+from tidelake.lake.publish import carry_out, declare, plan_moves
+from tidelake.lake.recovery import recover
 from tidelake.lake.rewind import lines, rewind
 from tidelake.layout import certificate_key
 from tidelake.storage import open_store

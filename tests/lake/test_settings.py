@@ -17,7 +17,8 @@ SECRETS = ("s3cr3t/+", "AKIDSECRET", "t0ken")
 
 
 def feed(tmp_path: Path, uri: str = "s3://bucket/lake", catalog: str | None = None) -> Feed:
-    return lakes.feed(tmp_path, lake={"uri": uri, "catalog": catalog})
+    elsewhere = f"jdbc:sqlite:{tmp_path}/catalog.db" if uri.startswith("s3://") else None
+    return lakes.feed(tmp_path, lake={"uri": uri, "catalog": catalog or elsewhere})
 
 
 def spark(settings: LakeSettings, name: str) -> str | None:
@@ -49,10 +50,16 @@ def test_without_a_catalog_a_local_lake_has_an_sqlite_file_beside_it(tmp_path: P
     assert not (tmp_path / "lake").exists()
 
 
-def test_without_a_catalog_a_lake_on_s3_has_an_sqlite_file_of_its_own_in_the_working_folder(tmp_path: Path) -> None:
-    one, again, other = (lake_settings(feed(tmp_path, uri)).iceberg["uri"] for uri in ("s3://b/x", "s3://b/x/", "s3://b/y"))
-    assert one.startswith(f"sqlite:///{tmp_path}/.tidelake/catalog-")
-    assert one == again != other
+def test_a_lake_on_s3_says_its_catalog_and_is_told_where_it_was_without(tmp_path: Path) -> None:
+    bare = lakes.feed(tmp_path, lake={"uri": "s3://b/x/"})
+    with pytest.raises(ConfigError, match=r"lake\.catalog: missing") as error:
+        lake_settings(bare)
+    was = Path(error.value.remedy.rpartition("jdbc:sqlite:")[2])
+    assert (was.parent, "to try it on this machine alone: " in error.value.remedy) == (tmp_path / ".tidelake", True)
+    was.parent.mkdir()
+    was.touch()
+    with pytest.raises(ConfigError, match=f"here stands jdbc:sqlite:{was}"):
+        lake_settings(bare)
 
 
 @pytest.mark.parametrize("uri", ["file:///data/x/lake", "/data/x/lake"])

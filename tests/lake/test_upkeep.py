@@ -18,10 +18,11 @@ from tidelake.errors import StorageError
 from tidelake.lake import upkeep as steps
 from tidelake.lake.asof import table_asof
 from tidelake.lake.cut import Staged, TableCut
-from tidelake.lake.cuts import published, read_cut, record
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import published, record
 from tidelake.lake.expire import let_go
 from tidelake.lake.opened import Lake
-from tidelake.lake.publish import recover
+from tidelake.lake.recovery import recover
 from tidelake.lake.upkeep import upkeep
 from tidelake.layout import certificate_key, cuts, intent_key, intents, published_table, run_key
 from tidelake.retention import Upkeep

@@ -256,7 +256,7 @@ def test_a_manifest_that_another_run_wrote_meanwhile_is_not_overwritten(tmp_path
     with pytest.raises(LeaseError, match=r"LANDED_MEANWHILE: .*another run landed .* at the same time; land the hour again"):
         land_hour(feed, HOUR)
     assert lake(feed).read("manifests/small/hour=2026-01-05T10/000001.json") == other
-    with pytest.raises(StorageError, match="BAD_MANIFEST"):
+    with pytest.raises(StorageError, match="DAMAGED"):
         land_hour(feed, HOUR)
 
 

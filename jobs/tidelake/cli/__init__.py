@@ -27,6 +27,7 @@ MODULES = {  # of this package, in the order of the help, with the commands that
     "seed": ("seed",),
     "stages": ("land", "decode", "order", "validate", "compact", "run"),
     "rewind": ("rewind", "redo"),
+    "recovery": ("abandon", "unlock"),
     "upkeep": ("upkeep",),
     "tables": ("asof", "changelog"),
     "diff": ("diff",),

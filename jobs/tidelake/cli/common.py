@@ -49,11 +49,16 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def opened(schemas: Path, feed: str, quiet: bool = False) -> Iterator[Lake]:
-    """A feed's lake; what it does is told on stderr."""
+def opened(schemas: Path, feed: str, quiet: bool = False, begins: bool = False) -> Iterator[Lake]:
+    """A feed's lake; what it does is told on stderr. begins: the command may be the first one; else there must be a lake."""
+    from tidelake.lake.identity import refuse_missing
     from tidelake.lake.opened import Lake
+    from tidelake.storage import open_store
 
-    with Lake.of(load_feed(schemas, feed), _silent if quiet else _tell) as lake:
+    loaded = load_feed(schemas, feed)
+    if not begins:
+        refuse_missing(open_store(loaded.lake.uri))
+    with Lake.of(loaded, _silent if quiet else _tell) as lake:
         yield lake
 
 

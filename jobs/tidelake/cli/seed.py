@@ -52,7 +52,7 @@ def seed(
 
     written = dialect(separator=csv_separator, delimiter=csv_delimiter, null=csv_null, header=csv_header, escape=escape_backslash)
     wanted = [name.strip() for several in tables or [] for name in several.split(",")]
-    with opened(schemas, feed, quiet=as_json) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         if dry_run:
             from tidelake.lake.seed_plan import prepare
 

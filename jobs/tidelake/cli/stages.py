@@ -56,7 +56,7 @@ def land(
         return
     from tidelake.lake.run import land as stage
 
-    with opened(schemas, feed, quiet=as_json) as lake, byte_progress(f"landing {hour}") as progress:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake, byte_progress(f"landing {hour}") as progress:
         report = stage(lake, parse_hour(hour), progress)
     if as_json:
         print_json({"hour": report.hour, "generation": report.generation, "new": report.new, "messages": report.messages})
@@ -90,7 +90,7 @@ def decode(
     """Landed messages of an hour → events: rows, DDL, resolved ts; what cannot be decoded is quarantined."""
     from tidelake.lake.run import decode as stage
 
-    with opened(schemas, feed, quiet=as_json) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         report = stage(lake, parse_hour(hour), redo=redo)
     record = report.record
     if as_json:
@@ -111,7 +111,7 @@ def order(
     """Events up to the resolved ts → deduplicated, ordered changelogs, staged."""
     from tidelake.lake.run import order as stage
 
-    with opened(schemas, feed, quiet=as_json) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         report = stage(lake, parse_hour(hour), _hour(redo_from))
     if as_json:
         print_json(report.staged.model_dump(exclude={"cut": {"catalog"}}) if report.staged else {"staged": None, "why": report.why})
@@ -142,7 +142,7 @@ def validate(
     """Judge the staged window; a failed critical expectation exits with 3 and keeps it from being published."""
     from tidelake.lake.run import validate as stage
 
-    with opened(schemas, feed, quiet=as_json) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         verdict = stage(lake, parse_hour(hour), _hour(redo_from))
     if as_json:
         print_json(verdict.model_dump() if verdict else None)
@@ -165,7 +165,7 @@ def compact(
     from tidelake.lake.run import compact as stage
     from tidelake.lake.status import feed_status
 
-    with opened(schemas, feed, quiet=as_json) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         report = stage(lake, parse_hour(hour), _hour(redo_from))
         if status is not None:
             status.write_text(json.dumps(feed_status(lake)), encoding="utf-8")
@@ -195,7 +195,7 @@ def run(
 
     wanted = hours_from(parse_hour(hour), hours)
     results: list[dict[str, Any]] = []
-    with opened(schemas, feed, quiet=as_json) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         for one in wanted:
             if dry_run:
                 results.append(_plan(lake, format_hour(one), as_json))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import pyarrow as pa
 from pyiceberg import exceptions
@@ -31,14 +31,13 @@ from pyiceberg.types import NestedField
 from sqlalchemy.exc import IntegrityError
 
 from tidelake.errors import ConfigError, StorageError
+from tidelake.lake.catalog_errors import named, retried
+from tidelake.lake.causes import lost_file
 from tidelake.lake.iceberg_types import LIST_ELEMENT_IDS, iceberg_type, written
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import After, FileFacts, Where
 from tidelake.lake.settings import LakeSettings
 from tidelake.layout import BUCKET, CATALOG, MAIN
-
-_ATTEMPTS = 8
-_T = TypeVar("_T")
 
 _PROPERTIES = {
     "format-version": "2",
@@ -214,6 +213,13 @@ class LakeCatalog:
                 self.catalog.create_namespace(namespace, {OWNER: feed})
         self.refuse_taken(namespace, feed)
 
+    def release_namespace(self, namespace: str, feed: str) -> None:
+        """Drop a namespace of the feed's in which nothing is."""
+        with suppress(exceptions.NoSuchNamespaceError, exceptions.NamespaceNotEmptyError):
+            owner = self.catalog.load_namespace_properties(namespace).get(OWNER)
+            if owner == feed and not self.tables(namespace):
+                self.catalog.drop_namespace(namespace)
+
     def create(
         self,
         identifier: str,
@@ -231,7 +237,7 @@ class LakeCatalog:
         )
         order = SortOrder(*(SortField(ids[name], parse_transform("identity")) for name in sort))
         location = f"{self.settings.warehouse}/{identifier.replace('.', '/')}-{uuid.uuid4().hex[:8]}"
-        with _named(identifier):
+        with named(identifier):
             table = self.catalog.create_table(identifier, schema, location, spec, order, _PROPERTIES | (properties or {}))
             table.append(table.schema().as_arrow().empty_table())
         return self.load(identifier)
@@ -242,6 +248,8 @@ class LakeCatalog:
             return LakeTable(self.catalog.load_table(identifier))
         except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
             return None
+        except FileNotFoundError as e:
+            raise lost_file(f"table {identifier}", e) from e
 
     def find_own(self, identifier: str, feed: str) -> LakeTable | None:
         """The feed's table, None if there is none. Raises OwnershipError (NOT_OURS) for one that does not carry its mark."""
@@ -266,13 +274,13 @@ class LakeCatalog:
 
     def rename(self, identifier: str, to: str) -> None:
         """Give a table another name. Raises StorageError (TABLE_EXISTS, of the name that is taken)."""
-        with _named(to):
+        with named(to):
             self.catalog.rename_table(identifier, to)
 
     def drop(self, identifier: str, feed: str) -> None:
         """Take a feed's table out of the catalog; its files stay for upkeep to remove. Raises OwnershipError (NOT_OURS), StorageError."""
         self.load(identifier).require(feed)
-        with _named(identifier):
+        with named(identifier):
             self.catalog.drop_table(identifier)
 
     def append(self, identifier: str, rows: pa.Table, summary: dict[str, str] | None = None) -> int:
@@ -302,9 +310,9 @@ class LakeCatalog:
             retried(table.identifier, lambda: self.catalog.commit_table(table.table, (), updates))
 
     def advance(self, table: LakeTable, base: int, to: int, branch: str) -> None:
-        """Move main from base to a snapshot of the branch and drop the branch, in one commit. Raises StorageError if main moved."""
-        with _named(table.identifier):
-            self.catalog.commit_table(table.table, (_is_at(MAIN, base),), (_put_at(MAIN, to), _removed(branch)))
+        """Move main from base to a snapshot of the branch and drop the branch, in one commit. Raises StorageError if either moved."""
+        with named(table.identifier):
+            self.catalog.commit_table(table.table, (_is_at(MAIN, base), _is_at(branch, to)), (_put_at(MAIN, to), _removed(branch)))
 
     def restore(self, table: LakeTable, base: int, to: int) -> None:
         """Move main from base to any snapshot of the table, and the columns to those of that snapshot, in one commit.
@@ -312,8 +320,12 @@ class LakeCatalog:
         A column that was dropped after it is there again with its values. Raises StorageError if main moved.
         """
         columns = SetCurrentSchemaUpdate.model_validate({"schema-id": table._schema_at(to).schema_id})
-        with _named(table.identifier):
+        with named(table.identifier):
             self.catalog.commit_table(table.table, (_is_at(MAIN, base),), (_put_at(MAIN, to), columns))
+
+    def set_properties(self, identifier: str, properties: dict[str, str]) -> None:
+        """Set properties of a table in one commit."""
+        retried(identifier, lambda: self.catalog.load_table(identifier).transaction().set_properties(properties).commit_transaction())
 
     def evolve(self, identifier: str, change: Callable[[Any], None]) -> LakeTable:
         """Change the columns in one commit; `change` gets pyiceberg's UpdateSchema."""
@@ -361,25 +373,3 @@ def _removed(ref: str) -> RemoveSnapshotRefUpdate:
 def _part_name(column: str, transform: str) -> str:
     kind = transform.partition("[")[0]
     return BUCKET if kind == "bucket" else column if kind == "identity" else f"{column}_{kind}"
-
-
-def retried(identifier: str, attempt: Callable[[], _T]) -> _T:
-    for left in reversed(range(_ATTEMPTS)):
-        try:
-            return attempt()
-        except (exceptions.CommitFailedException, exceptions.ValidationException, ValueError) as e:
-            if isinstance(e, ValueError) and "sequence number" not in str(e):  # that is how a commit on another branch meanwhile is told
-                raise
-            if left == 0:
-                raise StorageError(f"{identifier}: {e}", remedy="another writer keeps changing the table; try again") from e
-    raise AssertionError("unreachable")
-
-
-@contextmanager
-def _named(identifier: str) -> Iterator[None]:
-    try:
-        yield
-    except exceptions.CommitFailedException as e:
-        raise StorageError(f"{identifier} was changed by someone else: {e}", code="TABLE_MOVED") from e
-    except exceptions.TableAlreadyExistsError as e:
-        raise StorageError(f"{identifier} is there already", code="TABLE_EXISTS") from e

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake.errors import StorageError
-from tidelake.lake.catalog import LakeCatalog, LakeTable, retried
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.catalog_errors import retried
 from tidelake.lake.cuts import ensure_published
 from tidelake.layout import published_table
 from tidelake.tso import from_ms

@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidelake.documents import find_document
 from tidelake.errors import OrderError, QualityError
 from tidelake.feed import Feed
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, ImageCounts, Intent, Staged, TableCounts, TableCut
-from tidelake.lake.cuts import last_snapshot, newest_cut, places, read_cut
+from tidelake.lake.cut_documents import next_seq, read_cut
+from tidelake.lake.cuts import last_snapshot, newest_cut, places
 from tidelake.lake.fold import Fold
 from tidelake.lake.fold_tables import fold_tables
 from tidelake.lake.fold_target import Changes, Folded, Work, work_of
@@ -51,8 +53,7 @@ def read_staged(catalog: LakeCatalog, store: Store, feed: str, hour: str, redo_f
     redo = cut is not None and redo_from is not None and redo_from <= cut.hour
     if cut is not None and cut.hour >= hour and not redo:
         return cut, None
-    found = store.read_if_present(run_key(feed, (cut.seq if cut else 0) + 1, "order"))
-    staged = Staged.model_validate_json(found) if found else None
+    staged = find_document(store, run_key(feed, next_seq(store, feed, cut.seq if cut else 0), "order"), Staged)
     if staged is None and redo and cut is not None and cut.follows is not None and cut.run.startswith(BRANCH):
         return cut, None  # that redo is published
     if staged is None or (staged.cut.follows is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
@@ -109,8 +110,7 @@ def compact_window(
 
 
 def _verdict(store: Store, feed: Feed, staged: Staged) -> Verdict:
-    found = store.read_if_present(run_key(feed.name, staged.cut.seq, "validate"))
-    verdict = Verdict.model_validate_json(found) if found else None
+    verdict = find_document(store, run_key(feed.name, staged.cut.seq, "validate"), Verdict)
     if verdict is None or verdict.run != staged.cut.run:
         remedy = f"run `tidelake validate --feed {feed.name} --hour {staged.cut.hour}` first"
         raise OrderError(f"the window of hour {staged.cut.hour} is not validated", code="NOT_VALIDATED", remedy=remedy)

@@ -105,6 +105,18 @@ class Intent(_Document):
     certificate: dict[str, Any] = {}  # all of it that is known before publishing
 
 
+class Abandoned(_Document):
+    """In place of a cut's document: its publishing was given up (lake/abandon.py). undone: all that it had moved is back."""
+
+    feed: str
+    seq: int
+    hour: str
+    run: str
+    abandoned_at_ms: int
+    by: str  # host and process
+    undone: bool = False
+
+
 class TableCounts(_Document):
     """What happened to one table's rows in a window; events are row events, changes are changelog rows."""
 

@@ -12,9 +12,10 @@ from tidelake.errors import StorageError
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.lake.cut import Cut, TableCut
+from tidelake.lake.cut_documents import abandoned, keep, newest_intent, next_seq, read_cut
 from tidelake.lake.ddl_ledger import enter
 from tidelake.lake.owner import SYSTEM_OWNER
-from tidelake.layout import SYSTEM, cut_key, cuts, published_table
+from tidelake.layout import SYSTEM, cuts, intent_key, published_table, seq_of
 from tidelake.storage import Store
 from tidelake.tso import show
 
@@ -50,11 +51,7 @@ class Base:
 
     newest: Cut | None
     cut: Cut | None
-
-    @property
-    def seq(self) -> int:
-        """The next cut's number."""
-        return (self.newest.seq if self.newest else 0) + 1
+    seq: int  # the next cut's
 
     @property
     def follows(self) -> int | None:
@@ -75,15 +72,17 @@ def places(newest: Cut) -> dict[str, str]:
 def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None = None) -> Base:
     """The base of the next window; redo_from: as if nothing from this hour on had been published. Raises StorageError (NOT_RETAINED)."""
     newest = newest_cut(catalog, store, feed)
+    number = next_seq(store, feed, newest.seq if newest else 0)
     if newest is None or redo_from is None or newest.hour < redo_from:
-        return Base(newest=newest, cut=newest)
+        return Base(newest=newest, cut=newest, seq=number)
     for seq in sorted(lineage(catalog, feed), reverse=True):
         cut = read_cut(store, feed, seq)
         if cut.hour < redo_from:
-            return Base(newest=newest, cut=_seen_from(newest, with_kept_changes(cut, horizon(catalog, feed))))
+            seen = _seen_from(newest, with_kept_changes(cut, horizon(catalog, feed)))
+            return Base(newest=newest, cut=seen, seq=number)
     if any(known.expired for known in _lineage(catalog, feed).values()):
         raise StorageError(f"feed {feed}: the cut before hour {redo_from} is not kept any more", code="NOT_RETAINED", remedy=_KEEP)
-    return Base(newest=newest, cut=None)
+    return Base(newest=newest, cut=None, seq=number)
 
 
 def _seen_from(newest: Cut, cut: Cut) -> Cut:
@@ -98,13 +97,15 @@ def _seen_from(newest: Cut, cut: Cut) -> Cut:
 
 
 def newest_cut(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
-    """The feed's newest published cut: the last document, unless it was written by a publishing that is not finished."""
-    keys = [o.key for o in store.objects(cuts(feed))]
-    for key in reversed(keys[-2:]):
-        cut = Cut.model_validate_json(store.read(key))
-        if is_published(catalog, feed, cut.seq):
-            return cut
-    return None
+    """The feed's newest published cut: that of the last document, where nothing is being published and no document is lost; else what the
+    table of published cuts says."""
+    last = max((seq_of(o.key) for o in store.objects(cuts(feed))), default=0)
+    if last and store.head(intent_key(feed, last + 1)) is None and is_published(catalog, feed, last):
+        return read_cut(store, feed, last)
+    if not last and not newest_intent(store, feed):
+        return None
+    newest = max(_published(catalog, feed), default=None)
+    return None if newest is None else read_cut(store, feed, newest)
 
 
 def is_published(catalog: LakeCatalog, feed: str, seq: int) -> bool:
@@ -130,6 +131,8 @@ def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
     while at in every:
         known = found[at] = every[at]
         at = at - 1 if known.follows is None else known.follows
+        if at not in every:  # the number before may have been given up
+            at = max((seq for seq in every if seq < at), default=0)
     return found
 
 
@@ -163,11 +166,6 @@ def _published(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
     names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "follows", "expired", "changes_after")]
     rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
     return {r["seq"]: _Known(r["resolved_ts"], r.get("follows"), bool(r.get("expired")), r.get("changes_after")) for r in rows}
-
-
-def read_cut(store: Store, feed: str, seq: int) -> Cut:
-    """A published cut's document. Raises StorageError if it is missing."""
-    return Cut.model_validate_json(store.read(cut_key(feed, seq)))
 
 
 def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut | None, Cut]:
@@ -231,15 +229,21 @@ def _refuse_gap(catalog: LakeCatalog, feed: str, i: Incarnation, since: int) -> 
 def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
     """Make a cut the published one: its document, its statements in the DDL ledger, then its rows in the table that other engines read,
     in one commit. Repeatable."""
-    store.put_if_absent(cut_key(cut.feed, cut.seq), cut.model_dump_json(indent=1).encode())
+    if not keep(store, cut):
+        raise abandoned(cut.feed, cut.seq)
     if is_published(catalog, cut.feed, cut.seq):
         return
-    follows = cut.seq - 1 if cut.follows is None else cut.follows
-    before = store.read_if_present(cut_key(cut.feed, follows)) if cut.ledger else None
-    enter(catalog, cut, Cut.model_validate_json(before) if before else None)
+    enter(catalog, cut, _before(catalog, store, cut) if cut.ledger else None)
     ensure_published(catalog)
     rows = pa.Table.from_pylist(_rows(cut), schema=catalog.load(published_table()).table.schema().as_arrow())
     catalog.append(published_table(), rows, {"tidelake.feed": cut.feed, "tidelake.cut": str(cut.seq)})
+
+
+def _before(catalog: LakeCatalog, store: Store, cut: Cut) -> Cut | None:
+    """The published cut that this one goes on from."""
+    follows = cut.seq - 1 if cut.follows is None else cut.follows
+    seq = max((seq for seq in _published(catalog, cut.feed) if seq <= follows), default=0)
+    return read_cut(store, cut.feed, seq) if seq else None
 
 
 def ensure_published(catalog: LakeCatalog) -> None:

@@ -24,7 +24,8 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import ListType
 
 from tidelake.errors import StorageError
-from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of, retried
+from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of
+from tidelake.lake.catalog_errors import retried
 from tidelake.lake.scans import Where
 from tidelake.layout import MAIN, cut_of_branch
 

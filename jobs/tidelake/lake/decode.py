@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from tidelake import __version__
 from tidelake.avro_schemas import schemas_here
+from tidelake.documents import find_document
 from tidelake.errors import OrderError
 from tidelake.event import EVENT
 from tidelake.feed import Feed
@@ -135,8 +136,7 @@ def _decode_waiting(session: Callable[[], SparkSession], catalog: LakeCatalog, f
 
 def read_record(store: Store, feed: str, hour: str) -> DecodeRecord | None:
     """What decode found in an hour, None if it was not decoded."""
-    found = store.read_if_present(decoded_key(feed, hour))
-    return None if found is None else DecodeRecord.model_validate_json(found)
+    return find_document(store, decoded_key(feed, hour), DecodeRecord)
 
 
 def decoder_id(feed: Feed) -> str:

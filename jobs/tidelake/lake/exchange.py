@@ -21,7 +21,8 @@ from tidelake.lake.casts import converted, quote
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import advanced, all_columns, begin_branch, open_changelog, sql_name
 from tidelake.lake.cut import Advance, TableCounts, TableCut
-from tidelake.lake.cuts import Base, last_snapshot, places, read_cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import Base, last_snapshot, places
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.observed import Observed
 from tidelake.lake.rows import TableRows

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.lake.catalog import LakeCatalog, retried
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.catalog_errors import retried
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import ensure_published
 from tidelake.lake.needs import stale_branches

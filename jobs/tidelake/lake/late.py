@@ -21,6 +21,7 @@ from tidelake.feed import Feed
 from tidelake.lake.casts import literal
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.cut import Cut, LateCounts
+from tidelake.lake.cuts import Base
 from tidelake.lake.events import control_rows
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER
 from tidelake.lake.sightings import Seen
@@ -47,20 +48,21 @@ _NAME = ("database", "table", "commit_ts")
 _COUNTED = {"replay": "replays", "conflict": "conflicts", "late": "late"}  # verdict → where it is counted
 
 
-def judge_late(session: SparkSession, catalog: LakeCatalog, feed: Feed, events: LakeTable, cut: Cut, seen: Seen) -> dict[str, LateCounts]:
+def judge_late(session: SparkSession, catalog: LakeCatalog, feed: Feed, events: LakeTable, base: Base, seen: Seen) -> dict[str, LateCounts]:
     """By table as sent, what the late rows are. Under the next cut's number the ledger then holds its conflicts and truly late rows only.
 
     Raises OrderError (LATE_ROWS) where the feed's policy is to block.
     """
-    judged = _judged(session, events, cut, seen) if seen.late else None
+    cut = base.cut
+    judged = _judged(session, events, cut, seen) if seen.late and cut is not None else None
     counts: dict[str, dict[str, int]] = {}
     for row in judged.groupBy("database", "table", "verdict").count().collect() if judged else ():
         counts.setdefault(f"{row['database']}.{row['table']}", {})[_COUNTED[row["verdict"]]] = row["count"]
     out = {name: LateCounts.model_validate(counts[name]) for name in sorted(counts)}
     if judged is None or not any(c.conflicts or c.late for c in out.values()):
-        _forget(catalog, feed, cut.seq + 1)
+        forget(catalog, feed.name, base.seq)
         return out
-    _write(catalog, feed, judged.where("verdict != 'replay'"), cut.seq + 1)
+    _write(catalog, feed, judged.where("verdict != 'replay'"), base.seq)
     if feed.policy.on_late == "block":
         raise _blocked(feed, out)
     return out
@@ -142,9 +144,9 @@ def _write(catalog: LakeCatalog, feed: Feed, rows: DataFrame, seq: int) -> None:
     named.writeTo(f"{CATALOG}.{identifier}").overwrite(_expr(f"seq = {seq}"))
 
 
-def _forget(catalog: LakeCatalog, feed: Feed, seq: int) -> None:
+def forget(catalog: LakeCatalog, feed: str, seq: int) -> None:
     """Remove what an earlier attempt at this cut wrote."""
-    table = catalog.find_own(late_table(feed.name), feed.name)
+    table = catalog.find_own(late_table(feed), feed)
     if table is not None and any(table.files({"seq": seq}, (), table.main)):
         catalog.remove(table.identifier, {"seq": seq})
 

@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, TypeAdapter
 
+from tidelake.documents import parsed
 from tidelake.errors import SHAPE_MISFIT, UNDEFINED_TABLE, Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.lake.casts import literal
 from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.cuts import lineage, published
 from tidelake.lake.decisions import Rejected, by_decision
 from tidelake.lake.sightings import Seen
@@ -102,8 +104,10 @@ def misfit_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence
     keys = {o.key for o in store.objects(misfits(feed))}
     if not keys:
         return []
-    seqs = [*lineage(catalog, feed), max(published(catalog, feed), default=0) + 1]
-    documents = (_GROUPS.validate_json(store.read(key)) for seq in sorted(seqs) if (key := misfits_key(feed, seq)) in keys)
+    seqs = [*lineage(catalog, feed), next_seq(store, feed, max(published(catalog, feed), default=0))]
+    documents = (
+        parsed(store, key, store.read(key), _GROUPS.validate_json) for seq in sorted(seqs) if (key := misfits_key(feed, seq)) in keys
+    )
     return [g.rejected() for groups in documents for g in groups if hours is None or g.hour in hours]
 
 

@@ -121,7 +121,10 @@ def occupied(there: LakeTable, source: str, feed: str) -> OwnershipError:
     """The error that a name is taken which table `source` of the feed is to have."""
     owner = there.properties.get(OWNER)
     if owner == feed:  # of intents that an earlier version recorded: it did not look before
-        code, remedy = "NAME_COLLISION", "both tables are this feed's, so this publishing cannot be carried out: give it up"
+        code, remedy = (
+            "NAME_COLLISION",
+            "both tables are this feed's, so this cannot be published: give it up with `tidelake abandon`",
+        )
     else:
         code, remedy = "NOT_OURS", f"give the table {there.identifier} another name in the catalog, then run again"
     return OwnershipError(

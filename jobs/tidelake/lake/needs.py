@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import places, read_cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import places
 from tidelake.layout import cut_of_branch
 from tidelake.retention import Why
 from tidelake.storage import Store

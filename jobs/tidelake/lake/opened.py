@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.causes import named_causes
+from tidelake.lake.identity import check_identity, establish
 from tidelake.lake.settings import LakeSettings, lake_settings
+from tidelake.lake.settled import refuse_other_namespace
 from tidelake.lease import hold
 from tidelake.storage import Store, open_store
 
@@ -37,19 +40,23 @@ class Lake:
     catalog: LakeCatalog
     tell: Tell = _silent
     landed_bytes: int = 0
+    _settled: bool = field(default=False, repr=False)
     _spark: SparkSession | None = field(default=None, repr=False)
     _session: ExitStack = field(default_factory=ExitStack, repr=False)
 
     @classmethod
     @contextmanager
     def of(cls, feed: Feed, tell: Tell = _silent) -> Iterator[Lake]:
-        """Open the feed's lake; stops the Spark session it started."""
+        """Open the feed's lake; stops the Spark session it started. Raises ConfigError: WRONG_CATALOG, WRONG_LAKE."""
         settings = lake_settings(feed)
-        lake = cls(feed=feed, store=open_store(feed.lake.uri), settings=settings, catalog=LakeCatalog(settings), tell=tell)
-        try:
-            yield lake
-        finally:
-            lake._session.close()
+        store, catalog = open_store(feed.lake.uri), LakeCatalog(settings)
+        lake = cls(feed=feed, store=store, settings=settings, catalog=catalog, tell=tell)
+        with named_causes(settings.place, settings.warehouse):
+            check_identity(feed, store, settings, catalog)
+            try:
+                yield lake
+            finally:
+                lake._session.close()
 
     @property
     def spark(self) -> SparkSession:
@@ -63,7 +70,11 @@ class Lake:
         return self._spark
 
     @contextmanager
-    def hold(self, work: str) -> Iterator[int]:
-        """Hold the feed's lease; the fence number."""
+    def hold(self, work: str, *, anyhow: bool = False) -> Iterator[int]:
+        """Hold the feed's lease; the fence number. Raises ConfigError (NAMESPACE_CHANGED) unless anyhow."""
         with hold(self.store, self.feed.name, work, tell=lambda what: self.tell("lease", what)) as fence:
+            if not self._settled and not anyhow:
+                establish(self.feed, self.store, self.settings, self.catalog)
+                refuse_other_namespace(self.feed, self.store, self.catalog)
+                self._settled = True
             yield fence

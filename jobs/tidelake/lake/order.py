@@ -137,7 +137,7 @@ def order_window(
         branch=branch,
         names=names,
     )
-    late = judge_late(session(), catalog, feed, events, cut, seen) if cut else {}
+    late = judge_late(session(), catalog, feed, events, base, seen) if cut else {}
     changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, SHAPE_MISFIT not in aside.rows, tell), tell)
     lacking = bool(aside.rows) or any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
     staged = Staged(

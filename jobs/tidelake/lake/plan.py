@@ -13,6 +13,7 @@ from tidelake.lake.known import opening
 from tidelake.lake.namespaces import refuse_databases, refuse_taken, taken_by_others
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
+from tidelake.lake.settled import refuse_other_namespace
 from tidelake.land.listing import lister
 from tidelake.land.manifest import newest
 from tidelake.layout import events_table, landed_folder, manifests, report_key
@@ -55,9 +56,10 @@ class Plan(BaseModel):
 def plan_hour(lake: Lake, hour: str) -> Plan:
     """What `run` would do for an hour. Lists the archive and the lake, reads documents, writes nothing.
 
-    Raises what `namespaces.refuse_taken` raises, as `run` does.
+    Raises what `namespaces.refuse_taken` raises, and ConfigError (NAMESPACE_CHANGED), as `run` does.
     """
     feed = lake.feed
+    refuse_other_namespace(feed, lake.store, lake.catalog)
     cut = newest_cut(lake.catalog, lake.store, feed.name)
     known = opening(feed, cut)
     refuse_taken(lake.catalog, feed, known)

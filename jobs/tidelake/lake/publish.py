@@ -1,25 +1,25 @@
-"""Publishing: the intent, the steps that carry it out, and recovery, which is carrying it out again (design section 8).
+"""Publishing: the intent and the steps that carry it out; recovery (lake/recovery.py) is carrying it out again.
 
 Every step looks at what is there first, so a step done already is passed over and a run killed between any two goes on.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Move, Return, TableCut
-from tidelake.lake.cuts import is_published, record
+from tidelake.lake.cut_documents import abandoned, certificate, find_abandoned, find_outcome, read_cut
+from tidelake.lake.cuts import record
 from tidelake.lake.names import is_parking, parking_name
 from tidelake.lake.namespaces import occupied
 from tidelake.lake.owner import OWNER
 from tidelake.lake.spread import THREADS
 from tidelake.lake.tables import finish
-from tidelake.layout import MAIN, certificate_key, cut_key, intent_key, intents
+from tidelake.layout import MAIN, certificate_key, intent_key
 from tidelake.storage import Store
 
 Tell = Callable[[str], None]
@@ -33,38 +33,26 @@ def declare(store: Store, intent: Intent) -> None:
         raise StorageError(f"cut {intent.cut.seq} of feed {intent.cut.feed} was published by another run", code="TAKEN")
 
 
-def recover(catalog: LakeCatalog, store: Store, feed: str, tell: Tell = lambda _: None) -> Cut | None:
-    """Roll forward the newest intent if its publishing is not finished; the cut that was finished, None if there was nothing to do."""
-    keys = [o.key for o in store.objects(intents(feed))]
-    if not keys:
-        return None
-    intent = Intent.model_validate_json(store.read(keys[-1]))
-    if is_published(catalog, feed, intent.cut.seq) and store.head(certificate_key(feed, intent.cut.seq)) is not None:
-        return None
-    tell(f"rolling forward the publishing of cut {intent.cut.seq} (hour {intent.cut.hour})")
-    return carry_out(catalog, store, intent, tell)
-
-
 def carry_out(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell = lambda _: None) -> Cut:
-    """All steps after the intent: main of every table, names, the published record, the certificate last."""
-    done = store.read_if_present(cut_key(intent.cut.feed, intent.cut.seq))
-    cut = Cut.model_validate_json(done) if done else _final(catalog, intent, tell)
+    """All steps after the intent: main of every table, names, the published record, the certificate last.
+
+    Raises StorageError: TABLE_MOVED, NOT_FOUND, ABANDONED if the publishing was given up meanwhile.
+    """
+    feed, seq = intent.cut.feed, intent.cut.seq
+    done = find_outcome(store, feed, seq) is not None or store.head(certificate_key(feed, seq)) is not None
+    cut = read_cut(store, feed, seq) if done else _final(catalog, store, intent, tell)
     record(catalog, store, cut)
-    store.put_if_absent(certificate_key(cut.feed, cut.seq), certificate(intent, cut))
+    store.put_if_absent(certificate_key(feed, seq), certificate(intent, cut))
     return cut
 
 
-def certificate(intent: Intent, cut: Cut) -> bytes:
-    """The proof of a published cut."""
-    said = intent.certificate | {
-        "published_at_ms": cut.published_at_ms,
-        "tables": {i: t.model_dump() for i, t in cut.snapshots.items()},
-        "changelogs": {i: t.model_dump() for i, t in cut.changelogs.items()},
-    }
-    return json.dumps(said, ensure_ascii=False, indent=1).encode()
+def refuse_abandoned(store: Store, intent: Intent) -> None:
+    """Raise StorageError (ABANDONED) if another process gave this publishing up."""
+    if find_abandoned(store, intent.cut.feed, intent.cut.seq) is not None:
+        raise abandoned(intent.cut.feed, intent.cut.seq)
 
 
-def _final(catalog: LakeCatalog, intent: Intent, tell: Tell) -> Cut:
+def _final(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell) -> Cut:
     places = {m.uuid: m for m in intent.moves}
     finals: dict[str, int] = {}
     for r in intent.returns:
@@ -78,6 +66,8 @@ def _final(catalog: LakeCatalog, intent: Intent, tell: Tell) -> Cut:
         for a, at in zip(intent.advances, pool.map(advance, intent.advances), strict=True):
             finals[a.uuid] = at
             tell(f"published {a.identifier}")
+    if intent.moves:
+        refuse_abandoned(store, intent)  # names are not moved on a condition, as main is
     for m in intent.moves:
         _park(catalog, m)
     for m in intent.moves:
@@ -93,7 +83,7 @@ def _final(catalog: LakeCatalog, intent: Intent, tell: Tell) -> Cut:
 def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> int:
     """Move main to the staged snapshot, then the columns to their final names, stamped by an empty commit so that the cut's snapshot
     carries its own schema. The final snapshot id."""
-    table = _find(catalog, a.uuid, [a.identifier, *([move.parking, move.target] if move else [])])
+    table = _find(catalog, a.uuid, places_of(a.identifier, move))
     stamp = str(seq)
     if table.summary(table.main).get("tidelake.cut") == stamp:
         return table.main
@@ -110,7 +100,7 @@ def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> i
 
 def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> None:
     """Move main and the columns back, in one commit."""
-    table = _find(catalog, r.uuid, [r.identifier, *([move.parking, move.target] if move else [])])
+    table = _find(catalog, r.uuid, places_of(r.identifier, move))
     if table.stands_at(r.to):
         return
     if table.main not in (r.base, r.to):
@@ -122,18 +112,18 @@ def _moved(table: LakeTable, base: int, seq: int) -> StorageError:
     return StorageError(
         f"{table.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake made; cut {seq} waits",
         code="TABLE_MOVED",
-        remedy=f"set {MAIN} back to snapshot {base}, then run again",
+        remedy=f"set {MAIN} back to snapshot {base}, then run again; `tidelake abandon` gives the cut up",
     )
 
 
 def _park(catalog: LakeCatalog, m: Move) -> None:
     """Out of the way first, so that names can be swapped."""
-    if _is_at(catalog, m.source, m.uuid) and m.source != m.parking:
+    if is_at(catalog, m.source, m.uuid) and m.source != m.parking:
         _rename(catalog, m.source, m.parking)
 
 
 def _settle(catalog: LakeCatalog, m: Move) -> None:
-    if m.target != m.parking and _is_at(catalog, m.parking, m.uuid):
+    if m.target != m.parking and is_at(catalog, m.parking, m.uuid):
         _rename(catalog, m.parking, m.target)
 
 
@@ -146,16 +136,30 @@ def _rename(catalog: LakeCatalog, source: str, to: str) -> None:
     catalog.rename(source, to)
 
 
-def _is_at(catalog: LakeCatalog, identifier: str, uuid: str) -> bool:
+def is_at(catalog: LakeCatalog, identifier: str, uuid: str) -> bool:
+    """Whether the table of this name is the one with the uuid."""
     found = catalog.find(identifier)
     return found is not None and found.uuid == uuid
 
 
-def _find(catalog: LakeCatalog, uuid: str, places: list[str]) -> LakeTable:
+def find_at(catalog: LakeCatalog, uuid: str, places: Sequence[str]) -> LakeTable | None:
+    """The table with this uuid, under one of these names."""
     for identifier in places:
         found = catalog.find(identifier)
         if found is not None and found.uuid == uuid:
             return found
+    return None
+
+
+def places_of(identifier: str, move: Move | None) -> list[str]:
+    """Where a table may be while it is published."""
+    return [identifier, *([move.parking, move.target] if move else [])]
+
+
+def _find(catalog: LakeCatalog, uuid: str, places: list[str]) -> LakeTable:
+    found = find_at(catalog, uuid, places)
+    if found is not None:
+        return found
     raise StorageError(f"table {places[0]} ({uuid}) is gone", code="NOT_FOUND", remedy="it was dropped or renamed outside Tidelake")
 
 

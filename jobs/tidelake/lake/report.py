@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from tidelake.documents import find_document, members
 from tidelake.errors import TidelakeError
 from tidelake.incarnations import Catalog
 from tidelake.lake.cut import Staged
+from tidelake.lake.cut_documents import find_certificate, next_seq
 from tidelake.lake.cuts import lineage, newest_cut
 from tidelake.lake.decisions import Rejected, by_decision, rejected
 from tidelake.lake.decode import read_record
 from tidelake.lake.misfits import misfit_groups
 from tidelake.lake.opened import Lake
 from tidelake.land.manifest import Manifest, newest
-from tidelake.layout import certificate_key, certificates, events_table, quality_key, report_key, run_key
+from tidelake.layout import certificates, events_table, quality_key, report_key, run_key
 from tidelake.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
 from tidelake.quality.report import render
 from tidelake.quality.verdict import Verdict
@@ -39,8 +40,8 @@ def history(lake: Lake, hour: str) -> list[HourFacts]:
     """The facts of the hours published before, the oldest first; of cuts that stand, not of those that a rewind undid."""
     feed = lake.feed.name
     seqs = sorted(lineage(lake.catalog, feed))[-HISTORY - 1 :]
-    found = (lake.store.read_if_present(certificate_key(feed, seq)) for seq in seqs)
-    facts = {f.hour: f for f in (_of_certificate(json.loads(c)) for c in found if c is not None)}.values()
+    found = (find_certificate(lake.store, feed, seq) for seq in seqs)
+    facts = {f.hour: f for f in (_of_certificate(c) for c in found if c is not None)}.values()
     return [f for f in facts if f.hour < hour]
 
 
@@ -63,7 +64,7 @@ def hour_facts(lake: Lake, hour: str, error: TidelakeError | None = None) -> Hou
 def _certificate(lake: Lake, hour: str) -> dict[str, Any] | None:
     """The certificate of the cut that reaches to the hour, None if it is not published (or was published as part of a later one)."""
     for key in reversed([o.key for o in lake.store.objects(certificates(lake.feed.name))]):
-        found: dict[str, Any] = json.loads(lake.store.read(key))
+        found = members(lake.store, key, lake.store.read(key))
         if found["hour"] == hour:
             return found
         if found["hour"] < hour:
@@ -121,13 +122,11 @@ def _unpublished(lake: Lake, hour: str) -> HourFacts:
 
 def _staged(lake: Lake, hour: str) -> tuple[Staged | None, Verdict | None]:
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
-    seq = (cut.seq if cut else 0) + 1
-    found = lake.store.read_if_present(run_key(lake.feed.name, seq, "order"))
-    staged = Staged.model_validate_json(found) if found else None
+    seq = next_seq(lake.store, lake.feed.name, cut.seq if cut else 0)
+    staged = find_document(lake.store, run_key(lake.feed.name, seq, "order"), Staged)
     if staged is None or staged.cut.hour != hour:
         return None, None
-    judged = lake.store.read_if_present(run_key(lake.feed.name, seq, "validate"))
-    verdict = Verdict.model_validate_json(judged) if judged else None
+    verdict = find_document(lake.store, run_key(lake.feed.name, seq, "validate"), Verdict)
     return staged, verdict if verdict and verdict.run == staged.cut.run else None
 
 

@@ -9,7 +9,6 @@ changelogs begin anew.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,13 +21,14 @@ from tidelake.errors import ConfigError, StorageError
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Cut, Intent, Return, TableCut
-from tidelake.lake.cuts import horizon, lineage, newest_cut, published, read_cut, with_kept_changes
+from tidelake.lake.cut_documents import next_seq, read_certificate, read_cut
+from tidelake.lake.cuts import horizon, lineage, newest_cut, published, with_kept_changes
 from tidelake.lake.cuts import places as where
 from tidelake.lake.names import retired
 from tidelake.lake.namespaces import clear_way, refuse_taken
 from tidelake.lake.opened import Lake
-from tidelake.lake.publish import carry_out, declare, plan_moves, recover
-from tidelake.layout import certificate_key
+from tidelake.lake.publish import carry_out, declare, plan_moves
+from tidelake.lake.recovery import recover
 from tidelake.storage import Store
 from tidelake.tso import last_of, parse_moment, show
 
@@ -142,7 +142,7 @@ def _planned(lake: Lake, to: str) -> tuple[Rewound, _Places]:
     moved = _tables(lake.catalog, places)
     plan = Rewound(
         feed=feed,
-        seq=None if same else newest.seq + 1,
+        seq=None if same else next_seq(lake.store, feed, newest.seq),
         from_cut=newest.seq,
         from_ts=newest.resolved_ts,
         to_cut=target.seq,
@@ -235,7 +235,7 @@ def _returns(catalog: LakeCatalog, places: _Places) -> list[Return]:
 
 def _certificate(store: Store, plan: Rewound, cut: Cut) -> dict[str, Any]:
     """The wanted cut's proof, which holds again, and what the rewind undid."""
-    proof: dict[str, Any] = json.loads(store.read(certificate_key(plan.feed, plan.to_cut)))
+    proof = read_certificate(store, plan.feed, plan.to_cut)
     said = {"cut": cut.seq, "run": cut.run, "version": cut.version, "rewind": plan.model_dump(exclude={"seq", "feed"})}
     return proof | said
 

@@ -8,7 +8,6 @@ stays readable until retention lets it go. Iceberg rewrites on a branch; what it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,12 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.changelog import begin_branch, sql_name
 from tidelake.lake.changelog_age import OldFile, by_day, old_files, remove, summed
 from tidelake.lake.cut import Advance, Cut, Intent, TableCut
+from tidelake.lake.cut_documents import next_seq, read_certificate
 from tidelake.lake.expire import call_name
 from tidelake.lake.opened import Lake
 from tidelake.lake.spread import THREADS
 from tidelake.lake.upkeep_plan import TablePlan
-from tidelake.layout import BRANCH, CATALOG, MAIN, certificate_key
+from tidelake.layout import BRANCH, CATALOG, MAIN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,8 @@ def stage_rewrite(
     gone: the horizon; archived: changelog → manifest of the copies of what goes.
     Raises StorageError: TABLE_MOVED if main is not at the cut's snapshot, ROWS_DIFFER if a rewrite has not the rows of before.
     """
-    branch = f"{BRANCH}{newest.seq + 1}_{fence}"
+    seq = next_seq(lake.store, newest.feed, newest.seq)
+    branch = f"{BRANCH}{seq}_{fence}"
     by_name = {t.identifier: (i, t) for part in (newest.snapshots, newest.changelogs) for i, t in part.items()}
     todo = [p for p in tables if p.rewrites or p.old is not None]
     if not todo:
@@ -50,7 +51,7 @@ def stage_rewrite(
 
     with ThreadPoolExecutor(THREADS) as pool:
         advances = [a for a in pool.map(one, todo) if a is not None]
-    return _intent(lake, newest, advances, branch, _let_go(going, gone, archived or {})) if advances else None
+    return _intent(lake, newest, advances, seq, branch, _let_go(going, gone, archived or {})) if advances else None
 
 
 def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCut, branch: str, going: Sequence[OldFile]) -> Advance | None:
@@ -121,12 +122,12 @@ def _let_go(going: Mapping[str, Sequence[OldFile]], gone: int, archived: Mapping
     return {"let_go": {"changes_after": gone, "tables": tables}} if tables else {}
 
 
-def _intent(lake: Lake, newest: Cut, advances: Sequence[Advance], branch: str, let_go: dict[str, Any]) -> Intent:
+def _intent(lake: Lake, newest: Cut, advances: Sequence[Advance], seq: int, branch: str, let_go: dict[str, Any]) -> Intent:
     to = {a.uuid: a.to for a in advances}
-    again = newest.model_dump(exclude={"follows"}) | {"seq": newest.seq + 1, "run": branch, "version": __version__, "published_at_ms": 0}
+    again = newest.model_dump(exclude={"follows"}) | {"seq": seq, "run": branch, "version": __version__, "published_at_ms": 0}
     cut = Cut.model_validate(again)
     cut.snapshots, cut.changelogs = _moved(cut.snapshots, to), _moved(cut.changelogs, to)
-    proof = json.loads(lake.store.read(certificate_key(newest.feed, newest.seq)))
+    proof = read_certificate(lake.store, newest.feed, newest.seq)
     tables = {a.identifier: {"from": a.base, "to": a.to} for a in advances}
     return Intent(
         cut=cut,

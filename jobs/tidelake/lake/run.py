@@ -43,7 +43,7 @@ def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
 def order(lake: Lake, hour: datetime, redo_from: str | None = None) -> OrderReport:
     """Events → staged changelogs; first finishes a publishing that was cut short. redo_from: anew from this hour on (lake.redo)."""
     from tidelake.lake.order import order_window
-    from tidelake.lake.publish import recover
+    from tidelake.lake.recovery import recover
 
     with _reported(lake, hour), lake.hold(f"order {format_hour(hour)}") as fence:
         recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
@@ -66,7 +66,7 @@ def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdic
 def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> CompactReport:
     """Staged changelogs ⊕ snapshots → a published cut."""
     from tidelake.lake.compact import compact_window
-    from tidelake.lake.publish import recover
+    from tidelake.lake.recovery import recover
     from tidelake.lake.report import write_report
 
     name = format_hour(hour)

@@ -22,7 +22,8 @@ from tidelake.lake.asof import alive_at, first_whole, placed_now
 from tidelake.lake.casts import quote
 from tidelake.lake.changelog import sql_name
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import KEEP_CHANGES, cut_for, horizon, lineage, newest_cut, read_cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import KEEP_CHANGES, cut_for, horizon, lineage, newest_cut
 from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.fold import Fold, base_rows, change_rows, place
 from tidelake.lake.opened import Lake

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from tidelake import __version__
+from tidelake.documents import read_document
 from tidelake.errors import ConfigError, QualityError
 from tidelake.event import Shape, ShapeColumn
 from tidelake.exports.dialect import Dialect
@@ -26,6 +27,7 @@ from tidelake.lake import s3_access
 from tidelake.lake.casts import LOSSES, NAMES_SENT, quote
 from tidelake.lake.compact import intent_of, proof_of
 from tidelake.lake.cut import Cut, Staged, TableCounts
+from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.export_source import FORMAT, ExportJob
 from tidelake.lake.fold import Fold
@@ -35,7 +37,8 @@ from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.observed import Observed
 from tidelake.lake.opened import Lake
 from tidelake.lake.order_masks import hashed
-from tidelake.lake.publish import carry_out, declare, recover
+from tidelake.lake.publish import carry_out, declare
+from tidelake.lake.recovery import recover
 from tidelake.lake.rows import TableRows, counters, typed
 from tidelake.lake.seed_plan import Prepared, SeedPlan, dialect_of, prepare
 from tidelake.lake.snapshot import fill_table
@@ -73,6 +76,7 @@ class _Run:
     prepared: Prepared
     dialect: Dialect
     name: str
+    seq: int
     first: Mapping[str, int]
 
     @property
@@ -111,7 +115,10 @@ def seed(
         if resumed is not None:
             return _resumed(prepared, resumed)
         take(lake.catalog, feed, prepared.names)
-        run = _Run(lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"{BRANCH}1_{fence}", first=_numbers(prepared))
+        seq = next_seq(lake.store, feed.name, 0)
+        run = _Run(
+            lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"{BRANCH}{seq}_{fence}", seq=seq, first=_numbers(prepared)
+        )
         spark = lake.spark  # once, not by every thread
         with heard(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
             filled = list(pool.map(lambda i: _fill(run, spark, i), prepared.names.alive()))
@@ -220,7 +227,7 @@ def _frame(run: _Run, i: Incarnation) -> DataFrame:
 def _report(run: _Run, i: Incarnation, k: int) -> FileReport:
     """What the worker found in a file."""
     key = seed_report_key(run.lake.feed.name, run.name, run.first[i.id] + k)
-    return FileReport.model_validate_json(run.lake.store.read(key))
+    return read_document(run.lake.store, key, FileReport)
 
 
 def _counts(table: TableRows, found: Mapping[str, Any], read: int) -> TableCounts:
@@ -273,7 +280,7 @@ def _cut(run: _Run, filled: Sequence[_Filled], *, incomplete: bool) -> Cut:
     events = run.lake.catalog.find_own(events_table(plan.feed), plan.feed)
     return Cut(
         feed=plan.feed,
-        seq=1,
+        seq=run.seq,
         seeded_ts=plan.ts,
         hour=plan.hour,
         applied_ts=0,

@@ -29,6 +29,15 @@ class LakeSettings:
     iceberg: dict[str, str] = field(repr=False)
     sqlite: Path | None = None
 
+    @property
+    def place(self) -> str:
+        """Where the catalog is, for people: without login and options."""
+        if self.sqlite is not None:
+            return f"jdbc:sqlite:{self.sqlite}"
+        scheme, _, rest = self.spark[f"spark.sql.catalog.{CATALOG}.uri"].partition("?")[0].partition("://")
+        host, slash, path = rest.partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
 
 def lake_settings(feed: Feed) -> LakeSettings:
     """The settings of a feed's lake. Raises ConfigError for a catalog of another form."""
@@ -70,7 +79,12 @@ def _default_catalog(feed: Feed) -> str:
     uri = feed.lake.uri.rstrip("/")
     if not uri.startswith("s3://"):
         return f"jdbc:sqlite:{Path(uri.removeprefix('file://')).resolve() / 'catalog.db'}"
-    return f"jdbc:sqlite:.tidelake/catalog-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.db"
+    before = Path(".tidelake", f"catalog-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.db").resolve()  # what earlier versions took
+    raise ConfigError(
+        f"{feed.folder / 'feed.toml'}: lake.catalog: missing: a lake on S3 has its catalog elsewhere",
+        remedy=f"allowed: {_FORMS}; "
+        + (f"here stands jdbc:sqlite:{before}" if before.exists() else f"to try it on this machine alone: jdbc:sqlite:{before}"),
+    )
 
 
 def _sqlite(path: Path) -> tuple[dict[str, str], dict[str, str]]:

@@ -14,12 +14,14 @@ from pydantic import BaseModel
 from tidelake.lake.changelog_age import old_files, raise_horizon
 from tidelake.lake.changelog_archive import archive, refuse_own_warehouse
 from tidelake.lake.cut import Cut
+from tidelake.lake.cut_documents import write_lost
 from tidelake.lake.cuts import horizon, newest_cut, places
 from tidelake.lake.expire import drop_gone, expire_snapshots, forget_documents, let_go
 from tidelake.lake.namespaces import refuse_foreign_namespaces
 from tidelake.lake.opened import Lake
 from tidelake.lake.orphans import find_orphans, leftovers, remove_leftovers
-from tidelake.lake.publish import carry_out, declare, recover
+from tidelake.lake.publish import carry_out, declare
+from tidelake.lake.recovery import recover
 from tidelake.lake.rewrite import stage_rewrite
 from tidelake.lake.upkeep_plan import UpkeepPlan, plan_upkeep
 from tidelake.lease import check
@@ -106,6 +108,8 @@ def _expire(lake: Lake, done: Upkept, before_ms: int) -> None:
         done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)
         done.dropped_tables = drop_gone(lake, plan, newest)
         forget_documents(lake, plan.cuts, newest)
+        for seq in write_lost(lake.store, plan.feed, plan.cuts):
+            lake.tell("upkeep", f"wrote the document of cut {seq} again, which was lost")
 
 
 def _orphans(lake: Lake, done: Upkept, *, remove: bool) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Container, Iterator
 
 from pydantic import BaseModel
 
+from tidelake.documents import find_document
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.changelog_age import Going, hours_of, old_files, summed
 from tidelake.lake.changelog_archive import folder
 from tidelake.lake.cut import Cut, Staged
+from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.cuts import horizon, lineage, published
 from tidelake.lake.needs import Needs, events_needed, expirable, needs
 from tidelake.lake.opened import Lake
@@ -66,13 +68,13 @@ def plan_upkeep(lake: Lake, newest: Cut, before_ms: int) -> tuple[UpkeepPlan, Ne
     led, before = lineage(lake.catalog, feed.name), horizon(lake.catalog, feed.name)
     gone = max(before, changes_kept_after((led[seq] for seq in led if seq in cuts), newest.resolved_ts, feed.upkeep))
     need = needs(lake.store, newest, cuts, before)
-    staged = lake.store.read_if_present(run_key(feed.name, newest.seq + 1, "order"))
+    staged = find_document(lake.store, run_key(feed.name, next_seq(lake.store, feed.name, newest.seq), "order"), Staged)
     tables = [*_of_cuts(lake, newest, need, before_ms, gone), *_of_system(lake, need, before_ms)]
     plan = UpkeepPlan(
         feed=feed.name,
         cuts=cuts,
         lets_go=sorted(every.keys() - cuts.keys()),
-        staged=Staged.model_validate_json(staged).cut.hour if staged else None,
+        staged=staged.cut.hour if staged else None,
         changes_after=gone if any(p.old for p in tables) else before,
         tables=tables,
     )

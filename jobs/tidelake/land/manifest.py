@@ -11,7 +11,7 @@ import re
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema
 
-from tidelake.errors import StorageError
+from tidelake.documents import read_document
 from tidelake.findings import Severity
 from tidelake.land.ranges import Ranges, union
 from tidelake.layout import manifest_key, manifests
@@ -165,8 +165,4 @@ def generations(store: Store, feed: str, hour: str | None = None) -> dict[str, i
 
 
 def _read(store: Store, feed: str, hour: str, generation: int) -> Manifest:
-    key = manifest_key(feed, hour, generation)
-    try:
-        return Manifest.model_validate_json(store.read(key))
-    except ValueError as e:
-        raise StorageError(f"{store.uri_of(key)} is not a manifest: {e}", code="BAD_MANIFEST") from e
+    return read_document(store, manifest_key(feed, hour, generation), Manifest)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
+from tidelake.documents import find_document
 from tidelake.feed import Feed
 from tidelake.land.ranges import Ranges, runs, union
 from tidelake.layout import closing_key
@@ -58,8 +59,8 @@ class Notes:
 
     def __init__(self, feed: Feed, lake: Store, hour: datetime) -> None:
         self._lake, self._key = lake, closing_key(feed.name, format_hour(hour))
-        found = lake.read_if_present(self._key)
-        self._seen = _Document.model_validate_json(found).objects if found else {}
+        found = find_document(lake, self._key, _Document)
+        self._seen = found.objects if found else {}
         self._new = False
 
     def of(self, key: str, etag: str = "") -> Seen | None:

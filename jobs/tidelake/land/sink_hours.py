@@ -28,6 +28,7 @@ from pydantic import BaseModel
 
 from tidelake.archives import Layout, Listing, Lost, SourceObject
 from tidelake.archives.storage_sink import OFFSET_BITS, Absent, DataFile, checkpoint, commit_ts, list_sink
+from tidelake.documents import find_document
 from tidelake.errors import Coordinates, LeaseError, OrderError, StorageError
 from tidelake.feed import Feed
 from tidelake.findings import KINDS
@@ -186,8 +187,7 @@ class SinkHour(WholeObjects):
 
 def sink_state(lake: Store, feed: str, hour: str) -> SinkState | None:
     """What an hour left, None for one that is not landed."""
-    found = lake.read_if_present(sink_key(feed, hour))
-    return None if found is None else SinkState.model_validate_json(found)
+    return find_document(lake, sink_key(feed, hour), SinkState)
 
 
 def _now_ms() -> float:

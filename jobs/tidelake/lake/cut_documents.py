@@ -1,0 +1,125 @@
+"""The documents of one cut: cuts/, certificates/ and publish/. Each of the first two can be rebuilt from the other and the intent.
+
+A number stands for one attempt to publish. In place of the cut's document there may be the note that the attempt was given up
+(lake/abandon.py): whichever is written first by put-if-absent decides. Such a number is never used again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from tidelake.documents import find_document, members, parsed
+from tidelake.errors import DamageError, StorageError
+from tidelake.lake.cut import Abandoned, Cut, Intent, TableCut
+from tidelake.layout import certificate_key, cut_key, cuts, intent_key, intents, seq_of
+from tidelake.storage import Store
+
+_MARK = b'"abandoned_at_ms"'  # inside a text of JSON its quotes would be escaped
+
+
+def find_outcome(store: Store, feed: str, seq: int) -> Cut | Abandoned | None:
+    """What became of a number: its cut's document, or the note that it was given up; None where neither is there."""
+    key = cut_key(feed, seq)
+    data = store.read_if_present(key)
+    if data is None:
+        return None
+    return parsed(store, key, data, Abandoned.model_validate_json) if _MARK in data else parsed(store, key, data, Cut.model_validate_json)
+
+
+def find_abandoned(store: Store, feed: str, seq: int) -> Abandoned | None:
+    """The note that a publishing was given up, None where it was not."""
+    found = find_outcome(store, feed, seq)
+    return found if isinstance(found, Abandoned) else None
+
+
+def newest_intent(store: Store, feed: str) -> int:
+    """The number of the newest intent, 0 where there is none."""
+    return max((seq_of(o.key) for o in store.objects(intents(feed))), default=0)
+
+
+def next_seq(store: Store, feed: str, newest: int) -> int:
+    """The number of the cut after the newest published one: the first whose publishing was not given up. newest: 0 for none."""
+    seq = newest + 1
+    while store.head(cut_key(feed, seq)) is not None and find_abandoned(store, feed, seq) is not None:
+        seq += 1
+    return seq
+
+
+def read_cut(store: Store, feed: str, seq: int) -> Cut:
+    """A published cut's document; one that is lost is rebuilt. Raises DamageError, StorageError (ABANDONED)."""
+    found = find_outcome(store, feed, seq)
+    if isinstance(found, Abandoned):
+        raise abandoned(feed, seq)
+    return found or _rebuilt_cut(store, feed, seq)
+
+
+def keep(store: Store, cut: Cut) -> bool:
+    """Write a cut's document, unless it is there; False if the number was given up before."""
+    key = cut_key(cut.feed, cut.seq)
+    return store.put_if_absent(key, cut.model_dump_json(indent=1).encode()) or find_abandoned(store, cut.feed, cut.seq) is None
+
+
+def write_lost(store: Store, feed: str, seqs: Iterable[int]) -> list[int]:
+    """Write the documents of these published cuts again that are lost; their numbers."""
+    there = {o.key for o in store.objects(cuts(feed))}
+    lost = [seq for seq in seqs if cut_key(feed, seq) not in there]
+    for seq in lost:
+        keep(store, read_cut(store, feed, seq))
+    return lost
+
+
+def find_certificate(store: Store, feed: str, seq: int) -> dict[str, Any] | None:
+    """A published cut's certificate; one that is lost is rebuilt if its cut and intent are there, else None."""
+    key = certificate_key(feed, seq)
+    data = store.read_if_present(key)
+    if data is not None:
+        return members(store, key, data)
+    intent, cut = find_document(store, intent_key(feed, seq), Intent), find_outcome(store, feed, seq)
+    return members(store, key, certificate(intent, cut)) if intent is not None and isinstance(cut, Cut) else None
+
+
+def read_certificate(store: Store, feed: str, seq: int) -> dict[str, Any]:
+    """As find_certificate; raises DamageError (NOT_FOUND) where it is lost with what it is rebuilt from."""
+    found = find_certificate(store, feed, seq)
+    if found is None:
+        raise _lost(store, certificate_key(feed, seq), cut_key(feed, seq), feed, seq)
+    return found
+
+
+def certificate(intent: Intent, cut: Cut) -> bytes:
+    """The proof of a published cut."""
+    said = intent.certificate | {
+        "published_at_ms": cut.published_at_ms,
+        "tables": {i: t.model_dump() for i, t in cut.snapshots.items()},
+        "changelogs": {i: t.model_dump() for i, t in cut.changelogs.items()},
+    }
+    return json.dumps(said, ensure_ascii=False, indent=1).encode()
+
+
+def _rebuilt_cut(store: Store, feed: str, seq: int) -> Cut:
+    """From the intent, which says all but the snapshot ids that publishing gave the tables, and the certificate, which says these."""
+    key = certificate_key(feed, seq)
+    intent, proof = find_document(store, intent_key(feed, seq), Intent), store.read_if_present(key)
+    if intent is None or proof is None:
+        raise _lost(store, cut_key(feed, seq), key, feed, seq)
+    said = members(store, key, proof)
+    snapshots, changelogs = ({i: TableCut.model_validate(t) for i, t in said[part].items()} for part in ("tables", "changelogs"))
+    own = {"published_at_ms": said["published_at_ms"], "snapshots": snapshots, "changelogs": changelogs}
+    return intent.cut.model_copy(deep=True, update=own)
+
+
+def abandoned(feed: str, seq: int) -> StorageError:
+    """The error for a number whose publishing was given up."""
+    return StorageError(
+        f"the publishing of cut {seq} of feed {feed} was given up with `tidelake abandon`", code="ABANDONED", remedy="run the hour again"
+    )
+
+
+def _lost(store: Store, key: str, other: str, feed: str, seq: int) -> DamageError:
+    return DamageError(
+        f"{store.uri_of(key)} is lost, and so is {other} or {intent_key(feed, seq)}, from which it would be rebuilt",
+        code="NOT_FOUND",
+        remedy="bring back an earlier version of one of them",
+    )

@@ -1,0 +1,119 @@
+"""Which catalog a lake belongs to, and which lake a feed: said in both, checked whenever the lake is opened.
+
+The catalog is known by the uuid of its table of published cuts, which stays through everything but another catalog. The lake says it in
+lake.json, written once by put-if-absent; the table says in its properties which lake each feed is in. A lake of before has neither: it
+gets them at the first run that writes, if the catalog holds what the lake has published.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from pydantic import BaseModel
+
+from tidelake.documents import find_document, read_document
+from tidelake.errors import ConfigError
+from tidelake.feed import Feed
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut_documents import newest_intent
+from tidelake.lake.cuts import ensure_published, is_published, published
+from tidelake.lake.settings import LakeSettings
+from tidelake.layout import IDENTITY, certificates, published_table, seq_of
+from tidelake.storage import Store
+
+_ONE_CATALOG = "a lake keeps its catalog: set lake.catalog in feed.toml (or its variable) back; for another catalog begin a new lake"
+_ONE_LAKE = "a feed keeps its lake: set lake.uri in feed.toml (or its variable) back; to begin anew elsewhere give the feed another name"
+
+
+class Identity(BaseModel):
+    """lake.json. uri: where the lake is; catalog: the uuid of its catalog's table of published cuts; place: where that catalog was."""
+
+    id: str
+    uri: str
+    catalog: str
+    place: str
+
+
+def check_identity(feed: Feed, store: Store, settings: LakeSettings, catalog: LakeCatalog) -> None:
+    """Raise ConfigError (exit code 2) if lake and catalog do not belong together: WRONG_CATALOG, WRONG_LAKE. Writes nothing."""
+    known = find_document(store, IDENTITY, Identity)
+    table = _published_table(catalog)
+    if known is not None:
+        if known.uri != store.uri:
+            raise ConfigError(
+                f"the lake at {store.uri} is a copy of {known.uri}, where its tables are", code="WRONG_LAKE", remedy=_ONE_LAKE
+            )
+        if table is None or table.uuid != known.catalog:
+            raise _wrong_catalog(store.uri, known.place, settings, table)
+    elif table is None or _lake_of(table, feed) is None:
+        _check_before(feed, store, settings, catalog, table)
+    if table is not None:
+        _refuse_other_lake(feed, store, catalog, table, known)
+
+
+def establish(feed: Feed, store: Store, settings: LakeSettings, catalog: LakeCatalog) -> None:
+    """Write what is missing of lake's and catalog's knowledge of each other. Repeatable; whoever is first decides.
+
+    Raises ConfigError (WRONG_CATALOG) if another run has given the lake another catalog meanwhile.
+    """
+    ensure_published(catalog)
+    table = catalog.load(published_table())
+    lake = _lake_of(table, feed)
+    mine = lake if lake is not None and table.properties.get(f"tidelake.uri.{lake}") == store.uri else str(uuid.uuid4())
+    identity = Identity(id=mine, uri=store.uri, catalog=table.uuid, place=settings.place)
+    if store.head(IDENTITY) is None:
+        store.put_if_absent(IDENTITY, identity.model_dump_json(indent=1).encode())
+    known = read_document(store, IDENTITY, Identity)
+    if known.catalog != table.uuid:
+        raise _wrong_catalog(store.uri, known.place, settings, table)
+    if _lake_of(table, feed) != known.id:
+        catalog.set_properties(published_table(), {f"tidelake.lake.{feed.name}": known.id, f"tidelake.uri.{known.id}": known.uri})
+
+
+def refuse_missing(store: Store) -> None:
+    """Raise ConfigError (NO_LAKE) where nothing of a lake is: for commands that only read."""
+    if store.head(IDENTITY) is None and not {"landed", "manifests", "leases", "cuts", "publish"} & set(store.folders()):
+        raise ConfigError(
+            f"there is no lake at {store.uri}: nothing of Tidelake's is there",
+            code="NO_LAKE",
+            remedy="check lake.uri in feed.toml and the variables it names; the first `tidelake run` makes the lake",
+        )
+
+
+def _check_before(feed: Feed, store: Store, settings: LakeSettings, catalog: LakeCatalog, table: LakeTable | None) -> None:
+    """Of a lake without identity: catalog and lake must know the same cuts."""
+    proven = max((seq_of(o.key) for o in store.objects(certificates(feed.name))), default=0)
+    if proven and (table is None or not is_published(catalog, feed.name, proven)):
+        held = f"the catalog that holds cut {proven} of feed {feed.name}"
+        raise _wrong_catalog(store.uri, held, settings, table)
+
+
+def _refuse_other_lake(feed: Feed, store: Store, catalog: LakeCatalog, table: LakeTable, known: Identity | None) -> None:
+    lake = _lake_of(table, feed)
+    if known is not None and lake == known.id:
+        return
+    if lake is None and newest_intent(store, feed.name):
+        return
+    where = table.properties.get(f"tidelake.uri.{lake}", "another lake")
+    if where != store.uri and published(catalog, feed.name):  # where lake.json alone is lost, the next run writes it again
+        raise ConfigError(
+            f"feed {feed.name} is published in {where}, feed.toml names {store.uri}, which has none of its cuts",
+            code="WRONG_LAKE",
+            remedy=_ONE_LAKE,
+        )
+
+
+def _published_table(catalog: LakeCatalog) -> LakeTable | None:
+    """The catalog's table of published cuts. A file that is not there is not made for the question."""
+    return None if catalog.is_new else catalog.find(published_table())
+
+
+def _lake_of(table: LakeTable, feed: Feed) -> str | None:
+    return table.properties.get(f"tidelake.lake.{feed.name}")
+
+
+def _wrong_catalog(uri: str, whose: str, settings: LakeSettings, table: LakeTable | None) -> ConfigError:
+    found = "which is empty" if table is None else "which is another one"
+    return ConfigError(
+        f"the lake {uri} belongs to {whose}, feed.toml names {settings.place}, {found}", code="WRONG_CATALOG", remedy=_ONE_CATALOG
+    )
