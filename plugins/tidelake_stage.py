@@ -159,11 +159,14 @@ class StageOperator(BaseOperator):
         """An asset event per table of the cut, unless the feed is further than this run's hour and it was no redo.
 
         A run that comes back after its cut was published emits again: better twice than never, and snapshot ids tell. TSOs and
-        snapshot ids are text, because they are larger than what JavaScript keeps exact.
+        snapshot ids are text, because they are larger than what JavaScript keeps exact. `incomplete` holds the reasons, [] for a whole cut.
         """
         if status["published_hour"] != self.hour and not (redo and status["published_hour"]):
             return
         cut = {"feed": self.feed, "hour": status["published_hour"], "cut": status["cut"], "resolved_ts": str(status["published_ts"])}
+        cut["incomplete"] = [f"{r['code']}: {r['detail']}" for r in status["incomplete_because"]]
+        if cut["incomplete"]:
+            self.log.warning("cut %s is INCOMPLETE: %s", cut["cut"], "; ".join(cut["incomplete"]))
         cut["report"] = QualityReportLink().get_link(self, ti_key=context["ti"])
         for name, table in status["tables"].items():
             asset = Asset(uri=f"iceberg://{CATALOG}/{table['table'].replace('.', '/')}")

@@ -6,7 +6,8 @@ from, in one place (protocols.decode): it quarantines one message.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Coordinates:
 class TidelakeError(Exception):
     """What went wrong, where, and what to do about it.
 
-    code: a word in capitals that scripts may rely on. at: Kafka coordinates where there are any. remedy: one sentence.
+    code: a word in capitals that scripts may rely on. at: Kafka coordinates where there are any. remedy: one sentence. done: what the
+    command had done before, as its `--json` prints it.
     """
 
     exit_code = 1
@@ -37,6 +39,13 @@ class TidelakeError(Exception):
         self.code = code or self.default_code
         self.at = at
         self.remedy = remedy
+        self.done: list[dict[str, Any]] = []
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: code, message, remedy, coordinates (None where there are none), exit_code."""
+        place = None if self.at is None else asdict(self.at)
+        said = {"code": self.code, "message": self.message, "remedy": self.remedy, "coordinates": place, "exit_code": self.exit_code}
+        return {"error": said} | ({"done": self.done} if self.done else {})
 
     def __str__(self) -> str:
         place = f" {self.at}" if self.at else ""

@@ -240,6 +240,16 @@ class Feed(_Section):
         first = self.topics[0]
         return re.compile(first[1:-1]) if first.startswith("/") else None
 
+    def check_hour(self, hour: str) -> None:
+        """Raise ConfigError (BEFORE_FIRST_HOUR) for an hour (`2026-01-05T10`) before `[source] first_hour`."""
+        first = self.source.first_hour
+        if first is not None and hour < first:
+            raise ConfigError(
+                f"hour {hour} of feed {self.name} is before its first hour, {first}",
+                code="BEFORE_FIRST_HOUR",
+                remedy="run hours from there on; `first_hour` under [source] in feed.toml says where the feed starts",
+            )
+
     def partitions_of(self, topic: str) -> int:
         """How many partitions the topic has. Raises ConfigError for a topic that the table of partitions lacks."""
         if isinstance(self.partitions, int):

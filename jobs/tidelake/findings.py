@@ -78,6 +78,19 @@ KINDS = {  # the most serious first
         allowed=("block",),
         because="the resolved ts would pass rows that are still to come",
     ),
+    "RESOLVED_TS_AHEAD": Kind(
+        severity="warning",
+        meaning="a resolved ts is later than its message and its hour, by more than `clock_skew_minutes`; it does not count (found by "
+        "`order`, not by landing)",
+        remedy="find out what wrote it; if the clocks of the archive and of TiDB are so far apart (an archive whose hours are not UTC), "
+        "set [policy] clock_skew_minutes",
+    ),
+    "COMMIT_TS_AHEAD": Kind(
+        severity="warning",
+        meaning="rows or statements have a commit ts later than their message and their hour, by more than `clock_skew_minutes`; no cut "
+        "holds them before that time (found by `order`)",
+        remedy="find out what wrote it: the rows wait until the resolved ts reaches their commit ts",
+    ),
     "OVERLAP_HOURS": Kind(
         severity="warning",
         but="critical where offsets are counted from names",

@@ -62,7 +62,9 @@ class Policy(BaseModel):
     on_reject: Literal["block", "publish_incomplete"] = "block"
     on_gap: Literal["block", "warn"] = "block"
     on_late: Literal["block", "publish_incomplete"] = "publish_incomplete"  # rows that came after the cut that should hold them
+    incomplete: Literal["publish", "block"] = "publish"  # a window that lacks something: marked, with its reasons, or not published
     on_finding: dict[str, Action] = {}  # by code; what a finding does that is not in it: docs/findings.md
+    clock_skew_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 10  # how far a resolved ts may be ahead of its message
     wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # how long a row of Simple may wait for its table's schema
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over

@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from tidelake.errors import ConfigError
+from tidelake.tso import parse_hour
+
 Layout = Literal[
     "aiven-jsonl",
     "aiven-jsonl-string",
@@ -108,6 +111,7 @@ class Source(BaseModel):
     """Where the messages are: an archive of Kafka objects, or live topics, whose uri is `host:port,…`.
 
     hours: what tells the hour of an archived message, the path of its object or, where paths have none, its timestamp (docs/layouts.md).
+    first_hour: where the feed starts, like 2026-01-05T10 (UTC): no later hour can be its first one, none before it is run.
     kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md). claim_check: where the changefeed's claim-check files
     are. in_flight: bytes of messages that landing may hold which are read and not yet durable in the lake. closed_by, quiet_minutes: when
     an hour is complete (docs/landing.md); minutes since its newest object, of an archive. archiver: what `tidelake archive`
@@ -121,6 +125,7 @@ class Source(BaseModel):
     layout: Layout | None = None
     template: str | None = None
     hours: Hours = "path"
+    first_hour: str | None = None
     claim_check: str | None = Field(default=None, repr=False)
     date_separator: DateSeparator = "day"  # of the storage sink
     tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
@@ -129,6 +134,16 @@ class Source(BaseModel):
     quiet_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
     kafka: ClientSettings = Field(default={}, repr=False)
     archiver: Archiver | None = None
+
+    @field_validator("first_hour")
+    @classmethod
+    def _is_an_hour(cls, hour: str | None) -> str | None:
+        if hour is not None:
+            try:
+                parse_hour(hour)
+            except ConfigError as e:
+                raise ValueError("an hour (UTC), like 2026-01-05T10") from e
+        return hour
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout_or_live_topics(self) -> Source:

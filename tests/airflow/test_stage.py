@@ -26,6 +26,7 @@ PUBLISHED = {
     "published_hour": HOUR,
     "published_ts": 463368563725434880,
     "cut": 7,
+    "incomplete_because": [],
     "tables": {"bazaar.bids": {"rows": 41, "table": "bazaar_open_bazaar.bids", "snapshot_id": 2**62 + 1}},
 }
 Run = Callable[..., dict[str, Any]]
@@ -214,9 +215,18 @@ def test_publishing_is_an_event_of_every_table(run: Run, child: Child) -> None:
             "resolved_ts": "463368563725434880",
             "snapshot_id": str(2**62 + 1),
             "rows": 41,
+            "incomplete": [],
             "report": f"http://airflow.example:8080/tidelake/quality/bazaar-open/{HOUR}",
         }
     }
+
+
+def test_an_incomplete_cut_says_so_in_the_events_and_in_the_task_s_log(run: Run, child: Child, capfd: pytest.CaptureFixture[str]) -> None:
+    because = [{"code": "GAP", "detail": "t[0] offsets 5 to 9", "cut": 7, "hour": HOUR}]
+    child.plan(status=PUBLISHED | {"incomplete_because": because})
+    (event,) = events(run(hour=HOUR)["run_id"]).values()
+    assert event["incomplete"] == ["GAP: t[0] offsets 5 to 9"]
+    assert "cut 7 is INCOMPLETE: GAP: t[0] offsets 5 to 9" in capfd.readouterr().out
 
 
 def test_an_hour_that_was_published_long_ago_is_no_event(run: Run, child: Child) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import subprocess
 import sys
@@ -169,6 +170,14 @@ def test_a_malformed_hour_is_told_with_how_one_looks(begun: Path, stage: str, ho
         (["quarantine", "show", "shop"], "not a message: 'shop'; write it like shop.open[2]@1017"),
         (["quarantine", "accept"], "say which message, or --all; `tidelake quarantine list --feed shop` shows them"),
         (["quarantine", "accept", "shop[0]@1", "--all"], "say which message, or --all"),
+        *(
+            (
+                ["quarantine", verb, "--hour", "2026-01-05T10"],
+                "NOT_DECODED: hour 2026-01-05T10 of feed shop is not decoded: nothing is known",
+            )
+            for verb in ("list", "replay")
+        ),
+        (["report"], "feed shop has no landed hour to report on; run `tidelake run --feed shop --hour …` first"),
     ],
 )
 def test_other_wrong_arguments_are_told_with_what_to_write(begun: Path, arguments: list[str], said: str) -> None:
@@ -201,6 +210,56 @@ def test_an_error_is_one_line_on_stderr_and_an_exit_code(
     failing(monkeypatch, error)
     done = call(*OF_A_FEED[command], "--feed", "shop")
     assert (done.code, done.out, done.err) == (code, "", f"error: {said}\n")
+
+
+@pytest.mark.parametrize("command", [c for c in EVERY if c not in ("asof", "changelog", "demo", "quarantine", "inspect")])
+def test_a_program_that_asked_for_json_gets_the_error_as_an_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [*OF_A_FEED[command], "--feed", "shop"] if command in OF_A_FEED else [command]
+    done = call(*given, "--json")
+    said = json.loads(done.out)["error"]
+    assert (said["code"], said["exit_code"], said["coordinates"]) == ("CONFIG", 2, None)
+    assert done.code == 2
+    assert done.err == f"error: CONFIG: {said['message']}" + (f"; {said['remedy']}\n" if said["remedy"] else "\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            errors.OrderError("why", code="GAP", at=errors.Coordinates("t", 1, 2), remedy="do that"),
+            {
+                "code": "GAP",
+                "message": "why",
+                "remedy": "do that",
+                "coordinates": {"topic": "t", "partition": 1, "offset": 2},
+                "exit_code": 3,
+            },
+        ),
+        (
+            ValueError("first\nsecond"),
+            {
+                "code": "UNEXPECTED",
+                "message": "unexpected ValueError: first",
+                "remedy": "--debug shows where",
+                "coordinates": None,
+                "exit_code": 1,
+            },
+        ),
+    ],
+)
+def test_the_object_says_what_the_line_says(monkeypatch: pytest.MonkeyPatch, error: Exception, said: dict[str, object]) -> None:
+    failing(monkeypatch, error)
+    done = call("status", "--feed", "shop", "--json")
+    assert (done.code, json.loads(done.out)) == (said["exit_code"], {"error": said})
+    assert done.err.startswith("error: ")
+    failing(monkeypatch, KeyboardInterrupt())
+    assert json.loads(call("status", "--feed", "shop", "--json").out)["error"]["code"] == "INTERRUPTED"
+
+
+def test_wrong_use_is_an_object_too() -> None:
+    done = call("land", "--feed", "shop", "--json")
+    assert (done.code, json.loads(done.out)["error"]["code"]) == (2, "USAGE")
 
 
 @pytest.mark.parametrize("error", [errors.OrderError("[bold]why[/bold] [1]"), RuntimeError("[bold]why[/bold] [1]")])

@@ -11,11 +11,13 @@ from tests.lake import lakes
 from tidelake.ddl.changes import ColumnDef, TableDef
 from tidelake.incarnations import Catalog, create
 from tidelake.lake.catalog import LakeTable
-from tidelake.lake.cut import Advance, Cut, Intent, TableCut
+from tidelake.lake.compact import proof_of
+from tidelake.lake.cut import Advance, Cut, Intent, Staged, TableCut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.publish import carry_out, declare
 from tidelake.lake.tables import CHANGELOG_COLUMNS
+from tidelake.quality.verdict import Verdict
 from tidelake.tso import at, last_of
 from tidelake.values import MysqlType
 
@@ -72,7 +74,8 @@ def publish(lake: Lake, previous: Cut | None, hours: float, by: str = "day") -> 
         changelogs={"d.k@-1": changes},
         past=dict(previous.past) if previous else {},
     )
-    intent = Intent(cut=cut, advances=advances, certificate={"feed": "shop", "cut": seq, "hour": cut.hour})
+    verdict = Verdict(feed="shop", hour=cut.hour, seq=seq, run=cut.run, checks=[])
+    intent = Intent(cut=cut, advances=advances, certificate=proof_of(Staged(cut=cut), verdict, {}, previous, cut, {}))
     declare(lake.store, intent)
     return carry_out(lake.catalog, lake.store, intent)
 

@@ -52,6 +52,7 @@ class Feeder:
     begin: dict[int, int] = field(default_factory=dict)  # of the newest hour
     begins: dict[str, Counter[int]] = field(default_factory=dict)  # of every hour
     hour: int = 9
+    stamp: int = 1  # Kafka timestamp of every message, epoch ms
 
     def __post_init__(self) -> None:
         self.feed.folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +87,7 @@ class Feeder:
     def _write(self, lake: Lake, name: str, messages: Sequence[Message], generation: int) -> None:
         rows, first = EventRows(), dict(self.offsets)
         for m in messages:
-            rows.add(Coordinates(TOPIC, m.partition, self.offsets[m.partition]), 1, [m.event])
+            rows.add(Coordinates(TOPIC, m.partition, self.offsets[m.partition]), self.stamp, [m.event])
             self.offsets[m.partition] += 1
         parts = range(int(str(self.feed.partitions)))
         spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in parts if self.offsets[p] > first.get(p, 0)}

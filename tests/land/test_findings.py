@@ -92,7 +92,7 @@ def test_an_expected_partition_without_a_message_blocks_a_feed_whose_messages_ca
     put(feed, 0, messages(0, 9))
     error = blocked(feed)
     assert (error.code, error.at) == ("MISSING_PARTITION", Coordinates("shop", 1))
-    assert error.message == "hour 2026-01-05T10: there is no message in the hour (and 1 more critical findings)"
+    assert error.message == ("hour 2026-01-05T10: there is no message in the hour (and 1 more critical finding: MISSING_PARTITION shop[2])")
     assert "an idle partition still receives resolved events" in error.remedy
     assert codes(manifest(feed).findings) == [("MISSING_PARTITION", "critical")] * 2
 

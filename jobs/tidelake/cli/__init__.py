@@ -8,16 +8,17 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
 from tidelake import __version__
-from tidelake.cli.common import errors, out, wants_traceback
-from tidelake.errors import TidelakeError
+from tidelake.cli.common import errors, out, print_json, wants_json, wants_traceback
+from tidelake.errors import ConfigError, TidelakeError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 MODULES = {  # of this package, in the order of the help, with the commands that each registers
@@ -72,8 +73,9 @@ def _tidelake(version: Annotated[bool, typer.Option("--version", help="Print the
 
 
 def run(arguments: list[str]) -> int:
-    """A command line; the exit code. Errors go to stderr without a traceback unless --debug is among the arguments."""
-    debug = wants_traceback(arguments)
+    """A command line; the exit code. Errors go to stderr, without a traceback unless --debug is among the arguments; with --json stdout has
+    them, too."""
+    told = Told(debug=wants_traceback(arguments), as_json=wants_json(arguments))
     try:
         done = application(arguments)(arguments, prog_name="tidelake", standalone_mode=False)
         if done == INTERRUPTED:  # typer's answer to Ctrl-C
@@ -82,10 +84,12 @@ def run(arguments: list[str]) -> int:
         return done if isinstance(done, int) else 0  # what a command exits with is returned here, not raised
     except TyperException as e:  # wrong use of the command line itself
         if e.format_message():
-            _tell(f"USAGE: {e.format_message().rstrip('.')}; `tidelake COMMAND --help` says what there is", debug)
+            remedy = "`tidelake COMMAND --help` says what there is"
+            told.error(ConfigError(e.format_message().rstrip("."), code="USAGE", remedy=remedy))
         return 2
     except (KeyboardInterrupt, typer.Abort):
         errors.print("interrupted; running the same command again goes on from there")
+        told.object({"error": {"code": "INTERRUPTED", "message": "interrupted", "remedy": "run it again", "exit_code": INTERRUPTED}})
         return INTERRUPTED
     except SystemExit as e:  # typer's answer to a closed pipe, and to nothing else
         if not isinstance(e.__context__, BrokenPipeError):
@@ -95,14 +99,29 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the interpreter's last flush fail
         return 0
     except TidelakeError as e:
-        _tell(str(e), debug)
-        return e.exit_code
+        return told.error(e)
     except Exception as e:  # noqa: BLE001  # the outermost edge: whatever it is, people get one line and programs a code
-        _tell(f"unexpected {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}; --debug shows where", debug)
-        return 1
+        said = f"unexpected {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
+        return told.error(TidelakeError(said, code="UNEXPECTED", remedy="--debug shows where"), f"{said}; --debug shows where")
 
 
-def _tell(message: str, debug: bool) -> None:
-    if debug:
-        traceback.print_exc()
-    errors.print(f"error: {message}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Where errors are told: one line on stderr for people; as_json: an object on stdout for programs, beside it; debug: the traceback."""
+
+    debug: bool
+    as_json: bool
+
+    def error(self, e: TidelakeError, line: str = "") -> int:
+        """Tell an error, in its own words unless others are given; its exit code."""
+        if self.debug:
+            traceback.print_exc()
+        errors.print(f"error: {line or e}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+        self.object(e.as_json())
+        return e.exit_code
+
+    def object(self, value: Mapping[str, Any]) -> None:
+        """An object for programs, where they asked for one."""
+        if self.as_json:
+            print_json(value)
+            sys.stdout.flush()

@@ -27,7 +27,7 @@ Schemas = Annotated[
 ]
 FeedName = Annotated[str, typer.Option("--feed", metavar="F", help="The feed: a folder's name under schemas/.")]
 Hour = Annotated[str, typer.Option("--hour", metavar="H", help="The hour, UTC, like 2026-01-05T10.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs; of a command that fails, the error as an object.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Spark's own log.")]
 
 DEFAULT_SCHEMAS = Path("schemas")
@@ -36,6 +36,11 @@ DEFAULT_SCHEMAS = Path("schemas")
 def wants_traceback(arguments: list[str]) -> bool:
     """Whether --debug is given; it is every command's option, but errors are told outside of commands."""
     return "--debug" in arguments
+
+
+def wants_json(arguments: list[str]) -> bool:
+    """Whether --json is given: then a command that fails leaves an object on stdout, too."""
+    return "--json" in arguments
 
 
 def print_json(value: Any) -> None:

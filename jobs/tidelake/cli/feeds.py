@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 from rich.table import Table
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json, say
 from tidelake.cli.sharing import shared
 from tidelake.definitions import UNSAID
 from tidelake.errors import ConfigError, ContractError, TidelakeError
@@ -189,6 +189,8 @@ def status(
 def _say_status(found: dict[str, Any]) -> None:
     out.print(f"feed {found['feed']} ({found['protocol']})", highlight=False)
     out.print(f"  published   {_published(found)}", highlight=False)
+    for r in found["incomplete_because"]:
+        say(f"  incomplete  {r['code']}: {r['detail']} (cut {r['cut']}, hour {r['hour']})")
     out.print(f"  resolved    {show(found['resolved_ts']) if found['resolved_ts'] else '–'}", highlight=False)
     out.print(f"  hours       {_hours(found['hours'])}", highlight=False)
     out.print(f"  quarantine  {plural(found['quarantine'], 'message')} undecided", highlight=False)

@@ -14,7 +14,7 @@ from rich.table import Table
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
 from tidelake.errors import MISFIT_CODES, QUARANTINE_CODES, ConfigError
 from tidelake.quality.texts import plural
-from tidelake.tso import parse_hour
+from tidelake.tso import format_hour, parse_hour
 
 if TYPE_CHECKING:
     from tidelake.lake.decisions import Rejected
@@ -149,11 +149,16 @@ def _misfits(lake: Lake, hour: str | None) -> list[Rejected]:
 
 def _undecodable(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:
     from tidelake.lake.decisions import rejected
+    from tidelake.lake.decode import read_record
     from tidelake.land.manifest import generations
     from tidelake.layout import events_table
 
-    if hour is not None:
-        parse_hour(hour)  # a malformed one has no messages, which would read as good news
+    if hour is not None and read_record(lake.store, lake.feed.name, format_hour(parse_hour(hour))) is None:
+        raise ConfigError(  # it has no messages, which would read as good news
+            f"hour {hour} of feed {lake.feed.name} is not decoded: nothing is known of its messages",
+            code="NOT_DECODED",
+            remedy=f"run `tidelake run --feed {lake.feed.name} --hour {hour}`",
+        )
     events = lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     hours = [hour] if hour else list(generations(lake.store, lake.feed.name))
     return rejected(events, hours, raw=raw) if events is not None else []

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Schemas, byte_progress, opened, out, print_json
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Schemas, byte_progress, opened, out, print_json, say
+from tidelake.errors import OrderError, TidelakeError
 from tidelake.feed import load_feed
 from tidelake.quality.texts import plural
 from tidelake.tso import format_hour, parse_hour, show
 
 if TYPE_CHECKING:
+    from tidelake.lake.cut import Reason
     from tidelake.lake.opened import Lake
     from tidelake.lake.run import HourRun
     from tidelake.land.comparison import Comparison
@@ -52,7 +55,9 @@ def land(
     if dry_run:
         from tidelake.land.comparison import compare_hour
 
-        _say_comparison(compare_hour(load_feed(schemas, feed), parse_hour(hour)), as_json)
+        wanted = load_feed(schemas, feed)
+        wanted.check_hour(format_hour(parse_hour(hour)))
+        _say_comparison(compare_hour(wanted, parse_hour(hour)), as_json)
         return
     from tidelake.lake.run import land as stage
 
@@ -67,8 +72,14 @@ def land(
 
 
 def _say_findings(findings: Sequence[Finding]) -> None:
+    """One line for what is the same of several places."""
+    from tidelake.land.findings import place
+
+    places: dict[tuple[str, str, str, str], list[str]] = {}
     for f in findings:
-        out.print(f"  {f.severity}: {f.code}: {f.detail}; {f.remedy}", highlight=False, markup=False, soft_wrap=True)
+        places.setdefault((f.severity, f.code, f.detail, f.remedy), []).append(place(f))
+    for (severity, code, detail, remedy), where in places.items():
+        say(f"  {severity}: {' '.join(filter(None, (code, ', '.join(filter(None, where)))))}: {detail}; {remedy}")
 
 
 def _say_comparison(found: Comparison, as_json: bool) -> None:
@@ -174,7 +185,8 @@ def compact(
     elif report.cut is None:
         out.print(f"nothing to compact: hour {hour} is published", highlight=False)
     else:
-        out.print(f"published cut {report.cut.seq}: {len(report.cut.snapshots)} tables at {show(report.cut.resolved_ts)}", highlight=False)
+        cut = report.cut
+        say(f"published cut {cut.seq}: {len(cut.snapshots)} tables at {show(cut.resolved_ts)}{_mark(cut.incomplete_because)}")
 
 
 def run(
@@ -189,30 +201,64 @@ def run(
 ) -> None:
     """All five stages of an hour (or N hours) in one Spark application.
 
-    Running an hour again, or after a run that was killed, ends in the same tables.
+    Running an hour again, or after a run that was killed, ends in the same tables. Hours go in order: one that was left out, or that is
+    before the first published one, is refused with the command that brings it in. A dry run says so, too, with exit code 3.
     """
-    from tidelake.lake.run import hours_from, run_hour
+    from tidelake.lake.run import hours_from
 
-    wanted = hours_from(parse_hour(hour), hours)
+    wanted = [format_hour(h) for h in hours_from(parse_hour(hour), hours)]
     results: list[dict[str, Any]] = []
     with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         for one in wanted:
             if dry_run:
-                results.append(_plan(lake, format_hour(one), as_json))
-                continue
-            with byte_progress(f"landing {format_hour(one)}") as progress:
-                done = run_hour(lake, one, redo=redo, progress=progress)
-            results.append(_outcome(done))
-            if not as_json:
-                _say(results[-1])
+                results.append(_plan(lake, one, [r["hour"] for r in results], as_json))
+                if results[-1]["blocked"]:
+                    break  # so does the run
+            else:
+                with _told_how_far(wanted, results):
+                    results.append(_ran(lake, wanted[len(results) :], redo=redo, later=bool(results)))
+                if not as_json:
+                    _say(results[-1])
     if as_json:
         print_json(results)
+    if dry_run and results[-1]["blocked"]:
+        raise typer.Exit(3)
 
 
-def _plan(lake: Lake, hour: str, quiet: bool) -> dict[str, Any]:
+def _ran(lake: Lake, hours: Sequence[str], *, redo: bool, later: bool) -> dict[str, Any]:
+    """Run the first of these hours. later: others were run before. Raises what the stages raise, OrderError (NOT_ARCHIVED)."""
+    from tidelake.lake.plan import archive_ends
+    from tidelake.lake.run import run_hour
+
+    first = hours[0]
+    if later and archive_ends(lake, hours):
+        more = f" --hours {len(hours)}" if len(hours) > 1 else ""
+        raise OrderError(
+            "the archive has nothing of it yet, nor of the hours after it",
+            code="NOT_ARCHIVED",
+            remedy=f"when it is there, run `tidelake run --feed {lake.feed.name} --hour {first}{more}`",
+        )
+    with byte_progress(f"landing {first}") as progress:
+        return _outcome(run_hour(lake, parse_hour(first), redo=redo, progress=progress))
+
+
+@contextmanager
+def _told_how_far(wanted: Sequence[str], results: list[dict[str, Any]]) -> Iterator[None]:
+    """An error in one of several hours says which were done before it."""
+    done = len(results)
+    try:
+        yield
+    except TidelakeError as e:
+        if done:
+            e.done = list(results)
+            e.message = f"{done} of {len(wanted)} hours are done, up to {wanted[done - 1]}; hour {wanted[done]}: {e.message}"
+        raise
+
+
+def _plan(lake: Lake, hour: str, coming: list[str], quiet: bool) -> dict[str, Any]:
     from tidelake.lake.plan import plan_hour
 
-    plan = plan_hour(lake, hour)
+    plan = plan_hour(lake, hour, coming)
     if not quiet:
         for line in plan.lines():
             out.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -230,20 +276,27 @@ def _outcome(done: HourRun) -> dict[str, Any]:
         "tables": {t.identifier: t.rows for t in cut.snapshots.values()} if cut else {},
         "why": done.ordered.why,
         "incomplete": bool(cut and cut.incomplete),
+        "incomplete_because": [r.model_dump() for r in cut.incomplete_because] if cut else [],
         "seconds": done.seconds,
     }
 
 
 def _say(r: dict[str, Any]) -> None:
+    from tidelake.lake.cut import Reason
+
     if r["cut"] is None:
-        out.print(f"{r['hour']}: nothing to do: {r['why']}", highlight=False)
+        say(f"{r['hour']}: nothing to do: {r['why']}")
         return
     rows = sum(r["tables"].values())
     seconds = sum(r["seconds"].values())
-    mark = ", INCOMPLETE" if r["incomplete"] else ""
+    mark = _mark(Reason.model_validate(x) for x in r["incomplete_because"])
     tables = f"{len(r['tables'])} tables, {rows:,} rows"
-    out.print(
-        f"{r['hour']}: {r['messages']:,} messages → cut {r['cut']}: {tables} at {show(r['published'])}{mark}  [{seconds:.1f} s]",
-        highlight=False,
-        soft_wrap=True,
-    )
+    say(f"{r['hour']}: {r['messages']:,} messages → cut {r['cut']}: {tables} at {show(r['published'])}{mark}  [{seconds:.1f} s]")
+
+
+def _mark(reasons: Iterable[Reason]) -> str:
+    """Why a cut is incomplete, in its line; nothing for a whole one."""
+    from tidelake.lake.incomplete import told
+
+    said = told(reasons)
+    return f", INCOMPLETE: {said}" if said else ""

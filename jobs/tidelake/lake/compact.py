@@ -22,6 +22,7 @@ from tidelake.lake.cuts import last_snapshot, newest_cut, places
 from tidelake.lake.fold import Fold
 from tidelake.lake.fold_tables import fold_tables
 from tidelake.lake.fold_target import Changes, Folded, Work, work_of
+from tidelake.lake.incomplete import refuse
 from tidelake.lake.names import changelog_name, is_parking, parking_name, retired, snapshot_name, stands_as_before
 from tidelake.lake.namespaces import clear_way
 from tidelake.lake.offset_rules import findings
@@ -29,6 +30,7 @@ from tidelake.lake.publish import carry_out, declare, placed, plan_moves
 from tidelake.lake.replace import redone, replace
 from tidelake.lake.spread import THREADS
 from tidelake.lake.tables import kept
+from tidelake.lake.turns import is_published
 from tidelake.layout import BRANCH, run_key
 from tidelake.quality.texts import plural
 from tidelake.quality.verdict import Check, Verdict
@@ -46,19 +48,21 @@ class CompactReport:
     certificate: dict[str, Any]
 
 
-def read_staged(catalog: LakeCatalog, store: Store, feed: str, hour: str, redo_from: str | None = None) -> tuple[Cut | None, Staged | None]:
+def read_staged(
+    catalog: LakeCatalog, store: Store, feed: Feed, hour: str, redo_from: str | None = None
+) -> tuple[Cut | None, Staged | None]:
     """(the newest cut, what order staged for the hour); None where the hour is published. redo_from: what order staged anew from this hour
-    on. Raises OrderError (NOT_ORDERED)."""
-    cut = newest_cut(catalog, store, feed)
+    on. Raises OrderError (NOT_ORDERED) and what `is_published` raises."""
+    cut = newest_cut(catalog, store, feed.name)
     redo = cut is not None and redo_from is not None and redo_from <= cut.hour
-    if cut is not None and cut.hour >= hour and not redo:
+    if not redo and is_published(feed, catalog, store, cut, hour):
         return cut, None
-    staged = find_document(store, run_key(feed, next_seq(store, feed, cut.seq if cut else 0), "order"), Staged)
+    staged = find_document(store, run_key(feed.name, next_seq(store, feed.name, cut.seq if cut else 0), "order"), Staged)
     if staged is None and redo and cut is not None and cut.follows is not None and cut.run.startswith(BRANCH):
         return cut, None  # that redo is published
     if staged is None or (staged.cut.follows is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
-        remedy = f"run `tidelake order --feed {feed} --hour {hour}` first"
-        raise OrderError(f"hour {hour} of feed {feed} is not ordered", code="NOT_ORDERED", remedy=remedy)
+        remedy = f"run `tidelake order --feed {feed.name} --hour {hour}` first"
+        raise OrderError(f"hour {hour} of feed {feed.name} is not ordered", code="NOT_ORDERED", remedy=remedy)
     return cut, staged
 
 
@@ -72,11 +76,11 @@ def compact_window(
 ) -> CompactReport:
     """Fold what order staged and publish it; redo_from: in place of what is published from this hour on.
 
-    Raises QualityError (critical expectations, KEY_NOT_UNIQUE, BEFORE_IMAGES), OrderError (NOT_ORDERED, NOT_VALIDATED), StorageError
-    (TAKEN, TABLE_MOVED), OwnershipError (NOT_OURS, NAME_COLLISION).
+    Raises QualityError (critical expectations, KEY_NOT_UNIQUE, BEFORE_IMAGES), OrderError (NOT_ORDERED, NOT_VALIDATED, INCOMPLETE),
+    StorageError (TAKEN, TABLE_MOVED), OwnershipError (NOT_OURS, NAME_COLLISION).
     """
     started, store = time.time(), open_store(feed.lake.uri)
-    cut, staged = read_staged(catalog, store, feed.name, hour, redo_from)
+    cut, staged = read_staged(catalog, store, feed, hour, redo_from)
     if staged is None:
         return CompactReport(cut=None, certificate={})
     verdict, spark = _verdict(store, feed, staged), session()
@@ -100,10 +104,11 @@ def compact_window(
     clear_way(catalog, intent, needed, tell)
     seconds = staged.seconds | verdict.seconds | {"compact": round(time.time() - started, 3)}
     intent.certificate = proof_of(staged, verdict, folded, cut, intent.cut, seconds)
-    if told := findings(feed):
+    if told := [*findings(feed), *staged.findings]:
         intent.certificate["findings"] = told
     if cut is not None and staged.cut.follows is not None:
         intent.certificate["redo"] = redone(spark, catalog, cut, intent)
+    refuse(feed, intent.cut)  # what order staged under another policy
     declare(store, intent)
     published = carry_out(catalog, store, intent, tell)
     return CompactReport(cut=published, certificate=intent.certificate)
@@ -256,6 +261,7 @@ def proof_of(
         "applied_ts": cut.applied_ts,
         "resolved_ts": cut.resolved_ts,
         "incomplete": cut.incomplete,
+        "incomplete_because": [r.model_dump() for r in cut.incomplete_because],
         "accepted": cut.accepted,
         "run": cut.run,
         "version": cut.version,

@@ -24,6 +24,15 @@ class TableCut(_Document):
     buckets: int = 1
 
 
+class Reason(_Document):
+    """Why a cut is incomplete (lake/incomplete.py). cut, hour: of the first cut that it concerns."""
+
+    code: str
+    detail: str
+    cut: int
+    hour: str
+
+
 class Cut(_Document):
     """Every snapshot table of a feed at one resolved ts, and all that the next run needs to know."""
 
@@ -32,6 +41,7 @@ class Cut(_Document):
     seeded_ts: int = 0  # of the full export that the feed's tables began with, 0 for none
     follows: int | None = None  # the cut that it goes on from, where that is not the one numbered before: of a rewind or redo
     hour: str
+    first_hour: str = ""  # the first hour that the feed's cuts hold, where it is known; cuts of earlier versions do not say it
     applied_ts: int
     resolved_ts: int
     run: str
@@ -44,6 +54,7 @@ class Cut(_Document):
     open_hours: list[str] = []  # hours that hold rows or statements after resolved_ts
     generations: dict[str, int] = {}  # of the manifests of the window's hours
     incomplete: bool = False
+    incomplete_because: list[Reason] = []  # of this window and of cuts before it; empty where an earlier version marked the cut
     accepted: list[str] = []  # coordinates of messages whose loss was accepted, in this window
     catalog: Catalog = Catalog()
     snapshots: dict[str, TableCut] = {}  # incarnation → its snapshot table; none for tables without key
@@ -184,5 +195,6 @@ class Staged(_Document):
     message_bytes: int = 0
     kinds: dict[str, int] = {}  # events of the window's hours, by kind
     rejected: dict[str, int] = {}  # messages that could not be decoded, by code
+    findings: list[dict[str, str]] = []  # of the window: members of quality.facts.FindingFacts
     started_at_ms: int = 0
     seconds: dict[str, float] = {}

@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tidelake.errors import StorageError
+from tidelake.errors import ConfigError, OrderError, StorageError
 from tidelake.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cut_documents import abandoned, keep, newest_intent, next_seq, read_cut
 from tidelake.lake.ddl_ledger import enter
+from tidelake.lake.events import first_ts
 from tidelake.lake.owner import SYSTEM_OWNER
-from tidelake.layout import SYSTEM, cuts, intent_key, published_table, seq_of
+from tidelake.layout import SYSTEM, cuts, events_table, intent_key, published_table, seq_of
 from tidelake.storage import Store
 from tidelake.tso import show
 
@@ -47,11 +48,12 @@ KEEP_CHANGES = "keep_changelog under [upkeep] in feed.toml says how long changes
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
     """What the next cut is built on. newest: the published one; cut: the one that its window goes on from, with its tables where they are
-    now: the newest, but in a redo an earlier one; None is nothing."""
+    now: the newest, but in a redo an earlier one; None is nothing. since: the first hour of a redo that begins with nothing."""
 
     newest: Cut | None
     cut: Cut | None
     seq: int  # the next cut's
+    since: str | None = None
 
     @property
     def follows(self) -> int | None:
@@ -70,7 +72,10 @@ def places(newest: Cut) -> dict[str, str]:
 
 
 def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None = None) -> Base:
-    """The base of the next window; redo_from: as if nothing from this hour on had been published. Raises StorageError (NOT_RETAINED)."""
+    """The base of the next window; redo_from: as if nothing from this hour on had been published.
+
+    Raises StorageError (NOT_RETAINED), OrderError (BEFORE_SEED).
+    """
     newest = newest_cut(catalog, store, feed)
     number = next_seq(store, feed, newest.seq if newest else 0)
     if newest is None or redo_from is None or newest.hour < redo_from:
@@ -82,7 +87,24 @@ def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None
             return Base(newest=newest, cut=seen, seq=number)
     if any(known.expired for known in _lineage(catalog, feed).values()):
         raise StorageError(f"feed {feed}: the cut before hour {redo_from} is not kept any more", code="NOT_RETAINED", remedy=_KEEP)
-    return Base(newest=newest, cut=None, seq=number)
+    if newest.seeded_ts:
+        raise OrderError(
+            f"feed {feed}: hour {redo_from} is one that the export holds which the tables began with, at {show(newest.seeded_ts)}",
+            code="BEFORE_SEED",
+            remedy=f"redo hours after {read_cut(store, feed, min(lineage(catalog, feed))).hour}",
+        )
+    return Base(newest=newest, cut=None, seq=number, since=min(redo_from, first_held(catalog, store, newest) or redo_from))
+
+
+def first_held(catalog: LakeCatalog, store: Store, cut: Cut) -> str | None:
+    """The first hour that the cuts up to this one hold; None where they hold none, or the first were an earlier version's and are gone."""
+    if cut.first_hour:
+        return cut.first_hour
+    for seq in sorted(s for s in lineage(catalog, cut.feed) if s <= cut.seq):
+        known = read_cut(store, cut.feed, seq)
+        if known.first_hour or known.generations:
+            return known.first_hour or min(known.generations)
+    return None
 
 
 def _seen_from(newest: Cut, cut: Cut) -> Cut:
@@ -172,14 +194,15 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
     """(the newest cut at or before ts, the first cut at or after it); equal if ts is a cut.
 
     Raises StorageError: NOT_PUBLISHED for a ts after the newest cut, NOT_RETAINED for one before the oldest that upkeep kept, BEFORE_SEED
-    for one before the export that the tables began with.
+    for one before the export that the tables began with. ConfigError: BEFORE_FIRST_CUT.
     """
     every = _lineage(catalog, feed)
     seqs = {seq: known.resolved_ts for seq, known in every.items() if not known.expired}
     newest = max(seqs.values(), default=None)
-    if newest is None or ts > newest:
-        until = "nothing is published yet" if newest is None else f"the newest cut is at {newest}"
-        raise StorageError(f"feed {feed}: TSO {ts} is not published: {until}", code="NOT_PUBLISHED")
+    if newest is None:
+        raise StorageError(f"feed {feed}: nothing is published yet", code="NOT_PUBLISHED", remedy=f"`tidelake run --feed {feed}` publishes")
+    if ts > newest:
+        raise StorageError(f"feed {feed}: TSO {ts} is not published: the newest cut is at {newest}", code="NOT_PUBLISHED")
     after = min(s for s, r in seqs.items() if r >= ts)
     exact = max((s for s, r in seqs.items() if r == ts), default=None)
     if exact is not None:
@@ -197,7 +220,22 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
         raise StorageError(
             f"feed {feed}: TSO {ts} is before the export that its tables began with, at {first.seeded_ts}", code="BEFORE_SEED"
         )
+    if before is None:
+        _refuse_before_first(catalog, first, ts)
     return (read_cut(store, feed, before) if before is not None else None), first
+
+
+def _refuse_before_first(catalog: LakeCatalog, first: Cut, ts: int) -> None:
+    """Raise ConfigError (BEFORE_FIRST_CUT) for a TSO of which the first cut's hours say nothing."""
+    events = catalog.find_own(events_table(first.feed), first.feed)
+    begins = first_ts(events, sorted(first.generations)) if events is not None else None
+    if begins is not None and ts < begins:
+        raise ConfigError(
+            f"feed {first.feed}: TSO {show(ts)} is before everything that the lake knows: its first cut is cut {first.seq} at "
+            f"{show(first.resolved_ts)}, with changes from {show(begins)} on",
+            code="BEFORE_FIRST_CUT",
+            remedy="ask for a TSO from there on",
+        )
 
 
 def last_snapshot(catalog: LakeCatalog, store: Store, cut: Cut | None, i: Incarnation) -> tuple[int, TableCut | None]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import io
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.conversions import from_bytes
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table, Transaction
@@ -168,3 +169,11 @@ def _data_files(table: TableMetadata, files: Sequence[WrittenFile]) -> Iterator[
             key_metadata=None,
             **data_file_statistics_from_parquet_metadata(footer, plan, columns).to_serialized_dict(),
         )
+
+
+def lowest(table: LakeTable, where: Where, column: str) -> Any:
+    """The lowest value of a column in main's files that may hold such rows, from the files' metrics; None if they have none."""
+    field = table.table.schema().find_field(column)
+    files = (task.file for task in table.table.scan(filter_of(where), snapshot_id=table.main).plan_files())
+    low = (b for f in files if (b := (f.lower_bounds or {}).get(field.field_id)) is not None)
+    return min((from_bytes(cast(Any, field.field_type), b) for b in low), default=None)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from tidelake.event import EVENT
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
+from tidelake.lake.data_files import lowest
 from tidelake.lake.iceberg_types import iceberg_type
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER
 from tidelake.layout import SYSTEM, events_table
@@ -69,6 +70,11 @@ def databases_of(events: LakeTable, hour: str) -> set[str]:
     """The databases that an hour has rows of."""
     batches = events.scan({"kind": "row", "hour": hour}, ["database"])
     return {name for batch in batches for name in pc.unique(batch.column(0)).to_pylist() if name is not None}
+
+
+def first_ts(events: LakeTable, hours: Sequence[str]) -> int | None:
+    """The lowest commit ts or resolved ts (TSO) of these hours' events, from the files' metrics; None if they have none."""
+    return lowest(events, {"hour": list(hours)}, "commit_ts") if hours else None
 
 
 def control_rows(

@@ -90,15 +90,18 @@ def _went_back(hour: str, topic: str, number: int, new: Ranges, end: int) -> Ord
     )
 
 
-def mixed(feed: Feed, places: Places) -> bool:
-    """Whether changes of a table come from two partitions of an hour. Raises OrderError (TWO_PARTITIONS) where they must not."""
+def mixed(feed: Feed, places: Places) -> str | None:
+    """That changes of a table come from two partitions of an hour and what they are may be out of order, None where it is not so.
+
+    Raises OrderError (TWO_PARTITIONS) where they must not.
+    """
     found = next((item for item in sorted(places.items()) if len(item[1]) > 1), None)
     if found is None or feed.watermark.one_partition_per == "key":
-        return False
-    if feed.watermark.one_partition_per == "none":
-        return True
+        return None
     (hour, database, table), where = found
     one, other = sorted(where)[:2]
+    if feed.watermark.one_partition_per == "none":
+        return f"rows of {database}.{table} come from {_said(one)} and from {_said(other)} in hour {hour}, in no certain order"
     raise OrderError(
         f"rows of {database}.{table} come from {_said(one)} and from {_said(other)} in hour {hour}: offsets do not order them",
         code="TWO_PARTITIONS",

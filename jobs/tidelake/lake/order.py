@@ -22,13 +22,14 @@ from tidelake.incarnations import Catalog, Incarnation
 from tidelake.lake import arrow_order
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import sql_name, stage_changelog
+from tidelake.lake.clocks import is_ahead
 from tidelake.lake.cut import Advance, Cut, Staged, TableCounts, TableCut
-from tidelake.lake.cuts import Base, base_of
-from tidelake.lake.decisions import Rejected, undecided
+from tidelake.lake.cuts import Base, base_of, first_held, lineage, read_cut
 from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.exchange import Exchanging, exchange_rows
+from tidelake.lake.incomplete import Why, decided, of_holes, of_tables, reasons, refuse
 from tidelake.lake.known import opening
 from tidelake.lake.late import judge_late
 from tidelake.lake.misfits import put_aside
@@ -36,18 +37,17 @@ from tidelake.lake.namespaces import refuse_taken, take
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
 from tidelake.lake.order_masks import hashed
 from tidelake.lake.packs import in_packs
-from tidelake.lake.progress import Progress, not_after_seed, progress, stands_still
+from tidelake.lake.progress import Progress, not_after_seed, progress, published_ahead, stands_still, why_published
 from tidelake.lake.rows import TableRows, at_once, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.sink_schemas import sink_statements
 from tidelake.lake.spread import THREADS, split_bytes
 from tidelake.lake.stretches import steps_back, with_stretch
 from tidelake.lake.tables import bucket_column, key_columns, physical
-from tidelake.lake.waiting import CODE as WAITING
+from tidelake.lake.turns import is_published
 from tidelake.layout import BRANCH, CATALOG, run_key
 from tidelake.ordering import check_progress
 from tidelake.projection import lived
-from tidelake.quality.texts import plural
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 from tidelake.window import LedgerEntry, Statement, Window, compile_window
@@ -95,8 +95,8 @@ def order_window(
     """Stage the changelogs of the window that ends with this hour; redo_from: of all that is published from this hour on, and to where
     the lake stands at least.
 
-    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, what `put_aside` and what a statement raises; what
-    `namespaces.take` raises, before anything is staged.
+    Raises OrderError: what `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, INCOMPLETE, what `put_aside` and what a statement raises;
+    what `namespaces.take` raises, before anything is staged.
     """
     started, name = time.time(), format_hour(hour)
     store = open_store(feed.lake.uri)
@@ -104,21 +104,26 @@ def order_window(
     cut = base.cut
     if base.follows is not None and base.newest is not None:
         name = max(name, base.newest.hour)
-    if cut is not None and cut.hour >= name:
-        return OrderReport(staged=None, why=f"hour {name} is published: cut {cut.seq} reaches to hour {cut.hour}")
+    if is_published(feed, catalog, store, cut, name) and cut is not None:
+        return OrderReport(staged=None, why=why_published(catalog, feed, cut, name))
     refuse_taken(catalog, feed, opening(feed, cut))
     events = ensure_events(catalog, feed)
-    done = progress(feed, store, events, cut, name)
+    done = progress(feed, store, events, cut, name, base.since)
     window = Window(applied_ts=cut.resolved_ts if cut else 0, resolved_ts=done.resolved_ts)
     if cut is not None and cut.is_seed and done.resolved_ts <= cut.seeded_ts:
         raise not_after_seed(feed, done, cut, name)
+    for found in done.ahead:
+        tell(f"{found.code} {found.where}: {found.detail}")
+    if cut is not None and window.resolved_ts <= window.applied_ts and is_ahead(feed, store, cut):
+        raise published_ahead(feed, cut, _before(catalog, store, feed, cut))
     check_progress(window.applied_ts, window.resolved_ts)
     if window.resolved_ts == window.applied_ts:
         raise stands_still(feed, done, window.applied_ts)
-    accepted, incomplete = _decided(feed, store, events, done, window)
+    accepted, lacks = decided(feed, store, events, done, window)
     frame = _row_events(session(), events, done.scan)
     seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
-    incomplete = mixed(feed, seen.partitions) or incomplete
+    lacks += [Why("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
+    lacks += of_holes(done.holes)
     sent = _statements(feed, events, cut, window, done, seen)
     names, ledger, strangers = compile_window(opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
     take(catalog, feed, names)
@@ -139,9 +144,9 @@ def order_window(
     )
     late = judge_late(session(), catalog, feed, events, base, seen) if cut else {}
     changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, SHAPE_MISFIT not in aside.rows, tell), tell)
-    lacking = bool(aside.rows) or any(c.partial for c in counts.values()) or any(c.late or c.conflicts for c in late.values())
+    lacks += of_tables(aside.rows, aside.accepted, counts, late)
     staged = Staged(
-        cut=_next_cut(run, name, ledger, [*accepted, *aside.accepted], incomplete or lacking, changelogs),
+        cut=_next_cut(run, name, ledger, [*accepted, *aside.accepted], lacks, changelogs),
         changelogs=changelogs,
         counts=counts,
         window_events=seen.inside,
@@ -153,11 +158,19 @@ def order_window(
         message_bytes=done.message_bytes,
         kinds=_sums(done.records[h].counts for h in done.hours),
         rejected=_sums([*(done.records[h].rejected for h in done.hours), aside.rows]),
+        findings=[found.finding(feed) for found in done.ahead],
         started_at_ms=int(started * 1000),
         seconds={"order": round(time.time() - started, 3)},
     )
+    refuse(feed, staged.cut)
     store.write(run_key(feed.name, staged.cut.seq, "order"), staged.model_dump_json(indent=1).encode())
     return OrderReport(staged=staged)
+
+
+def _before(catalog: LakeCatalog, store: Store, feed: Feed, cut: Cut) -> Cut | None:
+    """The newest cut before this one whose resolved ts can be true."""
+    earlier = (read_cut(store, feed.name, seq) for seq in sorted(lineage(catalog, feed.name), reverse=True) if seq < cut.seq)
+    return next((c for c in earlier if c.resolved_ts < cut.resolved_ts and not is_ahead(feed, store, c)), None)
 
 
 def _row_events(spark: SparkSession, events: LakeTable, hours: Sequence[str]) -> DataFrame:
@@ -190,30 +203,6 @@ def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, 
 def _ddl_rows(events: LakeTable, hours: Sequence[str]) -> list[dict[str, Any]]:
     rows = list(control_rows(events, "ddl", hours, ["hour", "topic", "partition", "offset", "ordinal", *_DDL]))
     return sorted(rows, key=lambda r: (r["topic"], r["partition"], r["offset"], r["ordinal"]))
-
-
-def _decided(feed: Feed, store: Store, events: LakeTable, done: Progress, window: Window) -> tuple[list[str], bool]:
-    """(accepted losses of the window, whether the cut will be incomplete). Raises OrderError (UNDECIDED)."""
-    open_ones, accepted = (
-        [r for r in found if _concerns(feed, r, done, window)] for found in undecided(store, events, feed.name, done.scan)
-    )
-    if open_ones and feed.policy.on_reject == "block":
-        first = open_ones[0]
-        raise OrderError(
-            f"{plural(len(open_ones), 'message')} of feed {feed.name} could not be decoded, the first: {first.code}: {first.error}",
-            code="UNDECIDED",
-            at=first.at,
-            remedy=f"look with `tidelake quarantine list --feed {feed.name}`; then re-drive (`quarantine replay`) "
-            "or accept the loss (`quarantine accept`)",
-        )
-    return [str(r.at) for r in accepted], bool(open_ones or accepted)
-
-
-def _concerns(feed: Feed, message: Rejected, done: Progress, window: Window) -> bool:
-    """Whether a refused message is of this window: by its hour, a row that waited for its schema by its commit ts."""
-    if message.code != WAITING:
-        return message.hour in done.hours
-    return window.applied_ts < (message.commit_ts or 0) <= window.resolved_ts
 
 
 def _stage_all(
@@ -346,12 +335,13 @@ def _with_deletes(run: _Run, frame: DataFrame, rows: DataFrame, todo: Sequence[T
 
 
 def _next_cut(
-    run: _Run, hour: str, ledger: list[LedgerEntry], accepted: list[str], incomplete: bool, changelogs: dict[str, Advance]
+    run: _Run, hour: str, ledger: list[LedgerEntry], accepted: list[str], lacks: Sequence[Why], changelogs: dict[str, Advance]
 ) -> Cut:
     cut, done = run.cut, run.progress
     known = dict(cut.changelogs) if cut else {}
     for i, a in changelogs.items():
         known[i] = TableCut(identifier=a.identifier, uuid=a.uuid, snapshot_id=a.to, buckets=a.buckets)
+    because = reasons(lacks, run.base.seq, hour, cut)
     carried = [e for e in cut.ledger if e.commit_ts == run.window.resolved_ts] if cut else []
     return Cut(
         feed=run.feed.name,
@@ -359,6 +349,7 @@ def _next_cut(
         seeded_ts=cut.seeded_ts if cut else 0,
         follows=run.base.follows,
         hour=hour,
+        first_hour=(first_held(run.catalog, run.store, cut) if cut else None) or (done.hours[0] if cut is None or cut.is_seed else ""),
         applied_ts=run.window.applied_ts,
         resolved_ts=run.window.resolved_ts,
         run=run.branch,
@@ -369,7 +360,8 @@ def _next_cut(
         checkpoint_at_ms=done.checkpoint_at_ms,
         open_hours=_open_hours(done),
         generations={h: done.records[h].generation for h in done.hours},
-        incomplete=incomplete or bool(cut and cut.incomplete),
+        incomplete=bool(because),
+        incomplete_because=because,
         accepted=accepted,
         catalog=run.names,
         snapshots=dict(cut.snapshots) if cut else {},

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel
 
 from tidelake.archives import SourceObject, layout_of
 from tidelake.errors import OrderError
+from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decode import decoder_id, read_record
 from tidelake.lake.events import databases_of
@@ -14,6 +17,7 @@ from tidelake.lake.namespaces import refuse_databases, refuse_taken, taken_by_ot
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
 from tidelake.lake.settled import refuse_other_namespace
+from tidelake.lake.turns import is_published, refuse_out_of_turn
 from tidelake.land.listing import lister
 from tidelake.land.manifest import newest
 from tidelake.layout import events_table, landed_folder, manifests, report_key
@@ -42,28 +46,31 @@ class Plan(BaseModel):
     def lines(self) -> list[str]:
         """For people."""
         state = "unchanged" if not self.lands else "new" if self.landed_generation is None else "changed"
+        says = "published already, nothing would happen" if self.published else "would be published"
+        if self.blocked:
+            says = "would not be published"
         window = f"({show(self.applied_ts or 0)}, {show(self.resolved_ts)}]" if self.resolved_ts else "known once the hour is decoded"
         return [
-            f"{self.feed} {self.hour}: {'published already, nothing would happen' if self.published else 'would be published'}",
+            f"{self.feed} {self.hour}: {says}",
             f"  land      {f'{self.objects} objects, {self.object_bytes:,} bytes' if self.source == 'archive' else 'live topics'}, {state}",
             f"  decode    {'would decode' if self.decodes else 'unchanged'}",
-            f"  order     {self.blocked or f'window {window}'}",
+            f"  order     {f'blocked: {self.blocked}' if self.blocked else f'window {window}'}",
             *(f"  writes    {w}" for w in self.writes),
             *(f"  refused   if it has rows of that database: {t}" for t in self.taken),
         ]
 
 
-def plan_hour(lake: Lake, hour: str) -> Plan:
-    """What `run` would do for an hour. Lists the archive and the lake, reads documents, writes nothing.
+def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> Plan:
+    """What `run` would do for an hour, after it ran these hours. Lists the archive and the lake, reads documents, writes nothing.
 
-    Raises what `namespaces.refuse_taken` raises, and ConfigError (NAMESPACE_CHANGED), as `run` does.
+    Raises what `namespaces.refuse_taken` raises, as `run` does, and ConfigError (BEFORE_FIRST_HOUR, NAMESPACE_CHANGED).
     """
     feed = lake.feed
     refuse_other_namespace(feed, lake.store, lake.catalog)
     cut = newest_cut(lake.catalog, lake.store, feed.name)
     known = opening(feed, cut)
     refuse_taken(lake.catalog, feed, known)
-    published = cut is not None and cut.hour >= hour
+    published, blocked = _turn(lake, cut, hour, coming)
     found = _archived(lake, hour) if feed.source.kind == "archive" else ()
     manifest, record = newest(lake.store, feed.name, hour), read_record(lake.store, feed.name, hour)
     parts = [part for source in found for part in source.parts]
@@ -73,8 +80,8 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
     decodes = (
         not same or record is None or manifest is None or (record.generation, record.decoder) != (manifest.generation, decoder_id(feed))
     )
-    resolved, blocked = None, None
-    if not decodes and not published:
+    resolved = None
+    if not decodes and not published and blocked is None and not coming:
         try:
             events = lake.catalog.load(events_table(feed.name))
             refuse_databases(lake.catalog, feed, databases_of(events, hour))
@@ -94,9 +101,24 @@ def plan_hour(lake: Lake, hour: str) -> Plan:
         applied_ts=cut.resolved_ts if cut else 0,
         resolved_ts=resolved,
         blocked=blocked,
-        writes=[] if published else _places(lake, hour),
+        writes=[] if published or blocked else _places(lake, hour),
         taken=[] if known.incarnations else taken_by_others(lake.catalog, feed),
     )
+
+
+def _turn(lake: Lake, cut: Cut | None, hour: str, coming: Sequence[str]) -> tuple[bool, str | None]:
+    """(whether the hour is published, what `run` would say instead of running it)."""
+    try:
+        refuse_out_of_turn(lake.feed, lake.catalog, lake.store, hour, coming)
+        return is_published(lake.feed, lake.catalog, lake.store, cut, hour), None
+    except OrderError as e:
+        return False, str(e)
+
+
+def archive_ends(lake: Lake, hours: Sequence[str]) -> bool:
+    """Whether the archive has nothing of these hours, of a feed whose every hour has messages: it is not written so far yet."""
+    feed = lake.feed
+    return feed.source.kind == "archive" and feed.watermark.source == "messages" and not any(_archived(lake, h) for h in hours)
 
 
 def _archived(lake: Lake, hour: str) -> tuple[SourceObject, ...]:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from tidelake.archives import layout_of
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
-from tidelake.lake.catalog import LakeTable
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.clocks import RESOLVED, Ahead, believed_before, checkpoint_counts, counts, marks, recorded_ahead, rows_ahead
 from tidelake.lake.cut import Cut
 from tidelake.lake.decisions import Rejected
 from tidelake.lake.decode import DecodeRecord, read_record
-from tidelake.lake.events import control_batches
 from tidelake.lake.offset_rules import Again, repeated
+from tidelake.lake.turns import check_hours, starts_with
 from tidelake.lake.waiting import held_back
-from tidelake.land.coverage import Coverage, coverage, missing_hours
+from tidelake.land.coverage import Coverage, coverage
 from tidelake.land.manifest import Manifest, all_newest
 from tidelake.land.ranges import Range
+from tidelake.layout import events_table
 from tidelake.ordering import resolved_ts
 from tidelake.storage import Store, open_store
 from tidelake.tso import end_ts, parse_hour, show
@@ -34,6 +36,8 @@ class Progress:
     hold rows of the window.
 
     records: of all these hours and of the last cut's. again: offsets that came with earlier hours, too, where hours order a feed.
+    ahead: ts that cannot be true (lake/clocks.py).
+    holes: offsets that are missing though the resolved ts may have passed them, as it does not stand in the messages.
     held_back: the first row that waits for its table's schema, where the resolved ts stays below it.
     """
 
@@ -48,21 +52,28 @@ class Progress:
     messages: int
     message_bytes: int
     again: tuple[Again, ...] = ()
+    ahead: tuple[Ahead, ...] = ()
+    holes: Mapping[Coordinates, Range] = field(default_factory=dict)
     held_back: Rejected | None = None
 
 
-def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str) -> Progress:
-    """M and what it rests on. Raises OrderError: HOUR_MISSING, NOT_DECODED, NO_WATERMARK, GAP; each says where and what to do."""
-    manifests = all_newest(store, feed.name, since=cut.hour if cut else "", until=hour)
+def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str, since: str | None = None) -> Progress:
+    """M and what it rests on. since: the first hour that counts, where the window does not go on from a cut.
+
+    Raises OrderError: HOUR_MISSING, NOT_DECODED, NO_WATERMARK, GAP; each says where and what to do.
+    """
+    manifests = all_newest(store, feed.name, since=starts_with(feed, cut) if since is None else since, until=hour)
     hours = [h for h in manifests if cut is None or h > cut.hour]
-    changed = _changed(events, cut) if cut else []
+    changed = changed_hours(events, cut) if cut else []
     scan = sorted({*(cut.open_hours if cut else ()), *changed, *hours})
-    _check_hours(feed, cut, list(manifests), hour)
+    check_hours(feed, cut, manifests, hour)
     every = _older(feed, store, scan, manifests) | manifests
     records = {h: _decoded(feed, store, h, m) for h, m in every.items()}
     covered = coverage(every.values(), cut.prefixes if cut else None, layout_of(feed.source.layout).file_bits if feed.source.layout else 0)
-    watermarks = _watermarks(events, cut, {h: records[h] for h in manifests}, covered.prefixes)
-    resolved, at_ms = resolved_now(feed, watermarks, covered, hour)
+    watermarks, ahead = _watermarks(feed, events, cut, {h: records[h] for h in manifests}, covered.prefixes)
+    ahead += rows_ahead(feed, events, {h: records[h] for h in hours})
+    _refuse_ahead(feed, ahead)
+    resolved, at_ms = resolved_now(feed, watermarks, covered, hour, ahead)
     again = repeated(feed, hours, every, cut.prefixes if cut else {}) if feed.by_offsets else ()
     held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
     return Progress(
@@ -77,14 +88,28 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
         messages=sum(o.count for h in hours for o in manifests[h].objects),
         message_bytes=sum(o.bytes for h in hours for o in manifests[h].objects),
         again=again,
+        ahead=tuple(ahead),
+        holes={} if feed.watermark.source == "messages" else covered.holes,
         held_back=held,
     )
 
 
-def _changed(events: LakeTable, cut: Cut) -> list[str]:
+def changed_hours(events: LakeTable, cut: Cut) -> list[str]:
     """Hours of this cut or before whose events were written again after it: a new generation, recovered messages, another decoder."""
     hours = {summary.get("tidelake.hour", "") for summary in events.since(cut.events_snapshot_id)}
     return sorted(h for h in hours if h and h <= cut.hour)
+
+
+def why_published(catalog: LakeCatalog, feed: Feed, cut: Cut, hour: str) -> str:
+    """Why there is nothing to order for a published hour, and what became of an hour that was decoded again since."""
+    said = f"hour {hour} is published: cut {cut.seq} reaches to hour {cut.hour}"
+    events = catalog.find_own(events_table(feed.name), feed.name)
+    if events is None or hour not in changed_hours(events, cut):
+        return said
+    return (
+        f"{said}, and holds the hour as it was before it was decoded again; the next window compares the rows, and "
+        f"`tidelake redo --feed {feed.name} --from {hour}` publishes the hour anew"
+    )
 
 
 def _older(feed: Feed, store: Store, scan: Sequence[str], manifests: Mapping[str, Manifest]) -> dict[str, Manifest]:
@@ -108,19 +133,6 @@ def expected_partitions(feed: Feed, topics: Mapping[str, object]) -> list[Coordi
     return [Coordinates(t, p) for t in names for p in range(feed.partitions_of(t))]
 
 
-def _check_hours(feed: Feed, cut: Cut | None, landed: list[str], hour: str) -> None:
-    if hour not in landed:
-        raise OrderError(f"hour {hour} of feed {feed.name} is not landed", code="HOUR_MISSING", remedy=_run(feed, hour))
-    start = [cut.hour] if cut and not cut.is_seed else []  # a changefeed may begin hours after the export that it goes on from
-    missing = missing_hours(sorted({*start, *landed}), hour)
-    if missing:
-        raise OrderError(
-            f"feed {feed.name}: {len(missing)} hours before {hour} are not landed: {', '.join(missing[:5])}",
-            code="HOUR_MISSING",
-            remedy=_run(feed, missing[0], len(missing)),
-        )
-
-
 def _decoded(feed: Feed, store: Store, hour: str, manifest: Manifest) -> DecodeRecord:
     record = read_record(store, feed.name, hour)
     if record is None or record.generation != manifest.generation:
@@ -131,33 +143,33 @@ def _decoded(feed: Feed, store: Store, hour: str, manifest: Manifest) -> DecodeR
 
 
 def _watermarks(
-    events: LakeTable, cut: Cut | None, records: Mapping[str, DecodeRecord], prefixes: Mapping[str, Mapping[int, Range]]
-) -> Partitions:
-    out: Partitions = {t: dict(ps) for t, ps in (cut.watermarks if cut else {}).items()}
+    feed: Feed, events: LakeTable, cut: Cut | None, records: Mapping[str, DecodeRecord], prefixes: Mapping[str, Mapping[int, Range]]
+) -> tuple[Partitions, list[Ahead]]:
+    """(the largest resolved ts of every partition, those that cannot be true and are not counted)."""
+    out: Partitions = {t: dict(ps) for t, ps in (believed_before(feed, cut) if cut else {}).items()}
+    ahead = list[Ahead]()
     for hour, record in records.items():
+        found, to_read = dict[tuple[str, int], int](), dict[tuple[str, int], int]()
         for topic, partitions in record.watermarks.items():
             for number, mark in partitions.items():
                 end = prefixes[topic][number][1]
-                ts = mark.resolved_ts if mark.offset <= end else _largest_up_to(events, hour, topic, number, end)
-                if ts is not None:
-                    of_topic = out.setdefault(topic, {})
-                    of_topic[number] = max(ts, of_topic.get(number, ts))
-    return out
+                if mark.offset <= end and counts(feed, hour, mark.resolved_ts):
+                    found[topic, number] = mark.resolved_ts
+                else:
+                    to_read[topic, number] = end
+        if to_read:
+            read, wrong = marks(feed, events, hour, to_read)
+            found, ahead = found | read, ahead + wrong
+        for (topic, number), ts in found.items():
+            of_topic = out.setdefault(topic, {})
+            of_topic[number] = max(ts, of_topic.get(number, ts))
+    return out, ahead
 
 
-def _largest_up_to(events: LakeTable, hour: str, topic: str, partition: int, end: int) -> int | None:
-    """The largest resolved ts of an hour at or before an offset: what lies behind a hole does not count."""
-    found: list[int] = []
-    for batch in control_batches(events, "resolved", [hour], ["topic", "partition", "offset", "commit_ts"]):
-        rows = batch.to_pylist()
-        found += [r["commit_ts"] for r in rows if (r["topic"], r["partition"]) == (topic, partition) and r["offset"] <= end]
-    return max(found, default=None)
-
-
-def resolved_now(feed: Feed, watermarks: Partitions, covered: Coverage, hour: str) -> tuple[int, int | None]:
+def resolved_now(feed: Feed, watermarks: Partitions, covered: Coverage, hour: str, ahead: Sequence[Ahead] = ()) -> tuple[int, int | None]:
     """The resolved ts of an hour by the feed's rule, and when the recorded checkpoint that it is was written (ms), if it is one.
 
-    Raises OrderError (GAP and what the rule of watermarks raises).
+    ahead: those that do not count. Raises OrderError (GAP, RESOLVED_TS_AHEAD and what the rule of watermarks raises).
     """
     gaps = covered.holes
     if feed.watermark.source == "metadata":
@@ -170,8 +182,18 @@ def resolved_now(feed: Feed, watermarks: Partitions, covered: Coverage, hour: st
                 f"offsets {first} to {last} are not landed", code="GAP", at=at, remedy="bring the missing files back and land again"
             )
         return _checkpoint(feed, hour) if feed.watermark.source == "checkpoints" else (end_ts(parse_hour(hour)), None)
-    expected = expected_partitions(feed, watermarks)
-    return resolved_ts({at: watermarks.get(at.topic, {}).get(at.partition) for at in expected}), None
+    known = {at: watermarks.get(at.topic, {}).get(at.partition) for at in expected_partitions(feed, watermarks)}
+    only = [a for a in ahead if a.at is not None and known.get(Coordinates(a.at.topic, a.at.partition), 0) is None]
+    if only:
+        raise only[0].error(len(only) - 1)  # nothing else was seen in the partition
+    return resolved_ts(known), None
+
+
+def _refuse_ahead(feed: Feed, ahead: Sequence[Ahead]) -> None:
+    """Raise the first one's error where the feed's policy is to block."""
+    blocking = [a for a in ahead if feed.policy.severity(a.code, "warning") == "critical"]
+    if blocking:
+        raise blocking[0].error(len(blocking) - 1)
 
 
 def _refuse_missing_files(feed: Feed, covered: Coverage) -> None:
@@ -193,8 +215,11 @@ def _checkpoint(feed: Feed, hour: str) -> tuple[int, int]:
         raise OrderError(
             f"no checkpoint was recorded before the end of hour {hour}", code="NO_WATERMARK", remedy=f"look at {feed.watermark.uri}"
         )
-    last = max(ts for _, ts in known)
-    return last, min(at for at, ts in known if ts == last)
+    true = [(at, ts) for at, ts in known if checkpoint_counts(feed, at, ts)]
+    if not true:
+        raise recorded_ahead(feed, hour, max(ts for _, ts in known)).error(len(known) - 1)
+    last = max(ts for _, ts in true)
+    return last, min(at for at, ts in true if ts == last)
 
 
 def _checkpoints(feed: Feed) -> Iterator[tuple[int, int]]:
@@ -222,6 +247,22 @@ def not_after_seed(feed: Feed, done: Progress, cut: Cut, hour: str) -> OrderErro
     )
 
 
+def published_ahead(feed: Feed, cut: Cut, before: Cut | None) -> OrderError:
+    """The error for a lake whose newest cut stands at a ts that cannot be true. before: the newest cut before it that can."""
+    way = (
+        f"`tidelake rewind --feed {feed.name} --to 'cut {before.seq}'` goes back to the cut before it; then run the hours after "
+        f"{before.hour}"
+        if before is not None
+        else f"`tidelake redo --feed {feed.name} --from {cut.first_hour or min(cut.generations, default=cut.hour)}` builds the lake anew"
+    )
+    return OrderError(
+        f"feed {feed.name}: cut {cut.seq} was published at {show(cut.resolved_ts)}, which is ahead of all clocks of its hour {cut.hour}: "
+        "the resolved ts stands still there, and rows before it come late",
+        code="STANDS_STILL",
+        remedy=way,
+    )
+
+
 def stands_still(feed: Feed, done: Progress, applied: int) -> OrderError:
     """The error for an hour that did not move the resolved ts."""
     if done.held_back is not None:
@@ -236,12 +277,13 @@ def stands_still(feed: Feed, done: Progress, applied: int) -> OrderError:
     behind = [str(Coordinates(t, p)) for t, ps in watermarks.items() for p, ts in ps.items() if ts <= applied]
     where = f" in {', '.join(behind[:5])}" if behind else ""
     return OrderError(
-        f"feed {feed.name}: the resolved ts stands still at {show(applied)}{where}",
+        f"feed {feed.name}: the resolved ts stands still at {show(applied)}{where}{_not_counted(done)}",
         code="STANDS_STILL",
         remedy="is the changefeed running, and does the archiver write every partition? A later hour that moves it goes on from here",
     )
 
 
-def _run(feed: Feed, hour: str, hours: int = 1) -> str:
-    more = f" --hours {hours}" if hours > 1 else ""
-    return f"run `tidelake run --feed {feed.name} --hour {hour}{more}`"
+def _not_counted(done: Progress) -> str:
+    """What would have moved it and cannot be true."""
+    found = [f"{a.where}: {a.detail}" for a in done.ahead if a.at is not None and a.code == RESOLVED]
+    return f"; {found[0]}{f' (and {len(found) - 1} more)' if len(found) > 1 else ''}" if found else ""

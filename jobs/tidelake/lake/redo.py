@@ -13,20 +13,23 @@ from datetime import datetime, timedelta
 from pydantic import BaseModel
 
 from tidelake.errors import ConfigError
-from tidelake.lake.cuts import base_of, lineage
+from tidelake.lake.cuts import base_of, first_held, lineage
 from tidelake.lake.namespaces import refuse_taken
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import compact, decode, hours_from, order, validate
+from tidelake.lake.run import compact, decode, hours_from, land, order, validate
+from tidelake.land.manifest import generations
 from tidelake.quality.texts import plural
 from tidelake.tso import format_hour, parse_hour, show
 
 
 class RedoPlan(BaseModel):
-    """What a redo does. decoded: hours that are decoded again; until: the hour of the cut that comes out; replaced: published cuts that
-    it takes the place of; after_ts: the TSO up to which the lake stays as it is, 0 where nothing does."""
+    """What a redo does. decoded: hours that are decoded again; lands: those of them that are landed first; until: the hour of the cut that
+    comes out; replaced: published cuts that it takes the place of; after_ts: the TSO up to which the lake stays as it is, 0 where nothing
+    does."""
 
     feed: str
     decoded: list[str]
+    lands: list[str] = []
     until: str
     after_ts: int
     replaced: list[int]
@@ -37,8 +40,10 @@ class RedoPlan(BaseModel):
         hours = self.decoded[0] if len(self.decoded) == 1 else f"{self.decoded[0]} to {self.decoded[-1]}"
         cuts = f"cut {self.replaced[0]}" if len(self.replaced) == 1 else f"cuts {self.replaced[0]} to {self.replaced[-1]}"
         after = f"everything after {show(self.after_ts)}" if self.after_ts else "everything"
+        land = [f"  land {', '.join(self.lands)} first"] if self.lands else []
         return [
             f"{self.feed}: decode {hours} again ({plural(len(self.decoded), 'hour')})",
+            *land,
             f"  build {after} up to hour {self.until} anew, aside",
             f"  publish it as cut {self.seq} in place of {cuts}",
         ]
@@ -54,10 +59,14 @@ class Redone(BaseModel):
 
 
 def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
-    """What a redo of these hours does. Raises ConfigError (NOT_PUBLISHED) for hours that are not published: those are just run."""
+    """What a redo of these hours does. Hours below the first cut's are brought in, with all between them and it.
+
+    Raises ConfigError: NOT_PUBLISHED for hours after the newest cut, which are just run, BEFORE_FIRST_HOUR; what `base_of` raises.
+    """
     feed, begin, end = lake.feed.name, format_hour(first), format_hour(last)
     if end < begin:
         raise ConfigError(f"--to {end} is before --from {begin}", remedy="--to is the last hour of the range")
+    lake.feed.check_hour(begin)
     base = base_of(lake.catalog, lake.store, feed, begin)
     if base.newest is None or base.newest.hour < end:
         until = base.newest.hour if base.newest else None
@@ -68,9 +77,14 @@ def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
         )
     refuse_taken(lake.catalog, lake.feed, base.newest.catalog)
     after = base.cut.resolved_ts if base.cut else 0
+    held = first_held(lake.catalog, lake.store, base.newest)
+    below = parse_hour(held) - timedelta(hours=1) if held and begin < held else last
+    decoded = [format_hour(h) for h in hours_from(first, (max(last, below) - first) // timedelta(hours=1) + 1)]
+    landed = generations(lake.store, feed)
     return RedoPlan(
         feed=feed,
-        decoded=[format_hour(h) for h in hours_from(first, (last - first) // timedelta(hours=1) + 1)],
+        decoded=decoded,
+        lands=[h for h in decoded if h not in landed],
         until=base.newest.hour,
         after_ts=after,
         replaced=sorted(seq for seq, resolved in lineage(lake.catalog, feed).items() if resolved > after),
@@ -81,6 +95,9 @@ def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
 def redo(lake: Lake, first: datetime, last: datetime, tell: Callable[[str], None] = lambda _: None) -> Redone:
     """Decode the hours again, build anew, publish. Raises what the stages raise."""
     plan = plan_redo(lake, first, last)
+    for hour in plan.lands:
+        tell(f"landing {hour}")
+        land(lake, parse_hour(hour))
     for n, hour in enumerate(plan.decoded, 1):
         tell(f"decoding {hour} ({n} of {len(plan.decoded)})")
         decode(lake, parse_hour(hour), redo=True)

@@ -79,6 +79,7 @@ def _of_certificate(c: dict[str, Any]) -> HourFacts:
         status="published",
         cut=c["cut"],
         incomplete=c["incomplete"],
+        incomplete_because=[f"{r['code']}: {r['detail']} (cut {r['cut']}, hour {r['hour']})" for r in c.get("incomplete_because", [])],
         applied_ts=c["applied_ts"],
         resolved_ts=c["resolved_ts"],
         lag_seconds=_lag(c["hour"], c["resolved_ts"]) if "seed" not in c else None,

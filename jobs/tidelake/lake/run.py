@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidelake.errors import OrderError, OwnershipError, QualityError
 from tidelake.lake.opened import Lake
+from tidelake.lake.turns import is_published, refuse_out_of_turn
 from tidelake.land import LandReport, land_hour
 from tidelake.tso import format_hour
 
@@ -26,6 +27,7 @@ STAGES = ("land", "decode", "order", "validate", "compact")
 
 def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None = None) -> LandReport:
     """What the source holds of the hour → canonical Parquet and a manifest."""
+    lake.feed.check_hour(format_hour(hour))
     with _reported(lake, hour):
         report = land_hour(lake.feed, hour, progress)
     lake.landed_bytes += report.bytes
@@ -33,9 +35,12 @@ def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None
 
 
 def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
-    """Landed objects → events."""
+    """Landed objects → events. Of an hour that no cut can hold any more (turns.is_published) only for a redo."""
+    from tidelake.lake.cuts import newest_cut
     from tidelake.lake.decode import decode_hour
 
+    if not redo:
+        is_published(lake.feed, lake.catalog, lake.store, newest_cut(lake.catalog, lake.store, lake.feed.name), format_hour(hour))
     with lake.hold(f"decode {format_hour(hour)}"):
         return decode_hour(lambda: lake.spark, lake.catalog, lake.feed, hour, redo=redo)
 
@@ -116,7 +121,7 @@ class HourRun:
 
 
 def run_hour(lake: Lake, hour: datetime, *, redo: bool = False, progress: Callable[[int, int], None] | None = None) -> HourRun:
-    """All five stages of an hour. Raises what `namespaces.refuse_taken` raises, before it lands anything."""
+    """All five stages of an hour. Raises what `turns.refuse_out_of_turn` and `namespaces.refuse_taken` raise, before it lands anything."""
     from tidelake.lake.cuts import newest_cut
     from tidelake.lake.known import opening
     from tidelake.lake.namespaces import refuse_taken
@@ -130,6 +135,7 @@ def run_hour(lake: Lake, hour: datetime, *, redo: bool = False, progress: Callab
         seconds[stage] = round(time.monotonic() - started, 3)
 
     refuse_taken(lake.catalog, lake.feed, opening(lake.feed, newest_cut(lake.catalog, lake.store, lake.feed.name)))
+    refuse_out_of_turn(lake.feed, lake.catalog, lake.store, format_hour(hour))
     with timed("land"):
         landed = land(lake, hour, progress)
     with timed("decode"):

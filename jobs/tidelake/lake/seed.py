@@ -32,6 +32,7 @@ from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.export_source import FORMAT, ExportJob
 from tidelake.lake.fold import Fold
 from tidelake.lake.fold_target import Folded
+from tidelake.lake.incomplete import Why, reasons, refuse
 from tidelake.lake.masks import marks_of, mask_key, masked_shape
 from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.observed import Observed
@@ -106,7 +107,7 @@ def seed(
     """Load an export and publish it as cut 1. Holds the lease.
 
     Raises what `prepare` raises, ContractError (OTHER_COLUMNS, TIME_ZONE), StorageError (CHANGED, BAD_OBJECT), QualityError
-    (ROWS_REFUSED, EXPECTATION_FAILED, KEY_NOT_UNIQUE).
+    (ROWS_REFUSED, EXPECTATION_FAILED, KEY_NOT_UNIQUE), OrderError (INCOMPLETE).
     """
     started, feed = time.time(), lake.feed
     with lake.hold("seed") as fence:
@@ -123,7 +124,8 @@ def seed(
         with heard(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
             filled = list(pool.map(lambda i: _fill(run, spark, i), prepared.names.alive()))
         refused = _refused(run, filled)
-        staged = Staged(cut=_cut(run, filled, incomplete=refused > 0), counts={f.incarnation.id: f.counts for f in filled})
+        staged = Staged(cut=_cut(run, filled, refused), counts={f.incarnation.id: f.counts for f in filled})
+        refuse(feed, staged.cut)
         verdict = _judged(run, staged, filled)
         folded = {f.incarnation.id: f.folded for f in filled}
         intent = intent_of(feed, staged, folded)
@@ -273,8 +275,10 @@ def _refused(run: _Run, filled: Sequence[_Filled]) -> int:
     )
 
 
-def _cut(run: _Run, filled: Sequence[_Filled], *, incomplete: bool) -> Cut:
+def _cut(run: _Run, filled: Sequence[_Filled], refused: int) -> Cut:
+    """refused: rows that could not be read."""
     plan, names = run.prepared.plan, run.prepared.names
+    lacks = [Why("ROWS_REFUSED", f"{plural(refused, 'row')} of the export could not be read")] if refused else []
     for f in filled:
         names = names.with_(replace(f.incarnation, empty=f.folded.table.rows == 0))
     events = run.lake.catalog.find_own(events_table(plan.feed), plan.feed)
@@ -288,7 +292,8 @@ def _cut(run: _Run, filled: Sequence[_Filled], *, incomplete: bool) -> Cut:
         run=run.name,
         version=__version__,
         events_snapshot_id=events.main if events else None,
-        incomplete=incomplete,
+        incomplete=refused > 0,
+        incomplete_because=reasons(lacks, 1, plan.hour, None),
         catalog=names,
     )
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cuts import first_held, newest_cut
 from tidelake.lake.decisions import by_decision, rejected
+from tidelake.lake.incomplete import known
 from tidelake.lake.misfits import misfit_groups
 from tidelake.lake.opened import Lake
 from tidelake.lake.origins import differences, origin
@@ -23,6 +24,7 @@ def feed_status(lake: Lake) -> Status:
     feed, store = lake.feed.name, lake.store
     cut = newest_cut(lake.catalog, store, feed)
     landed, done = generations(store, feed), _decoded_hours(lake)
+    first = first_held(lake.catalog, store, cut) if cut else None
     resolved, waits = _resolved(lake, cut, landed, done)
     return {
         "feed": feed,
@@ -34,7 +36,8 @@ def feed_status(lake: Lake) -> Status:
         "published_hour": cut.hour if cut else None,
         "published_at_ms": cut.published_at_ms if cut else None,
         "incomplete": bool(cut and cut.incomplete),
-        "hours": [_hour(hour, n, done, cut) for hour, n in landed.items()],
+        "incomplete_because": [r.model_dump() for r in known(cut)] if cut else [],
+        "hours": [_hour(hour, n, done, cut, first) for hour, n in landed.items()],
         "tables": _tables(cut),
         "quarantine": _quarantined(lake, list(landed)),
         "waits_for": waits,
@@ -62,8 +65,9 @@ def _resolved(lake: Lake, cut: Cut | None, landed: dict[str, int], done: set[str
         return published, str(e)
 
 
-def _hour(hour: str, generation: int, done: set[str], cut: Cut | None) -> Status:
-    stage = "published" if cut is not None and hour <= cut.hour else "decoded" if hour in done else "landed"
+def _hour(hour: str, generation: int, done: set[str], cut: Cut | None, first: str | None) -> Status:
+    """first: the first hour that the cuts hold; one below it is not published, however far they reach."""
+    stage = "published" if cut is not None and (first or "") <= hour <= cut.hour else "decoded" if hour in done else "landed"
     return {"hour": hour, "generation": generation, "stage": stage}
 
 

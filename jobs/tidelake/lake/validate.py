@@ -47,7 +47,7 @@ def validate_window(
     redo_from: as order was given it.
     """
     started, store = time.time(), open_store(feed.lake.uri)
-    _, staged = read_staged(catalog, store, feed.name, hour, redo_from)
+    _, staged = read_staged(catalog, store, feed, hour, redo_from)
     if staged is None:
         return None
     spark = session()

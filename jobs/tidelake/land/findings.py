@@ -73,8 +73,16 @@ def blocking(hour: str, findings: Sequence[Finding]) -> OrderError | None:
         return None
     first = critical[0]
     at = Coordinates(first.topic, first.partition, first.offset) if first.topic is not None and first.partition is not None else None
-    more = f" (and {len(critical) - 1} more critical findings)" if len(critical) > 1 else ""
+    others = [f"{f.code} {place(f)}".strip() for f in critical[1:]]
+    more = f" (and {len(others)} more critical finding{'s' if len(others) > 1 else ''}: {named(others)})" if others else ""
     return OrderError(f"hour {hour}: {first.detail}{more}", code=first.code, at=at, remedy=first.remedy)
+
+
+def place(f: Finding) -> str:
+    """Where a finding is, `topic[partition]@offset`; empty where it concerns the hour."""
+    if f.topic is None or f.partition is None:
+        return f.topic or ""
+    return str(Coordinates(f.topic, f.partition, f.offset))
 
 
 def _of_partitions(feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], complete: bool) -> Iterator[Finding]:

@@ -80,6 +80,7 @@ class HourFacts(BaseModel):
     error: str | None = None
     cut: int | None = None
     incomplete: bool = False
+    incomplete_because: list[str] = []
     applied_ts: int | None = None
     resolved_ts: int | None = None
     lag_seconds: float | None = None  # end of the hour − time of the resolved ts

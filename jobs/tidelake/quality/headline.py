@@ -61,7 +61,9 @@ def _published(f: HourFacts) -> Headline:
 
 
 def _notes(f: HourFacts) -> Iterator[str]:
-    if f.incomplete:
+    if f.incomplete_because:
+        yield f"Incomplete for {plural(len(f.incomplete_because), 'reason')}: {'; '.join(f.incomplete_because)}."
+    elif f.incomplete:
         yield "Messages that could not be decoded, or columns that were not sent, are missing from this cut or from one before it."
     for word, what in (("late", "is missing"), ("conflicts", "contradicts what is published")):
         found = {name: n for name, counts in f.late.items() if (n := counts.get(word, 0))}

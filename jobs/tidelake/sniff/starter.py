@@ -13,6 +13,7 @@ from tidelake.feed import EXTENDED, UNDATED
 from tidelake.options import SinkOptions
 from tidelake.sniff.archive import Archive, Section
 from tidelake.sniff.sighting import OptionValue
+from tidelake.tso import format_hour
 
 _STANDARD = re.compile(
     r"\{topic\}/(dt=\{yyyy\}-\{MM\}-\{dd\}/hr=\{HH\}|year=\{yyyy\}/month=\{MM\}/day=\{dd\}/hour=\{HH\})"
@@ -124,7 +125,9 @@ def _source(section: Section, root: str) -> Iterator[str]:
     )
     if (template := template_of(section)) is not None:
         yield f"template = {_toml(template)}"
-    if not has_hours(section):
+    if has_hours(section):
+        yield f"first_hour = {_toml(format_hour(min(h for t in section.topics for h in t.hours)))}  # the feed starts here: docs/cuts.md"
+    else:
         yield 'hours = "timestamps"  # no path says one: docs/layouts.md'
     if section.tags:
         yield "tags = true  # the objects have tags: those that do not prove their offsets are refused"
