@@ -53,8 +53,8 @@ KINDS = {  # the most serious first
     "GAP": Kind(
         severity="critical",
         but='warning with `on_gap = "warn"`',
-        meaning="offsets are missing inside the hour, or between it and the hours before; of a storage sink, also the newest files of a "
-        "folder, of which its index tells",
+        meaning="offsets are missing inside the hour, or between it and the hours before, and no landed hour or object's name of the "
+        "24 hours after it has them; of a storage sink, also the newest files of a folder, of which its index tells",
         remedy=f'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
     ),
     "EXPIRED": Kind(
@@ -107,6 +107,12 @@ KINDS = {  # the most serious first
         allowed=("block", "warn"),
         because="the end of the hour may be missing",
     ),
+    "GAP_AHEAD": Kind(
+        severity="warning",
+        meaning="offsets that the hour lacks lie, by the names of objects, in an hour after it: a flush window, or a clock that differs",
+        remedy="nothing, if the hours after it run, too: that one closes the hole, and nothing behind the hole counts before. Where it "
+        'comes often, `hours = "timestamps"` under [source] ends it: hours by the times of messages, not by folders (docs/layouts.md)',
+    ),
     "SINK_INDEX": Kind(
         severity="warning",
         meaning="an index of the storage sink is missing, or names another file than the newest; one that is not there only as long as it "
@@ -135,10 +141,21 @@ KINDS = {  # the most serious first
         remedy="nothing, if no cut holds the hour yet: its run takes the new generation. Of a published hour, `tidelake late` lists "
         "the rows that the tables lack, after the next cut: find out why they came late",
     ),
+    "LANDED_DAMAGED": Kind(
+        severity="warning",
+        meaning="landed objects of the hour were deleted, cut short or changed in the lake",
+        remedy="nothing for the hour: `land` puts them back from the source. Find out who writes to the lake, or whether its disk fails",
+    ),
     "LAYOUT_CHANGED": Kind(
         severity="warning",
         meaning="the hour was read with another layout than before; it has a new generation",
         remedy="nothing, if source.layout was corrected",
+    ),
+    "GAP_CLOSED": Kind(
+        severity="info",
+        meaning="offsets that the hour lacks came with an hour after it, which is landed",
+        remedy='nothing: the window that ends with that hour has them. `hours = "timestamps"` under [source] takes hours from the times of '
+        "messages, not from folders (docs/layouts.md)",
     ),
     "OVERLAP_SAME": Kind(
         severity="info",

@@ -42,6 +42,11 @@ def landed_key(feed: str, topic: str, hour: str, partition: int, first: int, las
     return f"{landed_folder(feed, topic, hour, partition)}/{_canonical_name(first, last, digest)}"
 
 
+def hour_of_landed(key: str) -> str:
+    """The hour that a canonical object belongs to."""
+    return key.rsplit("/hour=", 1)[1].partition("/")[0]
+
+
 def archived_folder(topic: str, hour: str, partition: int) -> str:
     """Where the archiver's objects of one topic, partition and hour lie, below the archive's URI."""
     return f"{topic}/hour={hour}/partition={partition}"

@@ -45,8 +45,8 @@ def main(folder: Path, protocol: str, rows: int, passes: int) -> dict[str, Any]:
         landed = land(lake, hour)
         found = newest(lake.store, lake.feed.name, format_hour(hour))
         assert found is not None
-        keys = [o.key for o in found.objects]
-        job = DecodeJob(lake_uri=lake.feed.lake.uri, feed=lake.feed.name, keys=keys, protocol=protocol, options=lake.feed.options)
+        feed = lake.feed
+        job = DecodeJob(lake_uri=feed.lake.uri, feed=feed.name, objects=list(found.objects), protocol=protocol, options=feed.options)
         files, alone = _finished(job, folder / "arrow")
         runs = Runs(lake, job, files)
         steps = {"first": _used(lambda: decode_hour(lambda: lake.spark, lake.catalog, lake.feed, hour))}
@@ -63,7 +63,7 @@ def main(folder: Path, protocol: str, rows: int, passes: int) -> dict[str, Any]:
         "events": events,
         "counts": counts[0],
         "bytes": landed.bytes,
-        "objects": len(keys),
+        "objects": len(found.objects),
         "writer": writer,
         "alone": alone,
         "write": turns[::2],

@@ -67,6 +67,19 @@ class Feeder:
         self._write(lake, name, messages, 1)
         return name
 
+    def scattered(self, lake: Lake, stretches: Mapping[int, Sequence[Message]]) -> str:
+        """The next hour holds messages of partition 0 with holes between them: stretches by their first offset. Its name."""
+        self.hour += 1
+        name, rows = f"2026-01-05T{self.hour:02d}", EventRows()
+        for first, messages in stretches.items():
+            for n, m in enumerate(messages):
+                rows.add(Coordinates(TOPIC, 0, first + n), 1, [m.event])
+        ranges = tuple((first, first + len(messages) - 1) for first, messages in stretches.items())
+        facts = partition_of(ranges[0][0], ranges[-1][1]).model_copy(update={"ranges": ranges})
+        manifest = self._landed(lake, name, 1, {0: facts})
+        self._decoded(lake, manifest, pa.Table.from_batches([pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])]))
+        return name
+
     def again(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
         """A second generation of the newest hour holds these instead of what it had, and is decoded."""
         lake.catalog.remove(ensure_events(lake.catalog, self.feed).identifier, {"hour": name})
@@ -92,10 +105,11 @@ class Feeder:
         parts = range(int(str(self.feed.partitions)))
         spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in parts if self.offsets[p] > first.get(p, 0)}
         batch = pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
-        self._decoded(lake, self._landed(lake, name, generation, spans), pa.Table.from_batches([batch]))
+        facts = {p: partition_of(*span) for p, span in spans.items()}
+        self._decoded(lake, self._landed(lake, name, generation, facts), pa.Table.from_batches([batch]))
 
-    def _landed(self, lake: Lake, name: str, generation: int, spans: Mapping[int, tuple[int, int]]) -> Manifest:
-        """The manifest of an hour that holds the offsets first to last of these partitions."""
+    def _landed(self, lake: Lake, name: str, generation: int, facts: Mapping[int, Partition]) -> Manifest:
+        """The manifest of an hour that holds these partitions."""
         manifest = Manifest(
             feed=self.feed.name,
             hour=name,
@@ -104,7 +118,7 @@ class Feeder:
             layout="aiven-jsonl",
             sources=(),
             objects=(),
-            partitions={TOPIC: {p: partition_of(*span) for p, span in spans.items()}},
+            partitions={TOPIC: dict(facts)},
             findings=(),
         )
         lake.store.write(manifest_key(self.feed.name, name, generation), manifest.to_json())

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import InputPartition
 
 from tests.lake import lakes
 from tests.lake.histories import Message, feeder, publish, resolved, row, rows_of, shape
+from tests.lake.landed_file import landed_file
 from tests.protocols import both_paths
 from tests.protocols import simple_messages as simple
 from tidelake.event import EVENT
@@ -43,9 +44,8 @@ def test_a_worker_marks_or_refuses_a_row_that_does_not_add_up(
     messages = both_paths.batch([simple.json_schema_message(SCHEMA), simple_row(right), simple_row(5), simple_row(right)])
     pq.write_table(pa.Table.from_batches([messages]), tmp_path / "o.parquet")
     options = SinkOptions(enable_row_checksum=True)
-    job = DecodeJob(
-        lake_uri=str(tmp_path), feed="shop", keys=["o.parquet"], protocol="simple-json", options=options, refuse_mismatches=refuse
-    )
+    objects = [landed_file(tmp_path / "o.parquet")]
+    job = DecodeJob(lake_uri=str(tmp_path), feed="shop", objects=objects, protocol="simple-json", options=options, refuse_mismatches=refuse)
     events = [e for b in LandedReader(job).read(InputPartition(["o.parquet"])) for e in b.to_pylist() if e["kind"] != "shape"]
     assert [(e["kind"], e["checksum"], e["error_code"]) for e in events] == [
         *(("bootstrap", None, None), ("row", "verified", None)),

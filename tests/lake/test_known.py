@@ -27,7 +27,7 @@ def feed(schemas: Path, protocol: str, tables: str = TABLE) -> Feed:
 
 def test_tables_sql_says_the_columns_of_untyped_protocols(tmp_path: Path) -> None:
     known = known_tables(feed(tmp_path, "csv"))
-    job = DecodeJob(lake_uri="x", feed="shop", keys=[], protocol="csv", options=SinkOptions(), tables=known, time_zone="Asia/Tokyo")
+    job = DecodeJob(lake_uri="x", feed="shop", objects=[], protocol="csv", options=SinkOptions(), tables=known, time_zone="Asia/Tokyo")
     context = context_of(DecodeJob.model_validate_json(job.model_dump_json()))
     assert context.time_zone == "Asia/Tokyo"
     assert context.columns_of("DB", "t") == (

@@ -16,6 +16,7 @@ import pytest
 
 from tests.lake import lakes
 from tests.lake.histories import TOPIC, ddl, feeder, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.landed_file import landed_file
 from tests.lake.test_late import judged
 from tests.lake.test_windows import opened, table
 from tests.protocols import both_paths
@@ -33,7 +34,7 @@ from tidelake.lake.masks import mark
 from tidelake.lake.opened import Lake
 from tidelake.lake.scd2 import scd2_frame
 from tidelake.lake.source import FORMAT, DecodeJob
-from tidelake.land.manifest import Landed, Manifest, Partition
+from tidelake.land.manifest import Manifest, Partition
 from tidelake.layout import certificate_key, manifest_key
 from tidelake.options import SinkOptions
 from tidelake.policy import ColumnPolicy, Policy
@@ -87,8 +88,12 @@ def landed(lake: Lake, hour: str, first: int, messages: Sequence[Message]) -> st
     pq.write_table(content, f"{path}/{hour}.parquet")
     at: dict[str, Any] = {"first": first, "last": last, "count": len(messages), "bytes": 1}
     part = Partition(**at, ranges=((first, last),), gaps=(), min_timestamp_ms=1, max_timestamp_ms=1)
-    objects = (Landed(**at, key=f"{hour}.parquet", topic=TOPIC, partition=0, size=1, sha256=""),)
-    found: dict[str, Any] = {"sources": (), "objects": objects, "partitions": {TOPIC: {0: part}}, "findings": ()}
+    found: dict[str, Any] = {
+        "sources": (),
+        "objects": (landed_file(Path(path) / f"{hour}.parquet"),),
+        "partitions": {TOPIC: {0: part}},
+        "findings": (),
+    }
     manifest = Manifest(feed="shop", hour=hour, generation=1, protocol="open", layout="aiven-jsonl", **found)
     lake.store.write(manifest_key("shop", hour, 1), manifest.to_json())
     decode_hour(lambda: lake.spark, lake.catalog, lake.feed, parse_hour(hour))
@@ -221,7 +226,7 @@ def test_cells_that_were_decoded_under_another_mask_stop_the_window(tmp_path: Pa
 
 def test_spark_does_not_show_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "only-for-workers")
-    job = DecodeJob(lake_uri=str(tmp_path), feed="shop", keys=["x"], protocol="open", options=SinkOptions())
+    job = DecodeJob(lake_uri=str(tmp_path), feed="shop", objects=[], protocol="open", options=SinkOptions())
     with Lake.of(lakes.feed(tmp_path)) as lake:
         reader = lake.spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
         assert [lake.spark.conf.get(key, None) for key in SECRETS] == [None] * 3  # what the application began with is not this lake's

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from tests.conftest import FreshUri
+from tests.lake.landed_file import landed_file
 from tidelake import storage
 from tidelake.event import MESSAGE
 from tidelake.lake import s3_access
@@ -64,6 +65,6 @@ def test_a_worker_that_knows_no_s3_reads_what_the_driver_can(s3: FreshUri, tmp_p
     for name in json.loads(text):
         monkeypatch.delenv(name)
     storage.reset()
-    job = DecodeJob(lake_uri=lake, feed="shop", keys=["1.parquet"], protocol="open", options=SinkOptions())
+    job = DecodeJob(lake_uri=lake, feed="shop", objects=[landed_file(tmp_path / "1.parquet")], protocol="open", options=SinkOptions())
     read = LandedReader(job, s3=text).read(InputPartition(["1.parquet"]))
     assert [(e["kind"], e["offset"]) for batch in read for e in batch.to_pylist()] == [("rejected", 7)]

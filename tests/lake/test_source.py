@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import InputPartition
 
 from tests.cli import feeds
+from tests.lake.landed_file import landed_file
 from tests.protocols.both_paths import batch
 from tests.protocols.test_claims import LOCATION, STUB, envelope, row
 from tidelake.feed import load_feed
@@ -24,9 +25,8 @@ def events(folder: Path, **job: Any) -> list[dict[str, Any]]:
     messages = batch([row(7), STUB, row(8, None, ohk=True)])
     pq.write_table(pa.Table.from_batches([messages]), folder / "lake" / "1.parquet")
     options = SinkOptions(large_message_handle_option="claim-check")
-    reader = LandedReader(
-        DecodeJob(lake_uri=str(folder / "lake"), feed="shop", keys=["1.parquet"], protocol="open", options=options, **job)
-    )
+    objects = [landed_file(folder / "lake" / "1.parquet")]
+    reader = LandedReader(DecodeJob(lake_uri=str(folder / "lake"), feed="shop", objects=objects, protocol="open", options=options, **job))
     rows = [e for b in reader.read(InputPartition(["1.parquet"])) for e in b.to_pylist() if e["kind"] != "shape"]
     return sorted(rows, key=lambda e: int(e["offset"]))
 

@@ -36,7 +36,7 @@ from tidelake.lake.spread import in_parts
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
 from tidelake.lake.worker_errors import heard
-from tidelake.land.manifest import Manifest, all_newest, newest
+from tidelake.land.manifest import Landed, Manifest, all_newest, newest
 from tidelake.layout import decoded_key
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
@@ -89,7 +89,7 @@ def decode_hour(
 ) -> DecodeReport:
     """Decode the newest generation of an hour; of earlier hours that are not closed, those whose waiting rows can be decoded now.
 
-    Raises OrderError (NOT_LANDED).
+    Raises OrderError: NOT_LANDED, and LANDED_DAMAGED for a landed object that is not what was landed.
     """
     store, name = open_store(feed.lake.uri), format_hour(hour)
     manifest = newest(store, feed.name, name)
@@ -156,7 +156,7 @@ def _overwrite(
 ) -> None:
     """Workers write the hour's files, one commit puts them in place of the hour's earlier ones."""
     versions = version_shapes(feed, [s.key for s in manifest.sources])
-    job = decode_job(feed, [o.key for o in manifest.objects], versions, origins(manifest) if feed.by_offsets else None)
+    job = decode_job(feed, manifest.objects, versions, origins(manifest) if feed.by_offsets else None)
     parts = in_parts(spark, {o.key: o.size for o in manifest.objects})
     into = place(events.table.location(), file_schema(events, pa.schema([_HOUR, *EVENT])), hour, parts)
     reader = spark.read.format(FORMAT).option("job", job.model_dump_json()).option("into", into.model_dump_json())
@@ -164,13 +164,15 @@ def _overwrite(
     if job.masks and feed.policy.mask_key:
         reader = reader.option(MASK_KEY, feed.policy.mask_key)
     with heard():
-        rows = reader.load().collect() if job.keys else []
+        rows = reader.load().collect() if job.objects else []
     files = [WrittenFile(path=r["path"], partition=(hour, r["kind"]), size=r["size"], footer=bytes(r["footer"])) for r in rows]
     said = {"hour": hour, "generation": str(manifest.generation), "decoder": decoder}
     replace_files(catalog, events.identifier, {"hour": hour}, files, {f"tidelake.{k}": v for k, v in said.items()})
 
 
-def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, str]] = (), begins: Origins | None = None) -> DecodeJob:
+def decode_job(
+    feed: Feed, objects: Sequence[Landed], versions: Sequence[tuple[str, str, str]] = (), begins: Origins | None = None
+) -> DecodeJob:
     """What workers need to decode these objects. versions: columns that the archive says besides; begins: where offsets begin to count,
     of a feed ordered by them. Raises ContractError, ConfigError if Avro schemas of this machine are not there."""
     location, base = feed.avro.schemas if feed.avro else None, feed.folder.resolve()
@@ -178,7 +180,7 @@ def decode_job(feed: Feed, keys: list[str], versions: Sequence[tuple[str, str, s
     return DecodeJob(
         lake_uri=feed.lake.uri,
         feed=feed.name,
-        keys=keys,
+        objects=list(objects),
         protocol=feed.protocol,
         options=feed.options,
         avro_schemas=str(base / location) if location and "://" not in location else location,

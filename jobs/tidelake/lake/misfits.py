@@ -25,6 +25,7 @@ from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.cuts import lineage, published
 from tidelake.lake.decisions import Rejected, by_decision
 from tidelake.lake.sightings import Seen
+from tidelake.land.landed import read_landed
 from tidelake.land.manifest import newest
 from tidelake.layout import misfits, misfits_key
 from tidelake.quality.texts import plural
@@ -112,12 +113,12 @@ def misfit_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence
 
 
 def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[bytes | None, bytes | None]:
-    """(key, value) of a message as it was landed; nothing where it is not landed any more."""
+    """(key, value) of a message as it was landed; nothing where it is not landed any more. Raises OrderError (LANDED_DAMAGED)."""
     manifest = newest(store, feed, hour)
     objects = [o for o in manifest.objects if (o.topic, o.partition) == (at.topic, at.partition)] if manifest else []
     for o in objects:
-        if o.first <= (at.offset or 0) <= o.last and (landed := store.read_if_present(o.key)) is not None:
-            messages = pq.read_table(io.BytesIO(landed), columns=["offset", "key", "value"])
+        if o.first <= (at.offset or 0) <= o.last and store.head(o.key) is not None:
+            messages = pq.read_table(io.BytesIO(read_landed(store, feed, o)), columns=["offset", "key", "value"])
             for row in messages.filter(pc.field("offset") == at.offset).to_pylist():
                 return row["key"], row["value"]
     return None, None

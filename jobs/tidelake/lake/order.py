@@ -25,7 +25,6 @@ from tidelake.lake.changelog import sql_name, stage_changelog
 from tidelake.lake.clocks import is_ahead
 from tidelake.lake.cut import Advance, Cut, Staged, TableCounts, TableCut
 from tidelake.lake.cuts import Base, base_of, first_held, lineage, read_cut
-from tidelake.lake.decode import DecodeRecord
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.exchange import Exchanging, exchange_rows
@@ -37,7 +36,7 @@ from tidelake.lake.namespaces import refuse_taken, take
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
 from tidelake.lake.order_masks import hashed
 from tidelake.lake.packs import in_packs
-from tidelake.lake.progress import Progress, not_after_seed, progress, published_ahead, stands_still, why_published
+from tidelake.lake.progress import Progress, not_after_seed, open_hours, progress, published_ahead, stands_still, why_published
 from tidelake.lake.rows import TableRows, at_once, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.sink_schemas import sink_statements
@@ -358,7 +357,7 @@ def _next_cut(
         prefixes=done.prefixes,
         watermarks=done.watermarks,
         checkpoint_at_ms=done.checkpoint_at_ms,
-        open_hours=_open_hours(done),
+        open_hours=open_hours(done),
         generations={h: done.records[h].generation for h in done.hours},
         incomplete=bool(because),
         incomplete_because=because,
@@ -369,16 +368,3 @@ def _next_cut(
         past=dict(run.base.newest.past) if run.base.newest else {},
         ledger=[*carried, *ledger],
     )
-
-
-def _open_hours(done: Progress) -> list[str]:
-    """Hours with rows or statements after M, or, where deletes have no commit ts, with messages from after M's checkpoint was recorded."""
-    at_ms = done.checkpoint_at_ms
-    return sorted(
-        h for h, r in done.records.items() if _last_ts(r) > done.resolved_ts or (at_ms is not None and (r.max_timestamp_ms or 0) > at_ms)
-    )
-
-
-def _last_ts(record: DecodeRecord) -> int:
-    """Of the hour's rows and statements, rows included that wait for their table's schema."""
-    return max([record.max_commit_ts or 0, *(w.max_commit_ts for w in record.waiting)])

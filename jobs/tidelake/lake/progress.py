@@ -19,7 +19,7 @@ from tidelake.lake.decode import DecodeRecord, read_record
 from tidelake.lake.offset_rules import Again, repeated
 from tidelake.lake.turns import check_hours, starts_with
 from tidelake.lake.waiting import held_back
-from tidelake.land.coverage import Coverage, coverage
+from tidelake.land.coverage import Coverage, beyond, coverage
 from tidelake.land.manifest import Manifest, all_newest
 from tidelake.land.ranges import Range
 from tidelake.layout import events_table
@@ -38,7 +38,8 @@ class Progress:
     records: of all these hours and of the last cut's. again: offsets that came with earlier hours, too, where hours order a feed.
     ahead: ts that cannot be true (lake/clocks.py).
     holes: offsets that are missing though the resolved ts may have passed them, as it does not stand in the messages.
-    held_back: the first row that waits for its table's schema, where the resolved ts stays below it.
+    held_back: the first row that waits for its table's schema, where the resolved ts stays below it. beyond: hours with offsets behind a
+    hole that keeps the resolved ts.
     """
 
     resolved_ts: int
@@ -55,6 +56,22 @@ class Progress:
     ahead: tuple[Ahead, ...] = ()
     holes: Mapping[Coordinates, Range] = field(default_factory=dict)
     held_back: Rejected | None = None
+    beyond: list[str] = field(default_factory=list)
+
+
+def open_hours(done: Progress) -> list[str]:
+    """Hours with rows or statements after M or offsets behind a hole, or, where deletes have no commit ts, with messages from after M's
+    checkpoint was recorded."""
+    at_ms = done.checkpoint_at_ms
+    late = {
+        h for h, r in done.records.items() if _last_ts(r) > done.resolved_ts or (at_ms is not None and (r.max_timestamp_ms or 0) > at_ms)
+    }
+    return sorted({*late, *done.beyond})
+
+
+def _last_ts(record: DecodeRecord) -> int:
+    """Of the hour's rows and statements, rows included that wait for their table's schema."""
+    return max([record.max_commit_ts or 0, *(w.max_commit_ts for w in record.waiting)])
 
 
 def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str, since: str | None = None) -> Progress:
@@ -69,8 +86,9 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     check_hours(feed, cut, manifests, hour)
     every = _older(feed, store, scan, manifests) | manifests
     records = {h: _decoded(feed, store, h, m) for h, m in every.items()}
-    covered = coverage(every.values(), cut.prefixes if cut else None, layout_of(feed.source.layout).file_bits if feed.source.layout else 0)
-    watermarks, ahead = _watermarks(feed, events, cut, {h: records[h] for h in manifests}, covered.prefixes)
+    file_bits = layout_of(feed.source.layout).file_bits if feed.source.layout else 0
+    covered = coverage(every.values(), cut.prefixes if cut else None, file_bits)
+    watermarks, ahead = _watermarks(feed, events, cut, records, covered.prefixes)
     ahead += rows_ahead(feed, events, {h: records[h] for h in hours})
     _refuse_ahead(feed, ahead)
     resolved, at_ms = resolved_now(feed, watermarks, covered, hour, ahead)
@@ -91,6 +109,7 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
         ahead=tuple(ahead),
         holes={} if feed.watermark.source == "messages" else covered.holes,
         held_back=held,
+        beyond=beyond(every, covered.prefixes, file_bits) if feed.watermark.source == "messages" else [],
     )
 
 
@@ -179,7 +198,11 @@ def resolved_now(feed: Feed, watermarks: Partitions, covered: Coverage, hour: st
         if gaps and feed.policy.severity("GAP", feed.policy.gap_severity) == "critical":
             at, (first, last) = next(iter(gaps.items()))
             raise OrderError(
-                f"offsets {first} to {last} are not landed", code="GAP", at=at, remedy="bring the missing files back and land again"
+                f"offsets {first} to {last} are not landed",
+                code="GAP",
+                at=at,
+                remedy="bring the missing files back and land again; where `land` says that a later hour has them (GAP_AHEAD, "
+                "GAP_CLOSED), run that hour: its window takes both",
             )
         return _checkpoint(feed, hour) if feed.watermark.source == "checkpoints" else (end_ts(parse_hour(hour)), None)
     known = {at: watermarks.get(at.topic, {}).get(at.partition) for at in expected_partitions(feed, watermarks)}

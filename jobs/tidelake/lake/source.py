@@ -26,6 +26,8 @@ from tidelake.lake.late_types import PROTOCOLS
 from tidelake.lake.masks import masker
 from tidelake.lake.positions import Origins, placed
 from tidelake.lake.shelf import LakeShelf
+from tidelake.land.landed import read_landed
+from tidelake.land.manifest import Landed
 from tidelake.options import SinkOptions
 from tidelake.policy import HandleOnly
 from tidelake.protocols import Context, decode
@@ -37,11 +39,11 @@ BATCH_MESSAGES = 10_000
 
 
 class DecodeJob(BaseModel):
-    """What a worker needs: the feed's objects (keys below the lake's URI) and how to decode them."""
+    """What a worker needs: the feed's landed objects, as their manifest describes them, and how to decode them."""
 
     lake_uri: str
     feed: str
-    keys: list[str]
+    objects: list[Landed]
     protocol: str
     options: SinkOptions
     avro_schemas: str | None = None  # the location as it is told
@@ -76,8 +78,9 @@ class LandedReader(EventReader[Sequence[str]]):
     """Plans one partition per object, or as `into` says. key: of masks; s3: s3_access.given(); into: where the events go."""
 
     def __init__(self, job: DecodeJob, key: bytes = b"", s3: str = "", into: EventsPlace | None = None) -> None:
-        super().__init__(into.parts if into else [[k] for k in job.keys], s3)
+        super().__init__(into.parts if into else [[o.key] for o in job.objects], s3)
         self.job, self.key, self.into = job, key, into
+        self._landed = {o.key: o for o in job.objects}
 
     def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
         events = chain.from_iterable(self._events(key) for key in part)
@@ -86,7 +89,7 @@ class LandedReader(EventReader[Sequence[str]]):
     def _events(self, key: str) -> Iterator[pa.RecordBatch]:
         context, masked = context_of(self.job), masker(self.job.masks, self.key)
         seen: set[int] = set()
-        for messages in _messages(self.job, key):
+        for messages in _messages(self.job, self._landed[key]):
             events = decode(self.job.protocol, messages, context)
             events = events if self.job.origins is None else placed(events, self.job.origins)
             yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
@@ -108,9 +111,9 @@ def context_of(job: DecodeJob) -> Context:
     return replace(plain, avro_schema=frozen_schemas(source, job.lake_uri, job.feed))
 
 
-def _messages(job: DecodeJob, key: str) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches of a landed object, cut by bytes as well as by rows."""
-    parquet = pq.ParquetFile(io.BytesIO(open_store(job.lake_uri).read(key)))
+def _messages(job: DecodeJob, landed: Landed) -> Iterator[pa.RecordBatch]:
+    """MESSAGE batches of a landed object, cut by bytes as well as by rows. Raises OrderError (LANDED_DAMAGED)."""
+    parquet = pq.ParquetFile(io.BytesIO(read_landed(open_store(job.lake_uri), job.feed, landed)))
     for batch in parquet.iter_batches(BATCH_MESSAGES, columns=MESSAGE.names):
         start = 0
         for end in _cuts(batch):

@@ -103,17 +103,22 @@ def _expected(feed: Feed, ends: Ends) -> set[Place]:
 def _not_followed(
     feed: Feed, archive: Store, layout: Layout, hour: datetime, pending: set[Place], ends: Ends, now: datetime
 ) -> Iterator[Waits]:
-    """The expected partitions that have no later object, or one that does not continue where the hour ends."""
+    """The expected partitions that have no later object, or none that continues where the hour ends."""
+    found: dict[Place, int] = {}
     for sources in _later(feed, archive, layout, hour, pending, now):
-        found = _first_numbers(sources)
-        for topic, number in sorted(pending & found.keys()):
-            end, begin = ends.get((topic, number)), found[topic, number]
-            if end is not None and begin > end + 1 and not layout.number_is_last_offset:
-                what = f"its next object begins at offset {begin}, and no object has {show([(end + 1, begin - 1)])}"
-                yield Waits(topic=topic, partition=number, what=what)
-        pending -= found.keys()
+        for place, number in _first_numbers(sources).items():
+            found[place] = min(number, found.get(place, number))
+        pending -= {place for place in pending & found.keys() if not _between(ends.get(place), found[place], layout)}
     for topic, number in sorted(pending):
-        yield Waits(topic=topic, partition=number, what="no object of a later hour is there")
+        what, begin = "no object of a later hour is there", found.get((topic, number))
+        if begin is not None:
+            what = f"its next object begins at offset {begin}, and no object has {show(_between(ends.get((topic, number)), begin, layout))}"
+        yield Waits(topic=topic, partition=number, what=what)
+
+
+def _between(end: int | None, begin: int, layout: Layout) -> Ranges:
+    """The offsets between the hour's last one and the first of later objects, as far as names say them."""
+    return ((end + 1, begin - 1),) if end is not None and begin > end + 1 and not layout.number_is_last_offset else ()
 
 
 def _later(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,7 +11,9 @@ from tidelake.archives import Listing, layout_of
 from tidelake.errors import StorageError
 from tidelake.feed import Feed
 from tidelake.land.closing import Ends, Held, covered_of, ends_of, waits_for
+from tidelake.land.findings import finding, named
 from tidelake.land.generation import since
+from tidelake.land.landed import missing
 from tidelake.land.listing import lister
 from tidelake.land.manifest import Finding, Manifest, newest
 from tidelake.land.unusable import refuse_unusable
@@ -36,9 +39,10 @@ class Comparison:
 
 def compare_hour(feed: Feed, hour: datetime) -> Comparison:
     """Compare an hour's archive with what is landed of it, and write nothing but notes of what was read behind the hour (land/seen.py).
-    Reads objects that may have changed, and listings.
+    Reads objects that may have changed, and listings; of landed objects only whether they are there, in their size.
 
-    Of live topics, which nothing can come into once an hour has passed, only whether it has. Raises ConfigError, StorageError.
+    Of live topics, which nothing can come into once an hour has passed, whether it has, and the landed objects. Raises ConfigError,
+    StorageError.
     """
     if feed.source.kind == "kafka":
         return _live(feed, hour)
@@ -56,7 +60,7 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
         refuse_unusable(feed, archive, layout, listing)
     ends: Ends = ends_of([landed]) if landed else {(source.topic, source.partition): None for source in listing.objects}
     held = Held(covered=covered_of([landed]), hour=landed) if landed else None
-    found = since(landed, _digests(archive, landed, listing), feed.source.layout or "") if landed else ()
+    found = (*since(landed, _digests(archive, landed, listing), feed.source.layout or ""), *_broken(lake, landed)) if landed else ()
     return Comparison(
         hour=name,
         generation=landed.generation if landed else None,
@@ -66,12 +70,19 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
     )
 
 
+def _broken(lake: Store, landed: Manifest) -> Iterator[Finding]:
+    """The finding of landed objects that are gone or of another size: their bytes are not read here."""
+    if found := missing(lake, landed.objects):
+        yield finding("LANDED_DAMAGED", "warning", f"landed objects are gone or of another size: {named([each.key for each in found])}")
+
+
 def _live(feed: Feed, hour: datetime) -> Comparison:
     from tidelake.land.live import live_waits  # Kafka's client: archives do without
 
-    landed = newest(open_store(feed.lake.uri), feed.name, format_hour(hour))
-    generation = landed.generation if landed else None
-    return Comparison(hour=format_hour(hour), generation=generation, objects=0, findings=(), waits=live_waits(feed, hour))
+    lake = open_store(feed.lake.uri)
+    landed = newest(lake, feed.name, format_hour(hour))
+    generation, found = (landed.generation, tuple(_broken(lake, landed))) if landed else (None, ())
+    return Comparison(hour=format_hour(hour), generation=generation, objects=0, findings=found, waits=live_waits(feed, hour))
 
 
 def _digests(archive: Store, landed: Manifest, listing: Listing) -> dict[str, str]:

@@ -47,6 +47,20 @@ def coverage(manifests: Iterable[Manifest], known: Mapping[str, Mapping[int, Ran
     return Coverage(prefixes=out, holes=gaps)
 
 
+def beyond(manifests: Mapping[str, Manifest], prefixes: Mapping[str, Mapping[int, Range]], file_bits: int = 0) -> list[str]:
+    """The hours that hold offsets behind a hole, sorted: later hours need them to know what is complete. file_bits: of the layout."""
+    return sorted(
+        hour
+        for hour, manifest in manifests.items()
+        if any(
+            ranges[-1][1] > prefixes[topic][number][1]
+            for topic, partitions in manifest.partitions.items()
+            for number, partition in partitions.items()
+            if (ranges := numbers(partition.covered, file_bits))
+        )
+    )
+
+
 def missing_hours(landed: list[str], until: str) -> tuple[str, ...]:
     """The hours between the first landed one and `until` (included) that are not landed."""
     if not landed:

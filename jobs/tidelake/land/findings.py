@@ -12,7 +12,8 @@ from tidelake.archives import Layout, Lost, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.findings import KINDS, Severity
-from tidelake.land.manifest import Finding, Manifest, Partition
+from tidelake.land.ahead import Ahead, Elsewhere
+from tidelake.land.manifest import Finding, Landed, Manifest, Partition
 from tidelake.land.ranges import Range, Ranges, common, count, holes, minus, numbers, show, union
 from tidelake.land.waits import Waits
 from tidelake.storage import ObjectInfo
@@ -35,19 +36,23 @@ def judge(
     complete: bool,
     doubts: Sequence[str] = (),
     lost: Sequence[Lost] = (),
+    damaged: Sequence[Landed] = (),
+    ahead: Ahead | None = None,
 ) -> tuple[Finding, ...]:
     """Everything there is to say about an hour, the most serious first.
 
     layout: the archive's, None where the hour is one of live topics. earlier: the landed hours before it without a hole between them and
-    the hour, ascending; complete: they reach the first landed hour; waits: what keeps the hour open; doubts, lost: of the listing.
+    the hour, ascending; complete: they reach the first landed hour; waits: what keeps the hour open; doubts, lost: of the listing;
+    damaged: landed objects that were, and are landed again; ahead: the hours after it, None where they cannot have what it lacks.
     """
     found = [
-        *_of_partitions(feed, layout, manifest, earlier, complete),
-        *(() if layout and layout.file_bits else _missing_partitions(feed, layout, manifest, earlier)),
+        *_of_partitions(feed, layout, manifest, earlier, complete, ahead),
+        *(() if layout and layout.file_bits else _missing_partitions(feed, layout, manifest, earlier, ahead)),
         *_of_the_archive(feed, layout, manifest, unknown),
         *_not_closed(feed, waits),
         *(finding("SINK_INDEX", "warning", doubt) for doubt in doubts),
         *(_lost(feed, layout, each) for each in lost),
+        *_mended(damaged),
         *(finding(f.code, KINDS[f.code].severity, f.detail) for f in manifest.findings if f.code in _OF_A_GENERATION),
     ]
     found = [f.model_copy(update={"severity": feed.policy.severity(f.code, f.severity)}) for f in found]
@@ -85,11 +90,14 @@ def place(f: Finding) -> str:
     return str(Coordinates(f.topic, f.partition, f.offset))
 
 
-def _of_partitions(feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], complete: bool) -> Iterator[Finding]:
+def _of_partitions(
+    feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], complete: bool, ahead: Ahead | None
+) -> Iterator[Finding]:
     for topic, partitions in manifest.partitions.items():
         for number, partition in partitions.items():
-            before = union(m.partitions[topic][number].covered for m in earlier if number in m.partitions.get(topic, {}))
+            before = _before(earlier, topic, number)
             yield from _of_partition(feed, layout, topic, number, partition, before, complete)
+            yield from _of_gaps(feed, layout.file_bits if layout else 0, topic, number, partition, before, ahead)
 
 
 def _of_partition(
@@ -104,10 +112,6 @@ def _of_partition(
         yield finding("OVERLAP_CONFLICT", "critical", detail, *at, partition.conflicts[0][0])
     if partition.duplicates:
         yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages were there again with the same content", *at)
-    if missing := _missing(file_bits, partition, before):
-        what, each = ("files", "files") if file_bits else ("offsets", "messages")
-        detail = f"{what} {show(missing)} are missing ({count(missing)} {each})"
-        yield finding("GAP", feed.policy.gap_severity, detail, *at, missing[0][0] << file_bits)
     if partition.expired:
         gone = f"{show(partition.expired)} ({count(partition.expired)} messages)"
         detail = f"the topic's retention deleted offsets {gone} before they were landed"
@@ -122,6 +126,32 @@ def _of_partition(
         yield finding("LATE_START", "warning", f"offsets before {partition.ranges[0][0]} were never landed", *at, partition.ranges[0][0])
 
 
+def _before(earlier: Sequence[Manifest], topic: str, number: int) -> Ranges:
+    return union(m.partitions[topic][number].covered for m in earlier if number in m.partitions.get(topic, {}))
+
+
+def _of_gaps(
+    feed: Feed, file_bits: int, topic: str, number: int, partition: Partition, before: Ranges, ahead: Ahead | None
+) -> Iterator[Finding]:
+    missing = _missing(file_bits, partition, before)
+    for there in ahead.find((topic, number), missing) if ahead else ():
+        lacks = f"the hour lacks offsets {show(there.ranges)} ({count(there.ranges)} messages)"
+        yield _elsewhere(there, lacks, "hold them", topic, number)
+        missing = minus(missing, there.ranges)
+    if missing:
+        what, each = ("files", "files") if file_bits else ("offsets", "messages")
+        detail = f"{what} {show(missing)} are missing ({count(missing)} {each})"
+        yield finding("GAP", feed.policy.gap_severity, detail, topic, number, missing[0][0] << file_bits)
+
+
+def _elsewhere(there: Elsewhere, lacks: str, do: str, topic: str, number: int) -> Finding:
+    """Of what an hour lacks and a later one has, by its manifest or by the names of its objects. do: what these objects do."""
+    if not there.keys:
+        return finding("GAP_CLOSED", "info", f"{lacks}: closed by hour {there.hour}, which is landed", topic, number, there.ranges[0][0])
+    detail = f"{lacks}: by their names, objects of hour {there.hour} {do}: {named(there.keys)}"
+    return finding("GAP_AHEAD", "warning", detail, topic, number, there.ranges[0][0])
+
+
 def _missing(file_bits: int, partition: Partition, before: Ranges) -> Ranges:
     """Offsets that are missing, or numbers of files."""
     if not file_bits:
@@ -130,16 +160,20 @@ def _missing(file_bits: int, partition: Partition, before: Ranges) -> Ranges:
 
 
 def _gaps(partition: Partition, before: Ranges) -> Ranges:
-    """Offsets that neither this hour nor one before has, up to the last of this hour and from the last of the hours before."""
+    """Offsets that neither this hour nor one before has: from the last of the hours before to the last of this hour; where this hour has
+    some that they lack, from there to their last."""
     there = union([partition.covered, partition.expired])
     if not there:
         return ()
     first, last = there[0][0], there[-1][1]
-    span: Range = (min(first, before[-1][1] + 1) if before else first, last)
+    end = before[-1][1] if before else first - 1
+    span: Range = (min(first, end + 1), max(last, end))
     return minus(minus([span], union([there, before])), partition.conflicts)
 
 
-def _missing_partitions(feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest]) -> Iterator[Finding]:
+def _missing_partitions(
+    feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], ahead: Ahead | None
+) -> Iterator[Finding]:
     """Expected partitions of which the hour has nothing. A topic found by a pattern is expected from the first hour it appears."""
     topics = feed.topics if feed.topic_pattern is None else sorted({topic for m in (*earlier, manifest) for topic in m.partitions})
     severity = feed.policy.gap_severity if feed.watermark.source == "messages" else "info"
@@ -148,7 +182,12 @@ def _missing_partitions(feed: Feed, layout: Layout | None, manifest: Manifest, e
             facts = manifest.partitions.get(topic, {}).get(number)
             if facts is None or not (facts.count or facts.conflicts):
                 live = layout is None and facts is not None and facts.next is not None  # the topic itself has none
-                yield finding("MISSING_PARTITION", "info" if live else severity, "there is no message in the hour", topic, number)
+                before, lacks = _before(earlier, topic, number), "there is no message in the hour"
+                there = ahead.goes_on((topic, number), before[-1][1] + 1) if ahead and before and severity != "info" else None
+                if there is None:
+                    yield finding("MISSING_PARTITION", "info" if live else severity, lacks, topic, number)
+                else:
+                    yield _elsewhere(there, lacks, f"go on at offset {before[-1][1] + 1}, so none is lost", topic, number)
 
 
 def _not_closed(feed: Feed, waits: Sequence[Waits]) -> Iterator[Finding]:
@@ -161,6 +200,12 @@ def _not_closed(feed: Feed, waits: Sequence[Waits]) -> Iterator[Finding]:
 def _lost(feed: Feed, layout: Layout | None, lost: Lost) -> Finding:
     offset = lost.first << (layout.file_bits if layout else 0)
     return finding("GAP", feed.policy.gap_severity, lost.said, lost.topic, lost.partition, offset)
+
+
+def _mended(damaged: Sequence[Landed]) -> Iterator[Finding]:
+    if damaged:
+        names = named([each.key for each in damaged])
+        yield finding("LANDED_DAMAGED", "warning", f"landed objects were gone or had other bytes, and are landed again: {names}")
 
 
 def _of_the_archive(feed: Feed, layout: Layout | None, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:

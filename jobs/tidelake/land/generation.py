@@ -15,7 +15,7 @@ def since(before: Manifest, now: Mapping[str, str], layout: str, brings: str = "
 
     now: its source objects' sha256 by key; layout: it was read with; brings: what `new_offsets` says, where its messages were read.
     """
-    old = {source.key: source.sha256 for source in before.sources}
+    old = {source.key: source.sha256 or "" for source in before.sources}
     came, went = len(now.keys() - old.keys()), len(old.keys() - now.keys())
     changed = sorted(key for key in old.keys() & now.keys() if old[key] != now[key])
     found = {

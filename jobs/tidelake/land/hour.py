@@ -15,11 +15,13 @@ from threading import Lock
 from tidelake.archives import KEYED_PROTOCOLS, Layout, Listing, SourceObject, layout_of
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
 from tidelake.feed import Feed
+from tidelake.land.ahead import ahead_of
 from tidelake.land.closing import Held, covered_of, ends_of, waits_for
 from tidelake.land.findings import blocking, judge
 from tidelake.land.generation import new_offsets, since
+from tidelake.land.landed import cannot_mend, damaged
 from tidelake.land.listing import lister
-from tidelake.land.manifest import Finding, Manifest, Partition, all_newest, generations
+from tidelake.land.manifest import Finding, Landed, Manifest, Partition, all_newest, generations
 from tidelake.land.pipeline import LandedPartition, land_partitions
 from tidelake.land.ranges import Range, minus, show
 from tidelake.land.sources import Task, changed
@@ -55,19 +57,22 @@ class LandReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What the lake holds already. earlier: the hours that lie before without a hole, ascending; complete: there are no others."""
+    """What the lake holds already. damaged: the hour's landed objects that are gone or have other bytes; earlier: the hours that lie before
+    without a hole, ascending; complete: there are no others."""
 
     this: Manifest | None
+    damaged: Sequence[Landed]
     earlier: Sequence[Manifest]
     complete: bool
 
 
 def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
-    """Land one hour; where the archive did not change since the last time, only judge it again.
+    """Land one hour; where neither the archive nor what is landed changed since the last time, only judge it again. Landed objects that are
+    gone or have other bytes are landed again.
 
     progress: called with the bytes of the archive's objects read so far and in all, from several threads but one at a time.
     Raises OrderError after the manifest is written if a finding is critical (its code is the finding's), and with nothing written for
-    DAMAGED_OBJECT, VANISHED, HOUR_NOT_OVER and ARCHIVE_EMPTY; ConfigError for settings that cannot work; StorageError.
+    DAMAGED_OBJECT, VANISHED, LANDED_LOST, HOUR_NOT_OVER and ARCHIVE_EMPTY; ConfigError for settings that cannot work; StorageError.
     """
     check_layout(feed)
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
@@ -79,15 +84,27 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
         refuse_unusable(feed, archive, layout, listing)
         refuse_early(feed, archive, hour, datetime.now(UTC))
 
+    ahead = ahead_of(feed, archive, lake, layout, hour, datetime.now(UTC))
+
     def judged(manifest: Manifest) -> tuple[Finding, ...]:
         known = [*past.earlier, manifest]
         held = Held(covered=covered_of(known), hour=manifest)
         waits = waits_for(feed, archive, lake, layout, hour, listing, ends_of(known), datetime.now(UTC), held)
         return judge(
-            feed, layout, manifest, past.earlier, listing.unknown, waits, complete=past.complete, doubts=listing.doubts, lost=listing.lost
+            feed,
+            layout,
+            manifest,
+            past.earlier,
+            listing.unknown,
+            waits,
+            complete=past.complete,
+            doubts=listing.doubts,
+            lost=listing.lost,
+            damaged=past.damaged,
+            ahead=ahead,
         )
 
-    if past.this is not None and list_now.settled and _same_listing(past.this, feed, listing):
+    if past.this is not None and not past.damaged and list_now.settled and _same_listing(past.this, feed, listing):
         return report(past.this, judged(past.this), new=False, written=0)
     _check_keys(feed, layout, listing)
     spans = list_now.spans({(source.topic, source.partition) for source in listing.objects})
@@ -99,7 +116,7 @@ def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> L
     landed = _with_sources(landed, of_hour)
     manifest = manifest_of(feed, feed.source.layout or "", name, landed, past)
     written = sum(partition.written for partition in landed)
-    if past.this is not None and _same_content(past.this, manifest):
+    if past.this is not None and _same_content(past.this, manifest) and is_mended(past, manifest):
         return report(past.this, judged(past.this), new=False, written=written)
     manifest = manifest.model_copy(update={"findings": judged(manifest)})
     list_now.record()
@@ -138,7 +155,8 @@ def _check_keys(feed: Feed, layout: Layout, listing: Listing) -> None:
 
 
 def past_of(lake: Store, feed: Feed, hour: str) -> Past:
-    """What the lake holds. Raises StorageError where it is the first hour and the store cannot put conditionally."""
+    """What the lake holds; reads the hour's landed objects. Raises StorageError where it is the first hour and the store cannot put
+    conditionally."""
     landed = generations(lake, feed.name)
     if not landed:
         probe_conditional_puts(lake)
@@ -151,7 +169,13 @@ def past_of(lake: Store, feed: Feed, hour: str) -> Past:
         first = previous
     near = all_newest(lake, feed.name, since=first, until=hour)
     this = near.pop(hour, None)
-    return Past(this=this, earlier=tuple(near.values()), complete=len(before) == len(near))
+    broken = damaged(lake, this.objects) if this else ()
+    return Past(this=this, damaged=broken, earlier=tuple(near.values()), complete=len(before) == len(near))
+
+
+def is_mended(past: Past, now: Manifest) -> bool:
+    """Whether what was damaged is landed again under the same names; a release that compresses otherwise gives others."""
+    return set(past.damaged) <= set(now.objects)
 
 
 def _land(
@@ -202,7 +226,7 @@ def _with_sources(landed: list[LandedPartition], listing: Listing) -> list[Lande
 
 
 def manifest_of(feed: Feed, layout: str, hour: str, landed: Sequence[LandedPartition], past: Past) -> Manifest:
-    """The manifest, with what only this landing can find out. Raises OrderError (VANISHED)."""
+    """The manifest, with what only this landing can find out. Raises OrderError: VANISHED, LANDED_LOST."""
     partitions: dict[str, dict[int, Partition]] = {}
     for partition in landed:
         partitions.setdefault(partition.topic, {})[partition.number] = partition.facts
@@ -219,19 +243,22 @@ def manifest_of(feed: Feed, layout: str, hour: str, landed: Sequence[LandedParti
     )
     if past.this is None:
         return manifest
-    _check_nothing_vanished(past.this, manifest)
+    _check_nothing_vanished(past.this, manifest, past.damaged)
     digests = {source.key: source.sha256 or "" for source in manifest.sources}
     found = since(past.this, digests, manifest.layout, new_offsets(past.this, manifest))
     return manifest.model_copy(update={"findings": found})
 
 
-def _check_nothing_vanished(before: Manifest, now: Manifest) -> None:
-    """A generation never holds less than the one before, or an archive that expires would take the lake's history with it."""
+def _check_nothing_vanished(before: Manifest, now: Manifest, broken: Sequence[Landed]) -> None:
+    """A generation never holds less than the one before, or an archive that expires would take the lake's history with it. broken: landed
+    objects of the one before that are gone or have other bytes."""
     for topic, partitions in before.partitions.items():
         for number, partition in partitions.items():
             held = now.partitions.get(topic, {}).get(number)
             lost: Sequence[Range] = minus(partition.ranges, held.ranges) if held else partition.ranges
             lost = minus(lost, held.conflicts) if held else lost
+            if lost and broken:
+                raise cannot_mend(before, broken, f"the source does not have offsets {show(lost)} of {topic}[{number}] any more")
             if lost:
                 raise OrderError(
                     f"hour {now.hour}: offsets {show(lost)} are in generation {before.generation} and not in the archive any more",

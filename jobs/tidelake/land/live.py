@@ -25,7 +25,8 @@ from tidelake.kafka import Place, Topics
 from tidelake.land.findings import judge
 from tidelake.land.hour import LandReport, Past, Progress, manifest_of, past_of, record, report
 from tidelake.land.identity import check_ids, ids_of, went_back
-from tidelake.land.manifest import Manifest, Partition, Source, generations, newest
+from tidelake.land.landed import cannot_mend
+from tidelake.land.manifest import Finding, Landed, Manifest, Partition, Source, generations, newest
 from tidelake.land.objects import ObjectWriter, Outlet
 from tidelake.land.partition import PartitionRead
 from tidelake.land.pipeline import Read, land_all
@@ -62,35 +63,41 @@ class Stretch:
 
 
 def land_live_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
-    """Land one hour of live topics; one that is landed is only judged again, as nothing can come into offsets that have passed.
+    """Land one hour of live topics; one that is landed is only judged again, as nothing can come into offsets that have passed, unless
+    landed objects are gone or have other bytes: then its offsets are read again.
 
     progress: called with the offsets read so far and in all, from several threads but one at a time.
-    Raises OrderError: HOUR_NOT_CLOSED, OFFSETS_WENT_BACK, TOPIC_RECREATED, and after the manifest is written the first critical
-    finding's; ConfigError for topics that do not exist and settings that the client refuses; StorageError.
+    Raises OrderError: HOUR_NOT_CLOSED, OFFSETS_WENT_BACK, TOPIC_RECREATED, LANDED_LOST, and after the manifest is written the first
+    critical finding's; ConfigError for topics that do not exist and settings that the client refuses; StorageError.
     """
     if _now() < hour + _ONE_HOUR:
         raise _not_closed(hour)
     lake, name = open_store(feed.lake.uri), format_hour(hour)
     past = past_of(lake, feed, name)
     with Topics(feed.source.uri, feed.source.kafka, f"tidelake-{feed.name}") as topics:
-        if past.this is not None:
+        if past.this is not None and not past.damaged:
             _commit(topics, lake, feed, past.this)
-            findings = judge(
-                feed, _layout(past.this), past.this, past.earlier, (), _waits(feed, topics, lake, hour), complete=past.complete
-            )
-            return report(past.this, findings, new=False, written=0)
+            return report(past.this, _judged(feed, topics, lake, hour, past, past.this), new=False, written=0)
         after = newest(lake, feed.name, format_hour(hour + _ONE_HOUR))
         places = places_of(feed, feed.source.uri, topics)
         ids = _ids(topics, places, _neighbours(lake, feed, past, after))
-        stretches = plan(topics, places, hour, past, after)
+        stretches = plan(topics, places, hour, past, after) if past.this is None else landed_stretches(topics, past.this, past.damaged)
         landed = land_all(_reads(feed, name, topics, stretches, progress), lake, feed.source.in_flight)
         check_ids(ids, topics.ids({topic for topic, _ in places}), "had")  # so what was read is all of one topic
         manifest = manifest_of(feed, LAYOUT, name, landed, past).model_copy(update={"topic_ids": ids})
-        findings = judge(feed, None, manifest, past.earlier, (), _waits(feed, topics, lake, hour), complete=past.complete)
-        manifest = manifest.model_copy(update={"findings": findings})
-        record(lake, manifest)
+        new = past.this is None or manifest.objects != past.this.objects
+        manifest = past.this if past.this is not None and not new else manifest
+        findings = _judged(feed, topics, lake, hour, past, manifest)
+        if new:
+            manifest = manifest.model_copy(update={"findings": findings})
+            record(lake, manifest)
         _commit(topics, lake, feed, manifest)
-    return report(manifest, findings, new=True, written=sum(partition.written for partition in landed))
+    return report(manifest, findings, new=new, written=sum(partition.written for partition in landed))
+
+
+def _judged(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past, manifest: Manifest) -> tuple[Finding, ...]:
+    waits, layout = _waits(feed, topics, lake, hour), _layout(manifest)
+    return judge(feed, layout, manifest, past.earlier, (), waits, complete=past.complete, damaged=past.damaged)
 
 
 def live_waits(feed: Feed, hour: datetime) -> tuple[Waits, ...]:
@@ -133,6 +140,25 @@ def plan(topics: Topics, places: Sequence[Place], hour: datetime, past: Past, af
         begin = min(max(start, low), end)
         near = None if near is None else min(max(begin, near), end)
         stretches.append(Stretch(place=place, start=start, begin=begin, end=end, near=near, until_ms=_ms(hour + _ONE_HOUR)))
+    return stretches
+
+
+def landed_stretches(topics: Topics, manifest: Manifest, broken: Sequence[Landed]) -> list[Stretch]:
+    """What to read to land the same offsets again. broken: the landed objects that make it necessary.
+
+    Raises OrderError: LANDED_LOST, OFFSETS_WENT_BACK.
+    """
+    if manifest.layout != LAYOUT:
+        raise cannot_mend(manifest, broken, f"the hour was landed from an archive of layout {manifest.layout}")
+    facts = {(topic, number): facts for topic, numbers in manifest.partitions.items() for number, facts in numbers.items()}
+    bounds = topics.bounds(list(facts))
+    stretches = list[Stretch]()
+    for place, partition in sorted(facts.items()):
+        (low, high), start, end = bounds[place], partition.start or 0, partition.next or 0
+        if end > high:
+            raise went_back(place, end, high, "the landed hour reaches")
+        begin = min(max(start, low), end)
+        stretches.append(Stretch(place=place, start=start, begin=begin, end=end, near=None, until_ms=0))
     return stretches
 
 

@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from tidelake.archives import Layout
 from tidelake.errors import EventStoreError, StorageError
+from tidelake.land.landed import is_whole
 from tidelake.land.manifest import Landed, Partition, Source
 from tidelake.land.memory import return_large_buffers
 from tidelake.land.objects import Draft, Outlet, described
@@ -40,7 +41,7 @@ Read = Callable[[Outlet], PartitionRead]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedPartition:
-    """What landing one partition gave. written: how many of its objects the lake did not have yet."""
+    """What landing one partition gave. written: how many of its objects the lake did not have yet, or not whole."""
 
     topic: str
     number: int
@@ -52,10 +53,12 @@ class LandedPartition:
 
 @dataclass(frozen=True, slots=True)
 class _Uploaded:
-    """An object that is durable. folder: of the file that it was; new: the lake did not have it yet."""
+    """An object that is durable. folder: of the file that it was; written: the lake did not have it, or not whole; new: nothing lay
+    there."""
 
     folder: Path
     landed: Landed
+    written: bool
     new: bool
 
 
@@ -157,18 +160,18 @@ def upload_all(store: EventStore[Draft], upload: Callable[[Draft], T]) -> Iterat
 
 def _upload(lake: Store, draft: Draft) -> _Uploaded:
     landed = described(draft)
-    there = lake.head(landed.key)
-    new = there is None or there.size != landed.size
-    if new:
+    new = lake.head(landed.key) is None
+    written = new or not is_whole(lake, landed)
+    if written:
         lake.upload(landed.key, draft.path)
-    return _Uploaded(draft.path.parent, landed, new)
+    return _Uploaded(draft.path.parent, landed, written, new)
 
 
 def _landed(lake: Store, read: PartitionRead, uploaded: Sequence[_Uploaded]) -> LandedPartition:
     """What counts of what was uploaded: a reader that began anew may have put objects before that are none of the partition's."""
-    new = {done.landed.key for done in uploaded if done.new}
+    new, wrote = {done.landed.key for done in uploaded if done.new}, {done.landed.key for done in uploaded if done.written}
     objects = tuple(done.landed for done in uploaded if done.folder == read.folder)
     for stray in sorted(new - {landed.key for landed in objects}):
         lake.delete(stray)
-    written = sum(landed.key in new for landed in objects)
+    written = sum(landed.key in wrote for landed in objects)
     return LandedPartition(topic=read.topic, number=read.number, sources=read.sources, objects=objects, written=written, facts=read.facts)
