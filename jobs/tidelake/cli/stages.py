@@ -94,10 +94,13 @@ def decode(
         report = stage(lake, parse_hour(hour), redo=redo)
     record = report.record
     if as_json:
-        print_json({"hour": record.hour, "generation": record.generation, "changed": report.changed, "events": record.counts})
+        found = {"hour": record.hour, "generation": record.generation, "changed": report.changed, "events": record.counts}
+        print_json(found | {"rejected": record.rejected, "refused": record.refused and record.refused.model_dump()})
         return
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(record.counts.items()) if kind != "shape") or "no events"
     out.print(f"decoded {record.hour}: {counts}{'' if report.changed else ' (unchanged)'}", highlight=False)
+    if record.quarantined:
+        out.print(f"  {record.quarantined}", highlight=False, markup=False, soft_wrap=True)
 
 
 def order(
@@ -225,6 +228,7 @@ def _outcome(done: HourRun) -> dict[str, Any]:
         "hour": done.hour,
         "messages": done.landed.messages,
         "events": done.decoded.record.counts,
+        "rejected": done.decoded.record.rejected,
         "published": cut.resolved_ts if cut else None,
         "cut": cut.seq if cut else None,
         "tables": {t.identifier: t.rows for t in cut.snapshots.values()} if cut else {},
@@ -235,15 +239,17 @@ def _outcome(done: HourRun) -> dict[str, Any]:
 
 
 def _say(r: dict[str, Any]) -> None:
+    refused = sum(r["rejected"].values())
+    quarantined = f", {plural(refused, 'message')} quarantined" if refused else ""
     if r["cut"] is None:
-        out.print(f"{r['hour']}: nothing to do: {r['why']}", highlight=False)
+        out.print(f"{r['hour']}: nothing to do: {r['why']}{quarantined}", highlight=False)
         return
     rows = sum(r["tables"].values())
     seconds = sum(r["seconds"].values())
     mark = ", INCOMPLETE" if r["incomplete"] else ""
-    tables = f"{len(r['tables'])} tables, {rows:,} rows"
+    tables = f"{len(r['tables'])} tables, {rows:,} rows at {show(r['published'])}"
     out.print(
-        f"{r['hour']}: {r['messages']:,} messages → cut {r['cut']}: {tables} at {show(r['published'])}{mark}  [{seconds:.1f} s]",
+        f"{r['hour']}: {r['messages']:,} messages → cut {r['cut']}: {tables}{quarantined}{mark}  [{seconds:.1f} s]",
         highlight=False,
         soft_wrap=True,
     )

@@ -17,6 +17,7 @@ from tidelake.lake.decisions import Rejected
 from tidelake.lake.decode import DecodeRecord, read_record
 from tidelake.lake.events import control_batches
 from tidelake.lake.offset_rules import Again, repeated
+from tidelake.lake.refused import refusals_named
 from tidelake.lake.waiting import held_back
 from tidelake.land.coverage import Coverage, coverage, missing_hours
 from tidelake.land.manifest import Manifest, all_newest
@@ -61,8 +62,9 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     every = _older(feed, store, scan, manifests) | manifests
     records = {h: _decoded(feed, store, h, m) for h, m in every.items()}
     covered = coverage(every.values(), cut.prefixes if cut else None, layout_of(feed.source.layout).file_bits if feed.source.layout else 0)
-    watermarks = _watermarks(events, cut, {h: records[h] for h in manifests}, covered.prefixes)
-    resolved, at_ms = resolved_now(feed, watermarks, covered, hour)
+    with refusals_named({h: records[h] for h in hours}):
+        watermarks = _watermarks(events, cut, {h: records[h] for h in manifests}, covered.prefixes)
+        resolved, at_ms = resolved_now(feed, watermarks, covered, hour)
     again = repeated(feed, hours, every, cut.prefixes if cut else {}) if feed.by_offsets else ()
     held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
     return Progress(
