@@ -38,13 +38,14 @@ class RecordedDdl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One expectation of a table: a Great Expectations type with its arguments."""
+    """One expectation of a table: a Great Expectations type with its arguments. later: of a column that a later statement adds."""
 
     table: str  # db.table
     type: str
     arguments: dict[str, Any]
     severity: Severity
     origin: str  # file and number, for messages
+    later: bool = False
 
 
 def read_tables(folder: Path) -> list[TableContract]:
@@ -168,5 +169,10 @@ def _expectations(path: Path) -> Iterator[Expectation]:
             )
         if severity not in ("critical", "warning"):
             raise ConfigError(f"{where}: severity: found {severity!r}", remedy="critical or warning")
-        arguments = {k: v for k, v in rule.items() if k not in ("type", "severity")}
-        yield Expectation(table=f"{database}.{table}", type=kind, arguments=arguments, severity=cast(Severity, severity), origin=where)
+        later = rule.get("later", False)
+        if not isinstance(later, bool):
+            raise ConfigError(f"{where}: later: found {later!r}", remedy="true where a later statement adds the column, else leave it out")
+        arguments = {k: v for k, v in rule.items() if k not in ("type", "severity", "later")}
+        yield Expectation(
+            table=f"{database}.{table}", type=kind, arguments=arguments, severity=cast(Severity, severity), origin=where, later=later
+        )

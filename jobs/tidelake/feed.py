@@ -21,7 +21,7 @@ from tidelake.options import SinkOptions
 from tidelake.places import refuse_relative
 from tidelake.policy import ColumnPolicy, Policy, ValueRules
 from tidelake.retention import Upkeep
-from tidelake.source import VARIABLE, Archiver, ClosedBy, Source
+from tidelake.source import VARIABLE, Archiver, ClosedBy, Source, check_storage
 
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
@@ -67,6 +67,7 @@ class Watermark(_Section):
             raise ValueError('from = "checkpoints" needs `uri`, the recorded checkpoints')
         if self.source != "offsets" and "one_partition_per" in self.model_fields_set:
             raise ValueError('one_partition_per goes with from = "offsets"')
+        check_storage(self.uri, "uri")
         return self
 
 
@@ -89,6 +90,11 @@ class Lake(_Section):
         if not _NAMESPACE.fullmatch(VARIABLE.sub("x", namespace)):
             raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
         return namespace
+
+    @model_validator(mode="after")
+    def _is_on_storage_that_is_written(self) -> Lake:
+        check_storage(self.uri, "uri")
+        return self
 
 
 class TablePolicy(_Section):

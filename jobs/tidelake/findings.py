@@ -175,15 +175,16 @@ KINDS = {  # the most serious first
     ),
     "KEYS_LOST": Kind(
         severity="info",
-        meaning="the layout loses Kafka's keys",
-        remedy=f"nothing, as the protocol does not need them; {_KEEP_THEM}",
+        but="warning where the protocol needs them and objects hold none",
+        meaning="the layout loses Kafka's keys, or the connector was not told to write them",
+        remedy=f"nothing, if the protocol does not need them; {_KEEP_THEM}, and with Aiven's connector the field `key`",
     ),
     "REORDERED_JSON": Kind(severity="info", meaning="the layout loses how JSON was written", remedy=_AS_BYTES),
     "NOT_BINARY_SAFE": Kind(severity="info", meaning="the layout loses values that are no UTF-8 text", remedy=_AS_BYTES),
     "LOSSY_LAYOUT": Kind(
         severity="info",
-        meaning="the layout loses something else: headers, timestamps, null against empty",
-        remedy="prefer aiven-parquet or aiven-jsonl with all five fields",
+        meaning="the layout loses something else, or the connector was not told to write it: headers, timestamps, null against empty",
+        remedy="nothing, as decoding needs none of it; aiven-jsonl with all five fields (format.output.fields) keeps it",
     ),
     "LEGAL_GAPS": Kind(
         severity="info",

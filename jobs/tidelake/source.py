@@ -38,6 +38,7 @@ Hours = Literal["path", "timestamps"]
 DateSeparator = Literal["none", "year", "month", "day"]
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")  # of the environment, where feed.toml names one
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SIZE = re.compile(r"([1-9][0-9]{0,5}) ?(MB|GB)")
 _TIME = re.compile(r"([1-9][0-9]{0,4}) ?(second|minute|hour)s?")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600}
@@ -53,6 +54,14 @@ _NOT_KAFKAS = {  # settings of Kafka's client that would break what landing prom
     "enable.partition.eof": "the ends of partitions must be known",
     "plugin.library.paths": "it would load code into Tidelake",
 }
+
+
+def check_storage(uri: str | None, key: str) -> None:
+    """Raise ValueError for a URI of storage that Tidelake does not read, by its scheme; the URI itself may hold a secret."""
+    found = _SCHEME.match(uri or "")
+    if found and found[1] not in ("s3", "file"):
+        allowed = "s3://bucket/prefix (any S3-compatible store: set AWS_ENDPOINT_URL_S3), a folder's path, or file:///folder"
+        raise ValueError(f"{key}: {found[1]}:// is not read; allowed: {allowed}")
 
 
 def _bytes(value: Any) -> Any:
@@ -147,8 +156,10 @@ class Source(BaseModel):
 
     @model_validator(mode="after")
     def _is_an_archive_with_a_layout_or_live_topics(self) -> Source:
+        check_storage(self.claim_check, "claim_check")
         if self.kind == "kafka":
             return self._live()
+        check_storage(self.uri, "uri")
         if self.layout is None:
             raise ValueError("an archive needs `layout`")
         if self.kafka:

@@ -21,3 +21,9 @@ def test_the_table_says_what_a_layout_loses(name: str) -> None:
     inherited = ROWS["confluent-json"] if "as confluent-json" in ROWS[name] else ""
     for code in [*layout.losses, *(["NO_OFFSETS"] if layout.number_is_first_offset else [])]:
         assert f"`{code}`" in ROWS[name] + inherited
+
+
+@pytest.mark.parametrize("name", layout_names())
+def test_lost_headers_are_a_finding(name: str) -> None:
+    loses = ROWS[name].rstrip(" |").rpartition("|")[2]
+    assert "headers" not in loses or "`LOSSY_LAYOUT`" in loses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import tomllib
 from collections.abc import Iterator
 from itertools import count
@@ -76,7 +75,7 @@ def test_people_get_what_is_there_what_is_guaranteed_and_a_feed_toml(tmp_path: P
     toml = lines[lines.index("   feed.toml") + 1 : lines.index("next") - 1]
     assert tomllib.loads("\n".join(toml))["source"] == {"uri": "${TIDELAKE_ARCHIVE}", "layout": "confluent-json"}
     assert lines[lines.index("next") + 1 :] == [
-        f"  tidelake sniff {tmp_path} --write schemas/shop-orders/feed.toml",
+        f"  tidelake sniff {tmp_path} --write schemas/",
         f"  export TIDELAKE_ARCHIVE={tmp_path} TIDELAKE_LAKE=s3://… TIDELAKE_CATALOG=jdbc:postgresql://…",
         "  tidelake check",
         "  tidelake land --feed shop-orders --hour 2026-01-05T10",
@@ -134,14 +133,14 @@ def test_of_several_feeds_the_one_of_the_folder_s_name_is_written(tmp_path: Path
     fill(open_store(str(tmp_path / "b")), "aiven-parquet", topic="other")
     fill(open_store(str(tmp_path / "c")), "aiven-parquet", topic="other")
     done = call("sniff", tmp_path)
-    writes = [shlex.split(line) for line in done.out.splitlines() if " --write " in line]
-    assert [words[-1] for words in writes] == [f"schemas/{name}/feed.toml" for name in ("shop-orders", "other", "other-2")]
+    named = [line.partition("missing beside ")[2] for line in done.out.splitlines() if "missing beside " in line]
+    assert named == [f"schemas/{name}/feed.toml" for name in ("shop-orders", "other", "other-2")]
     target = tmp_path / "schemas" / "other-2" / "feed.toml"
     assert call("sniff", tmp_path, "--write", target).code == 0
     assert tomllib.loads(target.read_text())["source"]["uri"] == "${TIDELAKE_ARCHIVE}/c"
     wrong = call("sniff", tmp_path, "--write", tmp_path / "schemas" / "x" / "feed.toml")
     assert wrong.code == 2
-    assert "which of the feeds? They are told by their folders; one of" in wrong.err
+    assert "which of the feeds? They are told by their folders; give a folder for all, or one of" in wrong.err
 
 
 def test_what_cannot_be_landed_says_why_and_exits_with_three_if_nothing_is_recognised(tmp_path: Path) -> None:
@@ -157,11 +156,12 @@ def test_what_cannot_be_landed_says_why_and_exits_with_three_if_nothing_is_recog
     assert not (tmp_path / "feed.toml").exists()
 
 
-def test_names_that_the_layout_does_not_take_are_told(tmp_path: Path) -> None:
+def test_an_extension_that_the_layout_does_not_have_stands_in_the_template(tmp_path: Path) -> None:
     fill(open_store(str(tmp_path)), "aiven-jsonl", place="{topic}/dt={at:%Y-%m-%d}/hr={at:%H}/{topic}+{partition}+{first}.data")
     done = call("sniff", tmp_path)
     assert done.code == 0
-    assert f"     but not 2 objects of that hour, as {TOPIC}/dt=2026-01-05/hr=10/{TOPIC}+0+0.data: adjust" in done.out
+    assert 'template = "{topic}/dt={yyyy}-{MM}-{dd}/hr={HH}/{topic}+{partition}+{start_offset}.data"' in done.out
+    assert "`land` finds 2 objects in hour 2026-01-05T10" in done.out
 
 
 def test_a_listing_is_cut_and_says_so(tmp_path: Path) -> None:

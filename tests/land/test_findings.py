@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.archives.objects import Message
 from tests.land.archive import HOUR, archive, at, codes, lake, landed, make_feed, manifest, messages, put
 from tidelake.errors import ConfigError, Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.coverage import coverage
 from tidelake.land.findings import CODES, REMEDIES
+from tidelake.land.manifest import Manifest
 
 BRING_BACK = (
     'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": then the resolved ts counts up to the gap only'
@@ -255,3 +258,25 @@ def test_a_late_file_blocks_where_the_feed_wants_to_decide_and_goes_on_once_it_d
 def test_every_finding_has_a_remedy(tmp_path: Path) -> None:
     assert all(REMEDIES[code] for code in CODES)
     assert lake(feed_of(tmp_path)).folders() == []
+
+
+def test_objects_without_timestamps_or_keys_are_counted(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path, protocol="open")
+    put(feed, 0, messages(0, 4))
+    put(feed, 0, [Message(i, b"v", None, None) for i in range(5, 10)])
+    report = land_hour(feed, HOUR)
+    assert [(f.code, f.severity, f.detail) for f in report.findings] == [
+        ("KEYS_LOST", "warning", "1 of 2 objects hold no keys, which messages of open cannot be read without"),
+        ("LOSSY_LAYOUT", "info", "1 of 2 objects hold no timestamps"),
+    ]
+    assert manifest(feed).partitions["shop"][0].lacking == {"keys": 1, "timestamps": 1}
+    assert land_hour(feed, HOUR).findings == report.findings
+
+
+def test_keys_that_a_protocol_does_not_need_are_not_missed_and_an_older_manifest_says_nothing(tmp_path: Path) -> None:
+    feed = feed_of(tmp_path)
+    put(feed, 0, [Message(i, b"v", None, 1_767_607_200_000, []) for i in range(5)])
+    assert land_hour(feed, HOUR).findings == ()
+    written = json.loads(manifest(feed).to_json())
+    del written["partitions"]["shop"]["0"]["lacking"]
+    assert Manifest.model_validate(written).partitions["shop"][0].lacking == {}

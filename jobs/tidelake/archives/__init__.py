@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from tidelake.archives.paths import TIMELESS, all_have_keys, list_all, list_hour, numbered, topics_of
-from tidelake.archives.shape import KEYED_PROTOCOLS, Layout, Listing, Lost, Sibling, SourceObject, beside
+from tidelake.archives.shape import KEYED_PROTOCOLS, Layout, Listing, Lost, Sibling, SourceObject, absent, beside
 from tidelake.errors import ConfigError
 
 _MODULES = {
@@ -54,6 +54,7 @@ __all__ = [
     "Lost",
     "Sibling",
     "SourceObject",
+    "absent",
     "all_have_keys",
     "beside",
     "layout_names",

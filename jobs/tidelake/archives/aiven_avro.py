@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.avro_container import Wanted, read_columns
-from tidelake.archives.shape import Layout, SourceObject, check_offsets, message_batch
+from tidelake.archives.shape import OPTIONAL, Layout, SourceObject, check_offsets, message_batch
 from tidelake.event import HEADERS
 from tidelake.wire.avro_columns import BYTES, LONG, PAIRS
 
@@ -42,4 +42,4 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
         done += len(offset)
 
 
-LAYOUT = Layout(read=read, extensions=frozenset({"avro"}))
+LAYOUT = Layout(read=read, extensions=frozenset({"avro"}), optional=OPTIONAL)

@@ -20,7 +20,7 @@ import pyarrow.csv as pv
 
 from tidelake.archives.base64text import Base64Error, decode, is_base64
 from tidelake.archives.lines import Block, blocks
-from tidelake.archives.shape import Layout, SourceObject, damaged, message_batch, refused, sound
+from tidelake.archives.shape import OPTIONAL, Layout, SourceObject, damaged, message_batch, refused, sound
 from tidelake.errors import OrderError
 from tidelake.event import HEADERS
 
@@ -116,5 +116,6 @@ def _problem(line: bytes) -> str:
 LAYOUT = Layout(
     read=read,
     extensions=frozenset({"csv"}),
+    optional=OPTIONAL,
     losses={"LOSSY_LAYOUT": "null and empty keys and values are the same: both are read as null"},
 )

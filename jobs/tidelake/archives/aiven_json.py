@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidelake.archives.aiven_records import BASE64, batch_of, check_members
 from tidelake.archives.lines import Block, blocks
-from tidelake.archives.shape import Layout, SourceObject, refused, unreadable
+from tidelake.archives.shape import OPTIONAL, Layout, SourceObject, refused, unreadable
 
 _NAME = "aiven-json"
 
@@ -54,4 +54,4 @@ def _records(data: bytes, closed: bool) -> tuple[bytes, bool]:
     return data.replace(b"},\n", b"}\n").removesuffix(b","), closed
 
 
-LAYOUT = Layout(read=read, extensions=frozenset({"json"}))
+LAYOUT = Layout(read=read, extensions=frozenset({"json"}), optional=OPTIONAL)

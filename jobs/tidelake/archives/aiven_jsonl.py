@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidelake.archives.aiven_records import BASE64, batch_of, check_members
 from tidelake.archives.lines import blocks
-from tidelake.archives.shape import Layout, SourceObject
+from tidelake.archives.shape import OPTIONAL, Layout, SourceObject
 
 _NAME = "aiven-jsonl"
 
@@ -28,4 +28,4 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
             yield batch_of(BASE64, block, source)
 
 
-LAYOUT = Layout(read=read, extensions=frozenset({"jsonl", "json", "ndjson"}))
+LAYOUT = Layout(read=read, extensions=frozenset({"jsonl", "json", "ndjson"}), optional=OPTIONAL)

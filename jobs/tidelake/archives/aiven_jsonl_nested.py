@@ -11,11 +11,12 @@ from __future__ import annotations
 from functools import partial
 
 from tidelake.archives.aiven_records import JSON, lines_of
-from tidelake.archives.shape import JSON_PROTOCOLS, Layout
+from tidelake.archives.shape import JSON_PROTOCOLS, OPTIONAL, Layout
 
 LAYOUT = Layout(
     read=partial(lines_of, "aiven-jsonl-nested", JSON),
     extensions=frozenset({"jsonl", "json", "ndjson"}),
+    optional=OPTIONAL - {"headers"},
     protocols=JSON_PROTOCOLS,
     losses={
         "REORDERED_JSON": "members in another order, numbers in another form, and of several documents in a message the first one only",

@@ -10,11 +10,12 @@ from __future__ import annotations
 from functools import partial
 
 from tidelake.archives.aiven_records import TEXT, lines_of
-from tidelake.archives.shape import TEXT_PROTOCOLS, Layout
+from tidelake.archives.shape import OPTIONAL, TEXT_PROTOCOLS, Layout
 
 LAYOUT = Layout(
     read=partial(lines_of, "aiven-jsonl-string", TEXT),
     extensions=frozenset({"jsonl", "json", "ndjson"}),
+    optional=OPTIONAL - {"headers"},
     protocols=TEXT_PROTOCOLS,
     losses={
         "NOT_BINARY_SAFE": "bytes that are not UTF-8 were replaced",

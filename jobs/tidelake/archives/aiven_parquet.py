@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.parquet_rows import are_headers, check_columns, headers_of_maps, row_batches
-from tidelake.archives.shape import Layout, SourceObject, check_offsets, message_batch, refused
+from tidelake.archives.shape import OPTIONAL, Layout, SourceObject, check_offsets, message_batch, refused
 
 _NAME = "aiven-parquet"
 _MEMBERS = ("key", "value", "offset", "timestamp", "headers")
@@ -51,4 +51,4 @@ def _batch(batch: pa.RecordBatch, before: int, source: SourceObject) -> pa.Recor
     )
 
 
-LAYOUT = Layout(read=read, extensions=frozenset({"parquet"}))
+LAYOUT = Layout(read=read, extensions=frozenset({"parquet"}), optional=OPTIONAL)

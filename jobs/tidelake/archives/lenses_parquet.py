@@ -51,4 +51,9 @@ def _headers(batch: pa.RecordBatch) -> pa.Array | None:
     return headers_of_structs(headers) if pa.types.is_struct(headers.type) else None
 
 
-LAYOUT = Layout(read=read, extensions=frozenset({"parquet"}), number_is_last_offset=True)
+LAYOUT = Layout(
+    read=read,
+    extensions=frozenset({"parquet"}),
+    number_is_last_offset=True,
+    losses={"LOSSY_LAYOUT": "headers whose value is null are not read"},
+)

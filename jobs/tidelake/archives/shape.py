@@ -20,6 +20,8 @@ from tidelake.storage import ObjectInfo
 BATCH_BYTES = 8 << 20
 TEXT_PROTOCOLS = frozenset({"canal-json", "debezium", "maxwell", "simple-json", "csv"})  # values are UTF-8 text
 JSON_PROTOCOLS = TEXT_PROTOCOLS - {"csv"}  # … and each is one JSON object
+_COLUMNS = {"headers": "headers", "timestamps": "timestamp_ms", "keys": "key"}
+OPTIONAL = frozenset(_COLUMNS)
 KEYED_PROTOCOLS = frozenset({"open", "avro", "maxwell"})  # a message cannot be read without its key
 
 
@@ -97,6 +99,7 @@ class Layout:
     numbered from 1, and all but this many low bits of an offset are the file's number; 0 where partitions and offsets are Kafka's.
     covers: of a local copy, the first and last offset of which the object has all that the topic held, so that those between that it lacks
     are no loss; None where it does not say. templates: where its objects lie, as in source.template, if not in the usual folders.
+    optional: what the connector writes only if it is told to, of OPTIONAL, so that an object may hold none of it.
     protocols: those whose messages survive it, None if all do. losses: what the layout cannot carry, by the finding's code, for people.
     """
 
@@ -109,6 +112,7 @@ class Layout:
     has_siblings: bool = False
     file_bits: int = 0
     templates: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
     protocols: frozenset[str] | None = None
     losses: Mapping[str, str] = field(default_factory=dict)
 
@@ -135,6 +139,11 @@ def message_batch(
     }
     filled = [pa.nulls(n, field.type) if (found := columns[field.name]) is None else found for field in MESSAGE]
     return pa.RecordBatch.from_arrays(filled, schema=MESSAGE)
+
+
+def absent(batch: pa.RecordBatch) -> frozenset[str]:
+    """What no record of a MESSAGE batch has, of OPTIONAL. An empty list of headers is one."""
+    return frozenset(what for what, column in _COLUMNS.items() if batch.column(column).null_count == len(batch))
 
 
 def sound(offsets: pa.Array) -> bool:

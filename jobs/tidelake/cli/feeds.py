@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 from rich.table import Table
 
+from tidelake.cli.checks import mistakes
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json, say
 from tidelake.cli.sharing import shared
 from tidelake.definitions import UNSAID
@@ -70,6 +71,8 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
 
         for rule in rules:
             _tried(errors, check_expectation, rule)
+    if feed is not None:
+        errors += mistakes(feed, tables, ddl, rules)
     if feed is not None and feed.avro is not None and not _ELSEWHERE.search(feed.avro.schemas):
         _tried(errors, schema_source, feed.avro.schemas, feed.folder)
     if feed is not None:

@@ -57,7 +57,15 @@ def sniff(
         int, typer.Option("--max-objects", metavar="N", min=100, max=1_000_000, help="Of an archive: list no more than about N objects.")
     ] = MAX_OBJECTS,
     write: Annotated[
-        Path | None, typer.Option("--write", metavar="FEED.toml", help="Of an archive: write feed.toml here; nothing is overwritten.")
+        Path | None,
+        typer.Option(
+            "--write",
+            metavar="DIR|FEED.toml",
+            help="Of an archive: write DIR/<feed>/feed.toml of every feed found, or the one feed.toml; nothing is overwritten.",
+        ),
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", metavar="P", help="Take messages for this one where no protocol is certain or likely.")
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -68,21 +76,24 @@ def sniff(
     framing, compression and sink options, with the evidence. A guess is certain if every message decodes with it. Exit
     codes: 0 certain or likely, 3 undecided or nothing of TiCDC or Canal, 2 wrong use.
     """
+    from tidelake.protocols import decoder
     from tidelake.sniff import judge
 
+    if protocol is not None:
+        decoder(protocol)
     context = _context(avro_schemas)
     if file.startswith("s3://") or Path(file).is_dir():
         if lines is not None:
             raise ConfigError("--lines is for one file", remedy="give one object of the archive, as a local copy")
-        sniff_archive(file, context, avro_schemas, limit=limit, most=max_objects, write=write, as_json=as_json)
+        sniff_archive(file, context, avro_schemas, limit=limit, most=max_objects, write=write, said=protocol, as_json=as_json)
         return
     if write is not None:
-        raise ConfigError("--write is for archives", remedy="give a folder or s3://bucket/prefix")
+        raise ConfigError("--write is for archives", remedy="give the archive's folder or s3://bucket/prefix")
     with _opened(Path(file), limit) as found:
         batches = list(found.batches())
         if lines is not None:
             _write(lines, batches)
-        verdict = judge(batches, context)
+        verdict = judge(batches, context, protocol)
     command = _command(verdict, found, Path(file), lines, avro_schemas)
     if as_json:
         print_json(_document(verdict, found, Path(file), command, avro_schemas))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from rich.table import Table
 
 from tidelake.cli.common import errors, out, print_json, say
 from tidelake.cli.guesses import guess_document
-from tidelake.errors import ConfigError
+from tidelake.cli.sniff_write import write_feeds
 from tidelake.quality.texts import plural
 from tidelake.tso import format_hour, show
 
@@ -35,20 +36,28 @@ _MARKS = {"kept": "yes", "lost": "no", "unsure": "?"}
 
 
 def sniff_archive(
-    uri: str, context: Context, avro_schemas: str | None, *, limit: int, most: int, write: Path | None, as_json: bool
+    uri: str,
+    context: Context,
+    avro_schemas: str | None,
+    *,
+    limit: int,
+    most: int,
+    write: Path | None,
+    said: str | None = None,
+    as_json: bool,
 ) -> None:
     """Look at the archive and tell. Raises typer.Exit (3) where nothing was recognised, ConfigError for what --write cannot do."""
     from tidelake.sniff.archive import look
 
     with _progress() as tell:
-        archive = look(uri, context, most=most, messages=limit, tell=tell)
+        archive = look(uri, context, most=most, messages=limit, said=said, tell=tell)
         starters = _starters(archive, avro_schemas)
     if as_json:
         print_json(_document(archive, starters))
     else:
         _print(archive, starters)
     if write is not None:
-        _write(write, [start for start, _ in starters.values()])
+        write_feeds(write, [start for start, _ in starters.values()])
     if not any(section.recognised for section in archive.sections) and not any(sink.verdict.decided for sink in archive.sinks):
         raise typer.Exit(UNDECIDED)
 
@@ -60,10 +69,12 @@ def _starters(archive: Archive, avro_schemas: str | None) -> dict[int, tuple[Sta
     from tidelake.sniff.starter import starter
 
     found: dict[int, tuple[Starter, Proof]] = {}
-    for number, section in enumerate(archive.sections):
-        if not blockers(section):
-            start = starter(section, archive, avro_schemas, {other.name for other, _ in found.values()})
-            found[number] = (start, proved(section, start))
+    sections = {number: section for number, section in enumerate(archive.sections) if not blockers(section)}
+    feeds = Counter(database for section in sections.values() for database in section.contents.databases)
+    for number, section in sections.items():
+        taken, shared = {other.name for other, _ in found.values()}, any(feeds[d] > 1 for d in section.contents.databases)
+        start = starter(section, archive, avro_schemas, taken, shared=shared)
+        found[number] = (start, proved(section, start))
     return found
 
 
@@ -82,24 +93,6 @@ def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
             progress.update(task, description=what, completed=done, total=total or None, told=told)
 
         yield tell
-
-
-def _write(path: Path, starters: list[Starter]) -> None:
-    """Write the one feed.toml there is, of several the one for the folder's name."""
-    chosen = starters if len(starters) == 1 else [start for start in starters if start.name == path.absolute().parent.name]
-    if not chosen:
-        names = ", ".join(str(path.parent.parent / start.name / path.name) for start in starters)
-        problem = "which of the feeds? They are told by their folders" if starters else "no feed can be landed"
-        raise ConfigError(f"--write {path}: {problem}", remedy=f"one of {names}" if starters else "see what keeps them from it")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(chosen[0].text)
-    except FileExistsError as e:
-        raise ConfigError(f"--write {path}: is there already, and is not overwritten", remedy="remove it, or give another name") from e
-    except OSError as e:
-        raise ConfigError(f"--write {path}: {e.strerror or e}") from e
-    errors.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _print(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:
@@ -244,10 +237,9 @@ def _sink(sink: Sink) -> None:
 def _next(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:
     start, _ = next(iter(starters.values()))
     section = archive.sections[next(iter(starters))]
-    hour = next((format_hour(h) for t in section.topics for h in t.hours), "…")
+    hour = min((format_hour(h) for t in section.topics for h in t.hours), default="…")
     say("next")
-    for each, _ in starters.values():
-        say(f"  tidelake sniff {shlex.quote(archive.uri)} --write schemas/{each.name}/feed.toml")
+    say(f"  tidelake sniff {shlex.quote(archive.uri)} --write schemas/")
     say(f"  export {' '.join(f'{name}={_word(value)}' for name, value in start.environment.items())}")
     say("  tidelake check")
     say(f"  tidelake land --feed {start.name} --hour {hour}")

@@ -105,10 +105,13 @@ def decode(
         report = stage(lake, parse_hour(hour), redo=redo)
     record = report.record
     if as_json:
-        print_json({"hour": record.hour, "generation": record.generation, "changed": report.changed, "events": record.counts})
+        found = {"hour": record.hour, "generation": record.generation, "changed": report.changed, "events": record.counts}
+        print_json(found | {"rejected": record.rejected, "refused": record.refused and record.refused.model_dump()})
         return
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(record.counts.items()) if kind != "shape") or "no events"
     out.print(f"decoded {record.hour}: {counts}{'' if report.changed else ' (unchanged)'}", highlight=False)
+    if record.quarantined:
+        out.print(f"  {record.quarantined}", highlight=False, markup=False, soft_wrap=True)
 
 
 def order(
@@ -271,6 +274,7 @@ def _outcome(done: HourRun) -> dict[str, Any]:
         "hour": done.hour,
         "messages": done.landed.messages,
         "events": done.decoded.record.counts,
+        "rejected": done.decoded.record.rejected,
         "published": cut.resolved_ts if cut else None,
         "cut": cut.seq if cut else None,
         "tables": {t.identifier: t.rows for t in cut.snapshots.values()} if cut else {},
@@ -284,14 +288,16 @@ def _outcome(done: HourRun) -> dict[str, Any]:
 def _say(r: dict[str, Any]) -> None:
     from tidelake.lake.cut import Reason
 
+    refused = sum(r["rejected"].values())
+    quarantined = f", {plural(refused, 'message')} quarantined" if refused else ""
     if r["cut"] is None:
-        say(f"{r['hour']}: nothing to do: {r['why']}")
+        say(f"{r['hour']}: nothing to do: {r['why']}{quarantined}")
         return
     rows = sum(r["tables"].values())
     seconds = sum(r["seconds"].values())
     mark = _mark(Reason.model_validate(x) for x in r["incomplete_because"])
-    tables = f"{len(r['tables'])} tables, {rows:,} rows"
-    say(f"{r['hour']}: {r['messages']:,} messages → cut {r['cut']}: {tables} at {show(r['published'])}{mark}  [{seconds:.1f} s]")
+    tables = f"{len(r['tables'])} tables, {rows:,} rows at {show(r['published'])}"
+    say(f"{r['hour']}: {r['messages']:,} messages → cut {r['cut']}: {tables}{quarantined}{mark}  [{seconds:.1f} s]")
 
 
 def _mark(reasons: Iterable[Reason]) -> str:

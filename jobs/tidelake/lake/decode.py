@@ -30,6 +30,7 @@ from tidelake.lake.events import control_batches, control_rows, ensure_events
 from tidelake.lake.known import known_tables, needs_tables
 from tidelake.lake.masks import marks_of
 from tidelake.lake.positions import Origins, origins
+from tidelake.lake.refused import Refused, most_refused
 from tidelake.lake.sink_schemas import version_shapes
 from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.lake.spread import in_parts
@@ -38,6 +39,7 @@ from tidelake.lake.waiting import WaitingFor, has_come, waiting_for
 from tidelake.lake.worker_errors import heard
 from tidelake.land.manifest import Landed, Manifest, all_newest, newest
 from tidelake.layout import decoded_key
+from tidelake.quality.texts import plural
 from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 
@@ -69,6 +71,15 @@ class DecodeRecord(BaseModel):
     watermarks: dict[str, dict[int, Watermarks]]  # topic → partition
     rejected: dict[str, int] = {}  # by error code
     waiting: list[WaitingFor] = []  # table schemas that rejected rows wait for
+    refused: Refused | None = None  # where most messages were
+
+    @property
+    def quarantined(self) -> str:
+        """How many messages were refused, for people; empty where none was."""
+        if self.refused is not None:
+            return str(self.refused)
+        codes = ", ".join(f"{count:,} {code}" for code, count in sorted(self.rejected.items()))
+        return f"{plural(sum(self.rejected.values()), 'message')} quarantined: {codes}" if codes else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +126,9 @@ def _decoded(
     if has_come(store, feed.name, record.waiting):
         _overwrite(session(), catalog, feed, hour, manifest, table, decoder)
         record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
+    messages = sum(p.count for numbers in manifest.partitions.values() for p in numbers.values())
+    found = most_refused(feed, catalog.load(table.identifier), hour, messages, record.rejected)
+    record = record.model_copy(update={"refused": found})
     store.write(decoded_key(feed.name, hour), record.model_dump_json(indent=1).encode())
     return record
 

@@ -37,6 +37,7 @@ from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_
 from tidelake.lake.order_masks import hashed
 from tidelake.lake.packs import in_packs
 from tidelake.lake.progress import Progress, not_after_seed, open_hours, progress, published_ahead, stands_still, why_published
+from tidelake.lake.refused import refusals_named
 from tidelake.lake.rows import TableRows, at_once, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.sink_schemas import sink_statements
@@ -116,9 +117,10 @@ def order_window(
     if cut is not None and window.resolved_ts <= window.applied_ts and is_ahead(feed, store, cut):
         raise published_ahead(feed, cut, _before(catalog, store, feed, cut))
     check_progress(window.applied_ts, window.resolved_ts)
-    if window.resolved_ts == window.applied_ts:
-        raise stands_still(feed, done, window.applied_ts)
-    accepted, lacks = decided(feed, store, events, done, window)
+    with refusals_named({h: done.records[h] for h in done.hours}):
+        if window.resolved_ts == window.applied_ts:
+            raise stands_still(feed, done, window.applied_ts)
+        accepted, lacks = decided(feed, store, events, done, window)
     frame = _row_events(session(), events, done.scan)
     seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
     lacks += [Why("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []

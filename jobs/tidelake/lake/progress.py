@@ -17,6 +17,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.decisions import Rejected
 from tidelake.lake.decode import DecodeRecord, read_record
 from tidelake.lake.offset_rules import Again, repeated
+from tidelake.lake.refused import refusals_named
 from tidelake.lake.turns import check_hours, starts_with
 from tidelake.lake.waiting import held_back
 from tidelake.land.coverage import Coverage, beyond, coverage
@@ -88,10 +89,11 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
     records = {h: _decoded(feed, store, h, m) for h, m in every.items()}
     file_bits = layout_of(feed.source.layout).file_bits if feed.source.layout else 0
     covered = coverage(every.values(), cut.prefixes if cut else None, file_bits)
-    watermarks, ahead = _watermarks(feed, events, cut, records, covered.prefixes)
-    ahead += rows_ahead(feed, events, {h: records[h] for h in hours})
-    _refuse_ahead(feed, ahead)
-    resolved, at_ms = resolved_now(feed, watermarks, covered, hour, ahead)
+    with refusals_named({h: records[h] for h in hours}):
+        watermarks, ahead = _watermarks(feed, events, cut, records, covered.prefixes)
+        ahead += rows_ahead(feed, events, {h: records[h] for h in hours})
+        _refuse_ahead(feed, ahead)
+        resolved, at_ms = resolved_now(feed, watermarks, covered, hour, ahead)
     again = repeated(feed, hours, every, cut.prefixes if cut else {}) if feed.by_offsets else ()
     held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
     return Progress(

@@ -106,6 +106,7 @@ def _unpublished(lake: Lake, hour: str) -> HourFacts:
     record = read_record(lake.store, lake.feed.name, hour)
     if record is not None:
         facts.status, facts.events = "decoded", dict(record.counts)
+        facts.refused = str(record.refused) if record.refused else ""
     staged, verdict = _staged(lake, hour)
     if staged is None:
         return facts

@@ -14,6 +14,8 @@ from tidelake.errors import OrderError, OwnershipError, QualityError
 from tidelake.lake.opened import Lake
 from tidelake.lake.turns import is_published, refuse_out_of_turn
 from tidelake.land import LandReport, land_hour
+from tidelake.layout import cuts
+from tidelake.quality.applicable import check_rules
 from tidelake.tso import format_hour
 
 if TYPE_CHECKING:
@@ -26,8 +28,10 @@ STAGES = ("land", "decode", "order", "validate", "compact")
 
 
 def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None = None) -> LandReport:
-    """What the source holds of the hour → canonical Parquet and a manifest."""
+    """What the source holds of the hour → canonical Parquet and a manifest. Before the feed's first cut, expectations are checked first."""
     lake.feed.check_hour(format_hour(hour))
+    if not lake.store.some(cuts(lake.feed.name), 1):  # later, statements may have changed the tables
+        check_rules(lake.feed)
     with _reported(lake, hour):
         report = land_hour(lake.feed, hour, progress)
     lake.landed_bytes += report.bytes
@@ -140,6 +144,8 @@ def run_hour(lake: Lake, hour: datetime, *, redo: bool = False, progress: Callab
         landed = land(lake, hour, progress)
     with timed("decode"):
         decoded = decode(lake, hour, redo=redo)
+    if decoded.record.quarantined:
+        lake.tell("decode", decoded.record.quarantined)
     with timed("order"):
         ordered = order(lake, hour)
     compacted = None

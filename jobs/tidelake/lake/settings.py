@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed
 from tidelake.layout import CATALOG
+from tidelake.source import VARIABLE
 from tidelake.storage import s3_settings
 
 _FORMS = "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db or a REST catalog's URL"
@@ -51,9 +52,7 @@ def lake_settings(feed: Feed) -> LakeSettings:
     elif uri.startswith(("http://", "https://")):
         spark, iceberg = {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri}
     else:
-        scheme, colon, _ = uri.partition(":")
-        found = f"a {scheme!r} URI" if colon else "no URI"
-        raise ConfigError(f"{feed.folder / 'feed.toml'}: lake.catalog: found {found}", remedy=f"allowed: {_FORMS}")
+        raise _unknown_form(feed, uri)
     common = {"warehouse": warehouse, "cache-enabled": "false"}  # another process, or pyiceberg here, may have changed a table
     if warehouse.startswith("s3://"):
         s3 = s3_settings()
@@ -66,6 +65,19 @@ def lake_settings(feed: Feed) -> LakeSettings:
         iceberg={"warehouse": warehouse} | iceberg,
         sqlite=sqlite,
     )
+
+
+def check_catalog(feed: Feed) -> None:
+    """Raise ConfigError for a catalog of another form, of a feed whose variables may be unset; connects to nothing."""
+    uri = feed.lake.catalog
+    if uri is not None and not VARIABLE.match(uri) and not uri.startswith(("jdbc:sqlite:", "jdbc:postgresql://", "http://", "https://")):
+        raise _unknown_form(feed, uri)
+
+
+def _unknown_form(feed: Feed, uri: str) -> ConfigError:
+    scheme, colon, _ = uri.partition(":")
+    found = f"a {scheme!r} URI" if colon else "no URI"
+    return ConfigError(f"{feed.folder / 'feed.toml'}: lake.catalog: found {found}", remedy=f"allowed: {_FORMS}")
 
 
 def _warehouse(feed: Feed) -> str:

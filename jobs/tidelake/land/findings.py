@@ -6,9 +6,10 @@ an hour whose neighbour was repaired is no longer blocked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from tidelake.archives import Layout, Lost, all_have_keys
+from tidelake.archives import KEYED_PROTOCOLS, Layout, Lost, all_have_keys
 from tidelake.errors import Coordinates, OrderError
 from tidelake.feed import Feed
 from tidelake.findings import KINDS, Severity
@@ -221,3 +222,18 @@ def _of_the_archive(feed: Feed, layout: Layout | None, manifest: Manifest, unkno
     for code, lost in layout.losses.items():
         if code != "KEYS_LOST" or not all_have_keys([source.key for source in manifest.sources]):
             yield finding(code, "info", f"layout {manifest.layout} loses something: {lost}")
+    yield from _lacking(feed, manifest)
+
+
+def _lacking(feed: Feed, manifest: Manifest) -> Iterator[Finding]:
+    """What the connector was not told to write."""
+    lacking: Counter[str] = Counter()
+    for partitions in manifest.partitions.values():
+        for partition in partitions.values():
+            lacking.update(partition.lacking)
+    for what, objects in sorted(lacking.items()):
+        detail = f"{objects} of {len(manifest.sources)} objects hold no {what}"
+        if what != "keys":
+            yield finding("LOSSY_LAYOUT", "info", detail)
+        elif feed.protocol in KEYED_PROTOCOLS:
+            yield finding("KEYS_LOST", "warning", f"{detail}, which messages of {feed.protocol} cannot be read without")

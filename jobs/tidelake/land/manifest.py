@@ -71,6 +71,8 @@ class Partition(_Record):
     one where the next hour goes on, null while no message of a later hour was in the archive. Of a live topic, each of them is in ranges,
     in legal_gaps or in expired (retention deleted it before it was landed).
 
+    lacking: how many of the objects that were read have no headers, no timestamps or no keys at all, of layouts that may leave them out.
+
     watermarks: null where there is no resolved event, or none that is seen without decoding (wire.resolved).
     """
 
@@ -90,6 +92,7 @@ class Partition(_Record):
     legal_gaps: Ranges = ()
     expired: Ranges = ()
     watermarks: Watermarks | None = None
+    lacking: dict[str, int] = {}
 
     @property
     def covered(self) -> Ranges:

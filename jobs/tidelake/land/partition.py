@@ -120,6 +120,7 @@ def _read_spooled(reader: SourceReader, outlet: Outlet) -> PartitionRead:
 
 
 def _result(reader: SourceReader, facts: Partition, folder: Path) -> PartitionRead:
+    facts = facts.model_copy(update={"lacking": dict(sorted(reader.lacking.items()))})
     return PartitionRead(topic=reader.task.topic, number=reader.task.number, sources=tuple(reader.sources), facts=facts, folder=folder)
 
 

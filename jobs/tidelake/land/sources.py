@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from tidelake.archives import Layout, Sibling, SourceObject, beside
+from tidelake.archives import Layout, Sibling, SourceObject, absent, beside
 from tidelake.errors import StorageError
 from tidelake.land.manifest import Source
 from tidelake.land.ranges import Range
@@ -38,7 +39,8 @@ class Task:
 class SourceReader:
     """Reads a task's source objects one after the other, in one go or in several.
 
-    sources, counts, covers: what was read in this go, how many messages each has, and of which offsets they say that they have all.
+    sources, counts, covers: what was read in this go, how many messages each has, and of which offsets they say that they have all;
+    lacking: how many of the objects have none of what their layout may leave out.
     """
 
     def __init__(self, task: Task, layout: Layout, archive: Store, read: Callable[[int], None]) -> None:
@@ -47,7 +49,7 @@ class SourceReader:
         self._begin()
 
     def _begin(self) -> None:
-        self.sources, self.counts, self.covers = list[Source](), list[int](), list[Range]()
+        self.sources, self.counts, self.covers, self.lacking = list[Source](), list[int](), list[Range](), Counter[str]()
 
     def messages(self) -> Generator[tuple[SourceObject, pa.RecordBatch], None, None]:
         """The messages of all source objects, each batch with its object. Raises what reading the layout raises."""
@@ -59,15 +61,16 @@ class SourceReader:
 
     def _of(self, source: SourceObject, path: Path) -> Iterator[tuple[SourceObject, pa.RecordBatch]]:
         with local_copies(self._archive, path, source) as copied:
-            count = kept = 0
+            count, kept, lacks = 0, 0, self._layout.optional
             for whole in self._layout.read(path, source):
                 batch = whole if self.task.span is None else self.task.span.take(whole, source)
-                count, kept = count + len(whole), kept + len(batch)
+                count, kept, lacks = count + len(whole), kept + len(batch), lacks & absent(whole) if lacks else lacks
                 yield source, batch
             if self._layout.covers and (covered := self._layout.covers(path)):
                 self.covers.append(covered)
             if self.task.tagged:
                 check_tags(self._archive.tags(source.key), source, count)
+            self.lacking.update(lacks if count else ())
             self.sources += copied
             self.counts += [kept, *(0 for _ in source.siblings)]
         if source.key not in self._told:

@@ -94,6 +94,7 @@ class HourFacts(BaseModel):
     ddl: list[DdlFacts] = []
     findings: list[FindingFacts] = []
     rejected: list[RejectedFacts] = []
+    refused: str = ""  # where most messages were: how many, and what they decode as
     checks: list[Check] = []
     seconds: dict[str, float] = {}  # by stage
     version: str = ""

@@ -21,9 +21,10 @@ from tidelake.errors import StorageError
 from tidelake.layout import SYSTEM
 from tidelake.protocols import Context
 from tidelake.sniff.absent import explained, nothing
+from tidelake.sniff.containers import PLAIN_CSV
 from tidelake.sniff.contents import Contents, contents
 from tidelake.sniff.keys import TOMBSTONES, Named, named
-from tidelake.sniff.objects import UNREAD, Read
+from tidelake.sniff.objects import EMPTY, UNREAD, Read
 from tidelake.sniff.reading import LARGEST, Choice, chosen, read_all
 from tidelake.sniff.roots import root_of, uri_of
 from tidelake.sniff.sampling import MOST_OBJECTS, Sample, sample
@@ -106,8 +107,17 @@ class _Stream:
         return [batch for r in self.reads for batch in r.messages]
 
 
-def look(uri: str, context: Context, *, most: int = MOST_OBJECTS, messages: int = MOST_MESSAGES, tell: Tell | None = None) -> Archive:
-    """Look at an archive. most: objects that are listed; messages: that are judged of each section.
+def look(
+    uri: str,
+    context: Context,
+    *,
+    most: int = MOST_OBJECTS,
+    messages: int = MOST_MESSAGES,
+    said: str | None = None,
+    tell: Tell | None = None,
+) -> Archive:
+    """Look at an archive. most: objects that are listed; messages: that are judged of each section; said: the protocol of messages of
+    which none is certain or likely.
 
     Raises ConfigError where nothing is there, StorageError.
     """
@@ -125,8 +135,8 @@ def look(uri: str, context: Context, *, most: int = MOST_OBJECTS, messages: int 
     if schemas is not None and context.avro_schema is None:
         context = replace(context, avro_schema=schema_source(store.uri_of(schemas), Path("/")))
     streams = _read(store, entries, messages, tell)
-    groups = _grouped(streams, context, tell)
-    sections = [_section(store, group, tombstones, seen.whole, messages, context) for group in groups]
+    groups = _grouped(streams, context, said, tell)
+    sections = [_section(store, group, tombstones, seen.whole, messages, context, said) for group in groups]
     sinks = sinks_of(store, sink_files, whole=seen.whole, context=context)
     unknown += [info.key for info in sink_files if not sinks]
     return Archive(
@@ -203,54 +213,66 @@ def _read(store: Store, entries: Iterable[Entry], messages: int, tell: Tell | No
 
 def _by_form(entries: list[Entry], choice: Choice, reads: list[Read]) -> list[_Stream]:
     forms = [form for form, _ in Counter(r.form for r in reads).most_common()] or [UNREAD]
+    if forms != [EMPTY]:  # objects without a record are of the form that the topic's others are
+        forms = [form for form in forms if form != EMPTY]
     if len(forms) == 1:
         return [_Stream(entries, reads, choice.joined)]
-    other = {r.source.key: r.form for r in reads if r.form != forms[0]}
+    other = {r.source.key: r.form for r in reads if r.form not in (forms[0], EMPTY)}
     out = list[_Stream]()
     for form in forms:
         mine = [e for e in entries if other.get(e.key, forms[0]) == form]
-        out.append(_Stream(mine, [r for r in reads if r.form == form]))
+        out.append(_Stream(mine, [r for r in reads if other.get(r.source.key, forms[0]) == form]))
     return out
 
 
-def _grouped(streams: list[_Stream], context: Context, tell: Tell | None) -> list[list[_Stream]]:
+def _grouped(streams: list[_Stream], context: Context, said: str | None, tell: Tell | None) -> list[list[_Stream]]:
     """Streams that one feed can land: of one base, template, form and protocol."""
     groups: dict[tuple[str, str, str, str, bool], list[_Stream]] = defaultdict(list)
     for number, stream in enumerate(streams):
         if tell:
             tell("topics decoded", number, 0)
-        stream.verdict = judge(stream.messages, context)
-        said = stream.entries[0].said
+        stream.verdict = judge(stream.messages, context, said)
+        name = stream.entries[0].said
         protocol = stream.verdict.guesses[0].protocol if stream.verdict.guesses else ""
-        form = stream.reads[0].form if stream.reads else UNREAD
-        groups[said.base, said.template, form, protocol, stream.verdict.decided].append(stream)
+        groups[name.base, name.template, _form(stream.reads), protocol, stream.verdict.decided].append(stream)
     return list(groups.values())
 
 
 def _section(
-    store: Store, streams: list[_Stream], tombstones: Counter[tuple[str, str]], whole: bool, messages: int, context: Context
+    store: Store,
+    streams: list[_Stream],
+    tombstones: Counter[tuple[str, str]],
+    whole: bool,
+    messages: int,
+    context: Context,
+    said: str | None,
 ) -> Section:
     first = streams[0]
-    said, reads = first.entries[0].said, list(chain.from_iterable(s.reads for s in streams))
+    name, reads = first.entries[0].said, list(chain.from_iterable(s.reads for s in streams))
     layout = next((r.layout for r in reads if r.layout), None)
     batches = [batch.slice(0, max(1, messages // len(reads))) for s in streams for batch in s.messages]
-    verdict = first.verdict if len(streams) == 1 and first.verdict else judge(batches, context)
+    verdict = first.verdict if len(streams) == 1 and first.verdict else judge(batches, context, said)
     from_names = layout is not None and layout_of(layout).number_is_first_offset
     return Section(
-        base=uri_of(store, said.base),
-        template=said.template,
-        form=reads[0].form if reads else UNREAD,
+        base=uri_of(store, name.base),
+        template=name.template,
+        form=_form(reads),
         layout=layout,
         why="" if layout else _why(reads),
         topics=tuple(_topic(s, from_names, whole) for s in sorted(streams, key=lambda s: s.entries[0].said.topic)),
         verdict=verdict,
         contents=contents(batches, verdict.guesses[0] if verdict.decided else None, context),
-        tombstones=sum(tombstones[said.base, s.entries[0].said.topic] for s in streams),
+        tombstones=sum(tombstones[name.base, s.entries[0].said.topic] for s in streams),
         tags=_tagged(store, first.entries[-1].key) if from_names else None,
         examples=tuple(r.source.key for r in reads if r.layout == layout)[:3],
         codecs=tuple(sorted({codec for s in streams for e in s.entries for codec in e.said.codecs})),
         entries=tuple(chain.from_iterable(s.entries for s in streams)),
     )
+
+
+def _form(reads: Sequence[Read]) -> str:
+    """What the objects are, by those that have a record."""
+    return next((r.form for r in reads if r.form != EMPTY), EMPTY if reads else UNREAD)
 
 
 def _topic(stream: _Stream, from_names: bool, whole: bool) -> Topic:
@@ -259,6 +281,10 @@ def _topic(stream: _Stream, from_names: bool, whole: bool) -> Topic:
 
 
 def _why(reads: Sequence[Read]) -> str:
+    if _form(reads) == EMPTY:
+        return "they hold no record yet"
+    if _form(reads) == PLAIN_CSV:
+        return "their values are not base64, and nothing else says where a value ends"
     if any(len(r.offsets) for r in reads):
         return "they hold values only, without keys, offsets and timestamps"
     return next((r.problem for r in reads if r.problem), f"none was read, as each is larger than {LARGEST >> 20} MB")

@@ -26,6 +26,7 @@ from tidelake.archives.codecs import decompressed
 from tidelake.errors import TidelakeError
 from tidelake.event import MESSAGE
 
+PLAIN_CSV = "Aiven's csv without base64"
 INSPECT, BARE_LINES, BARE = "inspect lines", "lines of bare values", "one bare value"
 MAX_BYTES = 64 << 20  # of keys and values that are read at most; also the cap of a message
 _HEAD = 1 << 20
@@ -38,6 +39,7 @@ FORMATS = {  # by the first bytes of a file
     b"SEQ": ("secor",),
 }
 _FIELDS = re.compile(rb"[A-Za-z0-9+/=]*,[A-Za-z0-9+/=]*,\d{1,19},-?\d{0,18}(,.*)?")
+_PLAIN_FIELDS = re.compile(rb"[^,]*,.+,\d{1,19},\d{13}(,[^,]*)?")  # values as they are, with commas in them
 _ARRAY = re.compile(rb'\s*\[\s*\{\s*"(headers|key|value|offset|timestamp)"')  # Aiven's: an array of records
 _OPEN = "confluent-bin-open"
 _LINES = {"bin": "confluent-bin", "json": "confluent-json-nested"}  # of JSON objects, by extension
@@ -77,7 +79,7 @@ class Found:
         except TidelakeError as e:
             self.problem = e.message
         except READING as e:  # what readers of file formats say to bytes that are none of theirs
-            self.problem = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else 'unreadable'}"
+            self.problem = told(e)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         if self.layout is not None:
@@ -109,6 +111,12 @@ def recognised(path: Path, limit: int) -> Found:
     return Found(container, path, limit, None if container in (INSPECT, BARE_LINES) else container, compressed=head != start)
 
 
+def told(error: Exception) -> str:
+    """What a reader says of bytes that are none of its format, for people."""
+    says = str(error).splitlines()[0] if str(error) and isinstance(error, (ValueError, OSError)) else ""
+    return says or "its content is not what its beginning looks like"
+
+
 def _reads(path: Path, layout: str) -> bool:
     """Whether the layout's reader takes the whole file."""
     try:
@@ -135,6 +143,21 @@ def has_keys(path: Path) -> bool:
         return "key" in pq.read_schema(path).names
     except READING:
         return False
+
+
+def is_empty(path: Path) -> bool:
+    """Whether nothing is left of a file when its codec is taken off."""
+    try:
+        with decompressed(path, _source(path)) as stream:
+            return not stream.read(1)
+    except (TidelakeError, *READING):
+        return False
+
+
+def is_plain_csv(path: Path) -> bool:
+    """Whether a file's lines are Aiven's CSV with values as they are, in which nothing says where a value ends."""
+    lines = [line.strip() for line in _decompressed_head(path).split(b"\n", _SAMPLE)[:_SAMPLE] if line.strip()]
+    return bool(lines) and all(map(_PLAIN_FIELDS.fullmatch, lines))
 
 
 def _decompressed_head(path: Path) -> bytes:

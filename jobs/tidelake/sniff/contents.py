@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.ddl import parse
+from tidelake.ddl.changes import CreateTable
+from tidelake.errors import ContractError
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode
 from tidelake.sniff.verdict import Guess
@@ -16,40 +19,80 @@ from tidelake.sniff.verdict import Guess
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Counts of events. rows: by `db.table`; without_ts: rows without commit ts; resolved: by (topic, partition)."""
+    """Counts of events. rows: by `db.table`; topics: where rows of each are; created: tables whose CREATE TABLE comes before their rows;
+    without_ts: rows without commit ts; resolved: by (topic, partition)."""
 
     rows: dict[str, int]
+    topics: dict[str, frozenset[str]]
+    created: frozenset[str]
     without_ts: int
     statements: int
     resolved: dict[tuple[str, int], int]
     rejected: int
 
+    @property
+    def databases(self) -> frozenset[str]:
+        """Those that the rows are of, in lower case: the lake's names know no case."""
+        return frozenset(table.partition(".")[0].lower() for table in self.rows)
+
+
+@dataclass(slots=True)
+class _Counts:
+    rows: Counter[str] = field(default_factory=Counter)
+    topics: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    first: dict[str, int] = field(default_factory=dict)  # commit ts of a table's rows
+    born: dict[str, int] = field(default_factory=dict)  # … of its CREATE TABLE
+    resolved: Counter[tuple[str, int]] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def created(self) -> frozenset[str]:
+        return frozenset(table for table in self.rows if table in self.born and self.born[table] <= self.first.get(table, self.born[table]))
+
 
 def contents(batches: Sequence[pa.RecordBatch], guess: Guess | None, context: Context) -> Contents:
     """Decode the messages as the guess says. Nothing is counted where there is no guess."""
-    rows, resolved, counts = Counter[str](), Counter[tuple[str, int]](), Counter[str]()
+    counts = _Counts()
     if guess is not None:
         options = SinkOptions.model_validate(dict(guess.options))
         known = Context(options=options, avro_schema=context.avro_schema)
         for batch in batches:
-            _count(decode(guess.protocol, batch, known), rows, resolved, counts)
+            _count(decode(guess.protocol, batch, known), counts)
     return Contents(
-        rows=dict(sorted(rows.items())),
-        without_ts=counts["without ts"],
-        statements=counts["ddl"],
-        resolved=dict(sorted(resolved.items())),
-        rejected=counts["rejected"],
+        rows=dict(sorted(counts.rows.items())),
+        topics={table: frozenset(names) for table, names in counts.topics.items()},
+        created=counts.created,
+        without_ts=counts.others["without ts"],
+        statements=counts.others["ddl"],
+        resolved=dict(sorted(counts.resolved.items())),
+        rejected=counts.others["rejected"],
     )
 
 
-def _count(events: pa.RecordBatch, rows: Counter[str], resolved: Counter[tuple[str, int]], counts: Counter[str]) -> None:
-    table = pa.table({name: events.column(name) for name in ("kind", "database", "table", "topic", "partition", "commit_ts")})
+def _count(events: pa.RecordBatch, counts: _Counts) -> None:
+    table = pa.table({name: events.column(name) for name in ("kind", "database", "table", "topic", "partition", "commit_ts", "ddl")})
     for kind in ("ddl", "rejected"):
-        counts[kind] += pc.sum(pc.equal(table["kind"], kind)).as_py() or 0
+        counts.others[kind] += pc.sum(pc.equal(table["kind"], kind)).as_py() or 0
     of_rows = table.filter(pc.equal(table["kind"], "row"))
-    counts["without ts"] += of_rows["commit_ts"].null_count
-    for group in of_rows.group_by(["database", "table"]).aggregate([([], "count_all")]).to_pylist():
-        rows[f"{group['database']}.{group['table']}"] += group["count_all"]
+    counts.others["without ts"] += of_rows["commit_ts"].null_count
+    for group in of_rows.group_by(["database", "table", "topic"]).aggregate([([], "count_all"), ("commit_ts", "min")]).to_pylist():
+        name = f"{group['database']}.{group['table']}"
+        counts.rows[name] += group["count_all"]
+        counts.topics[name].add(group["topic"])
+        if group["commit_ts_min"] is not None:
+            counts.first[name] = min(group["commit_ts_min"], counts.first.get(name, group["commit_ts_min"]))
+    for row in table.filter(pc.equal(table["kind"], "ddl")).to_pylist():
+        for name in _created(row["ddl"] or "", row["database"] or ""):
+            counts.born[name] = min(row["commit_ts"] or 0, counts.born.get(name, row["commit_ts"] or 0))
     marks = table.filter(pc.equal(table["kind"], "resolved"))
     for group in marks.group_by(["topic", "partition"]).aggregate([([], "count_all")]).to_pylist():
-        resolved[group["topic"], group["partition"]] += group["count_all"]
+        counts.resolved[group["topic"], group["partition"]] += group["count_all"]
+
+
+def _created(query: str, database: str) -> Iterator[str]:
+    """The tables that a statement creates."""
+    try:
+        changes = parse(query, database)
+    except ContractError:  # one that cannot be carried out: whoever runs the feed is told
+        return
+    yield from (f"{c.database}.{c.table}" for c in changes if isinstance(c, CreateTable))

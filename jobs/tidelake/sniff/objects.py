@@ -14,15 +14,27 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tidelake.archives import SourceObject, layout_of
+from tidelake.archives import SourceObject, absent, layout_of
 from tidelake.archives.base64text import is_base64
 from tidelake.archives.lines import blocks
 from tidelake.archives.raw_records import lines
 from tidelake.archives.shape import message_batch
 from tidelake.errors import TidelakeError
-from tidelake.sniff.containers import BARE, BARE_LINES, FORMATS, INSPECT, READING, has_keys, recognised
+from tidelake.sniff.containers import (
+    BARE,
+    BARE_LINES,
+    FORMATS,
+    INSPECT,
+    PLAIN_CSV,
+    READING,
+    has_keys,
+    is_empty,
+    is_plain_csv,
+    recognised,
+    told,
+)
 
-VALUES_ONLY, UNREAD = "lines of base64 values", "objects that were not read"
+VALUES_ONLY, UNREAD, EMPTY = "lines of base64 values", "objects that were not read", "objects without a record"
 MOST_BYTES = 64 << 20  # of one object's messages
 _RAW = {"bin": ("confluent-bin-open", "confluent-bin"), "json": ("confluent-json-nested",)}  # by extension: their content says no more
 
@@ -35,6 +47,7 @@ Batches = Iterator[pa.RecordBatch]
 class Read:
     """An object that was read. form: the layout, or BARE_LINES, VALUES_ONLY, or what else the content is; layout: None if it is none of
     archives'. offsets, timestamps: of all records; messages: MESSAGE batches of the first of them. whole: up to its end. problem: why not.
+    lacks: what none of its records has, of layouts that may leave it out.
     covers: the first and last offset of which it has all messages that the log held, None where it does not say.
     """
 
@@ -47,6 +60,7 @@ class Read:
     whole: bool = False
     problem: str = ""
     covers: tuple[int, int] | None = None
+    lacks: frozenset[str] = frozenset()
 
 
 def read(path: Path, source: SourceObject, most: int) -> Read:
@@ -54,6 +68,8 @@ def read(path: Path, source: SourceObject, most: int) -> Read:
 
     A layout that finds the object damaged has recognised it; one that refuses it has not.
     """
+    if is_empty(path):
+        return Read(source=source, form=EMPTY, whole=True)
     first: Read | None = None
     for form in _candidates(path, source.key):
         found = Read(source=source, form=form, layout=None if form in _FOREIGN else form)
@@ -74,6 +90,8 @@ def _candidates(path: Path, key: str) -> list[str]:
         if start.startswith(mark):
             return [name for name in layouts if name != "confluent-parquet" or not has_keys(path)]
     container = recognised(path, 1).container
+    if container in (BARE, BARE_LINES) and is_plain_csv(path):
+        return [PLAIN_CSV]
     extensions = key.rpartition("/")[2].lower().split(".")
     raw = list(chain.from_iterable(forms for word, forms in _RAW.items() if word in extensions))
     if container in (BARE, BARE_LINES, INSPECT):
@@ -87,10 +105,12 @@ def _reader(form: str) -> Callable[[Path, SourceObject], Batches]:
 
 def _fill(found: Read, batches: Batches, most: int) -> None:
     offsets, stamps, kept, size = list[np.ndarray](), list[np.ndarray](), 0, 0
+    lacks = list[frozenset[str]]()
     try:
         for batch in batches:
             offsets.append(batch.column("offset").to_numpy())
             stamps.append(batch.column("timestamp_ms").drop_null().to_numpy())
+            lacks += [absent(batch)] if len(batch) else []
             if kept < most and len(batch):
                 found.messages.append(batch.slice(0, most - kept))
                 kept += len(found.messages[-1])
@@ -100,10 +120,12 @@ def _fill(found: Read, batches: Batches, most: int) -> None:
         else:
             found.whole = True
     except TidelakeError as e:
-        found.problem = f"{e.code}: {e.message}"
+        found.problem = f"{e.code}: {e.message.removeprefix(f'{found.source.key}: ')}"
     except READING as e:  # what readers of file formats say to bytes that are none of theirs
-        found.problem = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else 'unreadable'}"
+        found.problem = told(e)
     found.offsets = np.concatenate(offsets) if offsets else found.offsets
+    if lacks and found.layout:
+        found.lacks = layout_of(found.layout).optional.intersection(*lacks)
     found.timestamps = np.concatenate(stamps) if stamps else found.timestamps
 
 
@@ -113,6 +135,11 @@ def _bare_lines(path: Path, source: SourceObject) -> Batches:
         if not first and not all(value.startswith(b"{") and value.endswith(b"}") for value in _sample(values)):
             raise ValueError("its lines are not JSON objects")
         yield _batch(source, first, values)
+
+
+def _plain_csv(path: Path, source: SourceObject) -> Batches:
+    """No message: nothing says where a value ends."""
+    return iter(())
 
 
 def _values_only(path: Path, source: SourceObject) -> Batches:
@@ -141,4 +168,8 @@ def _batch(source: SourceObject, first: int, values: pa.Array) -> pa.RecordBatch
     return message_batch(source, pa.array(np.arange(first, first + len(values), dtype=np.int64)), values)
 
 
-_FOREIGN: dict[str, Callable[[Path, SourceObject], Batches]] = {VALUES_ONLY: _values_only, BARE_LINES: _bare_lines}
+_FOREIGN: dict[str, Callable[[Path, SourceObject], Batches]] = {
+    VALUES_ONLY: _values_only,
+    BARE_LINES: _bare_lines,
+    PLAIN_CSV: _plain_csv,
+}

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from tidelake.archives import KEYED_PROTOCOLS, Layout, layout_of
 from tidelake.feed import EXTENDED, UNDATED
 from tidelake.sniff.archive import Section
+from tidelake.sniff.containers import PLAIN_CSV
+from tidelake.sniff.objects import EMPTY
 from tidelake.sniff.sighting import counted
 from tidelake.sniff.topics import spelled
 
@@ -43,6 +45,10 @@ _MEND["aiven"]["HOUR"] = (
     "file.name.template = {{topic}}/dt={{timestamp:unit=yyyy}}-{{timestamp:unit=MM}}-{{timestamp:unit=dd}}/hr={{timestamp:unit=HH}}/"
     "{{topic}}+{{partition}}+{{start_offset:padding=true}}, file.name.timestamp.source = event, file.name.timestamp.timezone = UTC"
 )
+_OF_FORM = {  # forms of which no message is known → what to do
+    PLAIN_CSV: "set format.output.fields.value.encoding = base64 in the connector; what it writes then is layout aiven-csv",
+    EMPTY: "look again when the archiver has written messages",
+}
 _DATE = re.compile(r"20\d\d\D?(0[1-9]|1[0-2])")  # of a template's text: its objects are of one day only
 _ELSE = "prefer aiven-parquet or aiven-jsonl with all five fields"
 
@@ -83,6 +89,11 @@ def _promises(section: Section, layout: Layout) -> Iterator[Promise]:
         yield Promise("bytes", KEPT, "values are there byte for byte")
     if "LOSSY_LAYOUT" in layout.losses:
         yield Promise("the rest", LOST, layout.losses["LOSSY_LAYOUT"], mend(section, "LOSSY_LAYOUT"))
+    for what in ("headers", "timestamps"):
+        if bare := lacking(section, what):
+            read = sum(t.read for t in section.topics)
+            text = f"{bare} of {read} objects that were read hold none; no protocol needs them"
+            yield Promise(what, LOST if bare == read else UNSURE, text, mend(section, "LOSSY_LAYOUT"))
     yield from _hours(section)
     yield from _order(section)
 
@@ -97,7 +108,11 @@ def _order(section: Section) -> Iterator[Promise]:
 
 def _keys(section: Section, layout: Layout) -> Iterator[Promise]:
     objects, there = sum(t.objects for t in section.topics), sum(t.with_keys for t in section.topics)
-    if layout.has_keys:
+    bare, read = lacking(section, "keys"), sum(t.read for t in section.topics)
+    if bare and section.guess is not None and section.guess.protocol in KEYED_PROTOCOLS:
+        text = f"{bare} of {read} objects that were read hold none; {section.guess.protocol} needs them"
+        yield Promise("keys", LOST, text, f"{_FIELDS} (connector)")
+    elif layout.has_keys:
         yield Promise("keys", KEPT, "in the records")
     elif there == objects:
         yield Promise("keys", KEPT, "in .keys objects beside the values")
@@ -110,6 +125,11 @@ def _keys(section: Section, layout: Layout) -> Iterator[Promise]:
         needed = "" if guess is None else f"; {guess.protocol} {'needs' if guess.protocol in KEYED_PROTOCOLS else 'does not need'} them"
         unneeded = guess is not None and guess.protocol not in KEYED_PROTOCOLS
         yield Promise("keys", LOST, f"values only{needed}", "" if unneeded else mend(section, "KEYS_LOST"))
+
+
+def lacking(section: Section, what: str) -> int:
+    """How many of the objects that were read have no `headers`, `timestamps` or `keys` at all."""
+    return sum(t.lacking.get(what, 0) for t in section.topics)
 
 
 def _offsets(section: Section, layout: Layout) -> Iterator[Promise]:
@@ -178,7 +198,9 @@ def blockers(section: Section) -> list[Blocker]:
 def _blockers(section: Section) -> Iterator[Blocker]:
     if section.layout is None:
         text = f"the objects are of no layout that can be landed ({section.form}): {section.why}"
-        yield Blocker(text, f"have them written by Aiven's connector with ByteArrayConverter and {_FIELDS}; docs/layouts.md names all")
+        yield Blocker(text, _layout_mend(section))
+        if not section.verdict.messages:  # nothing more can be said
+            return
     elif not any(t.hours for t in section.topics) and _DATE.search(section.template):
         by_hand = 'write a feed by hand, with hours = "timestamps" and {any} for the date in template: docs/layouts.md; or '
         yield Blocker(f"dates without hours are in the objects' names: {section.template}", by_hand + mend(section, "HOUR"))
@@ -192,6 +214,13 @@ def _blockers(section: Section) -> Iterator[Blocker]:
     if section.contents.without_ts and section.guess.protocol == "csv":
         text = f"{section.contents.without_ts} rows carry no commit ts, so they cannot be put in order"
         yield Blocker(text, "set include-commit-ts = true in the changefeed's sink")
+
+
+def _layout_mend(section: Section) -> str:
+    if "the name says" in section.why:
+        return "have them renamed, or written again: the codec of a name has to be that of the content"
+    fields = f"have them written by Aiven's connector with ByteArrayConverter and {_FIELDS}; docs/layouts.md names all"
+    return _OF_FORM.get(section.form, fields)
 
 
 def _of_protocol(section: Section, protocol: str) -> Iterator[Blocker]:
@@ -225,5 +254,5 @@ def mend(section: Section, code: str) -> str:
 def _protocol_mend(section: Section) -> str:
     waiting = section.verdict.guesses and section.verdict.guesses[0].waiting
     if waiting:
-        return "give the Avro schemas: --avro-schemas FILE.json, a folder, or the registry's URL"
-    return "`tidelake sniff OBJECT` on one of them shows every message that does not fit"
+        return "give the Avro schemas: --avro-schemas FILE.json, a folder, or the registry's URL; or say --protocol avro"
+    return "`tidelake sniff OBJECT` on one of them shows every message that does not fit; `--protocol NAME` writes a feed.toml as you say"

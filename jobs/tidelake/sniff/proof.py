@@ -21,8 +21,8 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What `land` would list of a topic's first hour, None where paths say none. absent: known objects of the hour that it would not take;
-    unknown: other files in the hour's folders."""
+    """What `land` would list of the first hour, of a topic that has it; hour is None where paths say none. absent: known objects of the
+    hour that it would not take; unknown: other files in the hour's folders."""
 
     hour: datetime | None
     objects: int
@@ -34,8 +34,8 @@ def proved(section: Section, start: Starter) -> Proof:
     """Try the feed. Raises ConfigError for a template that cannot be, StorageError."""
     values = tomllib.loads(_VARIABLE.sub(lambda found: start.environment[found[1]], start.text))
     feed = Feed(name=start.name, folder=Path("schemas") / start.name, **values)
-    topic = next((t for t in section.topics if t.hours), section.topics[0])
-    hour = next(iter(topic.hours), None)
+    topic = min(section.topics, key=lambda t: (not t.hours, min(t.hours, default=None) or ""))
+    hour = min(topic.hours, default=None)
     store, layout = open_store(feed.source.uri), layout_of(section.layout or "")
     listing = list_hour(feed, store, topic.name, hour, layout) if hour else list_all(feed, store, topic.name, layout)
     known = {e.below for e in section.entries if e.said.hour == hour and e.said.topic == topic.name}

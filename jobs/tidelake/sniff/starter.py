@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
 
 from tidelake.archives import TIMELESS, layout_of
@@ -21,6 +22,7 @@ _STANDARD = re.compile(
 )
 _MARKED = frozenset({"open", "craft", "simple-json", "simple-avro"})  # whose messages bring the resolved ts, whatever the options
 _NO_DDL = frozenset({"avro", "csv"})
+_ENDING = re.compile(r"(\.[A-Za-z]\w*)+$")
 _SAFE = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -35,11 +37,24 @@ class Starter:
 
 
 def template_of(section: Section) -> str | None:
-    """source.template, None where the layout finds its objects without one."""
+    """source.template, None where the layout finds its objects without one. It ends in an extension that is none of the layout's."""
+    if ending := _foreign_ending(section):
+        return section.template + ending
     usual = _STANDARD.fullmatch(section.template) or (not has_hours(section) and section.template in TIMELESS)
     if usual and not layout_of(section.layout or "").templates:
         return None
     return None if section.template in layout_of(section.layout or "").templates else section.template
+
+
+def _foreign_ending(section: Section) -> str:
+    """Extensions up to the last one that the layout does not know, empty if it knows all."""
+    first = section.entries[0]
+    foreign = [word for word in first.said.extensions if word not in layout_of(section.layout or "").extensions]
+    if not foreign:
+        return ""
+    name = first.key.rpartition("/")[2]
+    at = name.lower().rindex(f".{foreign[-1]}") + len(foreign[-1]) + 1
+    return (_ENDING.search(name[:at]) or [""])[0]
 
 
 def has_hours(section: Section) -> bool:
@@ -47,8 +62,11 @@ def has_hours(section: Section) -> bool:
     return any(topic.hours for topic in section.topics)
 
 
-def starter(section: Section, archive: Archive, avro_schemas: str | None = None, taken: Collection[str] = ()) -> Starter:
-    """The file for a section with a layout and a protocol. avro_schemas: where they are, if it was said; taken: names of other feeds.
+def starter(
+    section: Section, archive: Archive, avro_schemas: str | None = None, taken: Collection[str] = (), *, shared: bool = False
+) -> Starter:
+    """The file for a section with a layout and a protocol. avro_schemas: where they are, if it was said; taken: names of other feeds;
+    shared: another feed carries the same database, so that each needs a namespace of its own.
 
     What was sniffed is TIDELAKE_ARCHIVE where the section lies below it.
     """
@@ -65,10 +83,8 @@ def starter(section: Section, archive: Archive, avro_schemas: str | None = None,
         environment["TIDELAKE_CHECKPOINTS"] = "s3://…/checkpoints.json"
     if _claim_check(section):
         environment["TIDELAKE_CLAIMS"] = "s3://…"
-    text = (
-        "\n".join([*_head(section), *_options(section), *_source(section, root), *_rest(section, schemas, beside.get("checkpoints"))])
-        + "\n"
-    )
+    rest = _rest(section, schemas, beside.get("checkpoints"), shared)
+    text = "\n".join([*_head(section), *_options(section), *_source(section, root), *rest]) + "\n"
     name = feed_name(section)
     numbered = (name if i == 1 else f"{name}-{i}" for i in count(1))
     return Starter(
@@ -97,7 +113,14 @@ def _head(section: Section) -> Iterator[str]:
     yield f"# {guess.protocol} is {guess.confidence}: {told}."
     yield f"protocol = {_toml(guess.protocol)}"
     names = [_toml(name) for name in counts]
-    yield f"topics = [{', '.join(names)}]" if len(names) <= 3 else "topics = [\n" + "".join(f"  {name},\n" for name in names) + "]"
+    late = _late(section)
+    if late and _is_first_folder(section):
+        yield "# A pattern, so that each topic is expected from its first hour on and not before."
+        pattern = "|".join(map(re.escape, counts))
+        yield f"topics = [{_toml(f'/{pattern}/')}]"
+    else:
+        yield f"topics = [{', '.join(names)}]" if len(names) <= 3 else "topics = [\n" + "".join(f"  {name},\n" for name in names) + "]"
+        yield from (f"# {name} has no object before hour {format_hour(hour)}: leave it out until then." for name, hour in late.items())
     if len(names) > 1 and (common := _common(list(counts))) and len(set(counts.values())) == 1:
         yield f"# For topics to come: topics = [{_toml(f'/{common}.*/')}]"
     yield "# As many as have objects; what Kafka has is right: kafka-topics.sh --describe. A partition too few or too many blocks."
@@ -107,6 +130,19 @@ def _head(section: Section) -> Iterator[str]:
         yield f"partitions = {{ {', '.join(f'{_toml(name)} = {count}' for name, count in counts.items())} }}"
     yield "# Not in the messages: the changefeed's time zone, in which TIMESTAMP columns are written."
     yield 'time_zone = "UTC"'
+
+
+def _late(section: Section) -> dict[str, datetime]:
+    """Topics that begin after the section's first hour, where every topic has to speak in every hour."""
+    begins = {topic.name: min(topic.hours) for topic in section.topics if topic.hours}
+    if _watermark(section) != "messages" or not begins:
+        return {}
+    return {name: hour for name, hour in begins.items() if hour > min(begins.values())}
+
+
+def _is_first_folder(section: Section) -> bool:
+    """Whether topics can be found by a pattern: each is a folder, and nothing variable is before it."""
+    return section.template.startswith("{topic}/")
 
 
 def _options(section: Section) -> Iterator[str]:
@@ -135,7 +171,7 @@ def _source(section: Section, root: str) -> Iterator[str]:
         yield 'claim_check = "${TIDELAKE_CLAIMS}"  # where the changefeed\'s claim-check files are now'
 
 
-def _rest(section: Section, avro_schemas: str | None, checkpoints: str | None) -> Iterator[str]:
+def _rest(section: Section, avro_schemas: str | None, checkpoints: str | None, shared: bool) -> Iterator[str]:
     guess = section.verdict.guesses[0]
     yield from ("", "[watermark]")
     if _watermark(section) == "messages":
@@ -152,16 +188,24 @@ def _rest(section: Section, avro_schemas: str | None, checkpoints: str | None) -
         ids = ", ".join(map(str, guess.schema_ids[:10])) + (", …" if len(guess.schema_ids) > 10 else "")
         yield from ("", "[avro]", f"schemas = {_toml(avro_schemas or 'avro_schemas.json')}  # must hold {ids or 'none yet'}")
     yield from ("", "[lake]", 'uri = "${TIDELAKE_LAKE}"', 'catalog = "${TIDELAKE_CATALOG}"')
-    yield '# Where several feeds carry the same database: namespace = "{feed}_{database}"'
+    if shared:
+        yield 'namespace = "{feed}_{database}"  # another feed of this archive carries the same database'
+    else:
+        yield '# Where several feeds carry the same database: namespace = "{feed}_{database}"'
 
 
 def _missing(section: Section, avro_schemas: str | None, checkpoints: str | None) -> Iterator[str]:
     guess = section.verdict.guesses[0]
-    tables = list(section.contents.rows)
-    told = f": {', '.join(tables[:8])}{f' and {len(tables) - 8} more' if len(tables) > 8 else ''}" if tables else ""
-    yield f"tables.sql: the CREATE TABLE statements as of the first hour{told}"
+    held = section.contents
+    later = _later(section)
+    tables = [table for table in held.rows if table not in held.created and table not in later]
+    yield f"tables.sql: the CREATE TABLE statements as of the first hour{_some(tables)}"
+    if held.created:
+        yield f"(not in tables.sql, as the messages hold their CREATE TABLE{_some(sorted(held.created))})"
     if guess.protocol in _NO_DDL:
         yield f"ddl.jsonl: {guess.protocol} carries no DDL, so statements that come later must be recorded"
+    if later:
+        yield f"(in ddl.jsonl if they were created after the first hour, else in tables.sql: tables without an object in it{_some(later)})"
     if guess.protocol == "avro" and not avro_schemas:
         yield f"avro_schemas.json: the schemas of {len(guess.schema_ids)} ids, or the registry's URL"
     if _watermark(section) == "checkpoints":
@@ -171,6 +215,20 @@ def _missing(section: Section, avro_schemas: str | None, checkpoints: str | None
         yield "a resolved ts: none is in the messages that were looked at, and hours are complete only up to one"
     if _claim_check(section):
         yield "the changefeed's claim-check files (claim-check-storage-uri)"
+
+
+def _later(section: Section) -> list[str]:
+    """Tables of protocols without DDL whose topics begin after the section's first hour."""
+    begins = {topic.name: min(topic.hours) for topic in section.topics if topic.hours}
+    if section.verdict.guesses[0].protocol not in _NO_DDL or not begins:
+        return []
+    first = min(begins.values())
+    return [table for table, topics in section.contents.topics.items() if all(begins.get(name, first) > first for name in topics)]
+
+
+def _some(tables: Sequence[str]) -> str:
+    """`: a, b and 3 more`, empty for none."""
+    return f": {', '.join(tables[:8])}{f' and {len(tables) - 8} more' if len(tables) > 8 else ''}" if tables else ""
 
 
 def _watermark(section: Section) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -56,7 +56,7 @@ class Offsets:
 class Topic:
     """Facts about a topic's objects in the sample. hours: ascending, with how many objects; missing: hours between the first and the last
     without an object, None if the listing was cut. of_hours: how many of the records that were read have timestamps; in_hour: how many of
-    these lie in the hour of their folder."""
+    these lie in the hour of their folder. lacking: how many of the objects that were read have no `headers`, `timestamps` or `keys`."""
 
     name: str
     objects: int
@@ -72,6 +72,7 @@ class Topic:
     of_hours: int
     offsets: Offsets | None
     damaged: tuple[tuple[str, str], ...]
+    lacking: dict[str, int]
 
     @property
     def holes(self) -> str:
@@ -104,6 +105,7 @@ def topic_of(name: str, entries: Sequence[Entry], reads: Sequence[Read], joined:
         of_hours=sum(len(at) for _, at in stamps),
         offsets=_offsets(joined, from_names),
         damaged=tuple((r.source.key, r.problem) for r in reads if r.problem),
+        lacking=dict(sorted(Counter(what for r in reads for what in r.lacks).items())),
     )
 
 

@@ -22,6 +22,7 @@ from tidelake.sniff.sighting import OptionValue, SchemaId, Sighting
 from tidelake.sniff.stranger import described
 
 CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
+SAID = "said"  # by who asks
 MOST_MISFITS = 20  # that are told one by one
 _LIKELY_SHARE = 0.9
 _MOST_IDS = 1000
@@ -81,15 +82,15 @@ class Verdict:
 
     @property
     def decided(self) -> bool:
-        """Whether the best guess is certain or likely."""
-        return bool(self.guesses) and self.guesses[0].confidence in (CERTAIN, LIKELY)
+        """Whether the best guess is certain or likely, or was said."""
+        return bool(self.guesses) and self.guesses[0].confidence in (CERTAIN, LIKELY, SAID)
 
 
-def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None) -> Verdict:
+def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None, said: str | None = None) -> Verdict:
     """Guess the protocol of MESSAGE batches. All of them are kept in memory: the caller limits them.
 
-    context: Avro schemas, columns and time zone that are known; its sink options are not used, they are what is guessed. Raises
-    StorageError where a schema registry cannot be asked, and nothing for any bytes.
+    context: Avro schemas, columns and time zone that are known; its sink options are not used, they are what is guessed. said: the
+    protocol to take where none is certain or likely. Raises StorageError where a schema registry cannot be asked, nothing for any bytes.
     """
     messages = list(batches)
     known = context or Context()
@@ -97,10 +98,13 @@ def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None) -> 
     for batch in messages:
         seen.look(batch)
     candidates = [tally for tally in seen.tallies.values() if tally.strong] or list(seen.tallies.values())
-    guesses = sorted((_guess(tally, messages, seen, known) for tally in candidates), key=_rank)
+    guesses = list(_unrivalled(sorted((_guess(tally, messages, seen, known) for tally in candidates), key=_rank)))
+    if said is not None and not (guesses and guesses[0].confidence in (CERTAIN, LIKELY)):
+        taken = _guess(seen.tallies.get(said) or _Tally(said), messages, seen, known)
+        guesses = [replace(taken, confidence=SAID), *(g for g in guesses if g.protocol != said)]
     return Verdict(
         messages=len(seen.places),
-        guesses=tuple(_unrivalled(guesses)),
+        guesses=tuple(guesses),
         strangers=tuple(Misfit(seen.places[i], says) for i, says in list(seen.strangers.items())[:MOST_MISFITS]),
         stranger_count=len(seen.strangers),
     )
@@ -136,7 +140,12 @@ class _Tally:
         chosen = {name: values.most_common(1)[0][0] for name, values in self.values.items()}
         if _CLAIM_CHECK in self.values.get(_LARGE, ()):
             chosen[_LARGE] = _CLAIM_CHECK
-        return chosen | dict(self.together.most_common(1)[0][0])
+        return chosen | (dict(self.together.most_common(1)[0][0]) if self.together else {})
+
+    @property
+    def framing(self) -> str:
+        """That of most messages."""
+        return self.framings.most_common(1)[0][0] if self.framings else "framing not seen"
 
     def evidence(self) -> Iterator[Evidence]:
         for kind, (sentence, at) in self.sentences.items():
@@ -186,7 +195,7 @@ def _guess(tally: _Tally, messages: list[pa.RecordBatch], seen: _Seen, known: Co
     return Guess(
         protocol=tally.protocol,
         confidence=_confidence(len(seen.places), len(wrong), waiting, tally.strong),
-        framing=tally.framings.most_common(1)[0][0],
+        framing=tally.framing,
         compression=context.options.large_message_handle_compression,
         options={name: value for name, value in options.items() if value != getattr(defaults, name)},
         evidence=tuple(evidence),

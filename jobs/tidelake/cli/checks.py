@@ -1,0 +1,38 @@
+"""What `check` says of a feed's files together: settings that do not go with one another, rules that its tables cannot meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tidelake.errors import TidelakeError
+
+if TYPE_CHECKING:
+    from tidelake.contract import Expectation, RecordedDdl, TableContract
+    from tidelake.feed import Feed
+
+
+def mistakes(feed: Feed, tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], rules: Sequence[Expectation]) -> list[str]:
+    """One sentence for each. feed: its variables may be unset."""
+    found = list[str]()
+    for check in _checks(feed, tables, ddl, rules):
+        try:
+            check()
+        except TidelakeError as e:
+            found.append(str(e))
+    return found
+
+
+def _checks(
+    feed: Feed, tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], rules: Sequence[Expectation]
+) -> Iterator[Callable[[], None]]:
+    from tidelake.lake.settings import check_catalog
+    from tidelake.land.hour import check_layout
+    from tidelake.quality.applicable import check_columns, columns_of
+
+    yield partial(check_catalog, feed)
+    if feed.source.kind == "archive":
+        yield partial(check_layout, feed)
+    known = columns_of(tables, ddl, feed) if rules else {}
+    yield from (partial(check_columns, rule, known) for rule in rules)
