@@ -228,13 +228,13 @@ def _all_feeds(schemas: Path, as_json: bool) -> None:
         except TidelakeError as e:
             failed[name] = e
     if as_json:
-        print_json(known | {name: {"feed": name, "error": str(e)} for name, e in failed.items()})
+        print_json(known | {name: {"feed": name, "error": str(error)} for name, error in failed.items()})
     else:
         grid = Table("feed", "published", "tables", "quarantine", "hours", box=None, padding=(0, 2))
         for name, s in known.items():
             grid.add_row(name, _published(s), str(len(s["tables"])), str(s["quarantine"]), _hours(s["hours"]))
-        for name, e in failed.items():
-            grid.add_row(name, f"error: {e}")
+        for name, error in failed.items():
+            grid.add_row(name, f"error: {error}")
         out.print(grid, markup=False)
     if failed:
         raise typer.Exit(1)

@@ -24,7 +24,8 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import sql_name, stage_changelog
 from tidelake.lake.clocks import is_ahead
 from tidelake.lake.cut import Advance, Cut, Staged, TableCounts, TableCut
-from tidelake.lake.cuts import Base, base_of, first_held, lineage, read_cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import Base, base_of, first_held, lineage
 from tidelake.lake.deletes import dated
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.exchange import Exchanging, exchange_rows

@@ -11,7 +11,8 @@ from tidelake.feed import Feed
 from tidelake.incarnations import ALWAYS, Catalog, Incarnation
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import lineage, read_cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import lineage
 from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.misfits import misfit_groups
 from tidelake.quality.texts import plural
