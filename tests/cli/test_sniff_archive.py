@@ -73,7 +73,11 @@ def test_people_get_what_is_there_what_is_guaranteed_and_a_feed_toml(tmp_path: P
     assert "           to mend it: s3.object.tagging = true, and `tags = true` under [source]" in lines
     assert "   tried: with the feed.toml below `land` finds 2 objects in hour 2026-01-05T10" in lines
     toml = lines[lines.index("   feed.toml") + 1 : lines.index("next") - 1]
-    assert tomllib.loads("\n".join(toml))["source"] == {"uri": "${TIDELAKE_ARCHIVE}", "layout": "confluent-json"}
+    assert tomllib.loads("\n".join(toml))["source"] == {
+        "uri": "${TIDELAKE_ARCHIVE}",
+        "layout": "confluent-json",
+        "first_hour": "2026-01-05T10",
+    }
     assert lines[lines.index("next") + 1 :] == [
         f"  tidelake sniff {tmp_path} --write schemas/",
         f"  export TIDELAKE_ARCHIVE={tmp_path} TIDELAKE_LAKE=s3://… TIDELAKE_CATALOG=jdbc:postgresql://…",
