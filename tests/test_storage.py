@@ -19,6 +19,7 @@ from moto.server import ThreadedMotoServer
 from tests.conftest import FreshUri
 from tidelake import storage
 from tidelake.errors import StorageError
+from tidelake.lake.application import static_settings
 from tidelake.storage import ObjectInfo, Store, open_store, probe_conditional_puts
 
 WRITERS = 8
@@ -280,3 +281,21 @@ def test_an_upload_that_s3_refuses_is_a_storage_error(tmp_path: Path, monkeypatc
     monkeypatch.setattr(storage, "_client", lambda: client)
     with pytest.raises(StorageError, match=r"s3://nowhere/up: .*AccessDenied"):
         open_store("s3://nowhere").upload("up", tmp_path / "up")
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+def test_files_of_a_local_store_have_the_mode_that_the_umask_leaves(tmp_path: Path, umask: int, mode: int) -> None:
+    store, source = open_store(str(tmp_path / "store")), tmp_path / "source"
+    source.write_bytes(b"3")
+    before = os.umask(umask)
+    try:
+        store.write("a/written", b"1")
+        store.put_if_absent("a/put", b"2")
+        store.upload("a/uploaded", source)
+        assert static_settings()["spark.hadoop.fs.permissions.umask-mode"] == f"{umask:03o}"
+    finally:
+        os.umask(before)
+    assert {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "store" / "a").iterdir()} == dict.fromkeys(
+        ("written", "put", "uploaded"), mode
+    )
+    assert (tmp_path / "store" / "a").stat().st_mode & 0o777 == 0o777 & ~umask

@@ -18,12 +18,14 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import ClassVar
 from typing import Protocol as Interface
-from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tidelake.errors import ConfigError, DecodeError, StorageError
+from tidelake.service_url import service_url
 from tidelake.storage import aws_client, aws_errors, open_store
 
 _FILE = ".avsc"
+_WHAT = "Avro schemas: the registry's URL"
+_FORM = "give http(s)://[user:password@]host[:port][/path]"
 _TIMEOUT_SECONDS = 10
 _PAUSES_SECONDS = (0.5, 1.0, 2.0)  # before each further attempt
 _MAX_BYTES = 16 << 20
@@ -168,10 +170,10 @@ class _Registry(Fetching):
         raise StorageError(f"{self.where} cannot be asked for schema {name}: {reason}", remedy="check the registry and the network")
 
     def _ask(self, name: str) -> str:
-        parts = urlsplit(self.location)
+        url = service_url(self.location, _WHAT, _FORM)
         request = urllib.request.Request(f"{self.where}/schemas/ids/{name}", headers={"Accept": "application/json"})
-        if parts.username is not None:
-            secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        if url.user or url.password:
+            secret = f"{url.user}:{url.password}".encode()
             request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(secret).decode()}")
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
             text = answer.read(_MAX_BYTES + 1)
@@ -207,16 +209,10 @@ def _glue(location: str) -> _Glue:
 
 
 def _registry(location: str) -> _Registry:
-    try:
-        parts = urlsplit(location)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or parts.query or parts.fragment or not re.fullmatch(r"[!-~]+", location):
-        raise ConfigError("Avro schemas: the registry's URL is malformed", remedy="give http(s)://[user:password@]host[:port][/path]")
-    address = f"[{host}]" if ":" in host else host
-    where = urlunsplit((parts.scheme, f"{address}:{port}" if port else address, parts.path.rstrip("/"), "", ""))
-    return _Registry(where, location)
+    url = service_url(location, _WHAT, _FORM)
+    if not url.host or url.options or not location.isascii():
+        raise ConfigError(f"{_WHAT} is malformed", remedy=_FORM)
+    return _Registry(url.shown.rstrip("/"), location)
 
 
 def _unknown(schema_id: int | str, where: str) -> DecodeError:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from tidelake.errors import ConfigError, StorageError
+from tidelake.service_url import ServiceUrl, service_url
 
 _PORT = 3306
+_WHAT = "the source's URL (--connect, TIDELAKE_UPSTREAM)"
 _OPTIONS = {"unix_socket": str, "ssl_ca": str, "connect_timeout": int, "read_timeout": int}
 _FORM = "write it like mysql://user:password@host:4000, with ?ssl_ca=FILE for TLS or ?unix_socket=PATH"
 
@@ -36,18 +37,18 @@ class Reader:
 @contextmanager
 def reader(url: str) -> Iterator[Reader]:
     """A session. Raises ConfigError for a URL that is none, StorageError for a server that refuses."""
-    parts, options = _parsed(url)
+    server, options = _parsed(url)
     try:
         import pymysql
     except ImportError as e:
         raise ConfigError("a connection needs PyMySQL, which is not installed", remedy="pip install 'tidelake[mysql]'") from e
-    shown = f"mysql://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"  # neither user nor password
+    shown = f"mysql://{server.address}"
     try:
         connection = pymysql.connect(
-            host=parts.hostname or "localhost",
-            port=parts.port or _PORT,
-            user=unquote(parts.username or ""),
-            password=unquote(parts.password or ""),
+            host=server.host or "localhost",
+            port=server.port or _PORT,
+            user=server.user,
+            password=server.password,
             charset="utf8mb4",
             conv=pymysql.converters.encoders,  # none that decodes: every value as the server wrote it
             **options,
@@ -58,22 +59,16 @@ def reader(url: str) -> Iterator[Reader]:
         yield Reader(connection, shown)
 
 
-def _parsed(url: str) -> tuple[SplitResult, dict[str, str | int]]:
+def _parsed(text: str) -> tuple[ServiceUrl, dict[str, str | int]]:
+    url = service_url(text, _WHAT, _FORM)
+    if url.scheme not in ("mysql", "mariadb", "tidb") or not (url.host or "unix_socket" in url.options):
+        raise ConfigError(f"{_WHAT} is not one of a MySQL server", remedy=_FORM)
+    if not url.options.keys() <= _OPTIONS.keys():  # its name may be the rest of a password
+        raise ConfigError(f"{_WHAT}: an option of it is unknown", remedy=f"allowed: {', '.join(_OPTIONS)}; an & in a password is %26")
     try:
-        parts = urlsplit(url)
-        whole = parts.scheme in ("mysql", "mariadb", "tidb") and parts.port != 0
-    except ValueError as e:
-        raise ConfigError("the source's URL has no readable port", remedy=_FORM) from e
-    given = dict(parse_qsl(parts.query))
-    if not whole or not (parts.hostname or "unix_socket" in given):
-        raise ConfigError("the source's URL is not one of a MySQL server", remedy=_FORM)
-    strange = sorted(set(given) - set(_OPTIONS))
-    if strange:
-        raise ConfigError(f"the source's URL: unknown options {', '.join(strange)}", remedy=f"allowed: {', '.join(_OPTIONS)}")
-    try:
-        return parts, {name: _OPTIONS[name](value) for name, value in given.items()}
-    except ValueError as e:
-        raise ConfigError("the source's URL: a timeout is a number of seconds", remedy=_FORM) from e
+        return url, {name: _OPTIONS[name](value) for name, value in url.options.items()}
+    except ValueError:
+        raise ConfigError(f"{_WHAT}: a timeout is a number of seconds", remedy=_FORM) from None
 
 
 def _words(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -112,3 +113,24 @@ class Store(ABC):
     @abstractmethod
     def _errors(self, key: str) -> AbstractContextManager[None]:
         """Turns the errors of the file system or S3 client into StorageError that names the object."""
+
+
+def probe_conditional_puts(store: Store) -> None:
+    """Raise StorageError (CONDITIONAL_PUTS) if the store ignores conditions: two writers could then not be told apart."""
+    key = f"probe-{uuid.uuid4().hex}"
+    try:
+        answers = [store.put_if_absent(key, b"1"), store.put_if_absent(key, b"2")]
+        first = store.head(key)
+        etag = first.etag if first else ""
+        answers += [store.put_if_match(key, b"three", etag), store.put_if_match(key, b"four!", etag)]
+        kept = store.read_if_present(key)
+        store.delete(key)
+    except StorageError as e:
+        said = e.message.replace(store.uri_of(key), store.uri)
+        raise StorageError(f"nothing can be written there: {said}", code=e.code, remedy=e.remedy) from e
+    if answers != [True, False, True, False] or kept != b"three":
+        raise StorageError(
+            f"{store.uri} ignores conditional puts (If-None-Match, If-Match)",
+            code="CONDITIONAL_PUTS",
+            remedy="use a store that supports them: S3, SeaweedFS 4, MinIO, Ceph 19, R2 or a local folder do",
+        )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tidelake.errors import StorageError
 from tidelake.file_lock import locked
-from tidelake.object_store import CHUNK, ObjectInfo, Store
+from tidelake.object_store import CHUNK, ObjectInfo, Store, probe_conditional_puts
+from tidelake.service_url import without_login
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -55,27 +55,6 @@ def reset() -> None:
         _client().close()
     aws_client.cache_clear()
     _session.cache_clear()
-
-
-def probe_conditional_puts(store: Store) -> None:
-    """Raise StorageError (CONDITIONAL_PUTS) if the store ignores conditions: two writers could then not be told apart."""
-    key = f"probe-{uuid.uuid4().hex}"
-    try:
-        answers = [store.put_if_absent(key, b"1"), store.put_if_absent(key, b"2")]
-        first = store.head(key)
-        etag = first.etag if first else ""
-        answers += [store.put_if_match(key, b"three", etag), store.put_if_match(key, b"four!", etag)]
-        kept = store.read_if_present(key)
-        store.delete(key)
-    except StorageError as e:
-        said = e.message.replace(store.uri_of(key), store.uri)
-        raise StorageError(f"nothing can be written there: {said}", code=e.code, remedy=e.remedy) from e
-    if answers != [True, False, True, False] or kept != b"three":
-        raise StorageError(
-            f"{store.uri} ignores conditional puts (If-None-Match, If-Match)",
-            code="CONDITIONAL_PUTS",
-            remedy="use a store that supports them: S3, SeaweedFS 4, MinIO, Ceph 19, R2 or a local folder do",
-        )
 
 
 def s3_answers(environment: Mapping[str, str], bucket: str) -> bool:
@@ -120,32 +99,32 @@ class _LocalStore(Store):
         self.uri = str(root)
 
     def objects(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        folder = self.root / prefix.rpartition("/")[0]
+        folder = self._path(prefix.rpartition("/")[0])
         paths = (Path(at) / name for at, _, names in os.walk(folder) for name in names if not name.startswith(".tmp-"))
         keys = sorted(p.relative_to(self.root).as_posix() for p in paths)
         return (info for key in keys if key.startswith(prefix) and (info := self.head(key)))
 
     def some(self, prefix: str, most: int) -> list[ObjectInfo]:
-        found = (self.head(path.relative_to(self.root).as_posix()) for path in _files(self.root / prefix.rpartition("/")[0]))
+        found = (self.head(path.relative_to(self.root).as_posix()) for path in _files(self._path(prefix.rpartition("/")[0])))
         return list(islice((info for info in found if info and info.key.startswith(prefix)), most))
 
     def folders(self, prefix: str = "") -> list[str]:
-        folder = self.root / prefix
+        folder = self._path(prefix)
         found = folder.iterdir() if folder.is_dir() else ()
         return sorted(p.name for p in found if p.is_dir() and any(names for _, _, names in os.walk(p)))
 
     def open(self, key: str) -> IO[bytes]:
         with self._errors(key):
-            return (self.root / key).open("rb")
+            return self._path(key).open("rb")
 
     def write(self, key: str, data: bytes) -> None:
         with self._beside(key, data) as part:
-            part.replace(self.root / key)
+            part.replace(self._path(key))
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         with self._beside(key, data) as part:
             try:
-                (self.root / key).hardlink_to(part)
+                self._path(key).hardlink_to(part)
             except FileExistsError:
                 return False
             return True
@@ -155,17 +134,17 @@ class _LocalStore(Store):
             now = self.head(key)
             if now is None or now.etag != etag:
                 return False
-            part.replace(self.root / key)
+            part.replace(self._path(key))
             return True
 
     def upload(self, key: str, path: Path) -> None:
         with self._beside(key, path) as part:
-            part.replace(self.root / key)
+            part.replace(self._path(key))
 
     def head(self, key: str) -> ObjectInfo | None:
         try:
             with self._errors(key):
-                found = (self.root / key).stat()
+                found = self._path(key).stat()
         except StorageError as e:
             if e.code == "NOT_FOUND":
                 return None
@@ -176,18 +155,23 @@ class _LocalStore(Store):
 
     def delete(self, key: str) -> None:
         with self._errors(key):
-            (self.root / key).unlink(missing_ok=True)
+            self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        """Where the object is. Raises StorageError (BAD_KEY) for a key that leads out of the store."""
+        if key.startswith("/") or "\0" in key or ".." in key.split("/"):
+            raise StorageError(f"{self.uri}: {key!r} is no key of an object below it", code="BAD_KEY", remedy="take away what is called so")
+        return self.root / key
 
     @contextmanager
     def _beside(self, key: str, content: bytes | Path) -> Iterator[Path]:
         """A file with this content, on disk, in the object's folder; removed afterwards if still there."""
-        folder = (self.root / key).parent
+        folder = self._path(key).parent
         with self._errors(key):
             folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".tmp-", dir=folder)
-            part = Path(name)
+            part = folder / f".tmp-{uuid.uuid4().hex}"
             try:
-                with os.fdopen(handle, "wb") as out:
+                with part.open("xb") as out:  # its mode is what the umask leaves
                     if isinstance(content, bytes):
                         out.write(content)
                     else:
@@ -195,7 +179,6 @@ class _LocalStore(Store):
                             shutil.copyfileobj(source, out, CHUNK)
                     out.flush()
                     os.fsync(out.fileno())
-                part.chmod(0o644)
                 yield part
             finally:
                 part.unlink(missing_ok=True)
@@ -210,7 +193,7 @@ class _LocalStore(Store):
             raise StorageError(f"{self.uri_of(key)}: {e.strerror or e}", remedy="check the folder, its permissions and the disk") from e
 
     def _locked(self, key: str) -> AbstractContextManager[None]:
-        target = self.root / key
+        target = self._path(key)
         return locked(target.parent / f".tmp-lock-{target.name}")
 
 
@@ -392,4 +375,5 @@ def _client() -> S3Client:
 
 
 def _custom_endpoint() -> bool:
-    return bool(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"))
+    url = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return bool(url and without_login(url, "AWS_ENDPOINT_URL_S3", "give them as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"))

@@ -270,7 +270,7 @@ def test_an_answer_is_not_read_without_end(registry: Registry, monkeypatch: pyte
 def test_a_malformed_registry_url_is_a_wrong_configuration_and_is_not_printed(url: str) -> None:
     with pytest.raises(ConfigError) as error:
         schema_source(url, Path())
-    assert "malformed" in str(error.value)
+    assert "CONFIG: Avro schemas: the registry's URL" in str(error.value)
     assert "pass" not in str(error.value).replace("password", "")
 
 

@@ -32,6 +32,7 @@ _EVERYWHERE = "-XX:-DontCompileHugeMethods -XX:MaxInlineLevel=5 -XX:FreqInlineSi
 _JAVA = f"-XX:+UseSerialGC {_EVERYWHERE}"
 _EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_IVY_SETTINGS = Path(__file__).with_name("ivysettings.xml")  # Spark's own would ask a second repository
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 # For an application that ends before compiled code would pay: interpreted plans, and the JVM's quick compiler alone (it would halve
@@ -68,6 +69,7 @@ def static_settings(*, brief: bool = False) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.jars.ivy": str(ivy),
         "spark.python.worker.faulthandler.enabled": "true",
+        "spark.hadoop.fs.permissions.umask-mode": f"{_umask():03o}",  # of files in local lakes; Hadoop's own default is 022
     }
     settings |= _jars(cached_jars(ivy), is_local(_master()))
     if is_local(_master()):  # the cores of a cluster are not those of this machine; there Spark's default is, and it joins small partitions
@@ -94,8 +96,15 @@ def _given() -> dict[str, str]:
 def _jars(cached: list[str], local: bool) -> dict[str, str]:
     """Executors fetch `spark.jars` from the driver; a class path is a process's own."""
     if not cached:
-        return {"spark.jars.packages": ",".join(PACKAGES)}
+        return {"spark.jars.packages": ",".join(PACKAGES), "spark.jars.ivySettings": str(_IVY_SETTINGS)}
     return {"spark.driver.extraClassPath": ":".join(cached)} if local else {"spark.jars": ",".join(cached)}
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
 
 
 def ivy_folder() -> Path:

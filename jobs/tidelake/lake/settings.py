@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed
 from tidelake.layout import CATALOG
+from tidelake.service_url import service_url, without_login
 from tidelake.source import VARIABLE
 from tidelake.storage import s3_settings
 
 _FORMS = "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db or a REST catalog's URL"
 
 _LIBPQ = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name"})  # JDBC has more
+# Options of PostgreSQL's JDBC driver 42.7: of another name no one can tell whether it is the rest of a password with an `&`.
+_JDBC = frozenset(
+    """user password adaptiveFetch adaptiveFetchMaximum adaptiveFetchMinimum allowEncodingChanges ApplicationName assumeMinServerVersion
+    authenticationPluginClassName autosave binaryTransfer binaryTransferDisable binaryTransferEnable cancelSignalTimeout channelBinding
+    cleanupSavepoints connectTimeout currentSchema databaseMetadataCacheFields databaseMetadataCacheFieldsMiB defaultRowFetchSize
+    disableColumnSanitiser escapeSyntaxCallMode groupStartupParameters gssEncMode gsslib gssResponseTimeout gssUseDefaultCreds
+    hideUnprivilegedObjects hostRecheckSeconds jaasApplicationName jaasLogin kerberosServerName loadBalanceHosts localSocketAddress
+    loggerFile loggerLevel loginTimeout logServerErrorDetail logUnclosedConnections maxResultBuffer maxSendBufferSize options
+    preferQueryMode preparedStatementCacheQueries preparedStatementCacheSizeMiB prepareThreshold protocolVersion
+    quoteReturningIdentifiers readOnly readOnlyMode receiveBufferSize replication reWriteBatchedInserts sendBufferSize socketFactory
+    socketFactoryArg socketTimeout ssl sslcert sslfactory sslfactoryarg sslhostnameverifier sslkey sslmode sslNegotiation
+    sslpasswordcallback sslResponseTimeout sslrootcert sspiServiceClass stringtype targetServerType tcpKeepAlive tcpNoDelay unknownLength
+    useSpnego xmlFactoryFactory""".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +58,14 @@ class LakeSettings:
 def lake_settings(feed: Feed) -> LakeSettings:
     """The settings of a feed's lake. Raises ConfigError for a catalog of another form."""
     warehouse = _warehouse(feed)
-    uri = feed.lake.catalog or _default_catalog(feed)
+    uri, what = feed.lake.catalog or _default_catalog(feed), f"{feed.folder / 'feed.toml'}: lake.catalog"
     sqlite = Path(uri.removeprefix("jdbc:sqlite:").partition("?")[0]).resolve() if uri.startswith("jdbc:sqlite:") else None
     if sqlite is not None:
         spark, iceberg = _sqlite(sqlite)
     elif uri.startswith("jdbc:postgresql://"):
-        spark, iceberg = _postgresql(uri)
+        spark, iceberg = _postgresql(uri, what)
     elif uri.startswith(("http://", "https://")):
+        without_login(uri, what, "give a REST catalog's URL without them")
         spark, iceberg = {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri}
     else:
         raise _unknown_form(feed, uri)
@@ -104,22 +120,21 @@ def _sqlite(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     return spark, {"type": "sql", "uri": f"sqlite:///{path}?timeout=30"}
 
 
-def _postgresql(uri: str) -> tuple[dict[str, str], dict[str, str]]:
-    parts = urlsplit(uri.removeprefix("jdbc:"))
-    options = dict(parse_qsl(parts.query))
-    user = options.pop("user", unquote(parts.username or ""))
-    password = options.pop("password", unquote(parts.password or ""))
-    host = parts.netloc.rpartition("@")[2]
-    spark = {"type": "jdbc", "uri": f"jdbc:postgresql://{host}{parts.path}{_query(options)}", "jdbc.schema-version": "V1"}
-    spark |= {"jdbc.user": user} if user else {}
-    spark |= {"jdbc.password": password} if password else {}
-    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if password else f"{quote(user, safe='')}@" if user else ""
-    shared = _query({k: v for k, v in options.items() if k in _LIBPQ})
-    return spark, {"type": "sql", "uri": f"postgresql+psycopg2://{login}{host}{parts.path}{shared}"}
+def _postgresql(uri: str, what: str) -> tuple[dict[str, str], dict[str, str]]:
+    form = "write it like jdbc:postgresql://host:port/db?user=USER&password=PASSWORD"
+    url = service_url(uri.removeprefix("jdbc:"), what, form)
+    if not url.options.keys() <= _JDBC | _LIBPQ:
+        raise ConfigError(f"{what}: it has an option that PostgreSQL's driver has not", remedy=f"{form}; an & in a password is %26")
+    url = replace(url, user=url.options.pop("user", url.user), password=url.options.pop("password", url.password))
+    spark = {"type": "jdbc", "uri": f"jdbc:postgresql://{url.address}{url.path}{_query(url.options)}", "jdbc.schema-version": "V1"}
+    spark |= {"jdbc.user": url.user} if url.user else {}
+    spark |= {"jdbc.password": url.password} if url.password else {}
+    shared = _query({k: v for k, v in url.options.items() if k in _LIBPQ})
+    return spark, {"type": "sql", "uri": f"postgresql+psycopg2://{url.login}{url.address}{url.path}{shared}"}
 
 
 def _query(options: dict[str, str]) -> str:
-    return f"?{urlencode(options)}" if options else ""
+    return f"?{urlencode(options, quote_via=quote)}" if options else ""
 
 
 def _spark_s3(s3: dict[str, str]) -> dict[str, str]:
