@@ -3,7 +3,8 @@
     with EmbeddedS3(folder) as s3:
         os.environ.update(s3.environment)  # s3://lake/… works now
 
-Its data, credentials and log stay in the folder, so that a later start finds everything again.
+Its data, credentials and log stay in the folder, so that a later start finds everything again. S3 alone answers, and who has the
+credentials; of the servers behind it only those who read the folder learn anything (weed_security).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Self
 
 from tidelake.errors import StorageError
 from tidelake.storage import s3_answers
+from tidelake.weed_security import write_security
 
 BUCKET = "lake"
 REGION = "us-east-1"
@@ -69,6 +71,7 @@ class EmbeddedS3:
         data.mkdir(parents=True, exist_ok=True)
         self._stop_former()
         access_key, secret_key = self._credentials()
+        write_security(self.folder, _HOST)
         self._ports = _free_ports()
         self.environment = {
             "AWS_ENDPOINT_URL_S3": f"http://{_HOST}:{self._ports['s3']}",
