@@ -18,6 +18,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from tidelake_stage import StageOperator, error_in, failure
 
 from tidelake.findings import LONG_OVER
+from tidelake.printable import printable
 from tidelake.tso import parse_hour
 
 _SHOWN = 5
@@ -52,7 +53,7 @@ class LandOperator(StageOperator):
 
     def _wait(self, hour: str, waits: list[str], began: datetime) -> None:
         """Defer the task, or fail it where it waited long enough."""
-        what = f"hour {hour} is not complete in the archive; it waits for {_list(waits)}"
+        what = printable(f"hour {hour} is not complete in the archive; it waits for {_list(waits)}")
         now = datetime.now(UTC)
         if now - began >= self.patience:
             remedy = "does the archiver run? Trigger the hour with `wait` off to land what is there"

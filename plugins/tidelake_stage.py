@@ -26,6 +26,7 @@ from tidelake_connections import given, stage_environment
 from tidelake.errors import ConfigError
 from tidelake.feed import load_feed
 from tidelake.layout import CATALOG
+from tidelake.printable import printable
 from tidelake.tso import format_hour, parse_hour
 
 STAGES = ("land", "decode", "order", "validate", "compact")
@@ -145,7 +146,7 @@ class StageOperator(BaseOperator):
         ) as self._child:
             try:
                 for line in self._child.stdout or ():
-                    tail.append(line.rstrip())
+                    tail.append(printable(line.expandtabs(4).rstrip()))  # what Spark and its libraries say is theirs
                     self.log.info("%s", tail[-1])
                 code = self._child.wait()
             finally:

@@ -172,7 +172,7 @@ def test_expectations_are_of_the_table_that_the_file_is_named_after(tmp_path: Pa
     kind = "expect_column_values_to_not_be_null"
     assert read_expectations(tmp_path) == [
         Expectation(
-            table="logs.a.b",
+            table="logs.`a.b`",
             type="unexpected_rows_expectation",
             arguments={"unexpected_rows_query": "x"},
             severity="critical",

@@ -13,6 +13,7 @@ from tidelake.ddl import parse, statements
 from tidelake.ddl.changes import CreateTable, NoEffect, TableDef
 from tidelake.ddl.tokens import Cursor
 from tidelake.errors import ConfigError, ContractError
+from tidelake.table_name import of_file_stem, written
 
 Severity = Literal["critical", "warning"]
 OWN_SQL = "unexpected_rows_expectation"  # the one type whose name does not say what is expected
@@ -40,7 +41,7 @@ class RecordedDdl:
 class Expectation:
     """One expectation of a table: a Great Expectations type with its arguments. later: of a column that a later statement adds."""
 
-    table: str  # db.table
+    table: str  # as table_name writes it
     type: str
     arguments: dict[str, Any]
     severity: Severity
@@ -67,7 +68,7 @@ def read_tables(folder: Path) -> list[TableContract]:
         for t in found:
             name = (t.database.lower(), t.table.lower())
             if name in seen:
-                raise ContractError(f"{where}: {t.database}.{t.table} is defined twice")
+                raise ContractError(f"{where}: {written(t.database, t.table)} is defined twice")
             seen.add(name)
             out.append(t)
     return out
@@ -152,9 +153,9 @@ def _expectations(path: Path) -> Iterator[Expectation]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
         raise ConfigError(f"{path}: not TOML: {e}") from e
-    database, dot, table = path.stem.partition(".")
-    if not dot:
-        raise ConfigError(f"{path}: the file's name says the table", remedy="name it <database>.<table>.toml")
+    named = of_file_stem(path.stem)
+    if named is None:
+        raise ConfigError(f"{path}: the file's name says the table", remedy="name it <database>.<table>.toml, docs/names.md")
     if set(content) - {"expect"}:
         raise ConfigError(f"{path}: unknown keys {sorted(set(content) - {'expect'})}", remedy="a file holds [[expect]] tables")
     rules = content.get("expect", [])
@@ -173,6 +174,4 @@ def _expectations(path: Path) -> Iterator[Expectation]:
         if not isinstance(later, bool):
             raise ConfigError(f"{where}: later: found {later!r}", remedy="true where a later statement adds the column, else leave it out")
         arguments = {k: v for k, v in rule.items() if k not in ("type", "severity", "later")}
-        yield Expectation(
-            table=f"{database}.{table}", type=kind, arguments=arguments, severity=cast(Severity, severity), origin=where, later=later
-        )
+        yield Expectation(table=str(named), type=kind, arguments=arguments, severity=cast(Severity, severity), origin=where, later=later)

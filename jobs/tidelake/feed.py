@@ -22,6 +22,7 @@ from tidelake.places import refuse_relative
 from tidelake.policy import ColumnPolicy, Policy, ValueRules
 from tidelake.retention import Upkeep
 from tidelake.source import VARIABLE, Archiver, ClosedBy, Source, check_storage
+from tidelake.table_name import same
 
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
@@ -36,7 +37,7 @@ _ARCHIVER = frozenset({"source.archiver"})
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]+")  # what Kafka allows
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]+")  # what Kafka allows
 
 
 def _counts(value: Any) -> Any:
@@ -144,6 +145,18 @@ class Feed(_Section):
         elif not topics or len(set(topics)) < len(topics) or not all(map(_TOPIC.fullmatch, names)):
             raise ValueError('different names of topics, or one pattern written "/…/"')
         return topics
+
+    @field_validator("columns", "tables")
+    @classmethod
+    def _are_of_tables(cls, sections: dict[str, Any]) -> dict[str, Any]:
+        """Every table under the name that others call it."""
+        try:
+            named = {same(table): section for table, section in sections.items()}
+        except ConfigError as e:
+            raise ValueError(f"{e.message}; {e.remedy}") from e
+        if len(named) < len(sections):
+            raise ValueError("one table is named twice")
+        return named
 
     @field_validator("time_zone")
     @classmethod
@@ -272,7 +285,7 @@ class Feed(_Section):
         return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
 
     def rules_of(self, tables: Iterable[str], columns: Iterable[str]) -> ValueRules:
-        """The rules of a column by the names, present and former, of its table (`db.table`) and itself; case does not matter."""
+        """The rules of a column by the names, present and former, of its table (as table_name writes them) and itself, in any case."""
         known = {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
         wanted = [c.lower() for c in columns]
         own = [p for table in tables for column in wanted if (p := known.get((table.lower(), column)))]

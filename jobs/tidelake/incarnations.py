@@ -11,6 +11,7 @@ from itertools import pairwise
 from tidelake.ddl.changes import FIRST, ColumnDef, Partition, Partitioning, TableDef
 from tidelake.errors import OrderError
 from tidelake.layout import column_name
+from tidelake.table_name import written
 from tidelake.values import MysqlType
 
 ALWAYS = -1  # a ts before every row
@@ -126,8 +127,8 @@ class Incarnation:
 
     @property
     def name(self) -> str:
-        """The last name, as `db.table`."""
-        return f"{self.names[-1].database}.{self.names[-1].table}"
+        """The last name, as table_name writes it."""
+        return written(self.names[-1].database, self.names[-1].table)
 
     @property
     def columns(self) -> tuple[Column, ...]:

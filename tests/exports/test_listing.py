@@ -30,7 +30,7 @@ def test_tables_files_and_what_holds_no_rows_are_told_apart(dump: Dump) -> None:
         "d.k": ["d.k.0000000000001.csv.gz", "d.k.000000001.csv"],
         "d.p": ["d.p/part-0.parquet"],
         "d.q": ["d.q.parquet"],
-        "x.y.a/b": ["x%2Ey.a%2Fb.000000000.sql.zst"],
+        "`x.y`.a/b": ["x%2Ey.a%2Fb.000000000.sql.zst"],
     }
     assert found.others == ("d.s", "d.v")
     assert [t.bytes for t in chosen(found, ["D.P"], open_store(str(dump.folder)))] == [4]

@@ -54,7 +54,7 @@ def topics_of(feed: Feed, store: Store) -> list[str]:
     folder, found, rest = (_template(feed) or (_FOLDERS if _has_hours(feed) else TIMELESS)[0]).partition("{topic}")
     if not found or "{" in folder or (folder and not folder.endswith("/")) or not rest.startswith("/"):
         raise _wrong_template(feed, "a pattern of topics needs {topic} as a folder of its own with nothing variable before it")
-    return [name for name in store.folders(folder) if pattern.fullmatch(name)]
+    return [name for name in store.folders(folder) if pattern.fullmatch(name) and name not in (".", "..")]
 
 
 def list_hour(feed: Feed, store: Store, topic: str, hour: datetime, layout: Layout) -> Listing:

@@ -68,7 +68,7 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 def _tidelake(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     """TiCDC and Canal changes from Kafka archives into Iceberg tables: complete, in order, and provably so."""
     if version:
-        out.print(f"tidelake {__version__}", highlight=False)
+        out.print(f"tidelake {__version__}")
         raise typer.Exit
 
 
@@ -115,8 +115,8 @@ class Told:
     def error(self, e: TidelakeError, line: str = "") -> int:
         """Tell an error, in its own words unless others are given; its exit code."""
         if self.debug:
-            traceback.print_exc()
-        errors.print(f"error: {line or e}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+            errors.lines(traceback.format_exc())
+        errors.lines(f"error: {line or e}", style="bold red")
         self.object(e.as_json())
         return e.exit_code
 

@@ -53,7 +53,7 @@ def archive(
         print_json(asdict(done))
         return
     said = f"{done.messages:,} messages ({done.bytes / 1_000_000:,.1f} MB) in {plural(done.objects, 'object')}"
-    out.print(f"archived {said}{' of ' if done.topics else ''}{', '.join(done.topics)}", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"archived {said}{' of ' if done.topics else ''}{', '.join(done.topics)}", soft_wrap=True)
 
 
 @contextmanager
@@ -78,4 +78,4 @@ def _stopped_by_signals() -> Iterator[Event]:
 
 
 def _tell(line: str) -> None:
-    errors.print(f"  archive  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
+    errors.print(f"  archive  {line}", style="dim", soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,16 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tidelake.cli.terminal import Terminal
 from tidelake.feed import load_feed
+from tidelake.printable import printable_json
+from tidelake.table_name import same
 
 if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
 
-errors = Console(stderr=True, emoji=False)
-out = Console(emoji=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe: no wrapping at 80
+errors = Terminal(stderr=True)
+out = Terminal(width=None if sys.stdout.isatty() else 200)  # into a file or pipe: no wrapping at 80
 
 Schemas = Annotated[
     Path,
@@ -30,6 +31,7 @@ Hour = Annotated[str, typer.Option("--hour", metavar="H", help="The hour, UTC, l
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs; of a command that fails, the error as an object.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Spark's own log.")]
 
+ALL = "all"  # of --table: every one
 DEFAULT_SCHEMAS = Path("schemas")
 
 
@@ -43,14 +45,19 @@ def wants_json(arguments: list[str]) -> bool:
     return "--json" in arguments
 
 
+def table_or_all(text: str) -> str:
+    """What --table names, as lakes and reports call it: `all`, or a table. Raises ConfigError (TABLE_NAME)."""
+    return text if text == ALL else same(text)
+
+
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    sys.stdout.write(printable_json(value, indent=2) + "\n")
 
 
 def say(line: str) -> None:
-    """One line on stdout as it is; what does not print is escaped, since it may come from messages and names."""
-    out.print("".join(c if c.isprintable() else repr(c)[1:-1] for c in line), highlight=False, markup=False, soft_wrap=True)
+    """One line on stdout, not wrapped."""
+    out.print(line, soft_wrap=True)
 
 
 @contextmanager
@@ -73,14 +80,14 @@ def byte_progress(what: str) -> Iterator[Any]:
     if not errors.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def _tell(stage: str, what: str) -> None:
-    errors.print(f"{stage:>9}  {what}", style="dim", markup=False, highlight=False, soft_wrap=True)
+    errors.print(f"{stage:>9}  {what}", style="dim", soft_wrap=True)
 
 
 def _silent(stage: str, what: str) -> None:

@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.table_name import same
 from tidelake.tso import show as tso
 
 SHOWN = 50
@@ -32,22 +33,23 @@ def ddl(
     """
     from tidelake.lake.ddl_ledger import entries
 
+    wanted = None if table is None else same(table)
     with opened(schemas, feed, quiet=True) as lake:
         rows = entries(lake.catalog, lake.feed.name)
-    if table is not None:
-        rows = [r for r in rows if (r["table"] or "").lower() == table.lower()]
+    if wanted is not None:
+        rows = [r for r in rows if (r["table"] or "").lower() == wanted.lower()]
     if as_json:
         print_json(rows)
         return
     if not rows:
-        out.print("no statement is published", highlight=False)
+        out.print("no statement is published")
         return
     grid = Table("cut", "commit ts", "effect", "table", "snapshot before", "after", "statement", box=None, padding=(0, 2))
     for r in rows[-SHOWN:]:
         grid.add_row(*_cells(r))
-    out.print(grid, markup=False)
+    out.print(grid)
     if len(rows) > SHOWN:
-        out.print(f"  and {len(rows) - SHOWN} before: --json prints all", highlight=False)
+        out.print(f"  and {len(rows) - SHOWN} before: --json prints all")
 
 
 def _cells(r: dict[str, Any]) -> list[str]:

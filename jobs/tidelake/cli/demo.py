@@ -68,7 +68,7 @@ def _show(status: Status, feed: str, stage: str, what: str) -> None:
 def _told(result: FeedResult) -> None:
     """A line a feed where no terminal shows the status."""
     if not errors.is_terminal:
-        errors.print(f"{result.feed}: {result.cuts} cuts, {result.seconds:.0f} s", highlight=False)
+        errors.print(f"{result.feed}: {result.cuts} cuts, {result.seconds:.0f} s")
 
 
 def _summary(results: list[FeedResult], folder: Path, seconds: float, used: dict[str, int]) -> None:
@@ -81,9 +81,9 @@ def _summary(results: list[FeedResult], folder: Path, seconds: float, used: dict
     out.print(grid)
     for r in results:
         for line in r.differences[:5]:
-            out.print(f"  differs: {r.feed} {line}", highlight=False, markup=False, soft_wrap=True)
-    out.print(f"{seconds:.0f} s in all; most memory of a process: {_said(used)}", highlight=False, soft_wrap=True)
-    out.print(f"report: {results[0].report}  (all: {folder / 'reports'})", highlight=False, soft_wrap=True)
+            out.print(f"  differs: {r.feed} {line}", soft_wrap=True)
+    out.print(f"{seconds:.0f} s in all; most memory of a process: {_said(used)}", soft_wrap=True)
+    out.print(f"report: {results[0].report}  (all: {folder / 'reports'})", soft_wrap=True)
 
 
 def _said(used: dict[str, int]) -> str:
@@ -94,8 +94,8 @@ def _serve(variables: dict[str, str], schemas: Path, folder: Path) -> None:
     script = folder / "env.sh"
     script.touch(mode=0o600)
     script.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
-    out.print("the S3 server is running; in another terminal:", highlight=False)
-    out.print(f"  source {script}", highlight=False, soft_wrap=True)
-    out.print(f"  tidelake asof --feed bazaar-open --table bazaar.merchants --schemas {schemas}", highlight=False, soft_wrap=True)
-    out.print("Ctrl-C ends it", highlight=False)
+    out.print("the S3 server is running; in another terminal:")
+    out.print(f"  source {script}", soft_wrap=True)
+    out.print(f"  tidelake asof --feed bazaar-open --table bazaar.merchants --schemas {schemas}", soft_wrap=True)
+    out.print("Ctrl-C ends it")
     signal.pause()

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say, table_or_all
 from tidelake.cli.rows import SHOWN, Limit, Page, print_rows, to_stdout
 from tidelake.cli.tables import ChangeFormat
 from tidelake.duck import identifier
@@ -46,10 +47,11 @@ def diff(
         raise ConfigError(f"--ts is given {plural(len(ts), 'time')}", remedy="give it twice: --ts FROM --ts TO")
     if rows and as_json:
         raise ConfigError("--json counts, it shows no rows", remedy="give --rows --format jsonl")
+    wanted = table_or_all(table)
     found: list[Diff] = []
     with opened(schemas, feed, quiet=True) as lake, _counting() as seen:
         shown = (lambda d, r: _show(d, r, format_, limit)) if rows else None
-        for d in differences(lake, table, parse_ts(ts[0]), parse_ts(ts[1]), shown):
+        for d in differences(lake, wanted, parse_ts(ts[0]), parse_ts(ts[1]), shown):
             found.append(d)
             seen(d.name)
             if not as_json:
@@ -65,7 +67,7 @@ def _counting() -> Iterator[Callable[[str], None]]:
         yield lambda name: None
         return
     with errors.status("comparing") as status:
-        yield lambda name: status.update(f"comparing, {name} is done")
+        yield lambda name: status.update(Text(f"comparing, {name} is done"))
 
 
 def _show(d: Diff, found: ChangedRows, format_: ChangeFormat, limit: int) -> None:
@@ -84,7 +86,7 @@ def _literal(text: str) -> str:
 def _say(d: Diff, *, quiet: bool) -> None:
     """One line; on stderr where stdout is for programs."""
     line = f"{d.name}: {_words(d)}"
-    errors.print(line, highlight=False, markup=False, soft_wrap=True) if quiet else say(line)
+    errors.print(line, soft_wrap=True) if quiet else say(line)
 
 
 def _words(d: Diff) -> str:

@@ -19,6 +19,7 @@ from tidelake.definitions import UNSAID
 from tidelake.errors import ConfigError, ContractError, TidelakeError
 from tidelake.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
 from tidelake.quality.texts import plural
+from tidelake.table_name import written
 from tidelake.tso import show
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debu
     else:
         for name, r in results.items():
             for said in r["errors"] or [r["summary"]]:
-                out.print(f"{name}: {said}", highlight=False, markup=False, soft_wrap=True)
+                out.print(f"{name}: {said}", soft_wrap=True)
             for note in r["notes"]:
-                out.print(f"  note: {note}", highlight=False, markup=False, soft_wrap=True)
+                out.print(f"  note: {note}", soft_wrap=True)
     if any(r["errors"] for r in results.values()):
         raise typer.Exit(2)
 
@@ -80,7 +81,7 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
         _tried(errors, _check_masks, feed, tables)
     if feed is None or errors:
         return {"errors": errors, "notes": [], "summary": ""}
-    known = {f"{t.database}.{t.table}".lower() for t in tables}
+    known = {written(t.database, t.table).lower() for t in tables}
     strangers = sorted({e.table for e in rules if tables and e.table.lower() not in known})
     notes = [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
     notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
@@ -116,7 +117,7 @@ def _check_masks(feed: Feed, tables: list[TableContract]) -> None:
     from tidelake.lake.masks import check_mask
 
     for t in tables:
-        name = f"{t.database}.{t.table}"
+        name = written(t.database, t.table)
         key = {c.lower() for c in t.definition.handle.columns} if t.definition.handle else set()
         for c in t.definition.visible:
             if mask := feed.rules_of([name], [c.name]).mask:
@@ -125,7 +126,7 @@ def _check_masks(feed: Feed, tables: list[TableContract]) -> None:
 
 def _unknown_masks(feed: Feed, tables: list[TableContract]) -> list[str]:
     """A mask of a column that is not there masks nothing."""
-    known = {(f"{t.database}.{t.table}".lower(), c.name.lower()) for t in tables for c in t.definition.visible}
+    known = {(written(t.database, t.table).lower(), c.name.lower()) for t in tables for c in t.definition.visible}
     masks = [(t, c) for t, columns in feed.columns.items() for c, p in columns.items() if p.mask]
     return [
         f'mask of columns."{t}".{c}, which tables.sql does not define (fine if it is created later)'
@@ -162,7 +163,9 @@ def _typed_tables(folder: Path) -> list[TableContract]:
             try:
                 lake_type(c.type)
             except ContractError as e:
-                raise ContractError(f"{folder / 'tables.sql'}: {t.database}.{t.table}: column {c.name!r}: {e.message}", code=e.code) from e
+                raise ContractError(
+                    f"{folder / 'tables.sql'}: {written(t.database, t.table)}: column {c.name!r}: {e.message}", code=e.code
+                ) from e
     return tables
 
 
@@ -190,17 +193,17 @@ def status(
 
 
 def _say_status(found: dict[str, Any]) -> None:
-    out.print(f"feed {found['feed']} ({found['protocol']})", highlight=False)
-    out.print(f"  published   {_published(found)}", highlight=False)
+    out.print(f"feed {found['feed']} ({found['protocol']})")
+    out.print(f"  published   {_published(found)}")
     for r in found["incomplete_because"]:
         say(f"  incomplete  {r['code']}: {r['detail']} (cut {r['cut']}, hour {r['hour']})")
-    out.print(f"  resolved    {show(found['resolved_ts']) if found['resolved_ts'] else '–'}", highlight=False)
-    out.print(f"  hours       {_hours(found['hours'])}", highlight=False)
-    out.print(f"  quarantine  {plural(found['quarantine'], 'message')} undecided", highlight=False)
+    out.print(f"  resolved    {show(found['resolved_ts']) if found['resolved_ts'] else '–'}")
+    out.print(f"  hours       {_hours(found['hours'])}")
+    out.print(f"  quarantine  {plural(found['quarantine'], 'message')} undecided")
     if found["waits_for"]:
-        out.print(f"  waits for   {found['waits_for']}", highlight=False, markup=False, soft_wrap=True)
+        out.print(f"  waits for   {found['waits_for']}", soft_wrap=True)
     for said in found["definitions"]:
-        out.print(f"  differs     {said}", highlight=False, markup=False, soft_wrap=True)
+        out.print(f"  differs     {said}", soft_wrap=True)
     if found["tables"]:
         grid = Table("table", "rows", "in the lake", "types from", box=None, padding=(0, 2))
         grid.columns[1].justify = "right"
@@ -235,7 +238,7 @@ def _all_feeds(schemas: Path, as_json: bool) -> None:
             grid.add_row(name, _published(s), str(len(s["tables"])), str(s["quarantine"]), _hours(s["hours"]))
         for name, error in failed.items():
             grid.add_row(name, f"error: {error}")
-        out.print(grid, markup=False)
+        out.print(grid)
     if failed:
         raise typer.Exit(1)
 
@@ -284,6 +287,6 @@ def report(
         uri = write_report(lake, wanted)
         if output:
             output.write_bytes(lake.store.read(report_key(feed, wanted)))
-    out.print(str(output) if output else uri, highlight=False, soft_wrap=True)
+    out.print(str(output) if output else uri, soft_wrap=True)
     if open_:
         webbrowser.open((output or Path(uri)).resolve().as_uri())

@@ -19,13 +19,13 @@ from tidelake.errors import ConfigError
 from tidelake.event import MESSAGE, Shape
 from tidelake.feed import load_feed
 from tidelake.options import SinkOptions
+from tidelake.printable import printable_json
 from tidelake.protocols import Context, decode, decoder, protocol_names
 from tidelake.table_schemas import table_schemas as read_schemas
 from tidelake.tso import unwrap
 
 BATCH = 2_000
 _AS_THEY_ARE = ("topic", "partition", "offset", "ordinal", "kind", "op")
-_SEPARATORS = {ord(c): f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}  # many readers of lines take them for line ends
 _LAST = ("handle_only", "claim_check", "ddl", "ddl_type", "error_code", "error")
 
 
@@ -85,7 +85,7 @@ def inspect(
             events = decode(protocol, messages, context).to_pylist()
             shapes = {e["shape"]: Shape.from_json(e["columns"]) for e in events if e["kind"] == "shape"}
             printed = (_line(e, shapes) | ({"checksum": e["checksum"]} if checksums else {}) for e in events if e["kind"] != "shape")
-            sys.stdout.writelines(f"{json.dumps(line, ensure_ascii=False).translate(_SEPARATORS)}\n" for line in printed)
+            sys.stdout.writelines(f"{printable_json(line)}\n" for line in printed)
 
 
 def _chosen(protocol: str | None, avro_schemas: str | None, settings: list[str]) -> tuple[str, Context]:

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
 from tidelake.errors import Coordinates
+from tidelake.table_name import written
 from tidelake.tso import show as tso
 
 SHOWN = 50
@@ -36,15 +37,15 @@ def late(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = Fal
         print_json(rows)
         return
     if not rows:
-        out.print("nothing came late", highlight=False)
+        out.print("nothing came late")
         return
     grid = Table("found at", "message", "hour", "table", "change", "commit ts", "verdict", box=None, padding=(0, 2))
     for r in rows[:SHOWN]:
         at = f"cut {r['cut']}" if r["published"] else "the window to come"
         grid.add_row(at, r["message"], r["hour"], r["table"], r["op"], tso(r["commit_ts"]), _WORDS[r["verdict"]])
-    out.print(grid, markup=False)
+    out.print(grid)
     if len(rows) > SHOWN:
-        out.print(f"  and {len(rows) - SHOWN} more: --json prints all", highlight=False)
+        out.print(f"  and {len(rows) - SHOWN} more: --json prints all")
 
 
 def _plain(row: dict[str, Any], newest: int) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def _plain(row: dict[str, Any], newest: int) -> dict[str, Any]:
         "message": str(Coordinates(row["topic"], row["partition"], row["offset"])),
         "ordinal": row["ordinal"],
         "hour": row["hour"],
-        "table": f"{row['database']}.{row['table']}",
+        "table": written(row["database"], row["table"]),
         "op": row["op"],
         "commit_ts": row["commit_ts"],
     }

@@ -47,12 +47,12 @@ def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHE
         print_json(rows)
         return
     if not rows:
-        out.print("the quarantine is empty", highlight=False)
+        out.print("the quarantine is empty")
         return
     grid = Table("message", "hour", "code", "why", "decision", box=None, padding=(0, 2))
     for r in rows:
         grid.add_row(r["message"], r["hour"], r["code"], r["error"], r["decision"])
-    out.print(grid, markup=False)
+    out.print(grid)
 
 
 def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
@@ -74,9 +74,9 @@ def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_
         print_json(plain)
         return
     for name in ("message", "hour", "timestamp_ms", "code", "meaning", "error", "decision"):
-        out.print(f"{name:>13}  {plain[name]}", highlight=False, markup=False, soft_wrap=True)
+        out.print(f"{name:>13}  {plain[name]}", soft_wrap=True)
     for name, raw in (("key", found.raw_key), ("value", found.raw_value)):
-        out.print(f"{name:>13}  {_dump(raw)}", highlight=False, markup=False, soft_wrap=True)
+        out.print(f"{name:>13}  {_dump(raw)}", soft_wrap=True)
 
 
 def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
@@ -96,18 +96,16 @@ def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCH
     if as_json:
         print_json({"tried": len(before), "recovered": len(recovered), "left": left, "published_hours": late})
     else:
-        out.print(f"re-drove {plural(len(before), 'message')}: {len(recovered)} decoded, {left} left", highlight=False)
+        out.print(f"re-drove {plural(len(before), 'message')}: {len(recovered)} decoded, {left} left")
         if late:
             out.print(
                 f"  hours {', '.join(late)} are published already: their cut stays incomplete; after the next one "
                 "`tidelake late` lists what it lacks",
-                highlight=False,
             )
         if unfit:
             out.print(
                 f"  {plural(len(unfit), 'group')} of rows that fit no table: judged when their window is ordered again, after ddl.jsonl "
                 "says the statement that they lack, or tables.sql the table",
-                highlight=False,
             )
     if left:
         raise typer.Exit(3)
@@ -134,7 +132,7 @@ def accept(
     if as_json:
         print_json({"accepted": done})
     else:
-        out.print(f"accepted the loss of {len(done)} messages", highlight=False)
+        out.print(f"accepted the loss of {len(done)} messages")
 
 
 def _rejected(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:

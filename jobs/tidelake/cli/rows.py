@@ -47,7 +47,7 @@ def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatch
     """The first rows for people, of SQL expressions over them."""
     found = [["∅" if v is None else str(v) for v in row] for row in duck.to_text(rows, select, page.limit + 1, order)]
     if not found:
-        out.print(f"{page.title}: no rows", highlight=False, markup=False)
+        out.print(f"{page.title}: no rows")
         return
     shown = found[: page.limit]
     grid = Table()
@@ -56,19 +56,19 @@ def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatch
     for row in shown:
         grid.add_row(*map(Text, row))
     too_wide = out.is_terminal and Measurement.get(out, out.options.update(max_width=1 << 16), grid).maximum > out.width
-    out.print(page.title, style="italic", highlight=False, markup=False)
+    out.print(page.title, style="italic")
     if page.vertical or too_wide:
         _print_records(names, shown)
     else:
         out.print(grid)
     if len(found) > page.limit:
-        out.print(f"the first {page.limit} rows; --limit N shows more, --format jsonl all", style="dim", highlight=False)
+        out.print(f"the first {page.limit} rows; --limit N shows more, --format jsonl all", style="dim")
 
 
 def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """One line a column, as MySQL's \\G does."""
     width = max(map(len, names))
     for number, row in enumerate(rows, 1):
-        out.print(f"─── row {number}", style="dim", highlight=False)
+        out.print(f"─── row {number}", style="dim")
         for name, value in zip(names, row, strict=True):
-            out.print(f"{name:>{width}}  {value}", highlight=False, markup=False, soft_wrap=True)
+            out.print(f"{name:>{width}}  {value}", soft_wrap=True)

@@ -8,6 +8,7 @@ import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, byte_progress, opened, print_json, say
 from tidelake.quality.texts import plural
+from tidelake.table_name import parse_several
 from tidelake.tso import show
 
 From = Annotated[str, typer.Option("--from", metavar="URI", help="Where the export lies: s3://… or a folder.")]
@@ -51,7 +52,7 @@ def seed(
     from tidelake.exports.dialect import dialect
 
     written = dialect(separator=csv_separator, delimiter=csv_delimiter, null=csv_null, header=csv_header, escape=escape_backslash)
-    wanted = [name.strip() for several in tables or [] for name in several.split(",")]
+    wanted = [str(name) for several in tables or [] for name in parse_several(several)]
     with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         if dry_run:
             from tidelake.lake.seed_plan import prepare

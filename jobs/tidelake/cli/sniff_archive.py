@@ -84,7 +84,12 @@ def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
     if not errors.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[told]}", markup=False),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=errors, transient=True) as progress:
         task = progress.add_task("listing", total=None, told="")
 
@@ -166,7 +171,7 @@ def _topics(section: Section) -> Table:
         span = "–" if not hours else format_hour(hours[0]) + (f" … {format_hour(hours[-1])}" if len(hours) > 1 else "")
         missing = "?" if topic.missing is None else str(len(topic.missing))
         counts = (f"{topic.objects:,}", f"{topic.bytes / (1 << 20):,.1f}", _numbers(topic.partitions), span, missing if hours else "–")
-        table.add_row(_plain(topic.name), *counts, f"{topic.read:,}", f"{topic.records:,}", _offsets(topic.offsets))
+        table.add_row(topic.name, *counts, f"{topic.read:,}", f"{topic.records:,}", _offsets(topic.offsets))
     if len(section.topics) > _MOST_TOPICS:
         table.add_row(f"and {len(section.topics) - _MOST_TOPICS} more")
     return table
@@ -248,10 +253,6 @@ def _next(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:
 def _word(value: str) -> str:
     """A value for a shell; what is to be filled in stays as it is."""
     return value if "…" in value else shlex.quote(value)
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", r"\[")
 
 
 def _document(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> dict[str, Any]:

@@ -60,4 +60,4 @@ def _write(path: Path, start: Starter, *, quiet: bool = False) -> bool:
 
 
 def _tell(line: str) -> None:
-    errors.print(line, highlight=False, markup=False, soft_wrap=True)
+    errors.print(line, soft_wrap=True)

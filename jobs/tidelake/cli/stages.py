@@ -67,7 +67,7 @@ def land(
         print_json({"hour": report.hour, "generation": report.generation, "new": report.new, "messages": report.messages})
         return
     state = f"generation {report.generation}" if report.new else "unchanged"
-    out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} sources, {state}", highlight=False)
+    out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} sources, {state}")
     _say_findings(report.findings)
 
 
@@ -89,10 +89,10 @@ def _say_comparison(found: Comparison, as_json: bool) -> None:
         return
     state = "not landed" if found.generation is None else f"landed as generation {found.generation}"
     state += ", changed since" if found.findings else "" if found.generation is None else ", unchanged"
-    out.print(f"{found.hour}: {plural(found.objects, 'object')}, {state}", highlight=False)
+    out.print(f"{found.hour}: {plural(found.objects, 'object')}, {state}")
     _say_findings(found.findings)
     for wait in found.waits:
-        out.print(f"  waits for: {wait}", highlight=False, markup=False, soft_wrap=True)
+        out.print(f"  waits for: {wait}", soft_wrap=True)
 
 
 def decode(
@@ -109,9 +109,9 @@ def decode(
         print_json(found | {"rejected": record.rejected, "refused": record.refused and record.refused.model_dump()})
         return
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(record.counts.items()) if kind != "shape") or "no events"
-    out.print(f"decoded {record.hour}: {counts}{'' if report.changed else ' (unchanged)'}", highlight=False)
+    out.print(f"decoded {record.hour}: {counts}{'' if report.changed else ' (unchanged)'}")
     if record.quarantined:
-        out.print(f"  {record.quarantined}", highlight=False, markup=False, soft_wrap=True)
+        out.print(f"  {record.quarantined}", soft_wrap=True)
 
 
 def order(
@@ -131,12 +131,11 @@ def order(
         print_json(report.staged.model_dump(exclude={"cut": {"catalog"}}) if report.staged else {"staged": None, "why": report.why})
         return
     if report.staged is None:
-        out.print(f"nothing to order: {report.why}", highlight=False)
+        out.print(f"nothing to order: {report.why}")
         return
     changes = sum(c.changes for c in report.staged.counts.values())
     out.print(
         f"ordered {hour}: {changes:,} changes of {len(report.staged.counts)} tables up to {show(report.staged.cut.resolved_ts)}",
-        highlight=False,
     )
 
 
@@ -161,9 +160,9 @@ def validate(
     if as_json:
         print_json(verdict.model_dump() if verdict else None)
     elif verdict is None:
-        out.print(f"nothing to validate: hour {hour} is published", highlight=False)
+        out.print(f"nothing to validate: hour {hour} is published")
     else:
-        out.print(f"validated {hour}: {len(verdict.checks)} checks, {len(verdict.failed)} warnings", highlight=False)
+        out.print(f"validated {hour}: {len(verdict.checks)} checks, {len(verdict.failed)} warnings")
 
 
 def compact(
@@ -186,7 +185,7 @@ def compact(
     if as_json:
         print_json(report.certificate)
     elif report.cut is None:
-        out.print(f"nothing to compact: hour {hour} is published", highlight=False)
+        out.print(f"nothing to compact: hour {hour} is published")
     else:
         cut = report.cut
         say(f"published cut {cut.seq}: {len(cut.snapshots)} tables at {show(cut.resolved_ts)}{_mark(cut.incomplete_because)}")
@@ -264,7 +263,7 @@ def _plan(lake: Lake, hour: str, coming: list[str], quiet: bool) -> dict[str, An
     plan = plan_hour(lake, hour, coming)
     if not quiet:
         for line in plan.lines():
-            out.print(line, highlight=False, markup=False, soft_wrap=True)
+            out.print(line, soft_wrap=True)
     return plan.model_dump()
 
 

@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 import typer
 
 from tidelake import duck
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Schemas, errors, opened
+from tidelake.cli.common import ALL, DEFAULT_SCHEMAS, Debug, FeedName, Schemas, errors, opened, table_or_all
 from tidelake.cli.rows import SHOWN, Limit, Page, print_rows, to_stdout
 from tidelake.errors import ConfigError
 from tidelake.render import expressions, flat, local
+from tidelake.table_name import FILE_BYTES, file_stem, parse, same
 from tidelake.tso import last_of, parse_moment, show
 
 if TYPE_CHECKING:
@@ -69,11 +70,12 @@ def asof(
     if ts is not None and at is not None:
         raise ConfigError("--ts and --at say the same", remedy="give one of them")
     moment = last_of(parse_moment(at)) if at is not None else ts
+    wanted = table_or_all(table)
     with opened(schemas, feed, quiet=True) as lake:
-        if table == "all":
+        if wanted == ALL:
             _all(lake, moment, format_, output or Path(), limit)
         else:
-            _one(lake, table, moment, format_, output, limit)
+            _one(lake, wanted, moment, format_, output, limit)
 
 
 def changelog(
@@ -98,6 +100,7 @@ def changelog(
     from tidelake.lake.cuts import horizon
     from tidelake.layout import MOVED_FIRST, MOVED_LAST
 
+    table = same(table)
     if scd2:
         if from_:
             raise ConfigError("--from does not go with --scd2", remedy="versions are those of the whole life of the table; filter them")
@@ -108,7 +111,7 @@ def changelog(
     with opened(schemas, feed, quiet=True) as lake:
         gone = horizon(lake.catalog, feed)
         if gone > from_:
-            errors.print(f"changes up to {show(gone)} are not all kept: those after it are shown", highlight=False)
+            errors.print(f"changes up to {show(gone)} are not all kept: those after it are shown")
         for changes in changes_of(lake, table, from_, to):
             rows = local(changes.rows, lake.feed.time_zone)
             if format_ is ChangeFormat.jsonl:
@@ -141,19 +144,35 @@ def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path |
         elif format_ is Format.jsonl and output is None:
             to_stdout(local(found.rows, lake.feed.time_zone), expressions(found.columns))
         else:
-            path = output or Path(f"{table}.{format_.value}")
+            path = output or Path(_file_name(table, format_))
             rows = _write(found, lake.feed.time_zone, format_, path)
-            errors.print(f"{path}: {rows:,} rows of {found.name} at {show(found.ts)}", highlight=False)
+            errors.print(f"{path}: {rows:,} rows of {found.name} at {show(found.ts)}")
 
 
 def _all(lake: Lake, ts: int | None, format_: Format, folder: Path, limit: int) -> None:
     from tidelake.lake.asof import tables_at
 
     moment, names = tables_at(lake, ts)
+    if format_ in (Format.table, Format.vertical):
+        for name in names:
+            _one(lake, name, moment, format_, None, limit)
+        return
+    files = {name: _file_name(name, format_) for name in names}
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        shown = format_ in (Format.table, Format.vertical)
-        _one(lake, name, moment, format_, None if shown else folder / f"{name}.{format_.value}", limit)
+    for name, file in files.items():
+        _one(lake, name, moment, format_, folder / file, limit)
+
+
+def _file_name(table: str, format_: Format) -> str:
+    """The file of a table where the user names none. Raises ConfigError (TABLE_NAME) where no file can bear the name."""
+    name = f"{file_stem(*parse(table))}.{format_.value}"
+    if len(name.encode()) > FILE_BYTES:
+        raise ConfigError(
+            f"{table}: its file would have a name of {len(name.encode())} bytes, and file systems take {FILE_BYTES}",
+            code="TABLE_NAME",
+            remedy="write this table alone, into a file that you name: --table and -o FILE",
+        )
+    return name
 
 
 @contextmanager

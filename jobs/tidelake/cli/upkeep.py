@@ -41,7 +41,7 @@ def upkeep(
         print_json(done.model_dump())
         return
     if done.plan is None:
-        out.print(f"{feed}: nothing is published yet", highlight=False)
+        out.print(f"{feed}: nothing is published yet")
         return
     _say_plan(done.plan)
     if not dry_run:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say
+from tidelake.cli.common import ALL, DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say, table_or_all
 from tidelake.errors import ConfigError
 from tidelake.quality.texts import plural
 from tidelake.tso import parse_ts, show
@@ -58,9 +58,10 @@ def verify(
     """
     if connect and (answers or sql):
         raise ConfigError("--connect asks the source itself", remedy="leave out --answers and --sql, or unset TIDELAKE_UPSTREAM")
+    wanted = table_or_all(table)
     with ExitStack() as stack:
         lake = stack.enter_context(opened(schemas, feed, quiet=True))
-        ts, names = _tables(lake, table, None if at is None else parse_ts(at))
+        ts, names = _tables(lake, wanted, None if at is None else parse_ts(at))
         recorded = None if connect else _recorded(answers)
         kind, upstream = (source or Source.tidb, recorded) if recorded else _connected(stack, connect or "", source, ts)
         assert upstream is not None
@@ -77,7 +78,7 @@ def verify(
 def _tables(lake: Lake, table: str, ts: int | None) -> tuple[int, list[str]]:
     from tidelake.lake.asof import life_at, tables_at
 
-    if table == "all":
+    if table == ALL:
         return tables_at(lake, ts)
     return life_at(lake, table, ts)[0], [table]
 
@@ -116,7 +117,7 @@ def _progress(what: str) -> Iterator[Advance | None]:
     if not errors.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("ranges"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn("ranges"), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
@@ -139,10 +140,10 @@ def _ask(recorded: Recorded, found: Sequence[Verified], source: Source, ts: int,
         sys.stdout.write(text)
     where = f"{sql}: " if sql is not None else ""
     todo = "run the SQL there, then give --answers" if sql is not None or first else "give --sql FILE to have them"
-    errors.print(f"{where}{plural(len(recorded.open), 'question')} to {source} at {show(ts)}; {todo}", highlight=False, soft_wrap=True)
+    errors.print(f"{where}{plural(len(recorded.open), 'question')} to {source} at {show(ts)}; {todo}", soft_wrap=True)
     for v in found if first else ():
         for line in _reservations(v):
-            errors.print(f"{v.table}: {line}", highlight=False, markup=False, soft_wrap=True)
+            errors.print(f"{v.table}: {line}", soft_wrap=True)
 
 
 def _report(found: Sequence[Verified], as_json: bool) -> None:

@@ -22,6 +22,7 @@ from tidelake.ddl.changes import CreateTable, TableDef
 from tidelake.errors import ConfigError, ContractError
 from tidelake.exports.position import METADATA
 from tidelake.storage import ObjectInfo, Store
+from tidelake.table_name import same, written
 
 _NAME = r"(?P<database>[^./]+)\.(?P<table>[^./]+?)"
 _CODEC = r"(?:\.(?:gz|gzip|zst|zstd))?"
@@ -57,7 +58,7 @@ class ExportTable:
     @property
     def name(self) -> str:
         """`db.table`."""
-        return f"{self.database}.{self.table}"
+        return written(self.database, self.table)
 
     @property
     def bytes(self) -> int:
@@ -102,6 +103,7 @@ def list_export(store: Store) -> Export:
 def chosen(export: Export, wanted: Sequence[str], store: Store) -> tuple[ExportTable, ...]:
     """The tables named, all where none is. Raises ConfigError (UNKNOWN_TABLE)."""
     names = {t.name.lower() for t in export.tables}
+    wanted = [same(w) for w in wanted]
     missing = [w for w in wanted if w.lower() not in names]
     if missing:
         known = ", ".join(t.name for t in export.tables)

@@ -25,6 +25,7 @@ from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_mu
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
 from tidelake.render import Rendered
+from tidelake.table_name import parse, written
 from tidelake.tso import show
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def standing(lake: Lake, ts: int | None) -> Standing:
     """The feed at a TSO, None: at the newest cut. Raises StorageError (NOT_PUBLISHED)."""
     ts, before, after = _cuts(lake, ts)
     alive = ((i, _name_at(i, ts)) for i in after.catalog.incarnations.values())
-    names = {i.id: f"{n.database}.{n.table}" for i, n in alive if n is not None}
+    names = {i.id: written(n.database, n.table) for i, n in alive if n is not None}
     return Standing(ts=ts, names=names, catalog=after.catalog, cut=before if before is not None and before.resolved_ts == ts else None)
 
 
@@ -132,7 +133,7 @@ def alive_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Cut, Incarnat
 
 def lives(catalog: Catalog, table: str) -> str:
     """When a name meant a table, for messages."""
-    own = [(i, n) for i in catalog.incarnations.values() for n in i.names if f"{n.database}.{n.table}".lower() == table.lower()]
+    own = [(i, n) for i in catalog.incarnations.values() for n in i.names if written(n.database, n.table).lower() == table.lower()]
     if not own:
         known = sorted({i.name for i in catalog.alive()})
         return f"no table ever had that name; tables now: {', '.join(known) or 'none'}"
@@ -155,8 +156,7 @@ def _cuts(lake: Lake, ts: int | None) -> tuple[int, Cut | None, Cut]:
 
 
 def _named(catalog: Catalog, table: str, ts: int) -> Incarnation:
-    database, _, name = table.partition(".")
-    found = catalog.asof(database, name, ts)
+    found = catalog.asof(*parse(table), ts)
     if found is None:
         raise ConfigError(f"no table {table!r} at TSO {show(ts)}: {lives(catalog, table)}", code="UNKNOWN_TABLE")
     return found

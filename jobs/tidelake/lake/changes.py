@@ -18,6 +18,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.scans import After
 from tidelake.lake.tables import PARTIAL
 from tidelake.render import Rendered
+from tidelake.table_name import written
 from tidelake.tso import show
 from tidelake.values import MysqlType
 
@@ -41,7 +42,7 @@ def changes_of(lake: Lake, table: str, after_ts: int, until_ts: int | None) -> I
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if cut is None:
         raise ConfigError(f"feed {lake.feed.name} has published nothing yet", code="UNKNOWN_TABLE")
-    found = [(i, n) for i in cut.catalog.incarnations.values() for n in i.names if f"{n.database}.{n.table}".lower() == table.lower()]
+    found = [(i, n) for i in cut.catalog.incarnations.values() for n in i.names if written(n.database, n.table).lower() == table.lower()]
     if not found:
         raise ConfigError(f"no table {table!r}: {lives(cut.catalog, table)}", code="UNKNOWN_TABLE")
     gone = horizon(lake.catalog, lake.feed.name)

@@ -27,6 +27,7 @@ from tidelake.lake.owner import OWNER, SYSTEM_OWNER
 from tidelake.lake.sightings import Seen
 from tidelake.lake.stretches import Steps, steps_back, with_stretch
 from tidelake.layout import CATALOG, SYSTEM, late_table
+from tidelake.table_name import written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +58,7 @@ def judge_late(session: SparkSession, catalog: LakeCatalog, feed: Feed, events: 
     judged = _judged(session, events, cut, seen) if seen.late and cut is not None else None
     counts: dict[str, dict[str, int]] = {}
     for row in judged.groupBy("database", "table", "verdict").count().collect() if judged else ():
-        counts.setdefault(f"{row['database']}.{row['table']}", {})[_COUNTED[row["verdict"]]] = row["count"]
+        counts.setdefault(written(row["database"], row["table"]), {})[_COUNTED[row["verdict"]]] = row["count"]
     out = {name: LateCounts.model_validate(counts[name]) for name in sorted(counts)}
     if judged is None or not any(c.conflicts or c.late for c in out.values()):
         forget(catalog, feed.name, base.seq)

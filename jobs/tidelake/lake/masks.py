@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake import table_name
 from tidelake.errors import ConfigError
 from tidelake.event import EVENT, Shape, shape_rows
 from tidelake.feed import Feed
@@ -135,7 +136,7 @@ def masked_shape(plain: Shape, marks: Iterable[tuple[str, str, str]], database: 
     columns = tuple(replace(c, mask=next((m for w, m in wanted.items() if same_name(c.name, w)), None)) for c in plain.columns)
     for c in columns:
         if c.mask is not None:
-            check_mask(f"{database}.{table}", c.name, c.mask, c.key, sent_type(c) if c.full_type or c.type else None)
+            check_mask(table_name.written(database, table), c.name, c.mask, c.key, sent_type(c) if c.full_type or c.type else None)
     return Shape(columns) if wanted else plain
 
 
@@ -177,8 +178,8 @@ def _inside(starts: Longs, ends: Longs, there: npt.NDArray[np.bool_], rows: Long
 
 
 def _names(table: str, database: str, sent: str) -> bool:
-    own, _, name = table.partition(".")
-    return same_name(database, own) and same_name(sent, name)
+    own = table_name.parse(table)
+    return same_name(database, own.database) and same_name(sent, own.table)
 
 
 def _every(conditions: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:

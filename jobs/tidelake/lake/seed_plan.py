@@ -23,6 +23,7 @@ from tidelake.lake.namespaces import refuse_taken
 from tidelake.lake.opened import Lake
 from tidelake.quality.texts import plural
 from tidelake.storage import open_store
+from tidelake.table_name import written
 from tidelake.tso import at, format_hour, show
 
 _BUCKET_BYTES = 128 << 20
@@ -123,7 +124,7 @@ def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resu
 
 def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whole: bool) -> dict[str, TableDef]:
     """By `db.table`: the export's CREATE TABLE, else that of tables.sql; where both say it, they must agree."""
-    said = {f"{t.database}.{t.table}".lower(): t.definition for t in read_tables(feed.folder)}
+    said = {written(t.database, t.table).lower(): t.definition for t in read_tables(feed.folder)}
     store, out = open_store(source), dict[str, TableDef]()
     for t in wanted:
         own, other = definition(store, t), said.get(t.name.lower())

@@ -21,6 +21,7 @@ from tidelake.lake.masks import HASHED, documented, mark, mask_key, read_documen
 from tidelake.lake.names import INCARNATION
 from tidelake.lake.owner import OWNER
 from tidelake.policy import ValueRules
+from tidelake.table_name import written
 from tidelake.values import MysqlType, lake_type
 
 COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the change that made the row so")
@@ -71,7 +72,7 @@ def kept(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> tuple[Column,
 
 def value_rules(feed: Feed, i: Incarnation, c: Column) -> ValueRules:
     """The rules of a column, which stay with it through renames."""
-    return feed.rules_of([f"{n.database}.{n.table}" for n in i.names], [c.name, *c.former])
+    return feed.rules_of([written(n.database, n.table) for n in i.names], [c.name, *c.former])
 
 
 def bucket_column(key: Sequence[LakeColumn]) -> str | None:

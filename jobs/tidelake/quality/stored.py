@@ -12,6 +12,7 @@ from pathlib import Path
 from tidelake.errors import TidelakeError
 from tidelake.feed import load_feed
 from tidelake.layout import report_key
+from tidelake.printable import printable_lines
 from tidelake.storage import open_store
 from tidelake.tso import format_hour, parse_hour
 
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
         store = open_store(load_feed(Path(schemas), feed).lake.uri)
         page = store.read_if_present(report_key(feed, format_hour(parse_hour(hour))))
     except TidelakeError as e:
-        sys.stderr.write(f"error: {e}\n")
+        sys.stderr.write(f"error: {printable_lines(str(e))}\n")
         return e.exit_code
     sys.stdout.buffer.write(page or b"")
     return 0

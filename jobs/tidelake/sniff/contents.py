@@ -15,6 +15,7 @@ from tidelake.errors import ContractError
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode
 from tidelake.sniff.verdict import Guess
+from tidelake.table_name import written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def _count(events: pa.RecordBatch, counts: _Counts) -> None:
     of_rows = table.filter(pc.equal(table["kind"], "row"))
     counts.others["without ts"] += of_rows["commit_ts"].null_count
     for group in of_rows.group_by(["database", "table", "topic"]).aggregate([([], "count_all"), ("commit_ts", "min")]).to_pylist():
-        name = f"{group['database']}.{group['table']}"
+        name = written(group["database"], group["table"])
         counts.rows[name] += group["count_all"]
         counts.topics[name].add(group["topic"])
         if group["commit_ts_min"] is not None:
@@ -95,4 +96,4 @@ def _created(query: str, database: str) -> Iterator[str]:
         changes = parse(query, database)
     except ContractError:  # one that cannot be carried out: whoever runs the feed is told
         return
-    yield from (f"{c.database}.{c.table}" for c in changes if isinstance(c, CreateTable))
+    yield from (written(c.database, c.table) for c in changes if isinstance(c, CreateTable))

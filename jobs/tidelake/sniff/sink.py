@@ -21,6 +21,7 @@ from tidelake.sniff.roots import root_of, uri_of
 from tidelake.sniff.verdict import Verdict, judge
 from tidelake.source import DateSeparator
 from tidelake.storage import ObjectInfo, Store, open_store
+from tidelake.table_name import written
 
 _DATA = re.compile(
     r"(?:(?P<base>.+)/)?(?P<database>[^/]+)/(?P<table>[^/]+)/(?P<version>\d{9,20})(?:/\d+)?(?:/(?P<date>\d{4}(?:-\d{2}){0,2}))?"
@@ -83,7 +84,7 @@ def _sink(
     return Sink(
         base=uri_of(store, base),
         form=form,
-        tables=tuple(sorted({f"{found['database']}.{found['table']}" for _, found in data})),
+        tables=tuple(sorted({written(found["database"], found["table"]) for _, found in data})),
         files=len(data),
         schemas=sum("/meta/schema_" in info.key for info in inside),
         checkpoint_ts=checkpoint,

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidelake.table_name import written
 from tidelake.verify.texts import CellText, Source, quoted, row_text
 
 Bound = tuple[int | str, ...]  # values of the range columns: integers, or decimals as text
@@ -54,7 +55,7 @@ class Plan:
     @property
     def name(self) -> str:
         """`db.table`."""
-        return f"{self.database}.{self.table}"
+        return written(self.database, self.table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

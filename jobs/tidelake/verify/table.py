@@ -16,6 +16,7 @@ from tidelake.lake.asof import life_at, table_asof
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import lake_column, value_rules
 from tidelake.render import local
+from tidelake.table_name import parse
 from tidelake.verify.compare import Advance, Compared, compare
 from tidelake.verify.here import SIZES, summed
 from tidelake.verify.questions import Place, Plan, hashed
@@ -74,7 +75,7 @@ def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: Source) -> 
         return None, uncompared, notes
     places = _number_places(cells, key)
     named = tuple(t for t in texts if t.name in key) or texts
-    database, _, name = table.partition(".")
+    database, name = parse(table)
     plan = Plan(
         source=source,
         ts=ts,
