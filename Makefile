@@ -2,7 +2,6 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-UV     := uv==0.13.9
 # The first that starts and is 3.11 or 3.12: a version manager puts names on the path that do not start.
 FITS   := import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))
 PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FITS)' 2>/dev/null && echo $$p && break; done)
@@ -11,17 +10,17 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FI
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint types bench bench-compare fuzz airflow clean
+.PHONY: help setup demo test test-long lint types bench bench-compare fuzz airflow sbom audit clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## install everything into .venv (cached: only when requirements.lock or pyproject.toml changed)
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements-build.lock pyproject.toml
 	@test -x $(BIN)/python || test -n "$(PYTHON)" || { echo "make: no Python 3.11 or 3.12 on the path; say make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet $(UV)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-build.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements.lock || \
 		$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
@@ -59,6 +58,19 @@ fuzz: $(READY) ## a million hostile messages over all protocols, and a table of 
 airflow: $(READY) ## Airflow on the demo lake, on loopback; prints the URL
 	$(BIN)/python -m tidelake.demo.airflow
 
+AUDIT := $(VENV)/audit
+$(AUDIT)/.ready: requirements-audit.lock $(READY)
+	$(BIN)/python -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --no-deps --require-hashes -r requirements-audit.lock
+	touch $@
+
+sbom: $(AUDIT)/.ready ## sbom.json: every package and jar of the image with its hashes, as CycloneDX
+	$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --output-file sbom.json
+	$(BIN)/python docker/sbom_jars.py sbom.json jobs/tidelake/lake/jars.sha256
+
+audit: $(AUDIT)/.ready ## the locked packages against PyPI's list of vulnerabilities (asks pypi.org for each); exit code 1 if one is known
+	$(AUDIT)/bin/pip-audit --disable-pip --no-deps --require-hashes --requirement requirements.lock --requirement requirements-build.lock
+
 clean: ## remove what make and the demo made (the shared jar cache stays)
-	rm -rf $(VENV) .tidelake .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse tests/benchmarks/results
+	rm -rf $(VENV) .tidelake .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse sbom.json tests/benchmarks/results
 	find jobs tests dags plugins -name __pycache__ -type d -prune -exec rm -rf {} +

