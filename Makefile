@@ -68,8 +68,8 @@ sbom: $(AUDIT)/.ready ## sbom.json: every package and jar of the image with its 
 	$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --output-file sbom.json
 	$(BIN)/python docker/sbom_jars.py sbom.json jobs/tidelake/lake/jars.sha256
 
-audit: $(AUDIT)/.ready ## the locked packages against PyPI's list of vulnerabilities (asks pypi.org for each); exit code 1 if one is known
-	$(AUDIT)/bin/pip-audit --disable-pip --no-deps --require-hashes --requirement requirements.lock --requirement requirements-build.lock
+audit: $(AUDIT)/.ready ## the locked packages against PyPI's list of vulnerabilities (asks pypi.org for each); fails if one is known, or one cannot be asked for
+	$(AUDIT)/bin/pip-audit --strict --disable-pip --no-deps --require-hashes --requirement requirements.lock --requirement requirements-build.lock
 
 clean: ## remove what make and the demo made (the shared jar cache stays)
 	rm -rf $(VENV) .tidelake .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse sbom.json tests/benchmarks/results
