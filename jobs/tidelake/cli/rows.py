@@ -14,7 +14,6 @@ import pyarrow as pa
 import typer
 from rich.measure import Measurement
 from rich.table import Table
-from rich.text import Text
 
 from tidelake import duck
 from tidelake.cli.common import out
@@ -52,9 +51,9 @@ def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatch
     shown = found[: page.limit]
     grid = Table()
     for name in names:
-        grid.add_column(Text(name), overflow="fold")
+        grid.add_column(name, overflow="fold")
     for row in shown:
-        grid.add_row(*map(Text, row))
+        grid.add_row(*row)
     too_wide = out.is_terminal and Measurement.get(out, out.options.update(max_width=1 << 16), grid).maximum > out.width
     out.print(page.title, style="italic")
     if page.vertical or too_wide:
