@@ -6,10 +6,10 @@ import io
 
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from tidelake.cli import rows
 from tidelake.cli.rows import Page, print_rows
+from tidelake.cli.terminal import Terminal
 
 WIDE = {f"column_{n}": ["a value of some length", None] for n in range(8)}
 
@@ -17,7 +17,7 @@ WIDE = {f"column_{n}": ["a value of some length", None] for n in range(8)}
 def printed(monkeypatch: pytest.MonkeyPatch, found: dict[str, list[str | None]], page: Page, *, terminal: bool = False) -> str:
     """What a console of 80 columns shows."""
     out = io.StringIO()
-    monkeypatch.setattr(rows, "out", Console(file=out, width=80, force_terminal=terminal, color_system=None, emoji=False))
+    monkeypatch.setattr(rows, "out", Terminal(file=out, width=80, force_terminal=terminal, color_system=None, emoji=False))
     table = pa.table(found)
     print_rows(list(found), [f'"{name}"' for name in found], table.to_reader(), page)
     return out.getvalue()
