@@ -19,6 +19,7 @@ from tidelake.event import Shape, ShapeColumn
 from tidelake.evolution import apply
 from tidelake.incarnations import Catalog, Incarnation, Name, add_column, create
 from tidelake.policy import Policy
+from tidelake.table_name import written
 from tidelake.tso import show
 from tidelake.values import MysqlType
 
@@ -202,7 +203,7 @@ def _misfit(catalog: Catalog, stranger: _Stranger) -> Misfit:
         sighting=s,
         first_ts=s.first_ts,
         until_ts=min(_ends(catalog, s, i), default=None),
-        table=i.name if i else f"{s.database}.{s.table}",
+        table=i.name if i else written(s.database, s.table),
         columns=_unknown(i, s) if i else tuple(c.name for c in s.shape.columns),
         sent=", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.shape.columns),
         known=", ".join(f"{c.name} {c.type.sql}" for c in i.columns) if i else "",

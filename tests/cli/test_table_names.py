@@ -24,6 +24,7 @@ from tidelake.incarnations import Catalog, create
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import record
+from tidelake.lake.identity import establish
 from tidelake.lake.masks import marks_of, masked_shape
 from tidelake.lake.settings import lake_settings
 from tidelake.lake.tables import create_snapshot
@@ -58,6 +59,7 @@ def lake_of(folder: Path, names: list[tuple[str, str]]) -> Feed:
     feed.folder.mkdir(parents=True)
     (feed.folder / "feed.toml").write_text(everything.FEED.format(folder=folder))
     catalog, store, known = LakeCatalog(lake_settings(feed)), open_store(feed.lake.uri), Catalog()
+    establish(feed, store, lake_settings(feed), catalog)
     id_ = ColumnDef(name="id", type=MysqlType.parse("int"), nullable=False)
     for database, table in names:
         known = create(known, database, table, TableDef(columns=(id_,), primary_key=("id",)), -1)

@@ -17,6 +17,7 @@ from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.misfits import misfit_groups
 from tidelake.quality.texts import plural
 from tidelake.storage import Store
+from tidelake.table_name import written
 
 _NAMED = 3  # columns of a table
 
@@ -81,7 +82,7 @@ def _other_types(i: Incarnation, t: TableContract) -> list[str]:
 
 def _left_out(catalog: LakeCatalog, store: Store, feed: Feed, cut: Cut, defined: list[TableContract]) -> Iterator[str]:
     """Rows that published cuts lack because nothing defined their table then."""
-    now = {f"{t.database}.{t.table}".lower() for t in defined} | {i.name.lower() for i in cut.catalog.alive() if not i.guessed}
+    now = {written(t.database, t.table).lower() for t in defined} | {i.name.lower() for i in cut.catalog.alive() if not i.guessed}
     aside: dict[str, list[tuple[str, int]]] = {}
     for g in misfit_groups(catalog, store, feed.name):
         if g.code == UNDEFINED_TABLE and g.hour <= cut.hour and g.table is not None:
