@@ -22,7 +22,7 @@ from tidelake.places import refuse_relative
 from tidelake.policy import ColumnPolicy, Policy, ValueRules
 from tidelake.retention import Upkeep
 from tidelake.source import VARIABLE, Archiver, ClosedBy, Source, check_storage
-from tidelake.table_name import same
+from tidelake.table_name import by_table
 
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
@@ -149,14 +149,7 @@ class Feed(_Section):
     @field_validator("columns", "tables")
     @classmethod
     def _are_of_tables(cls, sections: dict[str, Any]) -> dict[str, Any]:
-        """Every table under the name that others call it."""
-        try:
-            named = {same(table): section for table, section in sections.items()}
-        except ConfigError as e:
-            raise ValueError(f"{e.message}; {e.remedy}") from e
-        if len(named) < len(sections):
-            raise ValueError("one table is named twice")
-        return named
+        return by_table(sections)
 
     @field_validator("time_zone")
     @classmethod

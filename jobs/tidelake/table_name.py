@@ -10,7 +10,8 @@ bytes, as in URLs (`a%2Eb.orders`). No two names give one file, no file has a `/
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from tidelake.errors import ConfigError
@@ -69,6 +70,17 @@ def parse_several(text: str) -> list[TableName]:
 def same(text: str) -> str:
     """The text that `written` gives for the table that this one names. Raises ConfigError (TABLE_NAME)."""
     return str(parse(text))
+
+
+def by_table(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the name that `written` gives for each table. Raises ValueError for a name that is none, or one table named twice."""
+    try:
+        named = {same(table): section for table, section in sections.items()}
+    except ConfigError as e:
+        raise ValueError(f"{e.message}; {e.remedy}") from e
+    if len(named) < len(sections):
+        raise ValueError("one table is named twice")
+    return named
 
 
 def file_part(name: str) -> str:

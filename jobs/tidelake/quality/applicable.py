@@ -14,6 +14,7 @@ from tidelake.ddl import parse
 from tidelake.ddl.changes import AddColumn, RenameColumn
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed
+from tidelake.table_name import written
 from tidelake.values import lake_type
 
 _OWN = re.compile(r"_[a-z_]+")  # columns of the changelog: _commit_ts, …
@@ -33,7 +34,7 @@ def columns_of(tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], feed
     not known (empty)."""
     known: dict[str, dict[str, str]] = {}
     for t in tables:
-        name = f"{t.database}.{t.table}"
+        name = written(t.database, t.table)
         visible = ((c, feed.rules_of([name], [c.name])) for c in t.definition.visible)
         known[name.lower()] = {c.name.lower(): lake_type(c.type, rules) for c, rules in visible if rules.mask != "drop"}
     for statement in ddl:
