@@ -68,7 +68,7 @@ sbom: $(AUDIT)/.ready ## sbom.json: every package and jar of the image with its 
 	$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --output-file sbom.json
 	$(BIN)/python docker/sbom_jars.py sbom.json jobs/tidelake/lake/jars.sha256
 
-audit: $(AUDIT)/.ready ## the locked packages against PyPI's list of vulnerabilities (asks pypi.org for each); fails if one is known, or one cannot be asked for
+audit: $(AUDIT)/.ready ## the locked packages against PyPI's list of vulnerabilities (asks for each); fails if one is known, or one cannot be asked for
 	$(AUDIT)/bin/pip-audit --strict --disable-pip --no-deps --require-hashes --requirement requirements.lock --requirement requirements-build.lock
 
 clean: ## remove what make and the demo made (the shared jar cache stays)

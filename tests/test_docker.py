@@ -200,7 +200,8 @@ def test_jars_come_from_maven_central_and_have_known_checksums(tmp_path: Path) -
     names = {f"{group}_{name}-{version}.jar" for group, name, version in (p.split(":") for p in PACKAGES)}
     assert names <= known_sums().keys()
     settings = (SUMS.parent / "ivysettings.xml").read_text()
-    assert re.findall(r"https?://[^\"]+", settings) == ["https://repo1.maven.org/maven2/"]
+    assert re.findall(r"<ibiblio name=\"(\w+)\"", settings) == ["central"]  # Ivy's own name for Maven Central, and no other place
+    assert "root=" not in settings
     check_jars(ivy_folder() / "jars")
     for name in names:
         (tmp_path / name).write_bytes(b"another")
