@@ -289,7 +289,7 @@ def test_a_lake_that_cannot_be_reached_is_told_without_what_variables_hold(schem
     monkeypatch.setenv("TIDELAKE_LAKE", f"ftp://user:{SECRET}@host/lake")
     done = call("status", "--feed", "shop")
     assert done.code in (1, 2)
-    assert done.err.startswith("error: STORAGE: ")
+    assert done.err.startswith("error: CONFIG: ")
     assert SECRET not in done.err
 
 
