@@ -15,7 +15,6 @@ from rich.table import Table
 from tidelake.cli.checks import mistakes
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json, say
 from tidelake.cli.sharing import shared
-from tidelake.definitions import UNSAID
 from tidelake.errors import ConfigError, ContractError, TidelakeError
 from tidelake.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
 from tidelake.quality.texts import plural
@@ -101,6 +100,8 @@ def _order(feed: Feed) -> list[str]:
 
 def _types(feed: Feed, tables: list[TableContract]) -> list[str]:
     """Where the types of a feed's tables come from, if tables.sql says none."""
+    from tidelake.definitions import UNSAID
+
     if tables:
         return []
     unsaid = UNSAID[feed.protocol]
