@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from tidelake import layout
 from tidelake.documents import find_document, members, read_document, remedy_of
 from tidelake.errors import StorageError
-from tidelake.lake.decode import read_record
+from tidelake.lake.decode_record import read_record
 from tidelake.land.manifest import newest
 from tidelake.lease import check
 from tidelake.storage import Store, open_store

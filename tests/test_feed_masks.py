@@ -10,7 +10,8 @@ from tests.cli import feeds
 from tests.cli.calls import call
 from tests.test_feed import PLAIN, SECRET, loaded, refused
 from tidelake.feed import load_feed, unset_variables
-from tidelake.lake.decode import decode_job, decoder_id
+from tidelake.lake.decode import decode_job
+from tidelake.lake.decode_record import decoder_id
 from tidelake.lake.masks import mark, marks_of
 from tidelake.policy import KEY_BYTES
 

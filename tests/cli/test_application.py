@@ -37,6 +37,13 @@ def test_help_and_version_import_nothing_heavy(command: str) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("module", ["status", "asof", "changes", "upkeep"])
+def test_what_starts_no_spark_imports_neither_it_nor_the_decoders(module: str) -> None:
+    code = f"import sys, tidelake.lake.{module}; print([m for m in ('pyspark', 'numba', 'great_expectations') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_version_is_printed() -> None:
     assert call("--version") == type(call("--version"))(0, f"tidelake {__version__}\n", "")
 

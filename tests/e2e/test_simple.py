@@ -16,7 +16,7 @@ from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare
 from tidelake.errors import OrderError
 from tidelake.feed import load_feed
-from tidelake.lake.decode import read_record
+from tidelake.lake.decode_record import read_record
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import decode, land, order, run_hour
 from tidelake.storage import open_store

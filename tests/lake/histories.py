@@ -20,7 +20,7 @@ from tidelake.feed import Feed
 from tidelake.lake.asof import table_asof
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
-from tidelake.lake.decode import record_of
+from tidelake.lake.decode_record import record_of
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import compact, order, validate

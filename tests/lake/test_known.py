@@ -9,7 +9,8 @@ import pytest
 from tests.cli import feeds
 from tidelake.event import ShapeColumn
 from tidelake.feed import Feed, load_feed
-from tidelake.lake.decode import decode_job, decoder_id
+from tidelake.lake.decode import decode_job
+from tidelake.lake.decode_record import decoder_id
 from tidelake.lake.known import known_tables
 from tidelake.lake.source import DecodeJob, context_of
 from tidelake.options import SinkOptions

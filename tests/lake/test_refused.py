@@ -14,7 +14,7 @@ from tests.sniff.messages import ENCODERS, avro, encoded, simple
 from tidelake.errors import OrderError
 from tidelake.event import MESSAGE
 from tidelake.feed import Feed
-from tidelake.lake.decode import DecodeRecord, record_of
+from tidelake.lake.decode_record import DecodeRecord, record_of
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress

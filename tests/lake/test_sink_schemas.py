@@ -15,7 +15,7 @@ from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.lake import sink_schemas
 from tidelake.lake.catalog import LakeTable
-from tidelake.lake.decode import DecodeRecord
+from tidelake.lake.decode_record import DecodeRecord
 from tidelake.lake.known import columns_of
 from tidelake.lake.progress import Progress, progress
 from tidelake.lake.sink_schemas import sink_statements, version_shapes

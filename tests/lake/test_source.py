@@ -14,7 +14,8 @@ from tests.lake.landed_file import landed_file
 from tests.protocols.both_paths import batch
 from tests.protocols.test_claims import LOCATION, STUB, envelope, row
 from tidelake.feed import load_feed
-from tidelake.lake.decode import decode_job, decoder_id
+from tidelake.lake.decode import decode_job
+from tidelake.lake.decode_record import decoder_id
 from tidelake.lake.source import DecodeJob, LandedReader, context_of
 from tidelake.options import SinkOptions
 

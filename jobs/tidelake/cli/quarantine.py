@@ -147,7 +147,7 @@ def _misfits(lake: Lake, hour: str | None) -> list[Rejected]:
 
 def _undecodable(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:
     from tidelake.lake.decisions import rejected
-    from tidelake.lake.decode import read_record
+    from tidelake.lake.decode_record import read_record
     from tidelake.land.manifest import generations
     from tidelake.layout import events_table
 

@@ -20,7 +20,7 @@ from tidelake.feed import Feed
 from tidelake.findings import KINDS
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
-from tidelake.lake.decode import DecodeRecord
+from tidelake.lake.decode_record import DecodeRecord
 from tidelake.lake.events import control_batches
 from tidelake.land.manifest import newest
 from tidelake.storage import Store

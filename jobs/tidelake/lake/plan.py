@@ -10,7 +10,7 @@ from tidelake.archives import SourceObject, layout_of
 from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
-from tidelake.lake.decode import decoder_id, read_record
+from tidelake.lake.decode_record import decoder_id, read_record
 from tidelake.lake.events import databases_of
 from tidelake.lake.known import opening
 from tidelake.lake.namespaces import refuse_databases, refuse_taken, taken_by_others

@@ -15,7 +15,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.clocks import RESOLVED, Ahead, believed_before, checkpoint_counts, counts, marks, recorded_ahead, rows_ahead
 from tidelake.lake.cut import Cut
 from tidelake.lake.decisions import Rejected
-from tidelake.lake.decode import DecodeRecord, read_record
+from tidelake.lake.decode_record import DecodeRecord, read_record
 from tidelake.lake.offset_rules import Again, repeated
 from tidelake.lake.refused import refusals_named
 from tidelake.lake.turns import check_hours, starts_with

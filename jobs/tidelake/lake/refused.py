@@ -24,7 +24,7 @@ from tidelake.quality.texts import plural
 from tidelake.sniff import Guess, judge
 
 if TYPE_CHECKING:
-    from tidelake.lake.decode import DecodeRecord
+    from tidelake.lake.decode_record import DecodeRecord
 
 UNDERSTOOD = frozenset({WAITING, "HANDLE_ONLY", "CLAIM_CHECK", "UNKNOWN_SCHEMA", "CHECKSUM"})  # the protocol of such messages is right
 WRONG_PROTOCOL = "WRONG_PROTOCOL"

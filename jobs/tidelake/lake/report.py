@@ -13,7 +13,7 @@ from tidelake.lake.cut import Staged
 from tidelake.lake.cut_documents import find_certificate, next_seq
 from tidelake.lake.cuts import lineage, newest_cut
 from tidelake.lake.decisions import Rejected, by_decision, rejected
-from tidelake.lake.decode import read_record
+from tidelake.lake.decode_record import read_record
 from tidelake.lake.misfits import misfit_groups
 from tidelake.lake.opened import Lake
 from tidelake.land.manifest import Manifest, newest
