@@ -175,7 +175,7 @@ def test_a_row_in_a_claim_check_file_is_fetched_from_where_the_option_or_the_fee
     assert found == ROW | {"commit_ts": 5}
     monkeypatch.setenv("TIDELAKE_CLAIMS", str(tmp_path / "claims"))
     for name in ("TIDELAKE_ARCHIVE", "TIDELAKE_LAKE", "TIDELAKE_CATALOG"):
-        monkeypatch.setenv(name, "x")
+        monkeypatch.setenv(name, "/x")
     text = feeds.FEED.replace('"open"', '"canal-json"', 1).replace("[source]", '[source]\nclaim_check = "${TIDELAKE_CLAIMS}"')
     feeds.write(tmp_path / "schemas", feed=text.replace("[lake]", '[options]\nlarge_message_handle_option = "claim-check"\n[lake]'))
     assert events(call("inspect", "--feed", "shop", "--schemas", tmp_path / "schemas", tmp_path / "messages.jsonl")) == [found]

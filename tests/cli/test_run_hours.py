@@ -52,7 +52,7 @@ def ran(archive: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return name
 
     monkeypatch.setattr("tidelake.lake.run.run_hour", run_hour)
-    monkeypatch.setattr(stages, "_outcome", lambda hour: {"hour": hour, "cut": None, "why": "a test"})
+    monkeypatch.setattr(stages, "_outcome", lambda hour: {"hour": hour, "cut": None, "why": "a test", "rejected": {}})
     return hours
 
 
