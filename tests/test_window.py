@@ -410,7 +410,7 @@ def test_a_sanitised_name_means_the_table_unless_one_is_called_just_so() -> None
     dotted = known("CREATE TABLE `or.ders` (id INT)")
     found = find_sent(dotted, "shop", "or_ders")
     assert found is not None
-    assert found.name == "shop.or.ders"
+    assert found.name == "shop.`or.ders`"
     both = compiled([said(5, "CREATE TABLE or_ders (id INT)")], [], dotted)[0]
     exact = find_sent(both, "shop", "OR_DERS")
     assert exact is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,7 +114,15 @@ def test_a_message_that_is_left_out_is_named_in_certificate_status_and_report_or
 
 
 def test_the_line_of_a_run_says_that_the_cut_is_incomplete_and_why(capsys: pytest.CaptureFixture[str]) -> None:
-    run = {"hour": "2026-01-05T10", "messages": 5, "cut": 2, "tables": {"d.k": 3}, "published": 5, "seconds": {"land": 1.0}}
+    run: dict[str, Any] = {
+        "hour": "2026-01-05T10",
+        "messages": 5,
+        "rejected": {},
+        "cut": 2,
+        "tables": {"d.k": 3},
+        "published": 5,
+        "seconds": {"land": 1.0},
+    }
     _say(run | {"incomplete_because": [{"code": "GAP", "detail": "t[0] offsets 5 to 9", "cut": 2, "hour": "2026-01-05T10"}]})
     _say(run | {"incomplete_because": []})
     lines = capsys.readouterr().out.splitlines()

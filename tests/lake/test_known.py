@@ -53,15 +53,15 @@ partitions = 1
 [options]
 enable_row_checksum = true
 [source]
-uri = "a"
+uri = "/a"
 layout = "aiven-jsonl"
 [watermark]
 from = "checkpoints"
-uri = "c"
+uri = "/c"
 [avro]
 schemas = "x"
 [lake]
-uri = "l"
+uri = "/l"
 """
 
 

@@ -15,7 +15,7 @@ FEED = """protocol = "open"
 topics = ["t"]
 partitions = 1
 [source]
-uri = "x"
+uri = "/x"
 layout = "aiven-jsonl"
 [lake]
 uri = "${LAKE}"
@@ -47,10 +47,10 @@ def test_a_stored_page_comes_out_byte_by_byte_and_a_missing_one_is_nothing(folde
 @pytest.mark.parametrize(
     ("feed", "hour", "lake", "code", "said"),
     [
-        ("other", HOUR, "x", 2, b"error: CONFIG: no feed 'other' in "),
-        ("shop", "10", "x", 2, b"error: CONFIG: not an hour: '10'"),
+        ("other", HOUR, "/x", 2, b"error: CONFIG: no feed 'other' in "),
+        ("shop", "10", "/x", 2, b"error: CONFIG: not an hour: '10'"),
         ("shop", HOUR, None, 2, b"the environment has no LAKE"),
-        ("shop", HOUR, "ftp://u:hunter2@h/x", 1, b"error: STORAGE: "),
+        ("shop", HOUR, "ftp://u:hunter2@h/x", 2, b"lake: uri: ftp:// is not read"),
     ],
 )
 def test_an_error_is_a_line_on_stderr_and_an_exit_code(
