@@ -144,7 +144,7 @@ def test_of_what_a_reader_put_before_it_began_anew_only_its_own_objects_go(tmp_p
     for key in ("there before", "of this run"):
         store.write(key, b"1")
     first, again = tmp_path / "first", tmp_path / "again"
-    earlier = [pipeline._Uploaded(first, Mock(key=key), new) for key, new in (("there before", False), ("of this run", True))]
+    earlier = [pipeline._Uploaded(first, Mock(key=key), new, new) for key, new in (("there before", False), ("of this run", True))]
     read = PartitionRead(topic="t", number=0, sources=(), facts=Mock(), folder=again)
     assert pipeline._landed(store, read, earlier).objects == ()
     assert [o.key for o in store.objects("")] == ["there before"]

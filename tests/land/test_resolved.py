@@ -202,11 +202,11 @@ def test_what_the_log_never_held_is_not_missed(tmp_path: Path) -> None:
 def test_the_rule_needs_a_resolved_ts_in_the_messages(tmp_path: Path) -> None:
     folder = tmp_path / "schemas" / "shop"
     folder.mkdir(parents=True)
-    text = 'protocol = "open"\ntopics = ["shop"]\npartitions = 1\n[source]\nuri = "a"\nlayout = "aiven-jsonl"\nclosed_by = "resolved"\n'
-    text += '[lake]\nuri = "b"\n[watermark]\n'
+    text = 'protocol = "open"\ntopics = ["shop"]\npartitions = 1\n[source]\nuri = "/a"\nlayout = "aiven-jsonl"\nclosed_by = "resolved"\n'
+    text += '[lake]\nuri = "/b"\n[watermark]\n'
     (folder / "feed.toml").write_text(text + 'from = "messages"\n')
     feed = load_feed(tmp_path / "schemas", "shop", {})
     assert (feed.closed_by, feed.quiet_minutes) == ("resolved", 0)
-    (folder / "feed.toml").write_text(text + 'from = "checkpoints"\nuri = "c"\n')
+    (folder / "feed.toml").write_text(text + 'from = "checkpoints"\nuri = "/c"\n')
     with pytest.raises(ConfigError, match=r'source\.closed_by: "resolved" needs the resolved ts in the messages: \[watermark\] from'):
         load_feed(tmp_path / "schemas", "shop", {})
