@@ -6,8 +6,7 @@
   one by one and brought in as one cut at `until`. `wait` off does not wait.
 * **Redo**: with `redo` hours are decoded again; where they are published, all from `hour` on is published anew, as `tidelake redo` does.
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
-  --max-active-runs 1` (both ends included; one at a time, because windows go in order).
-  Set `first_hour` under [source] in feed.toml to its first hour before that: no live hour that is run meanwhile becomes the first cut.
+  --max-active-runs 1` (both ends included; windows go in order). Set `first_hour` in feed.toml to its first hour before that.
 * **Failures**: what may pass (storage, network, a lease held by another run) is retried with growing delays; a wrong file, a gap or a
   failed critical expectation fails at once: the data is safe, nothing is published, "Quality report" in the task's details says why.
 * **State** is in the lake, nothing in Airflow: what was done before is not done again.

@@ -122,6 +122,7 @@ def test_the_task_asks_the_real_command_line(dag: Any, tmp_path: Any, monkeypatc
     for name in ("ARCHIVE", "LAKE"):
         monkeypatch.setenv(f"TIDELAKE_{name}", str(tmp_path / name))
     monkeypatch.setenv("TIDELAKE_CATALOG", "jdbc:sqlite:/nowhere")
+    (tmp_path / "ARCHIVE" / "open").mkdir(parents=True)
     land = copy(dag.get_task("land"))
     assert land.schemas == str(CHECKOUT / "schemas")
     from tidelake_stage import child_environment
