@@ -18,6 +18,7 @@ from tidelake.incarnations import Catalog, create
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import record
+from tidelake.lake.identity import establish
 from tidelake.lake.settings import lake_settings
 from tidelake.lake.tables import create_snapshot
 from tidelake.storage import open_store
@@ -149,5 +150,7 @@ def lake(folder: Path, rows: int = ROWS) -> Feed:
         catalog.append(made.identifier, pa.Table.from_pylist([{**r, "_commit_ts": 1} for r in kept], schema=schema))
         now = catalog.load(made.identifier)
         cut.snapshots[life.id] = TableCut(identifier=now.identifier, uuid=now.uuid, snapshot_id=now.main, rows=len(kept))
-    record(catalog, open_store(feed.lake.uri), cut.model_copy(update={"catalog": known}))
+    store = open_store(feed.lake.uri)
+    record(catalog, store, cut.model_copy(update={"catalog": known}))
+    establish(feed, store, lake_settings(feed), catalog)
     return feed
