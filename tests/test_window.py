@@ -4,44 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.windows import ID, compiled, known, only, said, seen, shape
 from tidelake.errors import OrderError
 from tidelake.event import Shape, ShapeColumn
 from tidelake.incarnations import ALWAYS, Catalog, Incarnation
 from tidelake.policy import Policy
 from tidelake.tso import from_ms, show
 from tidelake.values import MysqlType, lake_type
-from tidelake.window import LedgerEntry, Misfit, Sighting, Statement, compile_window, find_sent, same_name, sanitised, sent_type
-
-ID = ShapeColumn(name="id", type="bigint", key=True)
-
-
-def shape(*names: str) -> Shape:
-    return Shape((ID, *(ShapeColumn(name=n, type="varchar") for n in names)))
-
-
-def said(ts: int, query: str, database: str = "shop") -> Statement:
-    return Statement(commit_ts=ts, database=database, query=query)
-
-
-def seen(first: int, last: int, sent: Shape, table: str = "orders", database: str = "shop") -> Sighting:
-    return Sighting(database=database, table=table, shape=sent, first_ts=first, last_ts=last, rows=9)
-
-
-def compiled(
-    statements: list[Statement], sightings: list[Sighting], catalog: Catalog | None = None, **policy: object
-) -> tuple[Catalog, list[str]]:
-    """The catalog, and the ledger as `ts effect`."""
-    after, ledger, _ = compile_window(catalog or Catalog(), statements, sightings, Policy(**policy))  # type: ignore[arg-type]
-    return after, [f"{e.commit_ts} {e.effect}" for e in ledger]
-
-
-def known(query: str = "CREATE TABLE orders (id BIGINT PRIMARY KEY, a VARCHAR(5))", ts: int = ALWAYS) -> Catalog:
-    return compiled([said(ts, query)], [])[0]
-
-
-def only(catalog: Catalog) -> Incarnation:
-    (found,) = catalog.incarnations.values()
-    return found
+from tidelake.window import LedgerEntry, Misfit, Statement, compile_window, sent_type
 
 
 def names(i: Incarnation) -> list[str]:
@@ -386,41 +356,6 @@ def test_a_guessed_table_takes_the_statements_that_come_later() -> None:
     catalog, ledger = compiled(later, [], first.opened())
     assert [(c.name, c.type.sql) for c in only(catalog).columns] == [("b", "int"), ("id", "bigint"), ("a", "decimal(10,2)")]
     assert ledger == ["50 applied", "60 no effect"]
-
-
-# names as Avro writes them
-
-
-@pytest.mark.parametrize(
-    ("name", "safe"), [("a", "a"), ("1Col", "_1Col"), ("A.B", "A_B"), ("col中文", "col__"), ("a-b c", "a_b_c"), ("_", "_"), ("", "")]
-)
-def test_a_name_is_sanitised_as_avro_does(name: str, safe: str) -> None:
-    assert sanitised(name) == safe
-
-
-@pytest.mark.parametrize(
-    ("sent", "name", "same"),
-    [("a", "A", True), ("A_B", "a.b", True), ("_1x", "1X", True), ("a.b", "a_b", False), ("col__", "col中文", True), ("a", "b", False)],
-)
-def test_a_sent_name_means_a_table_s_ignoring_case_or_sanitised(sent: str, name: str, same: bool) -> None:
-    assert same_name(sent, name) is same
-
-
-def test_a_sanitised_name_means_the_table_unless_one_is_called_just_so() -> None:
-    dotted = known("CREATE TABLE `or.ders` (id INT)")
-    found = find_sent(dotted, "shop", "or_ders")
-    assert found is not None
-    assert found.name == "shop.`or.ders`"
-    both = compiled([said(5, "CREATE TABLE or_ders (id INT)")], [], dotted)[0]
-    exact = find_sent(both, "shop", "OR_DERS")
-    assert exact is not None
-    assert exact.name == "shop.or_ders"
-    assert find_sent(both, "shop", "nothing") is None
-
-
-def test_avro_rows_do_not_make_a_second_table_of_a_sanitised_one() -> None:
-    dotted = known("CREATE TABLE `or.ders` (id BIGINT PRIMARY KEY, `a b` TEXT)")
-    assert compiled([], [seen(30, 90, shape("a_b"), "or_ders")], dotted) == (dotted, [])
 
 
 def test_an_entry_of_the_ledger_keeps_the_statement_as_sent() -> None:

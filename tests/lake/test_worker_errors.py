@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import bazaar
-from tidelake.errors import ConfigError, Coordinates, StorageError
+from tidelake.errors import ConfigError, Coordinates, OrderError
 from tidelake.feed import load_feed
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import decode, land
@@ -35,6 +35,6 @@ def test_a_landed_object_that_is_gone_is_named(tmp_path: Path) -> None:
         land(lake, made.workload.hours[0])
         gone = sorted((tmp_path / "lake" / "landed").rglob("*.parquet"))[0]
         gone.unlink()
-        with pytest.raises(StorageError, match=gone.name) as raised:
+        with pytest.raises(OrderError, match=gone.name) as raised:
             decode(lake, made.workload.hours[0])
-    assert (raised.value.code, raised.value.exit_code) == ("NOT_FOUND", 1)
+    assert (raised.value.code, raised.value.exit_code) == ("LANDED_DAMAGED", 3)

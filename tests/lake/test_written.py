@@ -29,7 +29,7 @@ def test_changes_null_keys_and_bounds_are_counted_the_same_both_ways(tmp_path: P
         ]
         hour = feed.add(lake, messages)
         order(lake, parse_hour(hour))
-        _, staged = read_staged(lake.catalog, lake.store, "shop", hour)
+        _, staged = read_staged(lake.catalog, lake.store, lake.feed, hour)
         assert staged is not None
         (life,) = staged.changelogs
         wanted = {"INSERT": 2, "UPDATE_BEFORE": 1, "UPDATE_AFTER": 1, "DELETE": 1, "null_keys": 1, "first_ts": 20, "last_ts": 24}

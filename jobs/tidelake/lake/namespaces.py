@@ -46,7 +46,7 @@ def refuse_taken(catalog: LakeCatalog, feed: Feed, names: Catalog) -> None:
 
 def refuse_foreign_namespaces(catalog: LakeCatalog, feed: str, namespaces: Iterable[str]) -> None:
     """Raises ConfigError where one of them, or the one that all feeds share, is there and belongs to somebody else."""
-    wanted = [(SYSTEM, SYSTEM_OWNER), *((n, feed) for n in namespaces)]
+    wanted = [(SYSTEM, SYSTEM_OWNER), *((n, feed) for n in sorted(namespaces))]  # the same one is named each time
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(lambda one: catalog.refuse_taken(*one), wanted))
 
