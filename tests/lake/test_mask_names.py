@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,14 +68,20 @@ class Upstream:
     ts: int = 100
 
     def say(self, query: str) -> None:
-        self.ts += 10
+        """After a row in each table, which stands exactly at its commit ts: such rows are older."""
+        self.ts += 1
+        self._write_at(dict.fromkeys(self.tables, self.ts))
         self.said.append(Statement(commit_ts=self.ts, database="d", query=query))
 
     def write(self) -> None:
-        """A row in each table, the first exactly at the last statement's ts + 1."""
-        for name, table in self.tables.items():
-            self.ts += 1
-            self.rows.append((self.ts, name, [(n, c, table, is_masked(c, table)) for n, c in table.cells.items()]))
+        """A row in each table."""
+        self._write_at({name: self.ts + 1 + n for n, name in enumerate(self.tables)})
+        self.ts += len(self.tables)
+
+    def _write_at(self, at: Mapping[str, int]) -> None:
+        for name, ts in at.items():
+            table = self.tables[name]
+            self.rows.append((ts, name, [(n, c, table, is_masked(c, table)) for n, c in table.cells.items()]))
 
     def rename_table(self, a: int, b: int) -> None:
         old, free = sorted(self.tables)[a % len(self.tables)], [p for p in PLACES if p not in self.tables]
@@ -133,6 +139,7 @@ class Upstream:
         name, _ = self._one(a)
         columns = NAMES[: 1 + b % len(NAMES)]
         self.say(f"DROP TABLE `{name}`")
+        del self.tables[name]
         self.say(f"CREATE TABLE `{name}` (id bigint PRIMARY KEY, {', '.join(f'`{c}` varchar(99)' for c in columns)})")
         self.tables[name] = Held({name}, {c: Cell({c}) for c in columns})
 
