@@ -62,7 +62,7 @@ def test_the_key_is_in_no_text_of_the_feed_nor_of_its_jobs(tmp_path: Path) -> No
     (tmp_path / "shop" / "tables.sql").write_text("")
     texts = [repr(feed), str(feed), repr(feed.policy), decode_job(feed, []).model_dump_json(), decoder_id(feed)]
     assert [t for t in texts if SECRET in t] == []
-    assert decode_job(feed, []).masks == marks_of(feed) == [("shop.people", "mail", mark("hash", SECRET.encode()))]
+    assert decode_job(feed, []).masks.marks == marks_of(feed) == [("shop.people", "mail", mark("hash", SECRET.encode()))]
     assert unset_variables(load_feed(tmp_path, "shop", expand=False), {}) == ["PASSWORD", "STAGE"]
 
 
@@ -71,7 +71,7 @@ def test_events_in_clear_are_decoded_as_without_masks(tmp_path: Path) -> None:
         loaded(tmp_path, PLAIN + more) for more in ("", column('"null"'), '[policy]\nmask_at = "order"\n' + column('"null"'))
     )
     assert decoder_id(late) == decoder_id(plain) != decoder_id(masked)
-    assert decode_job(late, []).masks == []
+    assert decode_job(late, []).masks.marks == []
 
 
 @pytest.mark.parametrize(

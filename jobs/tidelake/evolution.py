@@ -43,6 +43,7 @@ from tidelake.errors import OrderError
 from tidelake.exchange import exchanged
 from tidelake.incarnations import ALWAYS, Catalog, Column, Incarnation, Name, Segment, add_column, create, partitioned, position, reshaped
 from tidelake.partitions import added, dropped, emptied, reorganized
+from tidelake.table_name import written
 from tidelake.values import converts
 
 
@@ -91,7 +92,10 @@ def _(change: CreateTable, catalog: Catalog, ts: int) -> Catalog:
     made = create(catalog, change.database, change.table, _definition(like), ts, guessed=like.guessed)
     new = made.find(change.database, change.table)
     assert new is not None
-    return made.with_(replace(new, virtual=like.virtual))
+    former = {c.name: c.former for c in like.columns}
+    columns = tuple(replace(c, former=former[c.name]) for c in new.columns)
+    names = tuple(written(n.database, n.table) for n in like.names)
+    return made.with_(replace(reshaped(new, columns, ts), virtual=like.virtual, like=(*names, *like.like)))
 
 
 def _definition(i: Incarnation) -> TableDef:

@@ -106,7 +106,7 @@ class Incarnation:
     """One life of a table. key: ids of the handle's columns, () = no key. truncations: at each ts the rows up to it left.
 
     empty: no row of it was seen, and none was there before. virtual: names of generated columns that are never sent. removals: of the
-    window; past_removals: of the windows before.
+    window; past_removals: of the windows before. like: names, as table_name writes them, of what it was made like.
     """
 
     id: str
@@ -124,6 +124,7 @@ class Incarnation:
     removals: tuple[Removal, ...] = ()
     past_removals: tuple[Removal, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
+    like: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

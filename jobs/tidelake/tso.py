@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from tidelake.errors import ConfigError
 
 LOGICAL_BITS = 18
+MOST = (1 << 63) - 1  # the largest TSO of a row
 _HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

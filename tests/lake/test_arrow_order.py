@@ -19,6 +19,7 @@ from tidelake.lake.arrow_source import OrderJob, RowsReader
 from tidelake.lake.cut import Staged
 from tidelake.lake.opened import Lake
 from tidelake.lake.run import order
+from tidelake.lake.worker_secrets import Handed
 from tidelake.policy import Policy
 from tidelake.tso import parse_hour
 
@@ -227,7 +228,7 @@ def test_a_bucket_that_is_too_large_for_a_worker_is_refused_before_anything_is_w
     sent = [b for part in jobs[0].parts for b in RowsReader(jobs[0]).rows(part)]
     files = sorted(tmp_path.glob("lake/**/*.parquet"))
     monkeypatch.setattr(arrow_writer, "MOST_BYTES", 1000)
-    rows = [r for b in arrow_writer.Writer(jobs[0], "")(sent) for r in b.to_pylist()]
+    rows = [r for b in arrow_writer.Writer(jobs[0], Handed())(sent) for r in b.to_pylist()]
     (outcome,) = (arrow_writer.Outcome.model_validate_json(r["outcome"]) for r in rows if r["path"] is None)
     assert re.fullmatch(r"[0-9,]+ bytes of bucket [0-3] are too many for a worker", outcome.refused)
     assert [r for r in rows if r["path"] is not None] == []

@@ -23,20 +23,16 @@ from tests.protocols import both_paths
 from tests.protocols.json_messages import Message, column, open_key, open_message
 from tidelake.duck import write_jsonl
 from tidelake.errors import ConfigError, OrderError
-from tidelake.lake import s3_access
 from tidelake.lake.application import SECRETS
 from tidelake.lake.asof import table_asof
 from tidelake.lake.changes import changes_of
 from tidelake.lake.decode import decode_hour
 from tidelake.lake.diff import differences
-from tidelake.lake.event_source import MASK_KEY
 from tidelake.lake.masks import mark
 from tidelake.lake.opened import Lake
 from tidelake.lake.scd2 import scd2_frame
-from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.land.manifest import Manifest, Partition
 from tidelake.layout import certificate_key, manifest_key
-from tidelake.options import SinkOptions
 from tidelake.policy import ColumnPolicy, Policy
 from tidelake.render import expressions, local
 from tidelake.tso import parse_hour
@@ -73,6 +69,10 @@ def sent(ts: int, after: dict[str, Any] | None, before: dict[str, Any] | None = 
     """A row event of d.people."""
     value = {"d": before} if after is None else {"u": after} | ({"p": before} if before else {})
     return open_message((open_key(ts, "d", "people"), value))
+
+
+def statement(ts: int, query: str) -> Message:
+    return open_message(({"ts": ts, "scm": "d", "tbl": "people", "t": 2}, {"q": query, "t": 1}))
 
 
 def resolved_at(ts: int) -> Message:
@@ -186,6 +186,28 @@ def test_no_reader_sees_a_masked_value_and_with_decode_no_event_holds_one(lake: 
     assert printed(lake) == masked(ann="b@x", eve="c@x", zoe="z@x")
 
 
+@pytest.mark.parametrize("lake", ["decode"], indirect=True)
+def test_masks_follow_columns_and_tables_that_get_other_names(lake: Lake, tmp_path: Path) -> None:
+    """Statements stand behind the rows that they concern, as those of another partition may."""
+    ann, eve = ({("email" if n == "mail" else n): c for n, c in image(p, m).items()} for p, m in (("ann", "n@x"), ("eve", "o@x")))
+    renamed = [
+        open_message((open_key(150, "d", "people"), {"u": ann})),
+        open_message((open_key(170, "d", "humans"), {"u": eve})),
+        statement(145, "ALTER TABLE people RENAME COLUMN mail TO email"),
+        statement(160, "RENAME TABLE people TO humans"),
+    ]
+    hour = landed(lake, "2026-01-05T10", 0, [*FIRST, *renamed, resolved_at(200)])
+    assert holding(tmp_path / "lake", CLEAR) - {"snapshot"} == set()
+    publish(lake, hour)
+    people = lake.catalog.load("d.humans")
+    mails = sorted(r["email"] for batch in people.scan({}, ["email"]) for r in batch.to_pylist())
+    assert mails == sorted(digest(f"CLEAR-{m}") for m in ("n@x", "o@x"))
+    assert holding(tmp_path / "lake" / "warehouse", CLEAR) == set()
+    counts = json.loads(lake.store.read(certificate_key("shop", 1)))["rows"]["d.humans"]["masked"]
+    assert {c: list(by) for c, by in counts.items()} == {("email" if c == "mail" else c): [m] for c, m in MASKS.items()}
+    assert {n for by in counts.values() for n in by.values()} == {8}, "images before and after changes"
+
+
 def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
     """And a default is masked too, and a number that fits no type is counted."""
     masks, key = policies({"v": "hash", "w": "hash"}, "d.k"), Policy(mask_key=KEY, unfit="null")
@@ -224,13 +246,6 @@ def test_cells_that_were_decoded_under_another_mask_stop_the_window(tmp_path: Pa
         assert (error.value.code, error.value.exit_code) == ("MASKED", 3)
 
 
-def test_spark_does_not_show_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "only-for-workers")
-    job = DecodeJob(lake_uri=str(tmp_path), feed="shop", objects=[], protocol="open", options=SinkOptions())
+def test_what_the_application_began_with_is_not_the_lake_s(tmp_path: Path) -> None:
     with Lake.of(lakes.feed(tmp_path)) as lake:
-        reader = lake.spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
-        assert [lake.spark.conf.get(key, None) for key in SECRETS] == [None] * 3  # what the application began with is not this lake's
-        plan = reader.option(MASK_KEY, KEY).load()._jdf.queryExecution().toString()  # type: ignore[operator]
-    assert "physical_table_id" in plan
-    assert KEY not in plan
-    assert "only-for-workers" not in plan
+        assert [lake.spark.conf.get(key, None) for key in SECRETS] == [None] * 3

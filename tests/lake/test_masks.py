@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.lake.histories import Message, cells, ddl, resolved, row, shape
 from tidelake.errors import ConfigError, Coordinates
 from tidelake.event import EventRows, Shape
-from tidelake.lake.masks import Masker, documented, mark, masked_cells, masked_text, masker, read_documented
+from tidelake.lake.masker import Masker, MaskNames, masker
+from tidelake.lake.masks import documented, mark, masked_cells, masked_text, read_documented
 from tidelake.values import MysqlType
 
 KEY, OTHER_KEY = b"the key of these tests, 32 bytes", b"another key of these tests, 32 b"
@@ -50,7 +51,7 @@ def test_both_images_are_masked_and_say_so_in_their_shape() -> None:
     plain = batch(
         person("insert", 1, A), person("update", 2, B, A), person("delete", 3, None, B), *resolved(4), ddl(5, "DROP TABLE d.x")[0]
     )
-    out = masker(MARKS, KEY)(plain)
+    out = masker(MaskNames(marks=MARKS), KEY)(plain)
     a = [b"1", digest("a@x"), "中文".encode(), b"\x01\x02", None]
     b = [b"1", digest("b@x"), b"ab", None, None]
     assert images(out) == [(a, None), (b, a), (None, b)]
@@ -64,7 +65,7 @@ def test_both_images_are_masked_and_say_so_in_their_shape() -> None:
 
 
 def test_other_tables_of_the_same_shape_are_left_alone() -> None:
-    out = masker(MARKS, KEY)(batch(person("insert", 1, A, table="cats"), person("insert", 1, A)))
+    out = masker(MaskNames(marks=MARKS), KEY)(batch(person("insert", 1, A, table="cats"), person("insert", 1, A)))
     assert images(out)[0] == (cells(*A), None)
     assert images(out)[1][0][1] == digest("a@x")
     shapes = [r["shape"] for r in out.to_pylist() if r["kind"] == "shape"]
@@ -74,18 +75,18 @@ def test_other_tables_of_the_same_shape_are_left_alone() -> None:
 
 def test_a_batch_without_masked_tables_is_the_same_batch() -> None:
     events = batch(person("insert", 1, A, table="cats"), *resolved(2))
-    assert masker(MARKS, KEY)(events) is events
-    assert masker([], b"")(events) is events
+    assert masker(MaskNames(marks=MARKS), KEY)(events) is events
+    assert masker(MaskNames(marks=[]), b"")(events) is events
 
 
 def test_an_image_that_lacks_the_column_stays_as_it_is() -> None:
     keys = shape("id bigint")
-    out = masker(MARKS, KEY)(batch(person("insert", 1, A), person("delete", 2, None, ("1",), s=keys)))
+    out = masker(MaskNames(marks=MARKS), KEY)(batch(person("insert", 1, A), person("delete", 2, None, ("1",), s=keys)))
     assert images(out)[1] == (None, [b"1"])
 
 
 def test_sanitised_names_are_the_same_column() -> None:
-    out = masker([("my-db.t-1", "e-mail", "null")], KEY)(
+    out = masker(MaskNames(marks=[("my-db.t-1", "e-mail", "null")]), KEY)(
         batch(row(0, "insert", 1, shape("e_mail text"), ("x",), table="t_1", database="my_db"))
     )
     assert images(out) == [([None], None)]
@@ -95,28 +96,30 @@ def test_sanitised_names_are_the_same_column() -> None:
 def test_a_key_column_can_only_be_hashed(mask: str) -> None:
     s = shape("id varchar")
     with pytest.raises(ConfigError, match=r'columns\."d\.people"\.id\.mask: id is in the key of d\.people: .*; allowed: "hash"'):
-        masker([("d.people", "id", mask)], KEY)(batch(person("insert", 1, ("1",), s=s)))
-    assert images(masker([("d.people", "id", HASH)], KEY)(batch(person("insert", 1, ("1",), s=s)))) == [([digest("1")], None)]
+        masker(MaskNames(marks=[("d.people", "id", mask)]), KEY)(batch(person("insert", 1, ("1",), s=s)))
+    assert images(masker(MaskNames(marks=[("d.people", "id", HASH)]), KEY)(batch(person("insert", 1, ("1",), s=s)))) == [
+        ([digest("1")], None)
+    ]
 
 
 @pytest.mark.parametrize("kind", ["int", "date", "decimal(5,2)", "time", "enum", "bit"])
 def test_only_text_and_bytes_are_truncated(kind: str) -> None:
     s = shape("id bigint", f"x {kind}")
     with pytest.raises(ConfigError, match="has no characters to leave away"):
-        masker([("d.people", "x", "truncate(1)")], KEY)(batch(person("insert", 1, ("1", "1"), s=s)))
+        masker(MaskNames(marks=[("d.people", "x", "truncate(1)")]), KEY)(batch(person("insert", 1, ("1", "1"), s=s)))
 
 
 @pytest.mark.parametrize("key", [b"", OTHER_KEY])
 def test_a_worker_without_the_key_masks_nothing_with_another(key: bytes) -> None:
     with pytest.raises(ConfigError, match="the key did not reach the worker") as error:
-        masker(MARKS, key)
+        masker(MaskNames(marks=MARKS), key)
     assert error.value.code == "MASK_KEY"
 
 
 def test_neither_the_key_nor_what_it_hashes_stands_in_marks_and_representations() -> None:
     assert HASH.startswith("hash:")
     assert mark("hash", OTHER_KEY) != HASH
-    assert KEY.decode() not in repr(Masker(MARKS, KEY))
+    assert KEY.decode() not in repr(Masker(MaskNames(marks=MARKS), KEY))
 
 
 VALUES = st.binary(max_size=200) | st.text(max_size=80).map(str.encode)

@@ -7,17 +7,21 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql.datasource import InputPartition
 
 from tests.cli import feeds
+from tests.fuzz import corpus
 from tests.lake.landed_file import landed_file
 from tests.protocols.both_paths import batch
+from tests.protocols.json_messages import open_message
 from tests.protocols.test_claims import LOCATION, STUB, envelope, row
 from tidelake.feed import load_feed
 from tidelake.lake.decode import decode_job
 from tidelake.lake.decode_record import decoder_id
-from tidelake.lake.source import DecodeJob, LandedReader, context_of
+from tidelake.lake.source import DecodeJob, LandedReader, context_of, may_hold_statements
 from tidelake.options import SinkOptions
+from tidelake.protocols import decode, protocol_names
 
 
 def events(folder: Path, **job: Any) -> list[dict[str, Any]]:
@@ -78,3 +82,24 @@ def test_hours_are_decoded_again_once_the_files_place_or_the_policy_is_said(tmp_
     feeds.write(tmp_path / "b", feed=feeds.FEED.replace("[source]", '[source]\nclaim_check = "/claims"'))
     feeds.write(tmp_path / "c", feed=feeds.FEED + '\n[policy]\nhandle_only = "accept"\n')
     assert len({decoder_id(load_feed(tmp_path / name, "shop", expand=False)) for name in "abc"}) == 3
+
+
+@pytest.mark.parametrize("protocol", protocol_names())
+def test_no_statement_is_overlooked_in_messages_of_any_protocol(protocol: str) -> None:
+    for group in corpus.groups(protocol):
+        messages = batch(group.messages)
+        events = decode(protocol, messages, group.context()).to_pylist()
+        statements = {e["offset"] for e in events if e["kind"] == "ddl" and e["ddl"] != "q"}  # which is no SQL
+        found = set(may_hold_statements(messages, SinkOptions(**group.options)).column("offset").to_pylist())
+        assert statements <= found, [group.messages[i] for i in statements - found]
+
+
+def test_statements_alone_are_read_where_nothing_else_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    query = "ALTER TABLE t RENAME COLUMN v TO w"
+    sent = batch([row(7), open_message(({"ts": 9, "scm": "db", "tbl": "t", "t": 2}, {"q": query, "t": 1})), row(8)])
+    pq.write_table(pa.Table.from_batches([sent]), tmp_path / "lake" / "1.parquet")
+    where = {"lake_uri": str(tmp_path / "lake"), "feed": "shop", "objects": [landed_file(tmp_path / "lake" / "1.parquet")]}
+    job = DecodeJob.model_validate(where | {"protocol": "open", "options": SinkOptions(), "statements_only": True})
+    found = [e for b in LandedReader(job).read(InputPartition(["1.parquet"])) for e in b.to_pylist()]
+    assert [(e["kind"], e["commit_ts"], e["database"], e["ddl"], e["offset"]) for e in found] == [("ddl", 9, "db", query, 1)]

@@ -123,6 +123,12 @@ def test_checksums_are_counted_by_table_and_a_mismatch_is_said_in_the_verdict() 
     assert "Row checksums" not in page(published()).words
 
 
+def test_masked_columns_are_named_with_their_masks_and_how_many_values() -> None:
+    words = page(published(tables={"shop.a": TableFacts(events=9, masked={"mail": {"hash": 1234}, "note": {"truncate(4)": 7}})})).words
+    assert "shop.a.mail 1,234 hash" in words
+    assert "shop.a.note 7 truncate(4)" in words
+
+
 def test_float_columns_of_craft_are_named_as_untrusted() -> None:
     words = page(published(tables={"shop.a": TableFacts(events=9, untrusted=["f", "g"])})).words
     assert "FLOAT columns by Craft" in words

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidelake.event import CHECKSUMS
-from tidelake.lake import s3_access
 from tidelake.lake.arrow_plan import arrow_table, can_be_read
 from tidelake.lake.arrow_source import FORMAT, OrderJob
 from tidelake.lake.arrow_writer import STAGED, Outcome, Writer
@@ -22,9 +21,11 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.changelog import advanced, counts_of, open_changelog
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.data_files import WrittenFile, stage_files
+from tidelake.lake.event_source import asked
 from tidelake.lake.rows import TableRows
 from tidelake.lake.spread import in_parts
 from tidelake.lake.worker_errors import heard
+from tidelake.lake.worker_secrets import handed
 from tidelake.storage import open_store
 from tidelake.window import Window
 
@@ -118,8 +119,8 @@ def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile
     from pyspark.sql.pandas.types import from_arrow_schema
 
     many = 1 + max(max(t) for t in job.tasks)
-    source = spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
-    staged = source.load().repartitionById(many, "task").mapInArrow(Writer(job, s3_access.given()), from_arrow_schema(STAGED))
+    rows = asked(spark, FORMAT, job=job).repartitionById(many, "task")
+    staged = rows.mapInArrow(Writer(job, handed(spark)), from_arrow_schema(STAGED))
     files, outcomes = dict[int, list[WrittenFile]](), dict[int, Outcome]()
     with heard():
         found = staged.collect()

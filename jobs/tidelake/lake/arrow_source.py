@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from tidelake.lake.arrow_rows import READ, REPEATED, Reading
 from tidelake.lake.arrow_tables import ArrowTable
 from tidelake.lake.event_source import EventReader, EventSource
+from tidelake.lake.worker_secrets import NONE, Secrets
 from tidelake.storage import open_store
 
 FORMAT = "tidelake_rows"
@@ -43,7 +44,7 @@ class OrderJob(BaseModel):
 
 
 class RowsSource(EventSource):
-    """`spark.read.format("tidelake_rows").option("job", OrderJob as JSON)`: rows of SENT."""
+    """`asked(spark, FORMAT, job=OrderJob)`: rows of SENT."""
 
     FORMAT = FORMAT
 
@@ -51,14 +52,14 @@ class RowsSource(EventSource):
         return from_arrow_schema(SENT)
 
     def reader(self, schema: StructType) -> RowsReader:
-        return RowsReader(OrderJob.model_validate_json(self.options["job"]), self.s3)
+        return RowsReader(OrderJob.model_validate_json(self.options["job"]), self.secrets)
 
 
 class RowsReader(EventReader[Sequence[str]]):
     """Plans one partition per part."""
 
-    def __init__(self, job: OrderJob, s3: str = "") -> None:
-        super().__init__(job.parts, s3)
+    def __init__(self, job: OrderJob, secrets: Secrets = NONE) -> None:
+        super().__init__(job.parts, secrets)
         self.job = job
 
     def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ from tidelake.lake.arrow_changes import Changes, Part
 from tidelake.lake.arrow_source import OrderJob, Told
 from tidelake.lake.arrow_tables import ArrowTable
 from tidelake.lake.parquet_files import OpenFile, footer, kept_if_whole
+from tidelake.lake.worker_secrets import Handed
 from tidelake.lake.workers import worker
 from tidelake.object_store import Store
 from tidelake.storage import open_store
@@ -45,13 +46,13 @@ class Outcome(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What Spark calls in a worker, with a job and how to reach S3."""
+    """What Spark calls in a worker, with a job and what it is handed."""
 
     job: OrderJob
-    s3: str
+    handed: Handed
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with worker(self.s3), TemporaryDirectory(prefix="tidelake-order-") as folder:
+        with worker(self.handed.secrets()), TemporaryDirectory(prefix="tidelake-order-") as folder:
             outcomes = dict[int, Outcome]()
             groups = _received(batches, Path(folder), outcomes)
             for (table, bucket), path in sorted(groups.items()):

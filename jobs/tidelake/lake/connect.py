@@ -1,7 +1,8 @@
 """One Spark Connect server for the stages of a host: started by the first that needs it, gone when nobody used it for a while.
 
-Loopback and a token only. TIDELAKE_SPARK_SERVER names a folder: in it are a lock, what a client must know (mode 0600), and a file that
-clients touch while they work. `python -m tidelake.lake.connect FOLDER` is the keeper: it runs the server and ends it.
+Loopback and a token only. TIDELAKE_SPARK_SERVER names a folder: in it are a lock, what a client must know (mode 0600), what clients
+hand to workers (worker_secrets), and a file that they touch while they work. `python -m tidelake.lake.connect FOLDER` is the keeper: it
+runs the server and ends it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidelake.errors import StorageError
+from tidelake.lake.worker_secrets import sweep
 
 IDLE_SECONDS = 600.0
 START_SECONDS = 180.0
@@ -90,6 +92,7 @@ def keep(folder: Path, idle_seconds: float) -> int:
         signal.signal(number, lambda *_: server.terminate())
     state = folder / "server.json"
     part = folder / "server.json.part"
+    part.unlink(missing_ok=True)
     part.touch(mode=0o600)
     part.write_text(json.dumps({"port": port, "remote": f"sc://localhost:{port}/;token={token}", "pid": os.getpid()}))
     part.replace(state)
@@ -101,6 +104,7 @@ def keep(folder: Path, idle_seconds: float) -> int:
             state.unlink(missing_ok=True)
             server.terminate()
             server.wait()
+    sweep(folder)
     return server.returncode if server.returncode > 0 else 0
 
 

@@ -150,6 +150,7 @@ class TableCounts(_Document):
     ambiguous: dict[str, int] = {}  # column → values that read like another: docs/types.md
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced by U+FFFD
     nulled: dict[str, int] = {}  # column → zero dates that became NULL by policy
+    masked: dict[str, dict[str, int]] = {}  # column → mask → values, NULL and repeats included
     unsettled: int = 0  # Avro deletes whose place relative to the cut is not certain
     checksums: dict[str, int] = {}  # event.CHECKSUMS → row events in the window, of those that carry a checksum
     untrusted: list[str] = []  # FLOAT columns that came by Craft, whose encoder damages them (protocols.md 3.8)

@@ -4,41 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tidelake.avro_schemas import schemas_here
-from tidelake.errors import OrderError
+from tidelake.errors import OrderError, StorageError
 from tidelake.event import EVENT
 from tidelake.feed import Feed
-from tidelake.lake import s3_access
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.cuts import newest_cut
+from tidelake.lake.cut import Cut
+from tidelake.lake.cuts import base_of, newest_cut
 from tidelake.lake.data_files import WrittenFile, file_schema, replace_files
 from tidelake.lake.decode_record import DecodeRecord, decoder_id, read_record, record_of
 from tidelake.lake.event_files import place
-from tidelake.lake.event_source import MASK_KEY
-from tidelake.lake.events import ensure_events
-from tidelake.lake.known import known_tables
+from tidelake.lake.event_source import asked
+from tidelake.lake.events import control_rows, ensure_events
+from tidelake.lake.known import known_tables, opening
+from tidelake.lake.mask_names import mask_names
+from tidelake.lake.masker import MaskNames
 from tidelake.lake.masks import marks_of
 from tidelake.lake.positions import Origins, origins
 from tidelake.lake.refused import most_refused
 from tidelake.lake.sink_schemas import version_shapes
 from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.lake.spread import in_parts
+from tidelake.lake.statements import UNTOLD, since
 from tidelake.lake.waiting import has_come
 from tidelake.lake.worker_errors import heard
-from tidelake.land.manifest import Landed, Manifest, all_newest, newest
+from tidelake.land.manifest import Landed, Manifest, all_newest, generations, newest
 from tidelake.layout import decoded_key
 from tidelake.storage import Store, open_store
-from tidelake.tso import format_hour
+from tidelake.tso import MOST, format_hour, last_of, parse_hour
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_DDL = ["commit_ts", "database", "ddl"]
 _HOUR = pa.field("hour", pa.string())
 SCHEMAS_BY_MESSAGE = frozenset({"simple-json", "simple-avro"})  # protocols whose rows name a schema that another message brings
 
@@ -116,16 +120,43 @@ def _overwrite(
     versions = version_shapes(feed, [s.key for s in manifest.sources])
     job = decode_job(feed, manifest.objects, versions, origins(manifest) if feed.by_offsets else None)
     parts = in_parts(spark, {o.key: o.size for o in manifest.objects})
+    if job.objects and job.masks.marks:
+        asking = job.model_copy(update={"masks": MaskNames(), "statements_only": True, "parts": parts})
+        job = job.model_copy(update={"masks": _mask_names(spark, catalog, feed, parse_hour(hour), asking, events)})
     into = place(events.table.location(), file_schema(events, pa.schema([_HOUR, *EVENT])), hour, parts)
-    reader = spark.read.format(FORMAT).option("job", job.model_dump_json()).option("into", into.model_dump_json())
-    reader = reader.option(s3_access.OPTION, s3_access.given())
-    if job.masks and feed.policy.mask_key:
-        reader = reader.option(MASK_KEY, feed.policy.mask_key)
     with heard():
-        rows = reader.load().collect() if job.objects else []
+        rows = asked(spark, FORMAT, job=job, into=into).collect() if job.objects else []
     files = [WrittenFile(path=r["path"], partition=(hour, r["kind"]), size=r["size"], footer=bytes(r["footer"])) for r in rows]
     said = {"hour": hour, "generation": str(manifest.generation), "decoder": decoder}
     replace_files(catalog, events.identifier, {"hour": hour}, files, {f"tidelake.{k}": v for k, v in said.items()})
+
+
+def _mask_names(spark: SparkSession, catalog: LakeCatalog, feed: Feed, hour: datetime, asking: DecodeJob, events: LakeTable) -> MaskNames:
+    """What is masked in an hour's rows: by the tables of the cut before it, and the statements since then.
+
+    asking: for those of the hour. Raises OrderError for a statement about a masked table that cannot be followed.
+    """
+    store, name = open_store(feed.lake.uri), format_hour(hour)
+    cut = newest_cut(catalog, store, feed.name)
+    if cut is not None and cut.hour >= name:
+        cut = _cut_before(catalog, store, feed, name, cut)
+    rows: list[dict[str, Any]] = []
+    if feed.protocol not in UNTOLD:
+        with heard():
+            found = asked(spark, FORMAT, job=asking).select(_DDL).collect()
+        first = min([*cut.open_hours, cut.hour]) if cut else ""
+        earlier = [h for h in generations(store, feed.name) if first <= h < name]
+        rows = [*control_rows(events, "ddl", earlier, _DDL), *(r.asDict() for r in found)]
+    until = last_of(hour + timedelta(hours=1)) if feed.watermark.source == "metadata" else MOST
+    return mask_names(feed, opening(feed, cut), since(feed, cut, rows, until))
+
+
+def _cut_before(catalog: LakeCatalog, store: Store, feed: Feed, hour: str, newest: Cut) -> Cut | None:
+    """The cut that an hour goes on from that is published already; the newest where that one is not kept."""
+    try:
+        return base_of(catalog, store, feed.name, hour).cut
+    except StorageError:
+        return newest
 
 
 def decode_job(
@@ -149,7 +180,7 @@ def decode_job(
         tables=[*known_tables(feed), *versions],
         refuse_mismatches=feed.policy.checksum == "quarantine",
         origins=begins,
-        masks=marks_of(feed) if feed.policy.mask_at == "decode" else [],
+        masks=MaskNames(marks=marks_of(feed) if feed.policy.mask_at == "decode" else []),
     )
 
 

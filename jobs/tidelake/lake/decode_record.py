@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake import __version__
+from tidelake.contract import read_recorded_ddl
 from tidelake.documents import find_document
 from tidelake.feed import Feed
 from tidelake.lake.catalog import LakeTable
@@ -71,7 +72,8 @@ def decoder_id(feed: Feed) -> str:
     others += [feed.source.claim_check] if feed.source.claim_check else []
     others += [feed.policy.handle_only] if feed.policy.handle_only != "quarantine" else []
     others += [feed.watermark.source] if feed.by_offsets else []
-    others += [str(marks_of(feed))] if feed.policy.mask_at == "decode" and marks_of(feed) else []
+    if feed.policy.mask_at == "decode" and marks_of(feed):
+        others += [str(marks_of(feed)), str([(d.commit_ts, d.database, d.query) for d in read_recorded_ddl(feed.folder)])]
     return hashlib.sha256(json.dumps(said + unsaid + others, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -7,24 +7,34 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
+from pydantic import BaseModel
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.event import EVENT
-from tidelake.lake import s3_access
+from tidelake.lake.worker_secrets import NONE, OPTION, Handed, Secrets, place_of
 from tidelake.lake.workers import worker
 
-MASK_KEY = "mask_secret"  # the word `secret` is what Spark's redaction looks for
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Part = TypeVar("Part")
 
 
+def asked(spark: SparkSession, source: str, **options: BaseModel) -> DataFrame:
+    """What a source of ours gives for these options, with the secrets that were handed to the session."""
+    reader = spark.read.format(source).option(OPTION, place_of(spark))
+    for name, value in options.items():
+        reader = reader.option(name, value.model_dump_json())
+    return reader.load()
+
+
 class EventSource(DataSource):
-    """`spark.read.format(FORMAT).option(…).option(MASK_KEY, …).option(s3_access.OPTION, …)`. Spark shows no options of such names."""
+    """`asked(spark, FORMAT, …)`."""
 
     FORMAT: ClassVar[str]
 
@@ -36,21 +46,16 @@ class EventSource(DataSource):
         return from_arrow_schema(EVENT)
 
     @property
-    def mask_key(self) -> bytes:
-        """Empty where there is none."""
-        return self.options.get(MASK_KEY, "").encode()
-
-    @property
-    def s3(self) -> str:
-        """How workers reach S3, as `s3_access.given` says; empty as this process does."""
-        return self.options.get(s3_access.OPTION, "")
+    def secrets(self) -> Secrets:
+        """Read where the source is planned."""
+        return Handed(self.options.get(OPTION, "")).secrets()
 
 
 class EventReader(DataSourceReader, Generic[Part]):
     """Plans one partition per part and reads it in a worker."""
 
-    def __init__(self, parts: Sequence[Part], s3: str = "") -> None:
-        self.parts, self.s3 = parts, s3
+    def __init__(self, parts: Sequence[Part], secrets: Secrets = NONE) -> None:
+        self.parts, self.secrets = parts, secrets
 
     @abstractmethod
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
@@ -62,5 +67,5 @@ class EventReader(DataSourceReader, Generic[Part]):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None:
             return  # Spark reads nothing once where there are no partitions: an hour without objects, a table without files
-        with worker(self.s3):
+        with worker(self.secrets):
             yield from self.rows(partition.value)

@@ -22,7 +22,8 @@ from tidelake.exports.dialect import Dialect
 from tidelake.exports.listing import ExportFile
 from tidelake.exports.rows import Batch, FileReport, Reading, read_rows
 from tidelake.lake.event_source import EventReader, EventSource
-from tidelake.lake.masks import masker
+from tidelake.lake.masker import MaskNames, masker
+from tidelake.lake.worker_secrets import NONE, Secrets
 from tidelake.layout import seed_report_key
 from tidelake.storage import open_store
 from tidelake.tso import wrap
@@ -48,27 +49,27 @@ class ExportJob(BaseModel):
     dialect: Dialect
     time_zone: str
     names_sent: bool
-    masks: list[tuple[str, str, str]] = []
+    masks: MaskNames = MaskNames()
 
 
 class ExportSource(EventSource):
-    """`spark.read.format("tidelake-export").option("job", ExportJob as JSON)`, with the options of EventSource."""
+    """`asked(spark, FORMAT, job=ExportJob)`."""
 
     FORMAT = FORMAT
 
     def reader(self, schema: StructType) -> ExportReader:
-        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.mask_key, self.s3)
+        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.secrets)
 
 
 class ExportReader(EventReader[int]):
-    """Plans one partition per file. key: of masks; s3: s3_access.given()."""
+    """Plans one partition per file."""
 
-    def __init__(self, job: ExportJob, key: bytes = b"", s3: str = "") -> None:
-        super().__init__(range(len(job.files)), s3)
-        self.job, self.key = job, key
+    def __init__(self, job: ExportJob, secrets: Secrets = NONE) -> None:
+        super().__init__(range(len(job.files)), secrets)
+        self.job = job
 
     def rows(self, part: int) -> Iterator[pa.RecordBatch]:
-        return _rows(self.job, part, self.key)
+        return _rows(self.job, part, self.secrets.mask_key.encode())
 
 
 def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from tidelake.lake.event_source import EventReader, EventSource
 from tidelake.lake.fold_files import FOLDED, TableFold, Unit, fold_units
+from tidelake.lake.worker_secrets import NONE, Secrets
 
 FORMAT = "tidelake_fold"
 
@@ -23,7 +24,7 @@ class FoldJob(BaseModel):
 
 
 class FoldSource(EventSource):
-    """`spark.read.format("tidelake_fold").option("job", FoldJob as JSON)`: reading it writes files, and its rows tell of them
+    """`asked(spark, FORMAT, job=FoldJob)`: reading it writes files, and its rows tell of them
     (fold_files.FOLDED); they are nowhere until they are committed."""
 
     FORMAT = FORMAT
@@ -32,14 +33,14 @@ class FoldSource(EventSource):
         return from_arrow_schema(FOLDED)
 
     def reader(self, schema: StructType) -> FoldReader:
-        return FoldReader(FoldJob.model_validate_json(self.options["job"]), self.s3)
+        return FoldReader(FoldJob.model_validate_json(self.options["job"]), self.secrets)
 
 
 class FoldReader(EventReader[Sequence[Unit]]):
     """Plans one partition per part."""
 
-    def __init__(self, job: FoldJob, s3: str = "") -> None:
-        super().__init__(job.parts, s3)
+    def __init__(self, job: FoldJob, secrets: Secrets = NONE) -> None:
+        super().__init__(job.parts, secrets)
         self.tables = job.tables
 
     def rows(self, part: Sequence[Unit]) -> Iterator[pa.RecordBatch]:

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tidelake.lake import s3_access
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import ImageCounts
 from tidelake.lake.data_files import WrittenFile, stage_files
+from tidelake.lake.event_source import asked
 from tidelake.lake.fold_files import Unit
 from tidelake.lake.fold_plan import Plan, plan
 from tidelake.lake.fold_source import FORMAT, FoldJob
@@ -82,10 +82,9 @@ def _run(spark: SparkSession, plans: Sequence[Plan]) -> list[_Found]:
     }
     parts = in_parts(spark, {key: size for key, (size, _) in units.items()})
     job = FoldJob(tables={n: p.table for n, p in enumerate(plans)}, parts=[[units[key][1] for key in part] for part in parts])
-    reader = spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
     found = [_Found() for _ in plans]
     with heard():
-        for row in reader.load().collect():
+        for row in asked(spark, FORMAT, job=job).collect():
             found[row["table"]].add(row)
     for p, f in zip(plans, found, strict=True):
         if f.twice:

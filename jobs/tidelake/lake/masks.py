@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from tidelake import table_name
 from tidelake.errors import ConfigError
-from tidelake.event import EVENT, Shape, shape_rows
+from tidelake.event import Shape
 from tidelake.feed import Feed
 from tidelake.values import MysqlType
 from tidelake.window import same_name, sent_type
@@ -31,11 +32,23 @@ _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _CONTINUES, _CONTINUED = 0xC0, 0x80  # of UTF-8: (byte & _CONTINUES) == _CONTINUED is no first byte of a character
 Longs = npt.NDArray[np.int64]
 Places = dict[str, list[tuple[Longs, int]]]  # by mask: rows, and which of their cells
+_M = TypeVar("_M")
 
 
 def mark(mask: str, key: bytes) -> str:
     """How a mask is named in shapes, tables and certificates: with the id of its key, never with the key."""
     return f"hash:{hmac.digest(key, _ID, 'sha256').hex()[:12]}" if mask == "hash" else mask
+
+
+def refuse_other_key(marks: Iterable[str], key: bytes) -> None:
+    """In a worker, before anything is hashed. Raises ConfigError (MASK_KEY) where the key is missing, or is not the one of the marks."""
+    if any(m.startswith("hash") and m != mark("hash", key) for m in marks):
+        raise ConfigError(
+            "policy.mask_key: the key did not reach the worker, or is another",
+            code="MASK_KEY",
+            remedy="a Spark Connect server that Tidelake did not start needs the key's variable in its environment, its executors too "
+            "(docs/cluster.md)",
+        )
 
 
 def mask_key(feed: Feed) -> bytes:
@@ -74,70 +87,30 @@ def masked_text(text: str, mark: str, mysql: MysqlType, key: bytes) -> str | Non
     return out.hex() if mysql.is_binary and not mark.startswith("hash") else out.decode()
 
 
-@dataclass(frozen=True, slots=True)
-class Masker:
-    """Masks EVENT batches by the names that messages bear. known: shapes by (database, table, id), with the masked ones."""
-
-    marks: Sequence[tuple[str, str, str]]
-    key: bytes = field(repr=False)
-    known: dict[tuple[str, str, int], Shape] = field(default_factory=dict)
-    shapes: dict[int, Shape] = field(default_factory=dict)
-
-    def __call__(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with masked cells and shapes. Raises ConfigError for a mask that the column cannot have."""
-        rows = events.column("kind")
-        carried = events.filter(pc.equal(rows, "shape"))
-        found = zip(carried.column("shape").to_pylist(), carried.column("columns").to_pylist(), strict=True)
-        self.shapes.update({i: Shape.from_json(text) for i, text in found if i not in self.shapes})
-        out = events
-        for side, said in SIDES.items():
-            out = self._side(out, side, said)
-        if out is events:
-            return events
-        used = pa.concat_arrays([out.filter(pc.not_equal(rows, "shape")).column(c) for c in SIDES.values()])
-        new = shape_rows(self.shapes[i] for i in pc.unique(used.drop_null()).to_pylist())
-        return pa.concat_batches([out.filter(pc.not_equal(rows, "shape")), new])
-
-    def _side(self, events: pa.RecordBatch, side: str, said: str) -> pa.RecordBatch:
-        ids, places = events.column(said), Places()
-        names = pa.table({"database": events.column("database"), "table": events.column("table"), "shape": ids})
-        new = np.array(ids.fill_null(0))
-        for r in names.group_by(["database", "table", "shape"]).aggregate([]).to_pylist():
-            if r["shape"] is None or r["database"] is None or (r["database"], r["table"]) == (None, None):
-                continue
-            shape = self._masked(r["database"], r["table"], r["shape"])
-            if shape.id == r["shape"]:
-                continue
-            same = (pc.equal(names.column(c), r[c]) for c in r)
-            rows = np.flatnonzero(np.array(pc.fill_null(_every(same), False)))
-            new[rows] = shape.id
-            for i, c in enumerate(shape.columns):
-                if c.mask is not None:
-                    places.setdefault(_kind(c.mask, sent_type(c)), []).append((rows, i))
-        if not places:
-            return events
-        cells = masked_cells(events.column(side), places, self.key)
-        at = EVENT.get_field_index
-        shaped = events.set_column(at(said), EVENT.field(said), pa.array(new, pa.int64(), mask=np.array(ids.is_null())))
-        return shaped.set_column(at(side), EVENT.field(side), cells)
-
-    def _masked(self, database: str, table: str, shape: int) -> Shape:
-        """The shape with its marks."""
-        at = (database, table, shape)
-        if at not in self.known:
-            self.known[at] = masked = masked_shape(self.shapes[shape], self.marks, database, table)
-            self.shapes[masked.id] = masked
-        return self.known[at]
-
-
 def masked_shape(plain: Shape, marks: Iterable[tuple[str, str, str]], database: str, table: str) -> Shape:
-    """The shape of a table's rows once they are masked. Raises ConfigError for a mask that a column cannot have."""
-    wanted = {c: m for t, c, m in marks if _names(t, database, table)}
-    columns = tuple(replace(c, mask=next((m for w, m in wanted.items() if same_name(c.name, w)), None)) for c in plain.columns)
+    """The shape of a table's rows once they are masked, by the names that the feed says. Raises ConfigError as `marked` does."""
+    wanted = by_name(marks, database, table)
+    return marked(plain, table_name.written(database, table), {c.name: mark_at(wanted, c.name) for c in plain.columns})
+
+
+def by_name(marks: Iterable[tuple[str, str, str]], database: str, table: str) -> dict[str, str]:
+    """The marks of a table as it is sent: column → mark."""
+    return {c: m for t, c, m in marks if _names(t, database, table)}
+
+
+def mark_at(marks: Mapping[str, _M], column: str) -> _M | None:
+    """What is said of a column as it is sent; exact names go before sanitised ones."""
+    exact = next((m for name, m in marks.items() if name.lower() == column.lower()), None)
+    return exact if exact is not None else next((m for name, m in marks.items() if same_name(column, name)), None)
+
+
+def marked(plain: Shape, table: str, marks: Mapping[str, str | None]) -> Shape:
+    """The shape with these marks, by its columns' names. Raises ConfigError for a mask that a column cannot have."""
+    columns = tuple(replace(c, mask=marks.get(c.name)) for c in plain.columns)
     for c in columns:
         if c.mask is not None:
-            check_mask(table_name.written(database, table), c.name, c.mask, c.key, sent_type(c) if c.full_type or c.type else None)
-    return Shape(columns) if wanted else plain
+            check_mask(table, c.name, c.mask, c.key, sent_type(c) if c.full_type or c.type else None)
+    return Shape(columns)
 
 
 def check_mask(table: str, column: str, mark: str, in_key: bool, mysql: MysqlType | None) -> None:
@@ -168,7 +141,8 @@ def masked_cells(images: pa.ListArray, places: Mapping[str, Sequence[tuple[Longs
 _OF_BYTES = " of bytes"
 
 
-def _kind(mark: str, mysql: MysqlType) -> str:
+def kind_of(mark: str, mysql: MysqlType) -> str:
+    """How `masked_cells` calls a mask on a column of this type."""
     return mark + _OF_BYTES if mysql.is_binary else mark
 
 
@@ -180,13 +154,6 @@ def _inside(starts: Longs, ends: Longs, there: npt.NDArray[np.bool_], rows: Long
 def _names(table: str, database: str, sent: str) -> bool:
     own = table_name.parse(table)
     return same_name(database, own.database) and same_name(sent, own.table)
-
-
-def _every(conditions: Iterable[pa.ChunkedArray]) -> pa.ChunkedArray:
-    first, *others = conditions
-    for other in others:
-        first = pc.and_(first, other)
-    return first
 
 
 def _replaced(cells: pa.BinaryArray, mark: str, key: bytes, of_bytes: bool) -> pa.BinaryArray:
@@ -232,13 +199,3 @@ def _bytes(cells: pa.BinaryArray) -> tuple[npt.NDArray[np.uint8], Longs]:
     at = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1].astype(np.int64)
     content = np.frombuffer(data, np.uint8)[at[0] : at[-1]] if data is not None and at[-1] > at[0] else np.zeros(0, np.uint8)
     return content, at - at[0]
-
-
-def masker(marks: Sequence[tuple[str, str, str]], key: bytes) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """What masks EVENT batches; nothing is touched where there are no masks. Raises ConfigError where a key is missing, or another."""
-    if not marks:
-        return lambda events: events
-    for _, _, name in marks:
-        if name.startswith("hash") and name != mark("hash", key):
-            raise ConfigError("policy.mask_key: the key did not reach the worker, or is another", code="MASK_KEY")
-    return Masker(marks, key)

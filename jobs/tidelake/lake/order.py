@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidelake import __version__
-from tidelake.contract import read_recorded_ddl
 from tidelake.errors import SHAPE_MISFIT, OrderError
 from tidelake.feed import Feed
 from tidelake.incarnations import Catalog, Incarnation
@@ -32,6 +31,7 @@ from tidelake.lake.exchange import Exchanging, exchange_rows
 from tidelake.lake.incomplete import Why, decided, of_holes, of_tables, reasons, refuse
 from tidelake.lake.known import opening
 from tidelake.lake.late import judge_late
+from tidelake.lake.mask_counts import mask_counts
 from tidelake.lake.misfits import put_aside
 from tidelake.lake.namespaces import refuse_taken, take
 from tidelake.lake.offset_rules import mixed, placed_statements, refuse_keys_in_two_partitions
@@ -41,8 +41,8 @@ from tidelake.lake.progress import Progress, not_after_seed, open_hours, progres
 from tidelake.lake.refused import refusals_named
 from tidelake.lake.rows import TableRows, at_once, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
-from tidelake.lake.sink_schemas import sink_statements
 from tidelake.lake.spread import THREADS, split_bytes
+from tidelake.lake.statements import UNTOLD, since
 from tidelake.lake.stretches import steps_back, with_stretch
 from tidelake.lake.tables import bucket_column, key_columns, physical
 from tidelake.lake.turns import is_published
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DDL = ["commit_ts", "database", "ddl"]
-UNTOLD = frozenset({"avro", "csv"})  # protocols whose messages carry no statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +145,8 @@ def order_window(
     )
     late = judge_late(session(), catalog, feed, events, base, seen) if cut else {}
     changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, SHAPE_MISFIT not in aside.rows, tell), tell)
+    masked = {i: mask_counts(feed, names.incarnations[i], seen) for i in counts}
+    counts = {i: c.model_copy(update={"masked": masked[i]}) for i, c in counts.items()}
     lacks += of_tables(aside.rows, aside.accepted, counts, late)
     staged = Staged(
         cut=_next_cut(run, name, ledger, [*accepted, *aside.accepted], lacks, changelogs),
@@ -190,16 +191,10 @@ def _sums(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _statements(feed: Feed, events: LakeTable, cut: Cut | None, window: Window, done: Progress, seen: Seen) -> list[Statement]:
-    """Statements in [applied, resolved] that are not in the ledger: a DDL may follow the resolved ts that equals it."""
+    """The window's."""
     rows = [r for r in _ddl_rows(events, done.scan) if not any(again.has(r) for again in done.again)]
     rows = placed_statements(feed, rows, seen.partitions) if feed.by_offsets else rows
-    sent = [Statement(commit_ts=r["commit_ts"], database=r["database"] or "", query=r["ddl"]) for r in rows]
-    sent += [Statement(commit_ts=d.commit_ts, database=d.database, query=d.query, recorded=True) for d in read_recorded_ddl(feed.folder)]
-    sent += sink_statements(feed, window.applied_ts, window.resolved_ts)
-    known = {(e.commit_ts, e.query) for e in cut.ledger} if cut else set()
-    since = max(window.applied_ts, cut.seeded_ts + 1 if cut else 0)  # an export holds what a statement at its TSO did
-    inside = (s for s in sent if since <= s.commit_ts <= window.resolved_ts and s.identity not in known)
-    return list({s.identity: s for s in inside}.values())
+    return since(feed, cut, rows, window.resolved_ts)
 
 
 def _ddl_rows(events: LakeTable, hours: Sequence[str]) -> list[dict[str, Any]]:

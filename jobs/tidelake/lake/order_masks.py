@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import OrderError
-from tidelake.lake.masks import SIDES, Places, check_mask, mask_key, masked_cells
+from tidelake.lake.masks import SIDES, Places, check_mask, masked_cells, refuse_other_key
 from tidelake.lake.rows import TableRows
 from tidelake.lake.tables import mask_of
+from tidelake.lake.worker_errors import told
+from tidelake.lake.worker_secrets import handed
 from tidelake.projection import Place, Projection, lived
 
 if TYPE_CHECKING:
@@ -34,9 +36,13 @@ def hashed(rows: DataFrame, table: TableRows) -> DataFrame:
     todo = [place for p in table.projections for place in _in_clear(p, table)]
     if not todo:
         return rows
-    key = mask_key(table.feed)
+    marks = {m for p in table.projections if (m := mask_of(table.feed, table.incarnation, p.column)) is not None}
+    given = handed(rows.sparkSession)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        key = given.secrets().mask_key.encode()
+        with told():
+            refuse_other_key(marks, key)
         for batch in batches:
             yield _masked(batch, todo, key)
 

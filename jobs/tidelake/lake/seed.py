@@ -23,17 +23,17 @@ from tidelake.event import Shape, ShapeColumn
 from tidelake.exports.dialect import Dialect
 from tidelake.exports.rows import FileReport
 from tidelake.incarnations import ALWAYS, Incarnation
-from tidelake.lake import s3_access
 from tidelake.lake.casts import LOSSES, NAMES_SENT, quote
 from tidelake.lake.compact import intent_of, proof_of
 from tidelake.lake.cut import Cut, Staged, TableCounts
 from tidelake.lake.cut_documents import next_seq
-from tidelake.lake.event_source import MASK_KEY
+from tidelake.lake.event_source import asked
 from tidelake.lake.export_source import FORMAT, ExportJob
 from tidelake.lake.fold import Fold
 from tidelake.lake.fold_target import Folded
 from tidelake.lake.incomplete import Why, reasons, refuse
-from tidelake.lake.masks import marks_of, mask_key, masked_shape
+from tidelake.lake.masker import MaskNames
+from tidelake.lake.masks import marks_of, masked_shape
 from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.observed import Observed
 from tidelake.lake.opened import Lake
@@ -220,10 +220,9 @@ def _frame(run: _Run, i: Incarnation) -> DataFrame:
         dialect=run.dialect,
         time_zone=feed.time_zone,
         names_sent=feed.protocol in NAMES_SENT,
-        masks=marks_of(feed),
+        masks=MaskNames(marks=marks_of(feed)),
     )
-    reader = run.lake.spark.read.format(FORMAT).option("job", job.model_dump_json()).option(s3_access.OPTION, s3_access.given())
-    return reader.option(MASK_KEY, mask_key(feed).decode()).load()
+    return asked(run.lake.spark, FORMAT, job=job)
 
 
 def _report(run: _Run, i: Incarnation, k: int) -> FileReport:

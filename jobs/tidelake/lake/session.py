@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidelake.errors import ConfigError
 from tidelake.lake.application import EXTENSIONS, RUNTIME, SECRETS, prepare_environment, static_settings
 from tidelake.lake.connect import shared_server
 from tidelake.lake.settings import LakeSettings
+from tidelake.lake.worker_secrets import elsewhere, handed_over, is_client, keep_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,26 +26,55 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
     """A session that sees the lake as catalog `lake`; stopped at the end unless its application was there before.
 
     brief: if an application is started for it, one tuned for little data."""
-    with _remote() as remote:
+    with _remote() as remote, _handed_over(lake) as place:
         spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name, brief)  # a session knows one lake
-        for key, value in (RUNTIME | lake.spark).items():
-            spark.conf.set(key, value)
-        for key in set(SECRETS) - set(lake.spark):
-            spark.conf.unset(key)
-        if not remote:
-            _activate(spark)
-        from tidelake.lake.arrow_source import RowsSource
-        from tidelake.lake.export_source import ExportSource
-        from tidelake.lake.fold_source import FoldSource
-        from tidelake.lake.source import LandedSource
-
-        for source in (LandedSource, ExportSource, RowsSource, FoldSource):
-            spark.dataSource.register(source)
         try:
+            _refuse_to_be_written_down(spark, lake)
+            _set_up(spark, lake, place)
             yield spark
         finally:
             if remote or not _kept:
                 spark.stop()
+
+
+def _set_up(spark: SparkSession, lake: LakeSettings, place: str) -> None:
+    """The session's settings, and the data sources that it knows. place: of its workers' secrets."""
+    keep_place(spark, place)
+    for key, value in (RUNTIME | lake.spark).items():
+        spark.conf.set(key, value)
+    for key in set(SECRETS) - set(lake.spark):
+        spark.conf.unset(key)
+    if not is_client(spark):
+        _activate(spark)
+    from tidelake.lake.arrow_source import RowsSource
+    from tidelake.lake.export_source import ExportSource
+    from tidelake.lake.fold_source import FoldSource
+    from tidelake.lake.source import LandedSource
+
+    for source in (LandedSource, ExportSource, RowsSource, FoldSource):
+        spark.dataSource.register(source)
+
+
+def _handed_over(lake: LakeSettings) -> AbstractContextManager[str]:
+    """Where the session's workers find what they must not be told in a plan."""
+    folder = os.environ.get("TIDELAKE_SPARK_SERVER")
+    if not folder and os.environ.get("TIDELAKE_SPARK_REMOTE"):
+        return nullcontext(elsewhere(lake.worker.mask_key))
+    return handed_over(lake.worker, Path(folder) if folder else None)
+
+
+def _refuse_to_be_written_down(spark: SparkSession, lake: LakeSettings) -> None:
+    """Raises ConfigError (SECRETS) where Spark's event log would hold secrets of the catalog."""
+    told = [key for key in SECRETS if key in lake.spark]
+    if not told or spark.conf.get("spark.eventLog.enabled", "false") != "true":
+        return
+    began_with = {r["key"] for r in spark.sql("SET").collect()}  # a Connect server tells nobody the values, not even by conf.get
+    if told := [key for key in told if key not in began_with]:
+        raise ConfigError(
+            f"this Spark application would write {told[0]} into its event log: it hides only settings that it was started with",
+            code="SECRETS",
+            remedy=f"start it with {', '.join(f'{key}=none' for key in SECRETS)} (docs/cluster.md), or without spark.eventLog.enabled",
+        )
 
 
 def _activate(spark: SparkSession) -> None:

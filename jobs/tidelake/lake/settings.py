@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from tidelake.errors import ConfigError
 from tidelake.feed import Feed
+from tidelake.lake.worker_secrets import NONE, Secrets, of_environment
 from tidelake.layout import CATALOG
 from tidelake.service_url import service_url, without_login
 from tidelake.source import VARIABLE
@@ -37,13 +38,15 @@ _JDBC = frozenset(
 class LakeSettings:
     """spark: runtime configuration of the catalog `lake`. iceberg: properties of pyiceberg's catalog of that name, `type` included.
 
-    sqlite: the catalog's file where it is one. The other two hold secrets, so they are no part of its representation: never print them.
+    sqlite: the catalog's file where it is one. worker: what Spark's workers are handed. The first two hold secrets, so they are no part of
+    the representation: never print them.
     """
 
     warehouse: str
     spark: dict[str, str] = field(repr=False)
     iceberg: dict[str, str] = field(repr=False)
     sqlite: Path | None = None
+    worker: Secrets = NONE
 
     @property
     def place(self) -> str:
@@ -80,6 +83,7 @@ def lake_settings(feed: Feed) -> LakeSettings:
         spark={prefix: "org.apache.iceberg.spark.SparkCatalog"} | {f"{prefix}.{k}": v for k, v in (common | spark).items()},
         iceberg={"warehouse": warehouse} | iceberg,
         sqlite=sqlite,
+        worker=of_environment(feed.policy.mask_key or ""),
     )
 
 

@@ -23,9 +23,10 @@ from tidelake.lake.event_files import FILES, EventsPlace, write_events
 from tidelake.lake.event_source import EventReader, EventSource
 from tidelake.lake.known import Known, columns_of
 from tidelake.lake.late_types import PROTOCOLS
-from tidelake.lake.masks import masker
+from tidelake.lake.masker import MaskNames, masker
 from tidelake.lake.positions import Origins, placed
 from tidelake.lake.shelf import LakeShelf
+from tidelake.lake.worker_secrets import NONE, Secrets
 from tidelake.land.landed import read_landed
 from tidelake.land.manifest import Landed
 from tidelake.options import SinkOptions
@@ -36,6 +37,7 @@ from tidelake.storage import open_store
 FORMAT = "tidelake"
 BATCH_BYTES = 8 << 20
 BATCH_MESSAGES = 10_000
+_STATEMENT = r"(alter|rename|create|drop|recover|flashback|replace)[\s/\\]"  # with the end of a word, also as JSON writes it
 
 
 class DecodeJob(BaseModel):
@@ -54,13 +56,15 @@ class DecodeJob(BaseModel):
     tables: Known = []
     refuse_mismatches: bool = False
     origins: Origins | None = None  # of a feed whose commit ts come from offsets
-    masks: list[tuple[str, str, str]] = []  # lake.masks.marks_of; their key is an option of its own
+    masks: MaskNames = MaskNames()  # the key is among the secrets
+    statements_only: bool = False  # nothing but the statements, unmasked
+    parts: list[list[str]] = []  # of the keys, by the task that reads them, where not each has one
 
 
 class LandedSource(EventSource):
-    """`spark.read.format("tidelake").option("job", DecodeJob as JSON)`, with the options of EventSource: EVENT rows.
+    """`asked(spark, FORMAT, job=DecodeJob)`: EVENT rows.
 
-    With `.option("into", EventsPlace as JSON)` reading it writes them, and its rows tell of the files (event_files.FILES), which are
+    With `into=EventsPlace` reading it writes them, and its rows tell of the files (event_files.FILES), which are
     nowhere until they are committed.
     """
 
@@ -71,15 +75,15 @@ class LandedSource(EventSource):
 
     def reader(self, schema: StructType) -> LandedReader:
         into = EventsPlace.model_validate_json(self.options["into"]) if "into" in self.options else None
-        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.mask_key, self.s3, into)
+        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.secrets, into)
 
 
 class LandedReader(EventReader[Sequence[str]]):
-    """Plans one partition per object, or as `into` says. key: of masks; s3: s3_access.given(); into: where the events go."""
+    """Plans one partition per object, or as `into` says. into: where the events go."""
 
-    def __init__(self, job: DecodeJob, key: bytes = b"", s3: str = "", into: EventsPlace | None = None) -> None:
-        super().__init__(into.parts if into else [[o.key] for o in job.objects], s3)
-        self.job, self.key, self.into = job, key, into
+    def __init__(self, job: DecodeJob, secrets: Secrets = NONE, into: EventsPlace | None = None) -> None:
+        super().__init__(into.parts if into else job.parts or [[o.key] for o in job.objects], secrets)
+        self.job, self.into = job, into
         self._landed = {o.key: o for o in job.objects}
 
     def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -87,12 +91,30 @@ class LandedReader(EventReader[Sequence[str]]):
         return events if self.into is None else write_events(events, self.into)
 
     def _events(self, key: str) -> Iterator[pa.RecordBatch]:
-        context, masked = context_of(self.job), masker(self.job.masks, self.key)
+        if self.job.statements_only:
+            yield from self._statements(key)
+            return
+        context, masked = context_of(self.job), masker(self.job.masks, self.secrets.mask_key.encode())
         seen: set[int] = set()
         for messages in _messages(self.job, self._landed[key]):
             events = decode(self.job.protocol, messages, context)
             events = events if self.job.origins is None else placed(events, self.job.origins)
             yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
+
+    def _statements(self, key: str) -> Iterator[pa.RecordBatch]:
+        context = context_of(self.job)
+        for messages in _messages(self.job, self._landed[key]):
+            events = decode(self.job.protocol, may_hold_statements(messages, self.job.options), context)
+            events = events if self.job.origins is None else placed(events, self.job.origins)
+            yield events.filter(pc.equal(events.column("kind"), "ddl"))
+
+
+def may_hold_statements(messages: pa.RecordBatch, options: SinkOptions) -> pa.RecordBatch:
+    """The messages in which a word stands that a statement begins with: SQL is sent as it is. All, where they may be compressed."""
+    if options.large_message_handle_compression != "none":
+        return messages
+    found = (pc.match_substring_regex(messages.column(c), _STATEMENT, ignore_case=True) for c in ("key", "value"))
+    return messages.filter(pc.or_(*(pc.fill_null(f, False) for f in found)))
 
 
 def context_of(job: DecodeJob) -> Context:

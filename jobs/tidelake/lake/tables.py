@@ -71,8 +71,10 @@ def kept(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> tuple[Column,
 
 
 def value_rules(feed: Feed, i: Incarnation, c: Column) -> ValueRules:
-    """The rules of a column, which stay with it through renames."""
-    return feed.rules_of([written(n.database, n.table) for n in i.names], [c.name, *c.former])
+    """The rules of a column, which stay with it through renames. What is made like a table with masks has its masks."""
+    names = [c.name, *c.former]
+    rules = feed.rules_of([written(n.database, n.table) for n in i.names], names)
+    return replace(rules, mask=feed.rules_of(i.like, names).mask) if i.like and rules.mask is None else rules
 
 
 def bucket_column(key: Sequence[LakeColumn]) -> str | None:

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from tidelake.lake import s3_access
 from tidelake.lake.worker_errors import told
+from tidelake.lake.worker_secrets import Secrets, take_s3
 
 
 @contextmanager
-def worker(s3: str) -> Iterator[None]:
-    """Reach S3 as s3_access.given() says, hand errors over, and give memory back: Spark keeps workers, and theirs is not another's."""
+def worker(secrets: Secrets) -> Iterator[None]:
+    """Reach S3 as the driver does, hand errors over, and give memory back: Spark keeps workers, and theirs is not another's."""
     with told():
-        s3_access.take(s3)
+        take_s3(secrets.s3)
         try:
             yield
         finally:

@@ -32,6 +32,7 @@ class TableFacts(BaseModel):
     rows_after: int | None = None
     written: str = ""  # what of the snapshot was rewritten
     nulled: dict[str, int] = {}  # column → zero dates that became NULL by policy
+    masked: dict[str, dict[str, int]] = {}  # column → mask → values, NULL and repeats included
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced
     unfit: dict[str, int] = {}  # column → cells that did not fit their type
     voided: dict[str, int] = {}  # column → the same, NULL by policy

@@ -26,6 +26,16 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Masked:
+    """Values of a column that were masked, in rows before and after changes."""
+
+    table: str
+    column: str
+    mask: str
+    values: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
     """Cells of a column that are not in the lake as the source had them."""
 
@@ -53,6 +63,12 @@ def render(current: HourFacts, history: Sequence[HourFacts]) -> str:
         passed=_passed(current),
         losses=list(_losses(current)),
         checked={name: t.checksums for name, t in sorted(current.tables.items()) if t.checksums},
+        masked=[
+            Masked(table=name, column=column, mask=mask, values=n)
+            for name, t in sorted(current.tables.items())
+            for column, by in sorted(t.masked.items())
+            for mask, n in by.items()
+        ],
         untrusted={name: t.untrusted for name, t in sorted(current.tables.items()) if t.untrusted},
         waiting=sum(r.messages - r.accepted for r in current.rejected),
         quarantined=quarantined(current),
