@@ -299,3 +299,20 @@ def test_files_of_a_local_store_have_the_mode_that_the_umask_leaves(tmp_path: Pa
         ("written", "put", "uploaded"), mode
     )
     assert (tmp_path / "store" / "a").stat().st_mode & 0o777 == 0o777 & ~umask
+
+
+def test_links_that_hide_objects_are_named(tmp_path: Path) -> None:
+    """A link to a file is read as the file; one that leads nowhere, or to a folder, is not passed over."""
+    (tmp_path / "elsewhere" / "below").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "file").write_bytes(b"there")
+    root = tmp_path / "archive" / "t"
+    root.mkdir(parents=True)
+    (root / "a").symlink_to(tmp_path / "elsewhere" / "file")
+    store = open_store(str(tmp_path / "archive"))
+    assert [(o.key, o.size) for o in store.objects()] == [("t/a", 5)]
+    for name, target, why in (("b", "gone", "where nothing is"), ("c", "elsewhere/below", "a folder, which is not followed")):
+        (root / name).symlink_to(tmp_path / target)
+        for listed in (lambda: list(store.objects("t/")), lambda: store.some("t/", 10)):
+            with pytest.raises(StorageError, match=f"LINK: .*/t/{name} is a link to .*/{target}, {why}"):
+                listed()
+        (root / name).unlink()

@@ -100,12 +100,11 @@ class _LocalStore(Store):
 
     def objects(self, prefix: str = "") -> Iterator[ObjectInfo]:
         folder = self._path(prefix.rpartition("/")[0])
-        paths = (Path(at) / name for at, _, names in os.walk(folder) for name in names if not name.startswith(".tmp-"))
-        keys = sorted(p.relative_to(self.root).as_posix() for p in paths)
-        return (info for key in keys if key.startswith(prefix) and (info := self.head(key)))
+        keys = sorted(p.relative_to(self.root).as_posix() for p in _files(folder))
+        return (info for key in keys if key.startswith(prefix) and (info := self._listed(key)))
 
     def some(self, prefix: str, most: int) -> list[ObjectInfo]:
-        found = (self.head(path.relative_to(self.root).as_posix()) for path in _files(self._path(prefix.rpartition("/")[0])))
+        found = (self._listed(path.relative_to(self.root).as_posix()) for path in _files(self._path(prefix.rpartition("/")[0])))
         return list(islice((info for info in found if info and info.key.startswith(prefix)), most))
 
     def folders(self, prefix: str = "") -> list[str]:
@@ -157,6 +156,17 @@ class _LocalStore(Store):
         with self._errors(key):
             self._path(key).unlink(missing_ok=True)
 
+    def _listed(self, key: str) -> ObjectInfo | None:
+        """What a folder names; None where it was taken away meanwhile. Raises StorageError (LINK) for a link that hides objects."""
+        info, path = self.head(key), self._path(key)
+        if info is None and path.is_symlink():
+            raise StorageError(
+                f"{path} is a link to {path.readlink()}, {'a folder, which is not followed' if path.exists() else 'where nothing is'}",
+                code="LINK",
+                remedy="put what it leads to in its place (mount it, or copy it), or take the link away",
+            )
+        return info
+
     def _path(self, key: str) -> Path:
         """Where the object is. Raises StorageError (BAD_KEY) for a key that leads out of the store."""
         if key.startswith("/") or "\0" in key or ".." in key.split("/"):
@@ -198,10 +208,11 @@ class _LocalStore(Store):
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of a folder and below it, found as they are asked for."""
+    """The files of a folder and below it, found as they are asked for, and links to folders."""
     for at, folders, names in os.walk(folder):
         folders.sort()
-        yield from (Path(at) / name for name in sorted(names) if not name.startswith(".tmp-"))
+        links = [name for name in folders if Path(at, name).is_symlink()]
+        yield from (Path(at, name) for name in sorted([*names, *links]) if not name.startswith(".tmp-"))
 
 
 class _S3Store(Store):

@@ -73,7 +73,9 @@ def test_every_hour_from_the_archive_on_is_the_truth_and_so_is_every_earlier_one
                 offsets[partition] += len(messages)
             for step in (s for share in shares for message in share for s in message):
                 truth.apply(step)
-            compacted = run_hour(lake, archive.at(number)).compacted
+            begun: list[str] = []
+            compacted = run_hour(lake, archive.at(number), begin=begun.append).compacted
+            assert [what.split()[0] for what in begun] == ["land", "decode", "order", "validate", "compact"]
             assert compacted is not None
             assert compacted.cut is not None
             cut = compacted.cut

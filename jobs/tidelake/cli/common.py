@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from tidelake.cli.terminal import Terminal
 from tidelake.feed import load_feed
@@ -74,16 +74,30 @@ def opened(schemas: Path, feed: str, quiet: bool = False, begins: bool = False) 
         yield lake
 
 
+class Bar:
+    """A progress bar: how much of its work is done, where that is known, and for how long it has been at it."""
+
+    def __init__(self, progress: Progress, what: str) -> None:
+        self._progress, self._task = progress, progress.add_task(what, total=None)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+    def begin(self, what: str) -> None:
+        """From now on this is at work."""
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(what, total=None)
+
+
 @contextmanager
-def byte_progress(what: str) -> Iterator[Any]:
-    """A progress bar over bytes on a terminal, nothing elsewhere; yields a callback(done, total)."""
+def working(what: str) -> Iterator[Bar | None]:
+    """A progress bar on a terminal, nothing elsewhere."""
     if not errors.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        yield Bar(progress, what)
 
 
 def _tell(stage: str, what: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, byte_progress, opened, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, print_json, say, working
 from tidelake.quality.texts import plural
 from tidelake.table_name import parse_several
 from tidelake.tso import show
@@ -63,7 +63,7 @@ def seed(
             from tidelake.lake.report import write_report
             from tidelake.lake.seed import seed as load
 
-            with byte_progress(f"seeding {feed}") as progress:
+            with working(f"seed {feed}") as progress:
                 done = load(lake, from_, ts, wanted, written, progress)
             lake.tell("report", write_report(lake, done.plan.hour))
             found = done.model_dump()

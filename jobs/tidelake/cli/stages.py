@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Schemas, byte_progress, opened, out, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Schemas, opened, out, print_json, say, working
 from tidelake.errors import OrderError, TidelakeError
 from tidelake.feed import load_feed
 from tidelake.quality.texts import plural
@@ -61,7 +61,7 @@ def land(
         return
     from tidelake.lake.run import land as stage
 
-    with opened(schemas, feed, quiet=as_json, begins=True) as lake, byte_progress(f"landing {hour}") as progress:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"land {hour}") as progress:
         report = stage(lake, parse_hour(hour), progress)
     if as_json:
         print_json({"hour": report.hour, "generation": report.generation, "new": report.new, "messages": report.messages})
@@ -101,7 +101,7 @@ def decode(
     """Landed messages of an hour → events: rows, DDL, resolved ts; what cannot be decoded is quarantined."""
     from tidelake.lake.run import decode as stage
 
-    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"decode {hour}"):
         report = stage(lake, parse_hour(hour), redo=redo)
     record = report.record
     if as_json:
@@ -125,7 +125,7 @@ def order(
     """Events up to the resolved ts → deduplicated, ordered changelogs, staged."""
     from tidelake.lake.run import order as stage
 
-    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"order {hour}"):
         report = stage(lake, parse_hour(hour), _hour(redo_from))
     if as_json:
         print_json(report.staged.model_dump(exclude={"cut": {"catalog"}}) if report.staged else {"staged": None, "why": report.why})
@@ -155,7 +155,7 @@ def validate(
     """Judge the staged window; a failed critical expectation exits with 3 and keeps it from being published."""
     from tidelake.lake.run import validate as stage
 
-    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"validate {hour}"):
         verdict = stage(lake, parse_hour(hour), _hour(redo_from))
     if as_json:
         print_json(verdict.model_dump() if verdict else None)
@@ -178,7 +178,7 @@ def compact(
     from tidelake.lake.run import compact as stage
     from tidelake.lake.status import feed_status
 
-    with opened(schemas, feed, quiet=as_json, begins=True) as lake:
+    with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"compact {hour}"):
         report = stage(lake, parse_hour(hour), _hour(redo_from))
         if status is not None:
             status.write_text(json.dumps(feed_status(lake)), encoding="utf-8")
@@ -240,8 +240,8 @@ def _ran(lake: Lake, hours: Sequence[str], *, redo: bool, later: bool) -> dict[s
             code="NOT_ARCHIVED",
             remedy=f"when it is there, run `tidelake run --feed {lake.feed.name} --hour {first}{more}`",
         )
-    with byte_progress(f"landing {first}") as progress:
-        return _outcome(run_hour(lake, parse_hour(first), redo=redo, progress=progress))
+    with working(f"run {first}") as bar:
+        return _outcome(run_hour(lake, parse_hour(first), redo=redo, progress=bar, begin=bar.begin if bar else None))
 
 
 @contextmanager

@@ -124,8 +124,17 @@ class HourRun:
     seconds: dict[str, float]
 
 
-def run_hour(lake: Lake, hour: datetime, *, redo: bool = False, progress: Callable[[int, int], None] | None = None) -> HourRun:
-    """All five stages of an hour. Raises what `turns.refuse_out_of_turn` and `namespaces.refuse_taken` raise, before it lands anything."""
+def run_hour(
+    lake: Lake,
+    hour: datetime,
+    *,
+    redo: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    begin: Callable[[str], None] | None = None,
+) -> HourRun:
+    """All five stages of an hour. progress: called with (bytes landed, bytes to land); begin: with the stage and hour that is at work.
+
+    Raises what `turns.refuse_out_of_turn` and `namespaces.refuse_taken` raise, before it lands anything."""
     from tidelake.lake.cuts import newest_cut
     from tidelake.lake.known import opening
     from tidelake.lake.namespaces import refuse_taken
@@ -134,6 +143,8 @@ def run_hour(lake: Lake, hour: datetime, *, redo: bool = False, progress: Callab
 
     @contextmanager
     def timed(stage: str) -> Iterator[None]:
+        if begin is not None:
+            begin(f"{stage} {format_hour(hour)}")
         started = time.monotonic()
         yield
         seconds[stage] = round(time.monotonic() - started, 3)
