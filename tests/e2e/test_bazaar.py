@@ -15,9 +15,13 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.run import run_hour
 from tidelake.storage import open_store
 
+ELSEWHERE = ("open",)  # protocols whose whole line another test walks: test_shop
+
 
 @pytest.mark.usefixtures("spark_app")
-@pytest.mark.parametrize("feed", list(FEEDS))
+@pytest.mark.parametrize(
+    "feed", [pytest.param(f, marks=[pytest.mark.long] if FEEDS[f] == "open" else []) for f in FEEDS]
+)  # open: test_shop
 def test_every_table_equals_the_truth_at_every_hour(feed: str, s3: FreshUri, tmp_path: Path) -> None:
     uri = s3("bazaar")
     workload = generate(open_store(f"{uri}/archive"), [FEEDS[feed]], hours=2, rows_per_hour=300, ddl_span_hours=2.0, crashes=(40.2, 59.7))
