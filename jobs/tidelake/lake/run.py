@@ -143,6 +143,7 @@ def run_hour(
 
     @contextmanager
     def timed(stage: str) -> Iterator[None]:
+        lake.tell(stage, format_hour(hour))
         if begin is not None:
             begin(f"{stage} {format_hour(hour)}")
         started = time.monotonic()
