@@ -18,7 +18,7 @@ from tidelake.lake.decode_record import DecodeRecord, record_of
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.progress import progress
-from tidelake.lake.refused import Refused, most_refused, refusals_named
+from tidelake.lake.refused import RefusedMessages, most_refused, refusals_named
 from tidelake.lake.report import hour_facts
 from tidelake.lake.status import feed_status
 from tidelake.land.manifest import Manifest
@@ -122,7 +122,7 @@ def test_the_other_errors_of_an_hour_that_decodes_stay_as_they_are() -> None:
 
 
 def test_refused_messages_that_nothing_fits_are_counted_before_the_error() -> None:
-    record = DecodeRecord.model_construct(refused=Refused(declared="craft", messages=3, refused=3))
+    record = DecodeRecord.model_construct(refused=RefusedMessages(declared="craft", messages=3, refused=3))
     with pytest.raises(OrderError) as raised, refusals_named({HOUR: record}):
         raise OrderError("no resolved ts", code="NO_WATERMARK", remedy="wait")
     assert str(raised.value) == "NO_WATERMARK: 3 of 3 messages refused as craft; no other protocol fits them: no resolved ts; wait"

@@ -75,7 +75,7 @@ def _tidelake(version: Annotated[bool, typer.Option("--version", help="Print the
 def run(arguments: list[str]) -> int:
     """A command line; the exit code. Errors go to stderr, without a traceback unless --debug is among the arguments; with --json stdout has
     them, too."""
-    told = Told(debug=wants_traceback(arguments), as_json=wants_json(arguments))
+    told = ErrorOutput(debug=wants_traceback(arguments), as_json=wants_json(arguments))
     try:
         done = application(arguments)(arguments, prog_name="tidelake", standalone_mode=False)
         if done == INTERRUPTED:  # typer's answer to Ctrl-C
@@ -106,7 +106,7 @@ def run(arguments: list[str]) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ErrorOutput:
     """Where errors are told: one line on stderr for people; as_json: an object on stdout for programs, beside it; debug: the traceback."""
 
     debug: bool

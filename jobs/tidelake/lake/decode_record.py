@@ -19,7 +19,7 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_batches, control_rows
 from tidelake.lake.known import known_tables, needs_tables
 from tidelake.lake.masks import marks_of
-from tidelake.lake.refused import Refused
+from tidelake.lake.refused import RefusedMessages
 from tidelake.lake.waiting import CODE as WAITING
 from tidelake.lake.waiting import WaitingFor, waiting_for
 from tidelake.land.manifest import Manifest
@@ -48,7 +48,7 @@ class DecodeRecord(BaseModel):
     watermarks: dict[str, dict[int, Watermarks]]  # topic → partition
     rejected: dict[str, int] = {}  # by error code
     waiting: list[WaitingFor] = []  # table schemas that rejected rows wait for
-    refused: Refused | None = None  # where most messages were
+    refused: RefusedMessages | None = None  # where most messages were
 
     @property
     def quarantined(self) -> str:

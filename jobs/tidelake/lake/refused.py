@@ -33,7 +33,7 @@ MOST_TRIED, MOST_BYTES = 50_000, 64 << 20  # messages, and bytes of them, that t
 _COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "error_code", "raw_key", "raw_value")
 
 
-class Refused(BaseModel):
+class RefusedMessages(BaseModel):
     """At least half of an hour's messages were refused.
 
     declared: the feed's protocol; refused: of `messages`; tried: how many of the refused were given to the decoder of `protocol`, which
@@ -75,12 +75,12 @@ class Refused(BaseModel):
         return f"if that is what the changefeed writes, set {' and '.join(changes)} in feed.toml and run the hour again; nothing is lost"
 
 
-def most_refused(feed: Feed, events: LakeTable, hour: str, messages: int, rejected: Mapping[str, int]) -> Refused | None:
+def most_refused(feed: Feed, events: LakeTable, hour: str, messages: int, rejected: Mapping[str, int]) -> RefusedMessages | None:
     """What is known of an hour of which at least half of the messages were refused, else None. rejected: by error code."""
     refused = sum(count for code, count in rejected.items() if code not in UNDERSTOOD)
     if not refused or 2 * refused < messages:
         return None
-    found = Refused(declared=feed.protocol, messages=max(messages, refused), refused=refused)
+    found = RefusedMessages(declared=feed.protocol, messages=max(messages, refused), refused=refused)
     batches = [batch for batch in _refused_messages(events, hour) if len(batch)]
     guess = _guess(feed, batches)
     if guess is None:
