@@ -226,6 +226,34 @@ def test_a_table_that_someone_else_wrote_to_is_not_rewritten(tmp_path: Path) -> 
         assert list(lake.store.objects(intents("shop")))[-1].key.endswith("3.json")
 
 
+def test_a_dry_run_starts_no_spark_and_counts_what_no_metadata_names(tmp_path: Path) -> None:
+    with lake_of(tmp_path, (1, 2)) as lake:
+        left = Path(str(lake.catalog.load("d.k").table.location())) / "data" / "left.parquet"
+        left.write_bytes(b"12345")
+        for path in Path(lake.settings.warehouse).rglob("*"):
+            os.utime(path, (0, 0))
+        planned = upkeep(lake, dry_run=True).plan
+        assert lake._spark is None
+        assert planned is not None
+        assert {p.table: (p.orphans, p.orphan_bytes) for p in planned.tables if p.orphans} == {"d.k": (1, 5)}
+        said = lake.spark.sql(
+            "CALL lake.system.remove_orphan_files(table => 'd.k', older_than => TIMESTAMP '2000-01-01 00:00:00', dry_run => true)"
+        )
+        assert [str(r[0]).rpartition("/")[2] for r in said.collect()] == ["left.parquet"], "Iceberg's own procedure says the same"
+
+
+def test_names_that_cannot_be_compared_with_objects_remove_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A location that its metadata spells in another way would make orphans of all files."""
+    with lake_of(tmp_path, (1, 2)) as lake:
+        files = sorted(p for p in Path(lake.settings.warehouse).rglob("*") if p.is_file())
+        for path in files:
+            os.utime(path, (0, 0))
+        monkeypatch.setattr("tidelake.lake.orphans.plain", lambda location: location.replace("metadata/", "other/"))
+        with pytest.raises(StorageError, match=r"FILE_LOST: table d\.\w+: its metadata .* is not among the objects of"):
+            upkeep(lake)
+        assert set(files) <= {p for p in Path(lake.settings.warehouse).rglob("*") if p.is_file()}
+
+
 @pytest.mark.long
 def test_orphans_go_when_they_are_old_and_nothing_else_does(tmp_path: Path) -> None:
     with lake_of(tmp_path, (1, 2)) as lake:

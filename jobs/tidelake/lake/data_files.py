@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of
 from tidelake.lake.catalog_errors import retried
 from tidelake.lake.scans import Where
+from tidelake.lake.spread import THREADS
 from tidelake.layout import MAIN, cut_of_branch
 
 _FIELD_ID = "PARQUET:field_id"
@@ -177,3 +179,16 @@ def lowest(table: LakeTable, where: Where, column: str) -> Any:
     files = (task.file for task in table.table.scan(filter_of(where), snapshot_id=table.main).plan_files())
     low = (b for f in files if (b := (f.lower_bounds or {}).get(field.field_id)) is not None)
     return min((from_bytes(cast(Any, field.field_type), b) for b in low), default=None)
+
+
+def named_files(table: LakeTable) -> set[str]:
+    """The locations of every file that the table's metadata names, of all its snapshots: metadata, manifests, data and deletes."""
+    loaded, metadata = table.table, table.table.metadata
+    named = {loaded.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
+    named |= {s.statistics_path for s in (*metadata.statistics, *metadata.partition_statistics)}
+    named |= {s.manifest_list for s in metadata.snapshots if s.manifest_list}
+    with ThreadPoolExecutor(THREADS) as pool:
+        listed = pool.map(lambda s: s.manifests(loaded.io), metadata.snapshots)
+        manifests = {m.manifest_path: m for found in listed for m in found}
+        entries = pool.map(lambda m: [e.data_file.file_path for e in m.fetch_manifest_entry(loaded.io)], manifests.values())
+        return named.union(manifests, *entries)

@@ -7,25 +7,19 @@ of the catalog has, only those count whose own metadata carries the feed's mark:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from tidelake.lake.expire import call_name
+from tidelake.errors import StorageError
+from tidelake.lake.data_files import named_files
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
 from tidelake.lake.spread import THREADS
 from tidelake.lake.upkeep_plan import TablePlan
-from tidelake.layout import CATALOG
 from tidelake.object_store import ObjectInfo
 from tidelake.storage import Store, open_store
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 _METADATA = ".metadata.json"
 
@@ -39,11 +33,10 @@ class Leftover:
 
 
 def find_orphans(lake: Lake, tables: Sequence[TablePlan], before_ms: int, *, remove: bool) -> list[TablePlan]:
-    """The plans with the orphans of their tables counted; remove: and removed."""
-    spark = lake.spark
+    """The plans with the orphans of their tables counted; remove: and removed. Starts no Spark."""
 
     def one(p: TablePlan) -> TablePlan:
-        return p if p.gone else _of_table(lake, spark, p, before_ms, remove=remove)
+        return p if p.gone else _of_table(lake, p, before_ms, remove=remove)
 
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(one, tables))
@@ -88,23 +81,38 @@ def remove_leftovers(lake: Lake, found: Sequence[Leftover]) -> None:
             list(pool.map(warehouse.delete, (key for key in keys if key.endswith(_METADATA) == last)))
 
 
-def _of_table(lake: Lake, spark: SparkSession, p: TablePlan, before_ms: int, *, remove: bool) -> TablePlan:
-    until = datetime.fromtimestamp(before_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    arguments = f"table => {call_name(p.table)}, older_than => TIMESTAMP '{until}', prefix_listing => true"
-    procedure = f"CALL {CATALOG}.system.remove_orphan_files({arguments}, dry_run => "
-    paths = [str(r[0]) for r in spark.sql(f"{procedure}true)").collect()]
-    if not paths:
-        return p.model_copy(update={"orphans": 0})
-    size = sum(_sizes(lake, p.table, paths))
-    if remove:
-        spark.sql(f"{procedure}false)").collect()
-        lake.tell("upkeep", f"{p.table}: removed {len(paths)} orphans, {size:,} bytes")
-    return p.model_copy(update={"orphans": len(paths), "orphan_bytes": size})
+def _of_table(lake: Lake, p: TablePlan, before_ms: int, *, remove: bool) -> TablePlan:
+    parent, _, folder = plain(lake.catalog.load(p.table).table.location()).rpartition("/")
+    store = open_store(parent)
+    found = [o for o in _unnamed(lake, store, p.table, folder) if o.modified_ms < before_ms]
+    size = sum(o.size for o in found)
+    if found and remove:
+        for o in found:
+            store.delete(o.key)
+        lake.tell("upkeep", f"{p.table}: removed {len(found)} orphans, {size:,} bytes")
+    return p.model_copy(update={"orphans": len(found), "orphan_bytes": size})
 
 
-def _sizes(lake: Lake, identifier: str, paths: Sequence[str]) -> Iterator[int]:
-    place = lake.catalog.load(identifier).table.location().rstrip("/").rpartition("/")
-    wanted = {path.rpartition(f"{place[2]}/")[2] for path in paths}
-    for o in open_store(place[0]).objects(f"{place[2]}/"):
-        if o.key.removeprefix(f"{place[2]}/") in wanted:
-            yield o.size
+def _unnamed(lake: Lake, store: Store, identifier: str, folder: str) -> list[ObjectInfo]:
+    """The objects of a table's folder that its metadata does not name. They are listed first: what is named meanwhile is none of them.
+
+    Raises StorageError (FILE_LOST) where the table's own metadata is not among them: then names and objects cannot be compared.
+    """
+    inside = list(store.objects(f"{folder}/"))
+    table = lake.catalog.load(identifier)
+    own = plain(table.table.metadata_location).removeprefix(f"{store.uri}/")
+    if own not in {o.key for o in inside}:
+        raise StorageError(
+            f"table {identifier}: its metadata {table.table.metadata_location} is not among the objects of {store.uri}/{folder}",
+            code="FILE_LOST",
+            remedy="no orphan of it is removed; bring the file back, or ask why its folder does not show it",
+        )
+    named = {plain(path).removeprefix(f"{store.uri}/") for path in named_files(table)}
+    return [o for o in inside if o.key not in named]
+
+
+def plain(location: str) -> str:
+    """A location without what its writers spell differently: file:///x, file:/x and /x are one place, s3a:// is s3://."""
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
+    return location.replace("s3a://", "s3://", 1).rstrip("/")
