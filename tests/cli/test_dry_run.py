@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,23 @@ def schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "schemas"
 
 
-def test_a_dry_run_makes_no_lake(schemas: Path) -> None:
-    said = call("run", "--feed", "shop", "--hour", "2026-01-05T10", "--dry-run", "--json", "--schemas", schemas)
-    assert said.code == 0, said.err
+def test_a_dry_run_makes_no_lake_and_says_what_the_run_would_of_an_empty_archive(schemas: Path) -> None:
+    flags = ("run", "--feed", "shop", "--hour", "2026-01-05T10", "--schemas", schemas)
+    said = call(*flags, "--dry-run", "--json")
     plan = json.loads(said.out)[0]
     assert (plan["hour"], plan["objects"], plan["decodes"], plan["published"]) == ("2026-01-05T10", 0, True, False)
     assert sorted(p.name for p in schemas.parent.iterdir()) == ["archive", "schemas"]
+    assert plan["blocked"].startswith("ARCHIVE_EMPTY: ")
+    assert (said.code, call(*flags).err.splitlines()[-1]) == (3, f"error: {plan['blocked']}")
+
+
+def test_a_dry_run_of_an_archive_that_is_not_there_is_refused_as_the_run_is(schemas: Path) -> None:
+    shutil.rmtree(schemas.parent / "archive")
+    flags = ("run", "--feed", "shop", "--hour", "2026-01-05T10", "--schemas", schemas)
+    dry, real = call(*flags, "--dry-run"), call(*flags)
+    assert dry.err.startswith("error: NO_ARCHIVE: ")
+    assert (dry.code, dry.err) == (real.code, real.err.splitlines()[-1] + "\n")
+    assert real.code == 2
 
 
 def test_a_dry_run_of_live_topics_asks_no_broker(schemas: Path) -> None:
@@ -60,7 +72,7 @@ def test_a_dry_run_names_what_is_taken_where_nothing_tells_the_feeds_databases(s
         for namespace in ("d", "d_changelog", "d_past"):
             lake.catalog.claim_namespace(namespace, "first")
     said = call("run", "--feed", "untold", "--hour", "2026-01-05T10", "--dry-run", "--schemas", schemas)
-    assert said.code == 0
+    assert said.code == 3, "the archive is empty, too"
     assert [line for line in said.out.splitlines() if "refused" in line] == [
         "  refused   if it has rows of that database: d belongs to feed 'first'"
     ]

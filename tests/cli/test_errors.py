@@ -362,3 +362,18 @@ def test_a_main_s_exit_code_is_the_command_s(schemas: Path, arguments: list[str]
 
 def test_there_is_a_main_for_every_stage_and_upkeep_and_nothing_else() -> None:
     assert sorted(p.stem for p in JOBS.glob("*.py")) == sorted([*STAGES[:5], "upkeep"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--format", "table", "-o", "x.txt"),
+            "--output: --format table prints for people and writes no file; give --format jsonl or parquet",
+        ),
+        (("-o", "nowhere/x.jsonl"), "--output: there is no folder nowhere; make it, or give a file in a folder that is there"),
+    ],
+)
+def test_an_output_that_would_not_be_written_is_refused(arguments: tuple[str, ...], said: str) -> None:
+    done = call("asof", "--feed", "shop", "--table", "d.t", *arguments)
+    assert (done.code, done.out, done.err) == (2, "", f"error: CONFIG: {said}\n")

@@ -59,8 +59,14 @@ def asof(
     ts: Annotated[int | None, typer.Option("--ts", metavar="TSO", help="As of this TSO; default: the newest cut.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="As of this time, like 2026-01-05T12:00:00Z.")] = None,
     format_: Annotated[
-        Format, typer.Option("--format", help="jsonl: canonical text; parquet: the lake's types; table, vertical: for people.")
-    ] = Format.table,
+        Format | None,
+        typer.Option(
+            "--format",
+            help="jsonl: canonical text; parquet: the lake's types; table, vertical: for people. Default: table; with --output jsonl, "
+            "or parquet for a file that is called so.",
+            show_default=False,
+        ),
+    ] = None,
     limit: Limit = SHOWN,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="PATH", help="File, or folder with `--table all`.")] = None,
     schemas: Schemas = DEFAULT_SCHEMAS,
@@ -71,11 +77,29 @@ def asof(
         raise ConfigError("--ts and --at say the same", remedy="give one of them")
     moment = last_of(parse_moment(at)) if at is not None else ts
     wanted = table_or_all(table)
+    how = format_ or _default_format(output)
+    _refuse_output(how, output, whole=wanted == ALL)
     with opened(schemas, feed, quiet=True) as lake:
         if wanted == ALL:
-            _all(lake, moment, format_, output or Path(), limit)
+            _all(lake, moment, how, output or Path(), limit)
         else:
-            _one(lake, wanted, moment, format_, output, limit)
+            _one(lake, wanted, moment, how, output, limit)
+
+
+def _default_format(output: Path | None) -> Format:
+    if output is None:
+        return Format.table
+    return Format.parquet if output.suffix == ".parquet" else Format.jsonl
+
+
+def _refuse_output(how: Format, output: Path | None, *, whole: bool) -> None:
+    """Raises ConfigError for a file that would not be written."""
+    if output is None:
+        return
+    if how in (Format.table, Format.vertical):
+        raise ConfigError(f"--output: --format {how} prints for people and writes no file", remedy="give --format jsonl or parquet")
+    if not whole and not output.parent.is_dir():
+        raise ConfigError(f"--output: there is no folder {output.parent}", remedy="make it, or give a file in a folder that is there")
 
 
 def changelog(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from pydantic import BaseModel
 
-from tidelake.archives import SourceObject, layout_of
+from tidelake.archives import Listing, SourceObject, layout_of
 from tidelake.errors import OrderError
+from tidelake.feed import Feed
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.decode_record import decoder_id, read_record
@@ -20,6 +22,7 @@ from tidelake.lake.settled import refuse_other_namespace
 from tidelake.lake.turns import is_published, refuse_out_of_turn
 from tidelake.land.listing import lister
 from tidelake.land.manifest import newest
+from tidelake.land.unusable import refuse_early, refuse_unusable
 from tidelake.layout import events_table, landed_folder, manifests, report_key
 from tidelake.storage import open_store
 from tidelake.tso import parse_hour, show
@@ -63,7 +66,8 @@ class Plan(BaseModel):
 def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> Plan:
     """What `run` would do for an hour, after it ran these hours. Lists the archive and the lake, reads documents, writes nothing.
 
-    Raises what `namespaces.refuse_taken` raises, as `run` does, and ConfigError (BEFORE_FIRST_HOUR, NAMESPACE_CHANGED).
+    Raises what `namespaces.refuse_taken` and `unusable.refuse_unusable` raise, as `run` does, and ConfigError (BEFORE_FIRST_HOUR,
+    NAMESPACE_CHANGED).
     """
     feed = lake.feed
     refuse_other_namespace(feed, lake.store, lake.catalog)
@@ -71,8 +75,12 @@ def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> Plan:
     known = opening(feed, cut)
     refuse_taken(lake.catalog, feed, known)
     published, blocked = _turn(lake, cut, hour, coming)
-    found = _archived(lake, hour) if feed.source.kind == "archive" else ()
     manifest, record = newest(lake.store, feed.name, hour), read_record(lake.store, feed.name, hour)
+    found: tuple[SourceObject, ...] = ()
+    if feed.source.kind == "archive":
+        listing = _listed(lake, hour)
+        found = listing.objects
+        blocked = blocked or (None if manifest else _unusable(feed, hour, listing))
     parts = [part for source in found for part in source.parts]
     same = manifest is not None and (
         feed.source.kind == "kafka" or {(s.key, s.size) for s in manifest.sources} == {(part.key, part.size) for part in parts}
@@ -118,12 +126,23 @@ def _turn(lake: Lake, cut: Cut | None, hour: str, coming: Sequence[str]) -> tupl
 def archive_ends(lake: Lake, hours: Sequence[str]) -> bool:
     """Whether the archive has nothing of these hours, of a feed whose every hour has messages: it is not written so far yet."""
     feed = lake.feed
-    return feed.source.kind == "archive" and feed.watermark.source == "messages" and not any(_archived(lake, h) for h in hours)
+    return feed.source.kind == "archive" and feed.watermark.source == "messages" and not any(_listed(lake, h).objects for h in hours)
 
 
-def _archived(lake: Lake, hour: str) -> tuple[SourceObject, ...]:
+def _listed(lake: Lake, hour: str) -> Listing:
     source = lake.feed.source
-    return lister(lake.feed, open_store(source.uri), lake.store, parse_hour(hour), layout_of(source.layout or ""))().objects
+    return lister(lake.feed, open_store(source.uri), lake.store, parse_hour(hour), layout_of(source.layout or ""))()
+
+
+def _unusable(feed: Feed, hour: str, listing: Listing) -> str | None:
+    """What `land` would say of an hour of which nothing is landed. Raises ConfigError as it does."""
+    archive = open_store(feed.source.uri)
+    refuse_unusable(feed, archive, layout_of(feed.source.layout or ""), listing)
+    try:
+        refuse_early(feed, archive, parse_hour(hour), datetime.now(UTC))
+    except OrderError as e:
+        return str(e)
+    return None
 
 
 def _places(lake: Lake, hour: str) -> list[str]:
