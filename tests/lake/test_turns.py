@@ -121,6 +121,10 @@ def test_a_dry_run_of_a_skipped_hour_says_what_the_run_says(schemas: Path) -> No
     assert real.err.removeprefix("error: ").strip() in dry.out
     assert dry.out.startswith("shop 2026-01-01T13: would not be published\n")
     assert "HOUR_MISSING: feed shop: 1 hour before 2026-01-01T13 is not landed: 2026-01-01T12" in dry.out
+    for number in (12, 13):
+        path = schemas.parent / f"archive/open/shop.open/dt=2026-01-01/hr={number}/shop.open+0+{number:020}.jsonl.gz"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"to come")
     both = call("run", "--feed", "shop", "--hour", "2026-01-01T12", "--hours", "2", "--dry-run")
     assert (both.code, both.out.count("would be published")) == (0, 2)
 

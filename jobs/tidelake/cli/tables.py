@@ -30,6 +30,13 @@ _MOVED = "CASE _kafka_partition WHEN {last} THEN 1 WHEN {first} THEN -1 ELSE 0 E
 TableName = Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name then; `all` for every table.")]
 
 
+def _tso(text: str) -> int:
+    """Raises typer.BadParameter for what is none."""
+    if not text.isdecimal():
+        raise typer.BadParameter(f"{text!r} is no TSO, which is a number like 463367621836800000; --at takes a time")
+    return int(text)
+
+
 class Format(StrEnum):
     """How rows are printed."""
 
@@ -56,7 +63,7 @@ def register(app: typer.Typer) -> None:
 def asof(
     feed: FeedName,
     table: TableName,
-    ts: Annotated[int | None, typer.Option("--ts", metavar="TSO", help="As of this TSO; default: the newest cut.")] = None,
+    ts: Annotated[int | None, typer.Option("--ts", metavar="TSO", help="As of this TSO; default: the newest cut.", parser=_tso)] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="As of this time, like 2026-01-05T12:00:00Z.")] = None,
     format_: Annotated[
         Format | None,

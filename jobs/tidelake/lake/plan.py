@@ -80,7 +80,7 @@ def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> Plan:
     if feed.source.kind == "archive":
         listing = _listed(lake, hour)
         found = listing.objects
-        blocked = blocked or (None if manifest else _unusable(feed, hour, listing))
+        blocked = blocked or (None if manifest or published else _unusable(feed, hour, listing))
     parts = [part for source in found for part in source.parts]
     same = manifest is not None and (
         feed.source.kind == "kafka" or {(s.key, s.size) for s in manifest.sources} == {(part.key, part.size) for part in parts}
