@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.demo import vectors
-from tests.shared import shared
 from tidelake.demo.encode_avro import AvroEncoder, record
 from tidelake.demo.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.encode_craft import CraftEncoder
@@ -81,7 +80,6 @@ def test_equal_seeds_order_mysql_type_alike_and_repeats_differently() -> None:
 
 @pytest.mark.parametrize("protocol", COUNTS)
 def test_nearly_all_encoder_vectors_can_be_made_again(protocol: str) -> None:
-    shared("vectors")
     assert len(vectors.load(protocol)) == COUNTS[protocol]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.shared import SHARED
+from tests.data_files import data_bytes
 from tidelake.event import ShapeColumn
 from tidelake.table_schemas import table_schemas
 from tidelake.wire.mysql_codes import word
@@ -64,10 +64,8 @@ def _of_debezium(cell: Any, code: int | None) -> Any:
 @cache
 def _tables() -> dict[tuple[str, str], list[dict[str, str]]]:
     """The columns of each table, by its widest row."""
-    if not (SHARED / "vectors").exists():
-        return {}
     rows: dict[tuple[str, str], list[list[dict[str, Any]]]] = {}
-    for vector in json.loads((SHARED / "vectors" / "ticdc_encoders.json").read_text()):
+    for vector in json.loads(data_bytes("vectors/ticdc_encoders.json.xz")):
         if vector["protocol"] in PROTOCOLS:
             for e in _events(vector):
                 images = [e[side] for side in ("columns", "old_columns") if side in e]
