@@ -1,4 +1,4 @@
-"""Every object of tests/data/archives is read by the layout for it, or refused with the reason (archives.md 9)."""
+"""Every object of tests/data/archives is read by the layout for it, or refused with the reason (docs/reference/archives.md 9)."""
 
 from __future__ import annotations
 

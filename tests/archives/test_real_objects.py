@@ -1,4 +1,4 @@
-"""The objects of tests/data/archives, written by real connectors from real messages, against what was produced (archives.md 9)."""
+"""The objects of tests/data/archives, written by real connectors, against what was produced (docs/reference/archives.md 9)."""
 
 from __future__ import annotations
 

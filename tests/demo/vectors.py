@@ -1,4 +1,4 @@
-"""What a vector of tests/data/vectors/ticdc_encoders.json.xz was made from, as our model's changes (protocols.md 12)."""
+"""What a vector of tests/data/vectors/ticdc_encoders.json.xz was made from, as our model's changes (docs/reference/protocols.md 12)."""
 
 from __future__ import annotations
 

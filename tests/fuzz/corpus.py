@@ -68,7 +68,7 @@ def groups(protocol: str) -> tuple[Group, ...]:
 
 
 def packed(protocol: str, message: Message, method: str) -> Message:
-    """The message as a feed with this compression carries it (protocols.md 1.5)."""
+    """The message as a feed with this compression carries it (docs/reference/protocols.md 1.5)."""
 
     def compress(data: bytes | None) -> bytes | None:
         return data if data is None else pa.Codec(method).compress(data, asbytes=True)

@@ -1,4 +1,4 @@
-"""Rows in claim-check files (protocols.md 1.5): a message and its file give the row's events, or one error that says why not."""
+"""Rows in claim-check files (docs/reference/protocols.md 1.5): a message and its file give the row's events, or an error that says why."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Protocols whose messages do not say their columns' types, or not always: what our tests know of the tables, and what gets lost.
 
-The tables are made from the vectors' own types, as the schema files that TiCDC's storage sink writes (protocols.md 9.5).
+The tables are made from the vectors' own types, as the schema files that TiCDC's storage sink writes (docs/reference/protocols.md 9.5).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write(protocol: str, folder: Path) -> int:
 
 
 def carried(event: dict[str, Any], vector: dict[str, Any]) -> dict[str, Any]:
-    """The expected event, reduced to what the protocol can carry (protocols.md 9.2, 9.3, 11.6)."""
+    """The expected event, reduced to what the protocol can carry (docs/reference/protocols.md 9.2, 9.3, 11.6)."""
     if vector["protocol"] not in PROTOCOLS:
         return event
     sides = {side: event[side] for side in ("columns", "old_columns") if side in event}

@@ -1,4 +1,4 @@
-"""Test vectors of tests/data/vectors and what our events must be for them (protocols.md 12), both in one plain form.
+"""Test vectors of tests/data/vectors and what our events must be for them (docs/reference/protocols.md 12), both in one plain form.
 
 Plain form of an event: a dict of the members that the vector speaks of; columns as [(name, key?, cell)], cells as bytes, None for
 NULL, or a float for FLOAT and DOUBLE (compared as the type's own precision).
@@ -176,7 +176,7 @@ def _cell(c: dict[str, Any], protocol: str) -> Any:
 
 
 def avro_name(name: str) -> str:
-    """A name as Avro schemas carry it (protocols.md 4.2)."""
+    """A name as Avro schemas carry it (docs/reference/protocols.md 4.2)."""
     name = re.sub("[^A-Za-z0-9_]", "_", name)
     return f"_{name}" if name[:1].isdigit() else name
 
