@@ -1,4 +1,4 @@
-"""A real Kafka broker for tests: one KRaft node on loopback, its jars from Maven through Ivy as Spark's are (platform.md 10).
+"""A real Kafka broker for tests: one KRaft node on loopback, its jars through Ivy as Spark's are (docs/reference/platform.md 10).
 
 with KafkaBroker(folder) as broker:
     Producer({"bootstrap.servers": broker.servers})

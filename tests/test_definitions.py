@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared import shared
 from tests.vectors import cases
 from tidelake.definitions import UNSAID, unsaid, unsaid_of
 from tidelake.event import Shape, ShapeColumn
@@ -47,7 +46,6 @@ def test_every_protocol_says_what_it_leaves_unsaid_and_so_does_the_document() ->
 
 @pytest.mark.parametrize("protocol", ["open", "craft", "avro", "canal-json", "canal"])
 def test_messages_of_ticdc_s_own_encoders_leave_that_unsaid(protocol: str) -> None:
-    shared("vectors")
     events = (e for vectors in cases.cases().values() for v in vectors if v["protocol"] == protocol for e in cases._decoded(v))
     columns = {c for e in events for s in (e.shape, e.before_shape) if s is not None for c in s.columns}
     found = {KINDS[what] for c in columns if (what := unsaid(c)) is not None}

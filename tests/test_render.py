@@ -1,4 +1,4 @@
-"""Lake values come out as the canonical text they went in with (design section 6)."""
+"""Lake values come out as the canonical text they went in with (docs/architecture.md 6)."""
 
 from __future__ import annotations
 

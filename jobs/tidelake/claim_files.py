@@ -1,4 +1,4 @@
-"""Claim-check files by the location that a message names: looked up by base name in the feed's own storage (protocols.md 1.5).
+"""Claim-check files by the location that a message names (docs/reference/protocols.md 1.5): looked up by base name in the feed's storage.
 
 A location is TiCDC's URI of the file, as the changefeed saw its storage. Only its last part counts, so a message cannot point anywhere
 else, and the files may have moved since.

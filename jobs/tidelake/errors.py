@@ -60,7 +60,7 @@ class DecodeError(TidelakeError):
 
 
 class WaitingError(DecodeError):
-    """A row that can be decoded only when a later message has brought its table's schema (protocols.md 9.1).
+    """A row that can be decoded only when a later message has brought its table's schema (docs/reference/protocols.md 9.1).
 
     commit_ts: TSO, unsigned; the resolved ts stays below it while the row waits.
     """

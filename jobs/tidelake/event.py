@@ -1,6 +1,6 @@
 """What crosses between stages: MESSAGE batches (landed Kafka records) and EVENT batches (what they hold).
 
-One EVENT row per event. Cells are canonical text (design section 6) as bytes, raw bytes for binary columns, in the order of the
+One EVENT row per event. Cells are canonical text (docs/architecture.md 6) as bytes, raw bytes for binary columns, in the order of the
 row's shape; a null element is NULL, an absent column is not in the shape. A shape travels once per batch, as a row of kind `shape`.
 """
 
@@ -72,8 +72,8 @@ class ShapeColumn:
     """One column as the protocol describes it.
 
     type: MySQL word with `unsigned` (`bigint unsigned`), None where the protocol does not say. full_type: the complete SQL type where
-    it is sent. flag: TiDB's column flags (protocols.md 1.2). key: part of the row's handle. elements: ENUM/SET members where sent.
-    mask: how the cells are masked already, as lake.masks names it.
+    it is sent. flag: TiDB's column flags (docs/reference/protocols.md 1.2). key: part of the row's handle. elements: ENUM/SET members where
+    sent. mask: how the cells are masked already, as lake.masks names it.
     """
 
     name: str

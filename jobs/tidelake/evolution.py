@@ -1,4 +1,4 @@
-"""DDL changes → the catalog after them (design section 8). Pure.
+"""DDL changes → the catalog after them (docs/architecture.md 8.3). Pure.
 
 A statement about a table of which nothing is known yet has no effect: its columns will be taken from its first row. What would have to
 be guessed is refused; a table of which no row was ever seen has nothing that could be guessed wrong.

@@ -1,4 +1,4 @@
-"""ALTER TABLE p EXCHANGE PARTITION … WITH TABLE t: whose rows change places, and whether it can be told (design section 8). Pure.
+"""ALTER TABLE p EXCHANGE PARTITION … WITH TABLE t: whose rows change places, and whether it can be told (docs/architecture.md 8.3). Pure.
 
 The rows themselves are of the order stage, which writes them to both changelogs (lake/exchange.py).
 """

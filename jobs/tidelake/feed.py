@@ -52,7 +52,7 @@ class _Section(BaseModel):
 
 
 class Watermark(_Section):
-    """Where the resolved ts comes from (design section 8). metadata: the storage sink's checkpoint, which landing waits for; offsets: none,
+    """Where the resolved ts comes from (docs/architecture.md 8.1). metadata: the sink's checkpoint, which landing waits for; offsets: none,
     the closed hour is the cut (docs/offsets.md).
 
     one_partition_per: of offsets, what never has changes in two partitions of one hour. none: nothing is sure, cuts are incomplete.

@@ -1,4 +1,4 @@
-"""The lives of tables: what every table was called and which columns it had at any TSO (design section 2, 8).
+"""The lives of tables: what every table was called and which columns it had at any TSO (docs/architecture.md 2, 8.3).
 
 A Catalog is immutable; evolution.apply gives the next. A statement with commit ts T holds for rows after T: a row exactly at T is older.
 """

@@ -1,4 +1,4 @@
-"""One writer per feed: a lease object, taken and renewed by conditional puts (design section 9).
+"""One writer per feed: a lease object, taken and renewed by conditional puts (docs/architecture.md 9).
 
 It keeps two runs from working in vain; correctness does not hang on it, the put-if-absent of the publish intent decides. The fence
 number grows with every holder and names the branches that its run stages.

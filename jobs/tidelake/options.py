@@ -1,4 +1,4 @@
-"""The changefeed's sink options that change bytes (protocols.md 1.4), by the names TiCDC gives them with underscores."""
+"""The changefeed's sink options that change bytes (docs/reference/protocols.md 1.4), by the names TiCDC gives them with underscores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of order, as an executable specification in plain Python: the oracle of the Spark stages (protocols.md 6.4, 11.14).
+"""The rules of order (docs/reference/protocols.md 6.4, 11.14), as an executable specification: the oracle of the Spark stages.
 
 Small and slow on purpose. What Spark does to a window must equal `fold(base, ordered(deduplicated(changes)))` for every history.
 """
@@ -13,7 +13,8 @@ from tidelake.errors import Coordinates, OrderError
 from tidelake.tso import show
 
 Cells = tuple[object, ...]
-CLASS = {"delete": 0, "update": 1, "insert": 2, "upsert": 2}  # of equal commit ts for one key, deletes come first (protocols.md 1.6)
+# Of equal commit ts for one key, deletes come first (docs/reference/protocols.md 1.6).
+CLASS = {"delete": 0, "update": 1, "insert": 2, "upsert": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class RowChange:
     """One row event. key: the handle's cells, None for a table without key. at: (topic, partition, offset, ordinal).
 
     stretch: how often the resolved ts of its partition had gone back before it; a later stretch repeats an earlier one.
-    partial: of its row only the key's cells are known (handle-key-only messages, protocols.md 1.5).
+    partial: of its row only the key's cells are known (handle-key-only messages, docs/reference/protocols.md 1.5).
     """
 
     table: str

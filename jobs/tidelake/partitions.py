@@ -1,4 +1,4 @@
-"""Which rows leave a table with a partition, and what becomes of its partitions (design section 8). Pure.
+"""Which rows leave a table with a partition, and what becomes of its partitions (docs/architecture.md 8.3). Pure.
 
 A row's partition is told by its own columns, exactly as the server places it; where it cannot be, the statement is refused.
 """

@@ -55,7 +55,7 @@ PLAIN = ValueRules()
 
 
 class Policy(BaseModel):
-    """What happens to what does not fit (design sections 6 to 8)."""
+    """What happens to what does not fit (docs/architecture.md 6 to 8)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,4 +1,4 @@
-"""Where a column's value stands in the rows of a window: shape × segment → position (design section 8). Pure."""
+"""Where a column's value stands in the rows of a window: shape × segment → position (docs/architecture.md 8.3). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lake values → canonical text (design section 6), the inverse of lake.casts: what `asof` and `changelog` print."""
+"""Lake values → canonical text (docs/architecture.md 6), the inverse of lake.casts: what `asof` and `changelog` print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which published cuts are kept: [upkeep] of feed.toml, and the rule (design section 8, last paragraph).
+"""Which published cuts are kept: [upkeep] of feed.toml, and the rule (docs/architecture.md 8.6).
 
 Ages are told from the newest cut, not from the clock: a feed that stands still loses nothing, and a plan says the same tomorrow.
 """

@@ -1,4 +1,4 @@
-"""The schema files of TiCDC's storage sink (reference/protocols.md 9.5): what the columns of its CSV lines are.
+"""The schema files of TiCDC's storage sink (docs/reference/protocols.md 9.5): what the columns of its CSV lines are.
 
 {"Schema", "Table", "TableVersion": TSO, "Query"?: the statement that led to it,
  "TableColumns": [{"ColumnName", "ColumnType": "BIGINT UNSIGNED", "ColumnPrecision"?: "10",

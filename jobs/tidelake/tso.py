@@ -1,4 +1,4 @@
-"""TSO ↔ time: 46 bits of milliseconds since 1970 (UTC), 18 bits of counter (reference: TiDB's TSO, protocols.md 10).
+"""TSO ↔ time: 46 bits of milliseconds since 1970 (UTC), 18 bits of counter (docs/reference/protocols.md 10).
 
 A TSO is unsigned 64 bits; Arrow, Spark and Iceberg have no such type, so columns keep it wrapped in int64 (`wrap`, `unwrap`).
 """

@@ -1,4 +1,4 @@
-"""MySQL column types: read from their SQL text, mapped to lake types (design section 6).
+"""MySQL column types: read from their SQL text, mapped to lake types (docs/architecture.md 6).
 
 A lake type is written as Spark and Iceberg both read it: int, bigint, decimal(p,s), float, double, date, timestamp_ntz (no zone),
 timestamp (an instant), string, binary, array<float>.
@@ -137,7 +137,7 @@ class MysqlType:
 
 
 def lake_type(mysql: MysqlType, rules: ValueRules = PLAIN) -> str:
-    """The lake's type of a column (design section 6). Raises ContractError for a type that no protocol carries (GEOMETRY)."""
+    """The lake's type of a column (docs/architecture.md 6). Raises ContractError for a type that no protocol carries (GEOMETRY)."""
     if rules.mask == "hash":
         return "string"
     of_type = _lake_type(mysql, rules)

@@ -1,4 +1,4 @@
-"""A window's statements and first sights → the catalog at its end (design section 8), by their commit ts. Pure.
+"""A window's statements and first sights → the catalog at its end (docs/architecture.md 8.3), by their commit ts. Pure.
 
 What was seen in rows counts too: a table without a definition, or a column that no statement told of, comes to life at its first
 row. Protocols without DDL (Avro) evolve this way where ddl.jsonl does not say more.
@@ -43,7 +43,7 @@ class Statement:
 
     @property
     def identity(self) -> tuple[int, str]:
-        """What makes copies on other partitions and repeats the same statement (protocols.md 6.4)."""
+        """What makes copies on other partitions and repeats the same statement (docs/reference/protocols.md 6.4)."""
         return self.commit_ts, self.query
 
 
@@ -127,7 +127,7 @@ def compile_window(
 
 
 def sanitised(name: str) -> str:
-    """A name as Avro schemas write it (protocols.md 4.2)."""
+    """A name as Avro schemas write it (docs/reference/protocols.md 4.2)."""
     safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{safe}" if safe[:1].isdigit() else safe
 

@@ -1,4 +1,4 @@
-"""Every object of ../shared/archives is read by the layout for it, or refused with the reason (archives.md 9)."""
+"""Every object of tests/data/archives is read by the layout for it, or refused with the reason (docs/reference/archives.md 9)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.archives.objects import Message
 from tests.archives.test_real_objects import objects, read_file, with_siblings
-from tests.shared import shared
+from tests.data_files import data_path
 from tidelake.errors import TidelakeError
 
 LAYOUT_OF = {
@@ -41,7 +41,7 @@ DAMAGED = {  # Open Protocol that was never sound, in a form that needs it
 
 
 def test_every_folder_of_objects_has_its_layout() -> None:
-    root = shared("archives/objects")
+    root = data_path("archives/objects")
     assert {str(path.relative_to(root)) for path in root.glob("*/*")} == LAYOUT_OF.keys() | REFUSED.keys()
 
 

@@ -1,4 +1,4 @@
-"""The objects of ../shared/archives, written by real connectors from real messages, against what was produced (archives.md 9)."""
+"""The objects of tests/data/archives, written by real connectors, against what was produced (docs/reference/archives.md 9)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.archives.objects import Message, read_file
-from tests.shared import shared
+from tests.data_files import data_bytes, data_path
 from tidelake.archives import Sibling, SourceObject, beside
 from tidelake.errors import ConfigError, OrderError
 
@@ -26,7 +26,7 @@ Place = tuple[str, int]
 def produced() -> dict[Place, list[Message]]:
     """What was produced to every partition, by offset."""
     out: dict[Place, list[Message]] = defaultdict(list)
-    for r in json.loads(shared("archives/produced.json").read_text()):
+    for r in json.loads(data_bytes("archives/produced.json.xz")):
         key, value = (None if r[name] is None else bytes.fromhex(r[name]) for name in ("key", "value"))
         out[r["topic"], r["partition"]].append(Message(r["offset"], value, key, r["ts"], [(k, bytes.fromhex(v)) for k, v in r["headers"]]))
     return {place: sorted(messages) for place, messages in out.items()}
@@ -35,7 +35,7 @@ def produced() -> dict[Place, list[Message]]:
 def objects(folder: str, topic: str) -> list[tuple[Path, SourceObject]]:
     """The objects that the connector of this folder wrote for a topic."""
     found = []
-    for path in sorted((shared("archives/objects") / folder / topic).rglob("*.*")):
+    for path in sorted((data_path("archives/objects") / folder / topic).rglob("*.*")):
         if path.is_file() and (name := _NAME.fullmatch(path.name)):
             found.append((path, SourceObject(name[1], int(name[2]), path.name, int(name[3]), path.stat().st_size, "")))
     return found

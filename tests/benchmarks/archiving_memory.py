@@ -1,7 +1,7 @@
 """Peak memory of `tidelake archive` inside a byte budget, from a real Kafka broker to an S3 server, by the rule of landing.
 
 python -m tests.benchmarks.archiving_memory [--megabytes 600]: exit code 1 where a peak is above in_flight + one largest message a reader
-+ 300 MB (issue 5, section 1). One partition holds a large message, and hours change in the middle.
++ 300 MB. One partition holds a large message, and hours change in the middle.
 """
 
 from __future__ import annotations

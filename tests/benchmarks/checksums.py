@@ -1,4 +1,4 @@
-"""What row checksums cost: CPU time per row of decoding ../shared/bench's messages as they are, and with their checksums added.
+"""What row checksums cost: CPU time per row of decoding the messages of tests/data/bench as they are, and with their checksums added.
 
     python -m tests.benchmarks.checksums [--repeat 5]
 
@@ -8,9 +8,7 @@ Exits with 1 if a row does not add up, or if a message with a checksum is left t
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-import struct
 import sys
 import time
 from collections import Counter
@@ -20,12 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tests.benchmarks.messages import avro_schemas, records
 from tests.protocols.avro_messages import CHECKSUM
 from tests.protocols.both_paths import Message, batch
 from tests.protocols.checksum_oracle import row_sum
 from tests.protocols.craft_messages import varint
 from tests.protocols.simple_messages import bootstrap, column, index, table_schema, text
-from tests.shared import SHARED
 from tidelake.event import Shape
 from tidelake.protocols import Context, decode, decoder
 from tidelake.wire.varint import Region
@@ -71,20 +69,9 @@ def simple_avro(message: Message, sums: Sums) -> Message:
 ADDED: dict[str, Callable[[Message, Sums], Message]] = {"avro": avro, "simple-json": simple_json, "simple-avro": simple_avro}
 
 
-def messages(protocol: str) -> list[Message]:
-    """Of ../shared/bench: [u32 length][key][u32 length][value], 2^32 − 1 for null."""
-    data, at, found = gzip.decompress((SHARED / "bench" / f"{protocol}_1.bin.gz").read_bytes()), 0, list[bytes | None]()
-    while at < len(data):
-        (size,) = struct.unpack_from("<I", data, at)
-        there = 0 if size == 0xFFFFFFFF else size
-        found.append(None if size == 0xFFFFFFFF else data[at + 4 : at + 4 + there])
-        at += 4 + there
-    return list(zip(found[::2], found[1::2], strict=True))
-
-
 def context(protocol: str) -> Context:
     """With the schemas of the bench, and Avro's with checksums; Simple's as BOOTSTRAP says it, which the bench lacks."""
-    schemas: dict[str, str] = json.loads((SHARED / "bench" / "avro_schemas.json").read_text())
+    schemas = avro_schemas()
     extended = json.loads(schemas["2"])
     schemas["3"] = json.dumps(extended | {"fields": extended["fields"] + CHECKSUM})
     made = Context(avro_schema=lambda number: schemas[str(number)])
@@ -129,7 +116,7 @@ def main() -> int:
     flags = parser.parse_args()
     bad = 0
     for protocol in ADDED:
-        plain = messages(protocol)
+        plain = list(records(f"{protocol}_1", protocol))
         figures = []
         for some in (plain, checked(protocol, plain)):
             batches = [batch((some * flags.repeat)[i : i + BATCH]) for i in range(0, len(some) * flags.repeat, BATCH)]

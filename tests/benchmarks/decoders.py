@@ -19,7 +19,7 @@ BAD_MUST = 3.0  # times the clean batch
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of ../shared/bench. must, aim: in Y, from MESSAGE batch to EVENT batch. go: what TiCDC's own decoder takes, in Y."""
+    """A file of tests/data/bench. must, aim: in Y, from MESSAGE batch to EVENT batch. go: what TiCDC's own decoder takes, in Y."""
 
     name: str
     protocol: str
@@ -43,26 +43,21 @@ FILES = (
 
 
 def measure(console: Console, passes: int) -> tuple[dict[str, Figure], dict[str, Any]]:
-    """Measure every file and print the tables; the figures, and all that was measured. Files that are not there are named."""
+    """Measure every file and print the tables; the figures, and all that was measured."""
     details: dict[str, Any] = {}
     for file in FILES:
         console.print(f"  {file.name}", style="dim")
         details[file.name] = child.run("decode_file", file.name, file.protocol, str(passes), environment=child.ONE_THREAD)
-    found = {file: details[file.name] for file in FILES if details[file.name]}
+    found = {file: details[file.name] for file in FILES}
     _show(console, found)
-    if absent := [file.name for file in FILES if file not in found]:
-        console.print(f"not measured, for want of ../shared/bench: {', '.join(absent)} (the demo writes no such messages)")
-    if not all(one["shared"] for one in found.values()):
-        console.print("../shared/bench is absent: the demo's messages were decoded instead, and no limit is judged")
     return figures(found), details
 
 
 def figures(found: Mapping[File, Mapping[str, Any]]) -> dict[str, Figure]:
-    """What is judged and compared. Limits hold for the files of ../shared/bench only: other messages have other rows."""
+    """What is judged and compared."""
     out: dict[str, Figure] = {}
     for file, one in found.items():
-        must, aim = (file.must, file.aim) if one["shared"] else (None, None)
-        out[f"{file.name}: CPU"] = Figure(value=median(in_y(one)), unit="Y", must=must, aim=aim, ratio=True)
+        out[f"{file.name}: CPU"] = Figure(value=median(in_y(one)), unit="Y", must=file.must, aim=file.aim, ratio=True)
         out[f"{file.name}: CPU per row"] = Figure(value=median(one["ns"]), unit="ns")
         out[f"{file.name}: peak memory"] = Figure(value=one["peak"] / MIB, unit="MiB")
         out[f"{file.name}: first batch"] = Figure(value=one["first"]["seconds"], unit="s")

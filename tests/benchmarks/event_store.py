@@ -16,7 +16,7 @@ from threading import Thread
 from tidelake.land.item import Position
 from tidelake.land.store import EventStore
 
-MUST = 20_000_000  # messages/s (issue 5, section 1)
+MUST = 20_000_000  # messages/s
 MESSAGES = 10_000  # a slice
 SLICE_BYTES = 2 << 20
 BUDGET = 64 << 20

@@ -26,7 +26,7 @@ from tests.land.live import FIRST_MS, produce
 from tidelake.embedded_s3 import EmbeddedS3
 
 MIB = 1 << 20
-MUST = 100  # MB/s (issue 5, section 5)
+MUST = 100  # MB/s
 TOPIC = "shop"
 PARTITIONS = 4
 BUDGET_MB = 64

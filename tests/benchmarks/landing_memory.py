@@ -32,7 +32,7 @@ MESSAGE_BYTES = 386  # key and value of all others
 
 
 def limit(budget: int) -> int:
-    """Bytes that landing may take beyond what the process held before (issue 5, section 1)."""
+    """Bytes that landing may take beyond what the process held before (docs/landing.md)."""
     return budget + READERS * LARGEST + ALLOWANCE
 
 

@@ -1,13 +1,14 @@
-"""What the decoders are measured on: the files of ../shared/bench, and where that folder is absent the demo's own messages.
+"""What the decoders are measured on: the messages of tests/data/bench.
 
-A file is 20,000 rows of one table as [u32le length][key][u32le length][value], gzip; length 0xFFFFFFFF is null.
+A file is 20,000 rows of one table as [u32le length][key][u32le length][value]; length 0xFFFFFFFF is null. Those of a protocol are packed
+into one archive, as those with 16 and with 64 rows a message hold the same rows.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import struct
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,18 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tests.data_files import data_bytes, data_path
 from tests.protocols import simple_messages
-from tests.shared import SHARED
-from tidelake.demo.encode_avro import AvroEncoder
-from tidelake.demo.history import History
-from tidelake.demo.replicator import Replicator
-from tidelake.demo.sinks import SINKS
 from tidelake.event import MESSAGE
 from tidelake.options import SinkOptions
 from tidelake.protocols import Context, decode
 
-FOLDER = SHARED / "bench"
-ROWS_OF_A_FILE = 20_000
 BATCH_MESSAGES = 10_000
 YARDSTICK = "canal-json_1"
 
@@ -45,12 +40,11 @@ _SIMPLE_COLUMNS = (  # of the files' table, for Simple, whose rows name a schema
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """One file's messages. shared: whether they are those of ../shared/bench. avro_schemas: id → text."""
+    """One file's messages. avro_schemas: id → text."""
 
     protocol: str
     keys: pa.Array
     values: pa.Array
-    shared: bool
     avro_schemas: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -80,34 +74,25 @@ class Messages:
             yield _batch(self.keys.take(numbers), self.values.take(numbers), first)
 
 
-def load(name: str, protocol: str) -> Messages | None:
-    """The file's messages, or the demo's in that protocol; None where neither is there."""
-    path = FOLDER / f"{name}.bin.gz"
-    if path.exists():
-        pairs = list(_records(gzip.decompress(path.read_bytes())))
-        schemas = json.loads((FOLDER / "avro_schemas.json").read_text()) if protocol == "avro" else {}
-        return _messages(protocol, pairs, schemas, shared=True)
-    if protocol not in SINKS:
-        return None
-    replicator = Replicator(History(hours=1, rows_per_hour=ROWS_OF_A_FILE, ddl=()), SINKS[protocol], crashes=())
-    pairs = [(m.key, m.value) for m in replicator.messages()]
-    schemas = {str(k): v for k, v in replicator.encoder.schemas.items()} if isinstance(replicator.encoder, AvroEncoder) else {}
-    return _messages(protocol, pairs, schemas, shared=False)
-
-
-def with_value(batch: pa.RecordBatch, at: int, value: bytes) -> pa.RecordBatch:
-    """The batch with another value in one message."""
-    column = batch.column("value")
-    changed = pa.concat_arrays([column.slice(0, at), pa.array([value], pa.binary()), column.slice(at + 1)])
-    return batch.set_column(MESSAGE.get_field_index("value"), MESSAGE.field("value"), changed)
-
-
-def _messages(protocol: str, pairs: list[tuple[bytes | None, bytes | None]], schemas: dict[str, str], *, shared: bool) -> Messages:
+def load(name: str, protocol: str) -> Messages:
+    """The file's messages."""
+    pairs = list(records(name, protocol))
     keys, values = (pa.array([pair[side] for pair in pairs], pa.binary()) for side in (0, 1))
-    return Messages(protocol, keys, values, shared, schemas)
+    return Messages(protocol, keys, values, avro_schemas() if protocol == "avro" else {})
 
 
-def _records(data: bytes) -> Iterator[tuple[bytes | None, bytes | None]]:
+def avro_schemas() -> dict[str, str]:
+    """The schemas that the Avro messages name: id → text."""
+    found: dict[str, str] = json.loads(data_bytes("bench/avro_schemas.json"))
+    return found
+
+
+def records(name: str, protocol: str) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Key and value of every message of a file."""
+    with tarfile.open(data_path(f"bench/{protocol}.tar.xz")) as archive:
+        file = archive.extractfile(f"{name}.bin")
+        assert file is not None
+        data = file.read()
     at, sides = 0, list[bytes | None]()
     while at < len(data):
         (length,) = struct.unpack_from("<I", data, at)
@@ -117,6 +102,13 @@ def _records(data: bytes) -> Iterator[tuple[bytes | None, bytes | None]]:
         if len(sides) == 2:
             yield sides[0], sides[1]
             sides.clear()
+
+
+def with_value(batch: pa.RecordBatch, at: int, value: bytes) -> pa.RecordBatch:
+    """The batch with another value in one message."""
+    column = batch.column("value")
+    changed = pa.concat_arrays([column.slice(0, at), pa.array([value], pa.binary()), column.slice(at + 1)])
+    return batch.set_column(MESSAGE.get_field_index("value"), MESSAGE.field("value"), changed)
 
 
 def _batch(keys: pa.Array, values: pa.Array, first: int) -> pa.RecordBatch:

@@ -54,16 +54,11 @@ def test_a_ratio_is_worse_beyond_the_tolerance_and_a_time_never() -> None:
 
 def test_a_decoder_is_judged_by_the_median_of_its_passes_each_in_its_own_yardstick() -> None:
     bad = {"cut in half": 1.5, "last byte missing": 3.5}
-    one = {"shared": True, "ns": [700, 900, 6000], "y_ns": [7000, 3000, 6000], "peak": 512 << 20, "first": {"seconds": 2.0}, "bad": bad}
+    one = {"ns": [700, 900, 6000], "y_ns": [7000, 3000, 6000], "peak": 512 << 20, "first": {"seconds": 2.0}, "bad": bad}
     found = decoders.figures({FILES[0]: one})
     assert found["open_16: CPU"] == Figure(value=0.3, unit="Y", must=0.3, aim=0.15, ratio=True)
     assert found["open_16: peak memory"].value == 512
     assert missed(found) == ["open_16: a bad message is 3.5 × clean batch, must be at most 3"]
-
-
-def test_messages_that_are_not_those_of_the_limits_are_not_judged() -> None:
-    one = {"shared": False, "ns": [9e9], "y_ns": [1.0], "peak": 1, "first": {"seconds": 2.0}, "bad": {"cut in half": 1.0}}
-    assert missed(decoders.figures({FILES[0]: one})) == []
 
 
 def test_the_files_have_the_limits_of_the_decoders_table() -> None:

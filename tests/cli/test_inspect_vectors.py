@@ -1,4 +1,4 @@
-"""Every vector of ../shared/vectors, as `tidelake inspect` prints its events: the exact members, words and texts of issue 3."""
+"""Every vector of tests/data/vectors, as `tidelake inspect` prints its events: the exact members, words and texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pytest
 
 from tests.cli.calls import call
 from tests.protocols import untyped, vectors
-from tests.shared import SHARED, shared
 from tidelake.errors import DECODE_CODES
 
 MEMBERS = (
@@ -25,7 +24,6 @@ ALL = [pytest.param(v, id=f"{p}:{v['name']}") for p in vectors.PROTOCOLS for v i
 
 
 def test_the_vectors_are_there() -> None:
-    shared("vectors")
     assert len(ALL) > 700
 
 
@@ -158,6 +156,6 @@ def code(column: dict[str, Any]) -> tuple[int, int, int]:
 
 @cache
 def of_codes() -> dict[tuple[int, int, int], str]:
-    every = json.loads((SHARED / "vectors" / "ticdc_encoders.json").read_text())
-    events = [e for v in every if v["protocol"] == "canal-json" for e in v["expected"].get("events", [v["expected"]])]
+    encoded = [v for v in vectors.load("canal-json") if "case" in v]
+    events = [e for v in encoded for e in v["expected"].get("events", [v["expected"]])]
     return {code(c): word(c["mysql_type"]) for e in events for c in e.get("columns") or () if "flag" in c}

@@ -1,13 +1,12 @@
-"""Every statement of ../shared/vectors means what is written here by hand."""
+"""Every statement of tests/data/vectors means what is written here by hand."""
 
 from __future__ import annotations
 
-import json
 from functools import cache
 
 import pytest
 
-from tests.shared import shared
+from tests.protocols import vectors
 from tidelake.ddl import parse
 from tidelake.ddl.changes import (
     FIRST,
@@ -133,8 +132,7 @@ MEANINGS: dict[tuple[str, str], list[Change]] = {
 @cache
 def sent() -> frozenset[tuple[str, str]]:
     """Every (database of the event, statement) of the vectors, whatever the protocol."""
-    vectors = [v for name in ("ticdc_encoders.json", "ticdc.json") for v in json.loads((shared("vectors") / name).read_text())]
-    events = [e for v in vectors for e in v["expected"].get("events", [v["expected"]])]
+    events = [e for v in vectors.every() for e in v["expected"].get("events", [v["expected"]])]
     return frozenset((e["schema"], e["ddl"]["query"]) for e in events if e["type"] == "ddl")
 
 

@@ -1,4 +1,4 @@
-"""The archived objects, read by other libraries, hold every message once, in the layouts of archives.md 1, 2, 9."""
+"""The archived objects, read by other libraries, hold every message once, in the layouts of docs/reference/archives.md 1, 2, 9."""
 
 from __future__ import annotations
 

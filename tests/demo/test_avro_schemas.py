@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from tests.shared import shared
+from tests.data_files import data_bytes
 from tidelake.demo.avro_schemas import key_schema, value_schema
 from tidelake.demo.encode_avro import AvroEncoder
 from tidelake.demo.model import Column, Table
@@ -50,7 +50,7 @@ def shop_table(name: str) -> Table:
 
 
 def test_key_and_value_schemas_are_ticdc_s_text_for_text() -> None:
-    registered = set(json.loads(shared("workloads/shop/avro_schemas.json").read_text()).values())
+    registered = set(json.loads(data_bytes("workloads/shop/avro_schemas.json")).values())
     ours = [json.dumps(make(shop_table(t)), separators=(",", ":")) for t in TABLES for make in (key_schema, value_schema)]
     assert len(ours) == 6
     assert [text for text in ours if text not in registered] == []

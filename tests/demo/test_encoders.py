@@ -1,4 +1,4 @@
-"""The demo's encoders give TiCDC's own bytes for what its vectors were made from (protocols.md 12)."""
+"""The demo's encoders give TiCDC's own bytes for what its vectors were made from (docs/reference/protocols.md 12)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.demo import vectors
-from tests.shared import shared
 from tidelake.demo.encode_avro import AvroEncoder, record
 from tidelake.demo.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.encode_craft import CraftEncoder
@@ -36,13 +35,13 @@ WORKED = Table("s", "t", (ID,))
 
 
 def test_the_worked_example_of_a_craft_row_comes_out() -> None:
-    """protocols.md 3.7 (a)."""
+    """docs/reference/protocols.md 3.7 (a)."""
     want = "01 05 01 01 00 02 01 01 04 03 0b 02 02 03 01 01 02 73 74 6964 02 0a 06 01 0e 01 0e 07"
     assert CraftEncoder().rows([RowChange(WORKED, 5, "insert", None, (1,))]) == (b"", bytes.fromhex(want))
 
 
 def test_the_worked_example_of_an_open_batch_comes_out() -> None:
-    """protocols.md 2.5."""
+    """docs/reference/protocols.md 2.5."""
     table = Table("marvin", "t1", (ID, Column("val", "varchar(16)", 15, 0x40)))
     rows: list[tuple[int, str]] = [(1, "aa"), (3, "cc")]
     key, value = OpenEncoder().rows([RowChange(table, 454376015366979596, "insert", None, row, row[0]) for row in rows])
@@ -53,7 +52,7 @@ def test_the_worked_example_of_an_open_batch_comes_out() -> None:
 
 
 def test_row_messages_have_an_empty_key_and_statements_and_resolved_ts_a_null_one() -> None:
-    """protocols.md 1.7; Open Protocol always has a key."""
+    """docs/reference/protocols.md 1.7; Open Protocol always has a key."""
     row, ddl = RowChange(WORKED, 5, "insert", None, (1,)), Ddl(6, "s", "t", "TRUNCATE TABLE `t`", 11)
     for encoder in (CraftEncoder(), CanalJsonEncoder()):
         keys = [encoder.rows([row], 0)[0], encoder.ddl(ddl, 0)[0], encoder.resolved(7, 0)[0]]
@@ -81,7 +80,6 @@ def test_equal_seeds_order_mysql_type_alike_and_repeats_differently() -> None:
 
 @pytest.mark.parametrize("protocol", COUNTS)
 def test_nearly_all_encoder_vectors_can_be_made_again(protocol: str) -> None:
-    shared("vectors")
     assert len(vectors.load(protocol)) == COUNTS[protocol]
 
 

@@ -1,4 +1,4 @@
-"""The delivery keeps TiCDC's promises (protocols.md 1.7, 6.1, 11): order, watermarks, statements, and whole stretches again."""
+"""The delivery keeps TiCDC's promises (docs/reference/protocols.md 1.7, 6.1, 11): order, watermarks, statements, stretches again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a vector of ../shared/vectors/ticdc_encoders.json was made from, as our model's changes (protocols.md 12)."""
+"""What a vector of tests/data/vectors/ticdc_encoders.json.xz was made from, as our model's changes (docs/reference/protocols.md 12)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from functools import cache
 from typing import Any
 
-from tests.shared import SHARED
+from tests.data_files import data_bytes
 from tidelake.demo.model import Column, Ddl, RowChange, Table, Value
 from tidelake.tso import from_ms
 
@@ -16,10 +16,7 @@ _OTHER_SHAPE = ("delete_only_output_handle_key_columns", "only_output_updated_co
 
 def load(protocol: str) -> list[dict[str, Any]]:
     """The protocol's messages whose bytes follow from `expected`: no claim-check, compression or reduced rows."""
-    path = SHARED / "vectors" / "ticdc_encoders.json"
-    if not path.exists():
-        return []
-    every = [v for v in json.loads(path.read_text()) if v["protocol"] == protocol and "container" not in v]
+    every = [v for v in json.loads(data_bytes("vectors/ticdc_encoders.json.xz")) if v["protocol"] == protocol and "container" not in v]
     return [v for v in every if not _reduced(v.get("options") or {}, protocol) and not _large(v)]
 
 

@@ -1,4 +1,4 @@
-"""A small TiCDC storage sink: a history of the bazaar as files of CSV or Canal-JSON (reference/protocols.md 9.5)."""
+"""A small TiCDC storage sink: a history of the bazaar as files of CSV or Canal-JSON (docs/reference/protocols.md 9.5)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("spark_app")
 
 
 class Carried(Workload):
-    """A workload whose truth is what Debezium can carry: a zero date that may be NULL is sent as NULL (protocols.md 9.2)."""
+    """A workload whose truth is what Debezium can carry: a zero date that may be NULL is sent as NULL (docs/reference/protocols.md 9.2)."""
 
     def truth(self, protocol: str, hour: datetime) -> dict[str, Contents]:
         """The tables at M of the hour."""

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.shared import shared
+from tests.data_files import data_path
 from tests.workloads import shop as workload
 from tidelake.demo.verify import differences
 from tidelake.duck import write_jsonl
@@ -49,7 +49,7 @@ MANY = int(os.environ.get("TIDELAKE_ASOF_MOMENTS", "50"))  # random TSOs of a ta
 
 def feed_folder(folder: Path, name: str, truth: dict[str, Any]) -> Path:
     """schemas/shop with the feed of one archive; its zero dates stay as text."""
-    home = shared("workloads/shop")
+    home = data_path("workloads/shop")
     made = folder / "schemas" / "shop"
     made.mkdir(parents=True)
     protocol = name.removesuffix("-cc")

@@ -1,4 +1,4 @@
-"""Good messages to break: the shared vectors where they are, else the demo's own messages, and always our hand-made ones.
+"""Good messages to break: the vectors of tests/data/vectors and our hand-made ones.
 
 Messages that are decoded with one and the same context form a group: what a decoder remembers of one may harm another.
 """
@@ -26,7 +26,6 @@ from tidelake.protocols import Context, decoder, protocol_names
 OWN: dict[str, list[Message]] = own_binary.OWN | own_json.OWN
 PACKED = ("open", "canal-json", "simple-json", "simple-avro", "debezium")  # protocols with a compression option
 METHODS = ("snappy", "lz4")
-_DEMO_MESSAGES = 40
 
 Columns = Callable[[str, str], tuple[ShapeColumn, ...] | None]
 
@@ -65,11 +64,11 @@ def groups(protocol: str) -> tuple[Group, ...]:
         found.append(Group(protocol, options, [packed(protocol, m, method) for m in OWN[protocol]]))
     if protocol == "craft":
         found.append(Group(protocol, {}, own_binary.craft_traps()))
-    return *found, *(_of_vectors(protocol) or _of_demo(protocol))
+    return *found, *_of_vectors(protocol)
 
 
 def packed(protocol: str, message: Message, method: str) -> Message:
-    """The message as a feed with this compression carries it (protocols.md 1.5)."""
+    """The message as a feed with this compression carries it (docs/reference/protocols.md 1.5)."""
 
     def compress(data: bytes | None) -> bytes | None:
         return data if data is None else pa.Codec(method).compress(data, asbytes=True)
@@ -110,29 +109,15 @@ def _renumbered(group: Group, vector: dict[str, Any], message: Message, first: i
     return sides[0], sides[1]
 
 
-def _of_demo(protocol: str) -> list[Group]:
-    """A few messages of the demo's changefeed, the widest first; none where the demo does not speak the protocol."""
-    from tidelake.demo.history import History
-    from tidelake.demo.replicator import Replicator
-    from tidelake.demo.sinks import SINKS
-
-    if protocol not in SINKS:
-        return []
-    replicator = Replicator(History(hours=1, rows_per_hour=200), SINKS[protocol])
-    messages = sorted({(m.key, m.value) for m in replicator.messages()}, key=lambda m: -len(m[1] or b""))
-    schemas = getattr(replicator.encoder, "schemas", {})
-    return [Group(protocol, {"enable_tidb_extension": True}, messages[:_DEMO_MESSAGES], dict(schemas))]
-
-
 @cache
 def _columns(protocol: str) -> Columns | None:
     """Of the vectors' tables and of our own, for protocols that do not say them."""
     if protocol not in untyped.PROTOCOLS:
         return None
-    shared = untyped.columns(protocol)
+    of_vectors = untyped.columns(protocol)
 
     def find(database: str, table: str) -> tuple[ShapeColumn, ...] | None:
-        return untyped_messages.COLUMNS if (database, table) == ("db", "t") else shared(database, table) if shared else None
+        return untyped_messages.COLUMNS if (database, table) == ("db", "t") else of_vectors(database, table) if of_vectors else None
 
     return find
 

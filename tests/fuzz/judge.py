@@ -1,4 +1,4 @@
-"""The promises that hold for every message, whatever its bytes (issue: hostile input).
+"""The promises that hold for every message, whatever its bytes (SECURITY.md).
 
 * Events, or one `rejected` with a code of errors.DECODE_CODES; never another exception.
 * The same by both paths: `decode` of the batch, and the general reader alone.

@@ -70,7 +70,8 @@ def delivered(upstream: Upstream, manner: Manner) -> list[list[Message]]:
         send(sent, upto, crash.inside)
         sent = max(0, upto - crash.back)
         stretch += 1
-        back_to = (commits[sent - 1] if sent else START) - stretch  # what is sent again begins with a step back (protocols.md 11.14)
+        # What is sent again begins with a step back (docs/reference/protocols.md 11.14).
+        back_to = (commits[sent - 1] if sent else START) - stretch
         _put(partitions, resolved(back_to, *range(manner.partitions)))
     send(sent, len(commits))
     for repeat in manner.repeats:

@@ -1,4 +1,4 @@
-"""Values whose types are found late: the SQL of order and the Python of decode are two readings of the same rule (protocols.md 9.2)."""
+"""Values whose types are found late (docs/reference/protocols.md 9.2): the SQL of order and the Python of decode read by one rule."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def printed(rows: pa.Table, chosen: Sequence[int], zone: str, path: Path) -> lis
 
 
 def compared(c: Case, value: Any) -> Any:
-    """Text; numbers and vectors by the number (design section 6)."""
+    """Text; numbers and vectors by the number (docs/architecture.md 6)."""
     if value is None or c.lake == "string":
         return value
     if c.mysql.is_binary:

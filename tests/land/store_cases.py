@@ -1,4 +1,4 @@
-"""Plays scenarios of Canal's store (../shared/vectors/canal_store_cases.json, and our own in the same form) against the event store.
+"""Plays scenarios of Canal's store (tests/data/vectors/canal_store_cases.json.xz, and our own in the same form) against the event store.
 
 A call of a scenario is a thread. After each step the store must come to the expected state; a call that must wait is one that the store
 counts as waiting. Nothing here measures time: a call that used up its timeout is one that waited and got less than it wanted.

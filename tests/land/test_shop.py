@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from functools import cache
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 
 from tests.archives.objects import Message
 from tests.conftest import FreshUri
+from tests.data_files import data_bytes, data_path
 from tests.land.archive import contents, lake, landed
-from tests.shared import shared
 from tidelake.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.coverage import coverage
@@ -40,7 +39,7 @@ def shop(name: str, lake_uri: str) -> Feed:
         protocol=name.removesuffix("-cc"),  # type: ignore[arg-type]
         topics=(settings["topic"],),
         partitions=2 if name == "avro" else 3,
-        source={"uri": str(shared(f"workloads/shop/archives/{name}")), "layout": settings["layout"]},  # type: ignore[arg-type]
+        source={"uri": str(data_path(f"workloads/shop/archives/{name}")), "layout": settings["layout"]},  # type: ignore[arg-type]
         lake={"uri": lake_uri},  # type: ignore[arg-type]
         **avro,
     )
@@ -50,15 +49,14 @@ def shop(name: str, lake_uri: str) -> Feed:
 def produced(name: str) -> Produced:
     """The messages as they were produced, reduced to what the archive's layout can carry."""
     out: Produced = {}
-    with gzip.open(shared(f"workloads/shop/messages_{name}.jsonl.gz"), "rt") as lines:
-        for r in map(json.loads, lines):
-            key, value = (None if r[member] is None else bytes.fromhex(r[member]) for member in ("key", "value"))
-            message = Message(r["offset"], value, key, r["ts_ms"], [] if name == "open" else None)
-            if name == "canal-json":
-                message = message._replace(key=None, timestamp_ms=None)
-            if name == "canal-json-cc":
-                message = message._replace(key=key or None)
-            out.setdefault((r["topic"], r["partition"]), []).append(message)
+    for r in map(json.loads, data_bytes(f"workloads/shop/messages_{name}.jsonl.xz").splitlines()):
+        key, value = (None if r[member] is None else bytes.fromhex(r[member]) for member in ("key", "value"))
+        message = Message(r["offset"], value, key, r["ts_ms"], [] if name == "open" else None)
+        if name == "canal-json":
+            message = message._replace(key=None, timestamp_ms=None)
+        if name == "canal-json-cc":
+            message = message._replace(key=key or None)
+        out.setdefault((r["topic"], r["partition"]), []).append(message)
     return out
 
 
@@ -96,8 +94,7 @@ def test_a_lake_on_s3_holds_the_same_bytes_as_one_in_a_folder(name: str, s3: Fre
 
 def test_the_hours_hold_as_many_messages_as_the_workload_says(tmp_path: Path) -> None:
     for name in FEEDS:
-        with gzip.open(shared(f"workloads/shop/truth_{name}.json.gz"), "rt") as file:
-            truth = json.load(file)["hours"]
+        truth = json.loads(data_bytes(f"workloads/shop/truth_{name}.json.xz"))["hours"]
         feed, total = shop(name, str(tmp_path / name)), 0
         for hour in truth:
             total += land_hour(feed, parse_hour(hour["hour"][:13])).messages

@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
+from tests.data_files import data_bytes
 from tests.land.store_cases import Event, own_cases, play
-from tests.shared import SHARED, shared
 from tidelake.errors import EventStoreError
 from tidelake.land.item import Position
 from tidelake.land.store import EventStore
 
-CASES = "vectors/canal_store_cases.json"
+CASES = "vectors/canal_store_cases.json.xz"
 
 
 def canal_cases(level: str) -> list[dict[str, Any]]:
-    path = SHARED / CASES
-    return [s for s in json.loads(path.read_text())["scenarios"] if s["level"] == level] if path.exists() else []
+    return [s for s in json.loads(data_bytes(CASES))["scenarios"] if s["level"] == level]
 
 
 @pytest.mark.parametrize("case", canal_cases("contract"), ids=lambda case: case["id"])
@@ -32,12 +31,10 @@ def test_our_own_scenarios_hold(case: dict[str, Any]) -> None:
 
 
 def test_the_whole_suite_of_contracts_was_played() -> None:
-    shared(CASES)
     assert (len(canal_cases("contract")), len(canal_cases("quirk"))) == (86, 19)
 
 
 def test_every_quirk_of_canals_store_has_our_answer_and_its_reason() -> None:
-    shared(CASES)
     answers = {case["instead_of"]: case["why"] for case in own_cases() if "instead_of" in case}
     assert set(answers) == {case["id"] for case in canal_cases("quirk")}
     assert all(len(why) > 20 for why in answers.values())

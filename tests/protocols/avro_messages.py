@@ -1,4 +1,4 @@
-"""Writes TiCDC's Avro schemas and messages (protocols.md 4), by hand, and reads what becomes of them."""
+"""Writes TiCDC's Avro schemas and messages (docs/reference/protocols.md 4), by hand, and reads what becomes of them."""
 
 from __future__ import annotations
 

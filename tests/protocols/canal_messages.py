@@ -1,4 +1,4 @@
-"""Writes Canal protobuf messages (protocols.md 9.4), right ones and, part by part, wrong ones."""
+"""Writes Canal protobuf messages (docs/reference/protocols.md 9.4), right ones and, part by part, wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TiDB's column-level checksum in plain Python, column by column as protocols.md 4.2 tells it: the oracle of the compiled one."""
+"""TiDB's column-level checksum in plain Python, as docs/reference/protocols.md 4.2 tells it: the oracle of the compiled one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes Craft messages (protocols.md 3), right ones and, part by part, wrong ones."""
+"""Writes Craft messages (docs/reference/protocols.md 3), right ones and, part by part, wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes Simple's messages (protocols.md 9.1), in JSON and in Avro, from the same descriptions."""
+"""Writes Simple's messages (docs/reference/protocols.md 9.1), in JSON and in Avro, from the same descriptions."""
 
 from __future__ import annotations
 

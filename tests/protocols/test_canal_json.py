@@ -60,7 +60,7 @@ def test_a_delete_has_the_row_before_only() -> None:
 
 
 def test_a_delete_that_repeats_its_row_in_old_is_the_same_delete() -> None:
-    """TiCDC before 5.4 (protocols.md 5.1)."""
+    """TiCDC before 5.4 (docs/reference/protocols.md 5.1)."""
     assert both("canal-json", message("DELETE", old=[{"id": "1", "v": "x"}]), compiled=False) == both("canal-json", message("DELETE"))
 
 

@@ -1,4 +1,4 @@
-"""Rows in claim-check files (protocols.md 1.5): a message and its file give the row's events, or one error that says why not."""
+"""Rows in claim-check files (docs/reference/protocols.md 1.5): a message and its file give the row's events, or an error that says why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from tests.protocols import both_paths, vectors
 from tests.protocols.json_messages import canal, column, compact, open_key, open_message
 from tests.protocols.simple_messages import Message, text
-from tests.shared import shared
 from tidelake.claim_files import claim_files
 from tidelake.errors import StorageError
 from tidelake.event import Event
@@ -59,7 +58,6 @@ def stub_of(file: dict[str, Any]) -> Message:
 
 
 def test_every_file_among_the_vectors_is_tried() -> None:
-    shared("vectors")
     protocols = [p.values[0]["protocol"] for p in FILES]
     assert {p: protocols.count(p) for p in protocols} == {"open": 7, "canal-json": 4, "simple-json": 2, "simple-avro": 2}
 

@@ -28,7 +28,7 @@ from tidelake.event import Event, ShapeColumn
 from tidelake.protocols import Context
 from tidelake.wire import binary_known
 
-SMALLEST = bytes.fromhex("010501010002010104030b02020301010273746964020a06010e010e07")  # protocols.md 3.7 (a)
+SMALLEST = bytes.fromhex("010501010002010104030b02020301010273746964020a06010e010e07")  # docs/reference/protocols.md 3.7 (a)
 ID: Column = ("id", 3, 11, varint(1))
 
 

@@ -23,7 +23,6 @@ from tests.protocols import craft_messages as craft
 from tests.protocols import vectors
 from tests.protocols.both_paths import Message, batch, both, decoded, left
 from tests.protocols.craft_messages import Column, Ddl, Resolved, Row, message, uvarint, varint
-from tests.shared import shared
 from tidelake.errors import DecodeError
 from tidelake.event import Event
 from tidelake.protocols import Context, decode
@@ -55,7 +54,6 @@ def test_a_message_cut_at_any_byte_is_refused_and_the_whole_one_is_not(protocol:
 
 
 def test_canal_vectors_cut_at_any_byte_are_refused() -> None:
-    shared("vectors")
     for vector in vectors.load("canal"):
         cuts = list(mutate.cuts(vectors.record(vector)))
         assert {e.kind for events in both("canal", cuts, vectors.context(vector)) for e in events} == {"rejected"}

@@ -15,7 +15,6 @@ from tests.protocols.both_paths import Message, read
 from tests.protocols.json_messages import column, open_key, open_raw
 from tests.protocols.simple_messages import compact
 from tests.protocols.untyped_messages import maxwell, maxwell_rows
-from tests.shared import shared
 from tidelake import utf8_text
 from tidelake.errors import Coordinates, DecodeError
 from tidelake.event import Event, EventRows
@@ -84,7 +83,6 @@ def test_messages_give_the_same_events(protocol: str, message: Message, monkeypa
 
 @pytest.mark.parametrize("protocol", ["open", "canal-json", "simple-json", "debezium", "maxwell", "avro", "canal", "csv", "simple-avro"])
 def test_the_vectors_give_the_same_events(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    shared("vectors")
     usual = [from_vector(vector) for vector in vectors.load(protocol)]
     monkeypatch.setattr(json_text, "FLAT_BYTES", 0)
     monkeypatch.setattr(utf8_text, "LONG_BYTES", 0)

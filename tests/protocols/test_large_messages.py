@@ -1,4 +1,4 @@
-"""Compression, claim-check files and size caps (protocols.md 1.5) of Open Protocol and Canal-JSON."""
+"""Compression, claim-check files and size caps (docs/reference/protocols.md 1.5) of Open Protocol and Canal-JSON."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_the_row_before_an_update_has_the_columns_that_were_sent_and_no_others()
 
 
 def test_stray_members_of_the_row_before_are_dropped() -> None:
-    """The new architecture's fault with a column that became NULL (protocols.md 2.3)."""
+    """The new architecture's fault with a column that became NULL (docs/reference/protocols.md 2.3)."""
     message = open_message((open_key(), {"u": ROW, "p": {"t": 15, "f": 64, "v": None, "id": column(3, 1, 11, key=True)}}))
     event = both("open", message, compiled=False)[0]
     assert (event.op, event.before, event.before_shape) == ("update", [b"1"], Shape(SHAPE.columns[:1]))

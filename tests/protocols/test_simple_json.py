@@ -1,4 +1,4 @@
-"""Simple in JSON by hand-made messages (protocols.md 9.1): the general reader and the compiled scan say the same."""
+"""Simple in JSON by hand-made messages (docs/reference/protocols.md 9.1): the general reader and the compiled scan say the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simple where table schemas are kept (protocols.md 9.1): a row whose schema has not come waits, and is read by it once it has."""
+"""Simple where table schemas are kept (docs/reference/protocols.md 9.1): a row waits for its schema, and is read by it."""
 
 from __future__ import annotations
 

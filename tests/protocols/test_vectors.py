@@ -1,4 +1,4 @@
-"""Every vector of ../shared/vectors gives its events, or its error, by the general reader and by the columnar path alike."""
+"""Every vector of tests/data/vectors gives its events, or its error, by the general reader and by the columnar path alike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from tests.protocols import vectors
-from tests.shared import shared
 from tidelake.errors import DECODE_CODES, DecodeError
 from tidelake.event import MESSAGE, Shape
 from tidelake.protocols import decode, decoder
@@ -20,7 +19,6 @@ COUNTS |= {"simple-json": 50, "simple-avro": 28}
 
 @pytest.mark.parametrize("protocol", vectors.PROTOCOLS)
 def test_all_vectors_of_a_protocol_are_tried(protocol: str) -> None:
-    shared("vectors")
     assert len(vectors.load(protocol)) == COUNTS[protocol]
 
 

@@ -1,6 +1,6 @@
 """Protocols whose messages do not say their columns' types, or not always: what our tests know of the tables, and what gets lost.
 
-The tables are made from the vectors' own types, as the schema files that TiCDC's storage sink writes (protocols.md 9.5).
+The tables are made from the vectors' own types, as the schema files that TiCDC's storage sink writes (docs/reference/protocols.md 9.5).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.shared import SHARED
+from tests.data_files import data_bytes
 from tidelake.event import ShapeColumn
 from tidelake.table_schemas import table_schemas
 from tidelake.wire.mysql_codes import word
@@ -38,7 +38,7 @@ def write(protocol: str, folder: Path) -> int:
 
 
 def carried(event: dict[str, Any], vector: dict[str, Any]) -> dict[str, Any]:
-    """The expected event, reduced to what the protocol can carry (protocols.md 9.2, 9.3, 11.6)."""
+    """The expected event, reduced to what the protocol can carry (docs/reference/protocols.md 9.2, 9.3, 11.6)."""
     if vector["protocol"] not in PROTOCOLS:
         return event
     sides = {side: event[side] for side in ("columns", "old_columns") if side in event}
@@ -64,10 +64,8 @@ def _of_debezium(cell: Any, code: int | None) -> Any:
 @cache
 def _tables() -> dict[tuple[str, str], list[dict[str, str]]]:
     """The columns of each table, by its widest row."""
-    if not (SHARED / "vectors").exists():
-        return {}
     rows: dict[tuple[str, str], list[list[dict[str, Any]]]] = {}
-    for vector in json.loads((SHARED / "vectors" / "ticdc_encoders.json").read_text()):
+    for vector in json.loads(data_bytes("vectors/ticdc_encoders.json.xz")):
         if vector["protocol"] in PROTOCOLS:
             for e in _events(vector):
                 images = [e[side] for side in ("columns", "old_columns") if side in e]

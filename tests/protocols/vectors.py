@@ -1,4 +1,4 @@
-"""Test vectors of ../shared/vectors and what our events must be for them (protocols.md 12), both in one plain form.
+"""Test vectors of tests/data/vectors and what our events must be for them (docs/reference/protocols.md 12), both in one plain form.
 
 Plain form of an event: a dict of the members that the vector speaks of; columns as [(name, key?, cell)], cells as bytes, None for
 NULL, or a float for FLOAT and DOUBLE (compared as the type's own precision).
@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from tests.data_files import data_bytes
 from tests.protocols import simple_messages, untyped
-from tests.shared import SHARED
 from tidelake.errors import DecodeError
 from tidelake.event import Event, Shape
 from tidelake.options import SinkOptions
@@ -22,16 +22,19 @@ from tidelake.protocols import Context, decoder
 from tidelake.wire.mysql_codes import word
 
 PROTOCOLS = ("open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro")
-FILES = ("ticdc_encoders.json", "ticdc.json")
+FILES = ("ticdc_encoders.json.xz", "ticdc.json.xz")
+
+
+@cache
+def every() -> tuple[dict[str, Any], ...]:
+    """All vectors of both files, those that are no Kafka messages too."""
+    return tuple(v for name in FILES for v in json.loads(data_bytes(f"vectors/{name}")))
 
 
 @cache
 def load(protocol: str) -> list[dict[str, Any]]:
-    """All vectors of a protocol that are Kafka messages; empty where ../shared is absent."""
-    if not (SHARED / "vectors").exists():
-        return []
-    every = [v for name in FILES for v in json.loads((SHARED / "vectors" / name).read_text())]
-    return [v for v in every if v["protocol"] == protocol and v["expected"]["type"] != "avro-record"]
+    """All vectors of a protocol that are Kafka messages."""
+    return [v for v in every() if v["protocol"] == protocol and v["expected"]["type"] != "avro-record"]
 
 
 def context(vector: dict[str, Any]) -> Context:
@@ -173,7 +176,7 @@ def _cell(c: dict[str, Any], protocol: str) -> Any:
 
 
 def avro_name(name: str) -> str:
-    """A name as Avro schemas carry it (protocols.md 4.2)."""
+    """A name as Avro schemas carry it (docs/reference/protocols.md 4.2)."""
     name = re.sub("[^A-Za-z0-9_]", "_", name)
     return f"_{name}" if name[:1].isdigit() else name
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.archives.objects import WRITERS, Message
-from tests.shared import shared
+from tests.data_files import data_path
 from tests.sniff.archived import HOUR, TOPIC, fill, partitions, put, records
 from tests.sniff.messages import avro, of_every_protocol
 from tidelake.archives import layout_names, layout_of
@@ -30,7 +30,7 @@ from tidelake.sniff.reading import chosen
 from tidelake.sniff.starter import Starter, starter
 from tidelake.storage import open_store
 
-SHARED = {  # what tests/archives reads each folder with
+LAYOUTS = {  # what tests/archives reads each folder with
     "aiven/avro": "aiven-avro",
     "aiven/csv-gzip": "aiven-csv",
     "aiven/json": "aiven-json",
@@ -70,22 +70,22 @@ def load(folder: Path, start: Starter, archive: Archive) -> Feed:
     return load_feed(folder / "schemas", start.name, start.environment | {"TIDELAKE_LAKE": str(folder / "lake")})
 
 
-@pytest.mark.parametrize("folder", SHARED)
+@pytest.mark.parametrize("folder", LAYOUTS)
 def test_what_real_connectors_wrote_is_recognised(folder: str) -> None:
-    archive = looked(shared(f"archives/objects/{folder}"), messages=50)
-    assert {section.layout for section in archive.sections} == {SHARED[folder]}
+    archive = looked(data_path(f"archives/objects/{folder}"), messages=50)
+    assert {section.layout for section in archive.sections} == {LAYOUTS[folder]}
     assert archive.unknown == ()
     assert sum(t.objects for s in archive.sections for t in s.topics) == len(list(values_of(folder)))
     assert all(t.records and t.offsets for s in archive.sections for t in s.topics)
 
 
 def values_of(folder: str) -> list[Path]:
-    files = [p for p in shared(f"archives/objects/{folder}").rglob("*") if p.is_file()]
+    files = [p for p in data_path(f"archives/objects/{folder}").rglob("*") if p.is_file()]
     return [p for p in files if ".keys." not in p.name and ".headers." not in p.name]
 
 
 def test_one_folder_may_hold_two_layouts() -> None:
-    found = {s.topics[0].name: s for s in looked(shared("archives/objects/confluent/cf-bin")).sections}
+    found = {s.topics[0].name: s for s in looked(data_path("archives/objects/confluent/cf-bin")).sections}
     assert {name: s.layout for name, s in found.items()} == {"cdc.canal": "confluent-bin", "cdc.open": "confluent-bin-open"}
     (broken,) = found["cdc.open"].topics[0].damaged
     assert broken[0] == "cdc.open/partition=0/cdc.open+0+0000000000.bin"
@@ -94,14 +94,14 @@ def test_one_folder_may_hold_two_layouts() -> None:
 
 @pytest.mark.parametrize(("folder", "form"), [("default", "lines of base64 values"), ("jsonl-bare", "lines of bare values")])
 def test_values_alone_are_told_and_are_no_layout(folder: str, form: str) -> None:
-    archive = looked(shared(f"archives/objects/aiven/{folder}"), messages=50)
+    archive = looked(data_path(f"archives/objects/aiven/{folder}"), messages=50)
     assert {(s.form, s.layout) for s in archive.sections} == {(form, None)}
     for section in archive.sections:
         assert blockers(section)[0].says.endswith("they hold values only, without keys, offsets and timestamps")
 
 
 def test_a_real_archive_tells_what_confluent_s_names_prove() -> None:
-    archive = looked(shared("archives/objects/confluent/cf-null-write"))
+    archive = looked(data_path("archives/objects/confluent/cf-null-write"))
     section = only(archive)
     assert (section.tombstones, section.topics[0].with_keys, section.tags) == (2, 4, False)
     states = {p.what: p.state for p in promises(section)}
@@ -112,7 +112,7 @@ def test_a_real_archive_tells_what_confluent_s_names_prove() -> None:
 def test_folders_by_the_clock_of_the_writer_are_told_from_those_by_the_records() -> None:
     by = {}
     for folder in ("parquet", "parquet-wallclock"):
-        section = looked(shared(f"archives/objects/aiven/{folder}"), messages=50).sections[0]
+        section = looked(data_path(f"archives/objects/aiven/{folder}"), messages=50).sections[0]
         by[folder] = next(p.state for p in promises(section) if p.what == "hours")
     assert by == {"parquet": "kept", "parquet-wallclock": "unsure"}
 

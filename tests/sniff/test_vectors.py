@@ -1,4 +1,4 @@
-"""Every vector of ../shared/vectors: as a file with others of the same options, and as the only message there is."""
+"""Every vector of tests/data/vectors: as a file with others of the same options, and as the only message there is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 
 from tests.protocols import vectors
 from tests.protocols.avro_messages import context
-from tests.shared import shared
 from tests.sniff.messages import batch
 from tidelake.options import SinkOptions
 from tidelake.sniff import CERTAIN, LIKELY, POSSIBLE, Verdict, judge
@@ -85,7 +84,6 @@ def judged(found: list[dict[str, Any]]) -> Verdict:
 
 
 def test_a_file_of_each_protocol_and_options_is_recognised() -> None:
-    shared("vectors")
     for (protocol, options, container), found in files().items():
         verdict, name = judged(found), f"{protocol} {options} {container}"
         guess = verdict.guesses[0]
@@ -95,7 +93,6 @@ def test_a_file_of_each_protocol_and_options_is_recognised() -> None:
 
 
 def test_the_options_that_the_bytes_show_are_right() -> None:
-    shared("vectors")
     unseen, untold = set[tuple[str, str]](), set[tuple[str, str]]()
     for (protocol, options, _), found in files().items():
         true: dict[str, Any] = json.loads(options)
@@ -110,7 +107,6 @@ def test_the_options_that_the_bytes_show_are_right() -> None:
 
 
 def test_single_messages_are_recognised_up_to_those_that_could_be_anything(capsys: pytest.CaptureFixture[str]) -> None:
-    shared("vectors")
     confusion, doubtful = Counter[tuple[str, str, str]](), list[str]()
     for protocol in vectors.PROTOCOLS:
         for vector in filter(is_message, vectors.load(protocol)):
@@ -126,7 +122,6 @@ def test_single_messages_are_recognised_up_to_those_that_could_be_anything(capsy
 
 
 def test_no_broken_message_is_certain() -> None:
-    shared("vectors")
     broken = [(p, v) for p in vectors.PROTOCOLS for v in vectors.load(p) if not is_message(v)]
     told = Counter(g[0].confidence if (g := judged([v]).guesses) else "none" for _, v in broken)
     assert told == {POSSIBLE: 31, "none": 6}

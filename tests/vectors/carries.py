@@ -23,7 +23,7 @@ JSON = ("open", "canal-json", "simple-json", "debezium", "maxwell", "canal")
 class Facts:
     """What a case's vectors say of its columns, by their names as they are and as Avro spells them.
 
-    types: codes of protocols.md 1.1. texts: columns of characters, not of bytes. elements: the members of ENUM and SET columns.
+    types: codes of docs/reference/protocols.md 1.1. texts: columns of characters, not of bytes. elements: members of ENUM and SET columns.
     words: their numbers' names, by column and number, where no vector says the members.
     """
 
@@ -333,7 +333,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         lost="FLOAT values",
         protocols=("craft",),
-        why="the encoder mixes up their bytes where several rows are written (reference/protocols.md 3.8): reported as untrusted",
+        why="the encoder mixes up their bytes where several rows are written "
+        "([3.8](reference/protocols.md#38-encoder-limits-and-bugs-to-know)): reported as untrusted",
         reduce=_no_floats,
         when="of the messages that are hit",
         applies=lambda v, op: "wire_f64_le_hex" in str(v["expected"]),

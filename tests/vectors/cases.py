@@ -31,7 +31,7 @@ class Found:
 
 @cache
 def cases() -> dict[str, list[Vector]]:
-    """The vectors of every case; none where ../shared is absent."""
+    """The vectors of every case."""
     found: dict[str, list[Vector]] = {}
     for vector in (v for protocol in vectors.PROTOCOLS for v in vectors.load(protocol) if "case" in v):
         found.setdefault(vector["case"], []).append(vector)

@@ -5,15 +5,12 @@ A vector counts as understood if both its tests passed, by the general reader an
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from typing import Any, Protocol
 
 from tests.protocols import vectors
-from tests.shared import SHARED
 
 PATHS = 2  # tests of one vector
 # What the files hold beside messages: (protocol, type of the expected) → why no protocol decodes it, and what tests it.
@@ -38,13 +35,6 @@ class Report(Protocol):
     nodeid: str
 
 
-@cache
-def every() -> tuple[dict[str, Any], ...]:
-    """All vectors of both files; none where ../shared is absent."""
-    folder = SHARED / "vectors"
-    return tuple(v for name in vectors.FILES for v in json.loads((folder / name).read_text())) if folder.exists() else ()
-
-
 def reason(vector: dict[str, Any]) -> str | None:
     """Why it is no message to decode; None for one that is."""
     protocol = vector["protocol"]
@@ -56,14 +46,14 @@ def lines(stats: Mapping[str, Iterable[Report]]) -> Iterator[str]:
     passed, failed = (_tests(stats, *outcomes) for outcomes in (("passed",), ("failed", "error", "skipped", "xfailed", "xpassed")))
     if not passed and not failed:
         return
-    of_files, understood = Counter(v["protocol"] for v in every() if not reason(v)), Counter[str]()
+    of_files, understood = Counter(v["protocol"] for v in vectors.every() if not reason(v)), Counter[str]()
     yield f"{'vectors of':<20}{'in the files':>14}{'understood':>12}{'not':>6}"
     for protocol in vectors.PROTOCOLS:
         understood[protocol] = passed[protocol] // PATHS
         yield _row(protocol, of_files[protocol], understood[protocol], -(-failed[protocol] // PATHS))
     yield _row("all protocols", of_files.total(), understood.total(), -(-failed.total() // PATHS))
     for (protocol, kind), why in LISTED.items():
-        count = sum(v["protocol"] == protocol and kind in ("", v["expected"]["type"]) for v in every())
+        count = sum(v["protocol"] == protocol and kind in ("", v["expected"]["type"]) for v in vectors.every())
         yield f"{kind or protocol:<20}{count:>14}  listed: {why}"
 
 

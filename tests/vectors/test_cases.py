@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.protocols import vectors
-from tests.shared import shared
 from tests.vectors import carries, cases
 from tests.vectors.carries import RULES, Rule, Vector
 
 
 def test_there_are_163_cases_of_all_764_vectors() -> None:
-    shared("vectors")
     assert (len(cases.cases()), sum(map(len, cases.cases().values()))) == (163, 764)
 
 
@@ -25,7 +23,6 @@ def test_every_protocol_gives_the_same_event(case: str) -> None:
 @pytest.mark.parametrize("rule", [r for r in RULES if r.cases], ids=lambda r: f"{'+'.join(r.protocols)}: {r.lost} {r.when}".rstrip())
 def test_every_rule_of_the_table_is_needed(rule: Rule) -> None:
     """A loss that no case shows would hide what a protocol does carry."""
-    shared("vectors")
 
     def others(vector: Vector, op: str | None) -> list[Rule]:
         return [r for r in carries.rules(vector, op) if r is not rule]

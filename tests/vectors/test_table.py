@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.protocols import vectors
-from tests.shared import shared
-from tests.vectors.table import every, lines, reason
+from tests.vectors.table import lines, reason
 from tidelake.table_schemas import table_schemas
 
 
@@ -18,10 +17,9 @@ class Report:
 
 
 def test_all_964_vectors_are_messages_or_listed() -> None:
-    shared("vectors")
-    listed = Counter(v["protocol"] for v in every() if reason(v))
-    messages = [v for v in every() if not reason(v)]
-    assert (len(every()), listed.total(), len(messages)) == (964, 46, 918)
+    listed = Counter(v["protocol"] for v in vectors.every() if reason(v))
+    messages = [v for v in vectors.every() if not reason(v)]
+    assert (len(vectors.every()), listed.total(), len(messages)) == (964, 46, 918)
     assert Counter(v["protocol"] for v in messages) == {p: len(vectors.load(p)) for p in vectors.PROTOCOLS}
     assert listed == {
         "craft-primitive": 22,
@@ -48,8 +46,7 @@ def test_the_table_counts_what_passed_by_both_paths_and_what_did_not() -> None:
 
 
 def test_a_schema_file_says_the_columns_of_its_table(tmp_path: Path) -> None:
-    shared("vectors")
-    files = [v for v in every() if v["protocol"] == "storage-schema-file"]
+    files = [v for v in vectors.every() if v["protocol"] == "storage-schema-file"]
     for i, vector in enumerate(files):
         (tmp_path / f"schema_{i}.json").write_bytes(bytes.fromhex(vector["value_hex"]))
     found = table_schemas(tmp_path)
@@ -67,12 +64,10 @@ def test_a_schema_file_says_the_columns_of_its_table(tmp_path: Path) -> None:
 
 
 def test_names_are_spelled_as_avro_spells_them() -> None:
-    shared("vectors")
-    names = [v for v in every() if v["protocol"] == "avro-name"]
+    names = [v for v in vectors.every() if v["protocol"] == "avro-name"]
     assert [vectors.avro_name(bytes.fromhex(v["value_hex"]).decode()) for v in names] == [v["expected"]["value"] for v in names]
 
 
 def test_the_frame_of_a_record_says_its_schema() -> None:
-    shared("vectors")
-    (vector,) = (v for v in every() if v["expected"]["type"] == "avro-record")
+    (vector,) = (v for v in vectors.every() if v["expected"]["type"] == "avro-record")
     assert vectors.schema_id(bytes.fromhex(vector["value_hex"])) == vector["expected"]["schema_id"] == 8

@@ -6,7 +6,6 @@ tests/workloads/test_shop.py shows that this equals them at all of those, so tha
 
 from __future__ import annotations
 
-import gzip
 import json
 from bisect import bisect_right
 from collections import Counter
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from tests.shared import shared
+from tests.data_files import data_bytes
 
 FEEDS = ("open", "craft", "canal-json", "canal-json-cc", "avro")
 Cells = tuple[tuple[str, Any], ...]
@@ -91,7 +90,7 @@ def wanted(name: str, table: Table, types: Mapping[str, str]) -> dict[str, Any]:
 
 def truth(feed: str) -> dict[str, Any]:
     """A truth file."""
-    found: dict[str, Any] = json.loads(gzip.decompress(shared(f"workloads/shop/truth_{feed}.json.gz").read_bytes()))
+    found: dict[str, Any] = json.loads(data_bytes(f"workloads/shop/truth_{feed}.json.xz"))
     return found
 
 
@@ -110,21 +109,20 @@ def shop() -> Shop:
     """The workload, read from the wire."""
     changes, marks, stretch = dict[Any, Change](), Counter[int](), Counter[int]()
     statements, nth = set[tuple[int, str]](), Counter[Any]()
-    with gzip.open(shared("workloads/shop/messages_canal-json.jsonl.gz"), "rt") as lines:
-        for line in lines:
-            message = json.loads(line)
-            sent, p = json.loads(bytes.fromhex(message["value"])), message["partition"]
-            if sent["type"] == "TIDB_WATERMARK":
-                mark = sent["_tidb"]["watermarkTs"]
-                stretch[p] += mark < marks[p]
-                marks[p] = mark
-            elif sent["isDdl"]:
-                statements.add((sent["_tidb"]["commitTs"], sent["sql"]))
-            else:
-                c = _change(sent)
-                again = (c, p, stretch[p])  # the n-th of equal ones in a stretch is the n-th of any other; with a key there is one
-                nth[again] += not (_KEYS[c.table] and nth[again])
-                changes.setdefault((c, nth[again]), c)
+    for line in data_bytes("workloads/shop/messages_canal-json.jsonl.xz").splitlines():
+        message = json.loads(line)
+        sent, p = json.loads(bytes.fromhex(message["value"])), message["partition"]
+        if sent["type"] == "TIDB_WATERMARK":
+            mark = sent["_tidb"]["watermarkTs"]
+            stretch[p] += mark < marks[p]
+            marks[p] = mark
+        elif sent["isDdl"]:
+            statements.add((sent["_tidb"]["commitTs"], sent["sql"]))
+        else:
+            c = _change(sent)
+            again = (c, p, stretch[p])  # the n-th of equal ones in a stretch is the n-th of any other; with a key there is one
+            nth[again] += not (_KEYS[c.table] and nth[again])
+            changes.setdefault((c, nth[again]), c)
     return Shop(tuple(sorted(changes.values(), key=lambda c: (c.ts, _CLASS[c.op]))), tuple(sorted(statements)))
 
 

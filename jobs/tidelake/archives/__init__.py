@@ -1,4 +1,4 @@
-"""Archived Kafka objects → MESSAGE batches, one module a layout (reference: archives.md). The only registry."""
+"""Archived Kafka objects → MESSAGE batches, one module a layout (docs/reference/archives.md). The only registry."""
 
 from __future__ import annotations
 

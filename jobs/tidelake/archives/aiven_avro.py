@@ -1,4 +1,6 @@
-"""Aiven's S3 connector, `format.output.type=avro`: Avro containers (archives.md 2, 9). The codec is inside, whatever the name says.
+"""Aiven's S3 connector, `format.output.type=avro`: Avro containers (docs/reference/archives.md 2, 9).
+
+The codec is inside, whatever the name says.
 
     connector_records { key: bytes, value: bytes, offset: long, timestamp: long (epoch ms), headers: map<bytes> }
 

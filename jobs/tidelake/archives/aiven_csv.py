@@ -1,4 +1,4 @@
-"""Aiven's S3 connector, `format.output.type=csv` with ByteArrayConverter and base64 values (archives.md 2, 9).
+"""Aiven's S3 connector, `format.output.type=csv` with ByteArrayConverter and base64 values (docs/reference/archives.md 2, 9).
 
     <base64 key>,<base64 value>,<offset>,<timestamp, epoch ms>[,<headers>]
 

@@ -1,4 +1,4 @@
-"""Aiven's S3 connector, `format.output.type=json` with ByteArrayConverter: the records of jsonl as one array (archives.md 2).
+"""Aiven's S3 connector, `format.output.type=json` with ByteArrayConverter: jsonl's records as one array (docs/reference/archives.md 2).
 
     [
     {"key":"<base64>"|null,"value":"<base64>"|null,"offset":n,"timestamp":"…","headers":[…]},

@@ -1,4 +1,4 @@
-"""Aiven's S3 connector, `format.output.type=jsonl` with ByteArrayConverter (archives.md 2, 9).
+"""Aiven's S3 connector, `format.output.type=jsonl` with ByteArrayConverter (docs/reference/archives.md 2, 9).
 
     {"key":"<base64>"|null,"value":"<base64>"|null,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z","headers":[{"key":"k","value":"<base64>"}]}
 

@@ -1,4 +1,4 @@
-"""Aiven's S3 connector, `format.output.type=jsonl` with JsonConverter (archives.md 2, 9).
+"""Aiven's S3 connector, `format.output.type=jsonl` with JsonConverter (docs/reference/archives.md 2, 9).
 
     {"key":"k"|null,"value":{"data":[…],"id":0}|null,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z"}
 

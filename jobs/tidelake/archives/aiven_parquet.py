@@ -1,4 +1,4 @@
-"""Aiven's S3 connector, `format.output.type=parquet` (archives.md 2, 9).
+"""Aiven's S3 connector, `format.output.type=parquet` (docs/reference/archives.md 2, 9).
 
     connector_records { key: binary, value: binary, offset: int64, timestamp: int64 (epoch ms), headers: map<string, binary> }
 

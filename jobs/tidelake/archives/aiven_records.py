@@ -1,4 +1,4 @@
-"""Aiven's JSON records (archives.md 2, 9), whose keys and values are base64, text or JSON, whatever the converter made of them.
+"""Aiven's JSON records, whose keys and values are base64, text or JSON, as the converter wrote them (docs/reference/archives.md 2, 9).
 
     {"key":…,"value":…,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z","headers":[{"key":"k","value":"<base64>"}]}
 

@@ -1,4 +1,4 @@
-"""Our own canonical objects, as `land` writes them (design section 7; archives.md 8): one archive can be landed from another lake.
+"""Our own canonical objects, as `land` writes them: one archive can be landed from another lake (docs/architecture.md 7).
 
     { topic, partition, offset, timestamp_ms | ts_ms, key, value, headers: list<struct<key|k, value|v>> }, value null = tombstone
 

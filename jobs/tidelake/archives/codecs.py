@@ -1,4 +1,4 @@
-"""File codecs, told by the object's first bytes; a name that promises another codec is an error (archives.md, common rules).
+"""File codecs, told by the object's first bytes; a name that promises another codec is an error (docs/reference/archives.md 0).
 
 gzip, zstd and lz4 frames are read by Arrow, which checks their checksums and their ends. xerial snappy, which Java's
 SnappyOutputStream writes, is

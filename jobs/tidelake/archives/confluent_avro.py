@@ -1,4 +1,4 @@
-"""Confluent's S3 connector, AvroFormat with ByteArrayConverter: Avro containers of bytes (archives.md 1, 9).
+"""Confluent's S3 connector, AvroFormat with ByteArrayConverter: Avro containers of bytes (docs/reference/archives.md 1, 9).
 
     container of union {null, bytes}
 

@@ -1,4 +1,4 @@
-"""Confluent's S3 connector, ByteArrayFormat, for protocols of text: a line a value (archives.md 1, 3, 9).
+"""Confluent's S3 connector, ByteArrayFormat, for protocols of text: a line a value (docs/reference/archives.md 1, 3, 9).
 
 A message with a newline inside becomes several records here, and the offsets behind it are wrong: TiDB's Canal-JSON has none, messages
 of other writers may. Offsets, keys and headers are as in layout confluent-json; `format.bytearray.separator` must be its default.

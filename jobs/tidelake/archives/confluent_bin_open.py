@@ -1,4 +1,4 @@
-"""Confluent's S3 connector, ByteArrayFormat, for Open Protocol: its values and keys say their own lengths (archives.md 3).
+"""Confluent's S3 connector, ByteArrayFormat, for Open Protocol: its values and keys say their own lengths (docs/reference/archives.md 3).
 
 The keys must lie beside the values (store.kafka.keys), as `.bin` or JSON. Offsets and headers are as in layout confluent-json;
 `format.bytearray.separator` must be its default.

@@ -1,4 +1,4 @@
-"""Confluent's S3 connector, JsonFormat with ByteArrayConverter; also MSK Data Delivery with the same (archives.md 1, 9).
+"""Confluent's S3 connector, JsonFormat with ByteArrayConverter; also MSK Data Delivery with the same (docs/reference/archives.md 1, 9).
 
     "<base64 of the value>"
 

@@ -1,4 +1,4 @@
-"""Confluent's S3 connector, JsonFormat with StringConverter; also MSK Data Delivery with the same (archives.md 1, 9).
+"""Confluent's S3 connector, JsonFormat with StringConverter; also MSK Data Delivery with the same (docs/reference/archives.md 1, 9).
 
     "{\"id\":0,\"database\":\"test\"}"
 

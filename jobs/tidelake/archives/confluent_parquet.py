@@ -1,4 +1,4 @@
-"""Confluent's S3 connector, ParquetFormat, which writes records only: messages as bytes must be put into one first (archives.md 1).
+"""Confluent's S3 connector, ParquetFormat (docs/reference/archives.md 1), which writes records only: bytes must be put into one first.
 
     { value: binary, offset: int64, timestamp?: timestamp[ms] or int64 (epoch ms) }
 

@@ -1,4 +1,4 @@
-"""Lines of `kcat -C -J` (archives.md 7).
+"""Lines of `kcat -C -J` (docs/reference/archives.md 7).
 
     {"topic":"t","partition":0,"offset":7,"tstype":"create","ts":1767607200000,"broker":0,"headers":["k","v"],"key":"k","payload":"v"}
 

@@ -1,4 +1,4 @@
-"""Lenses' S3 sink (Stream Reactor), `STOREAS AVRO` with `store.envelope = true` and ByteArrayConverter (archives.md 4).
+"""Lenses' S3 sink (Stream Reactor), `STOREAS AVRO` with `store.envelope = true` and ByteArrayConverter (docs/reference/archives.md 4).
 
     { key: bytes, value: bytes, headers: map, metadata: { timestamp: long (epoch ms), topic, partition, offset } }
 

@@ -1,4 +1,4 @@
-"""Lenses' S3 sink (Stream Reactor), `STOREAS JSON` with `store.envelope = true` and ByteArrayConverter (archives.md 4).
+"""Lenses' S3 sink (Stream Reactor), `STOREAS JSON` with `store.envelope = true` and ByteArrayConverter (docs/reference/archives.md 4).
 
     {"key":"<base64>"|null,"value":"<base64>"|null,"headers":{…},"metadata":{"timestamp":ms,"topic":"t","partition":n,"offset":n}}
 

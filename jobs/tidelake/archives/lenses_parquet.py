@@ -1,4 +1,4 @@
-"""Lenses' S3 sink (Stream Reactor), `STOREAS PARQUET` with `store.envelope = true` and ByteArrayConverter (archives.md 4).
+"""Lenses' S3 sink (Stream Reactor), `STOREAS PARQUET` with `store.envelope = true` and ByteArrayConverter (docs/reference/archives.md 4).
 
     { key: binary, value: binary, headers: map or record, metadata: { timestamp: int64 (epoch ms), topic, partition, offset } }
 

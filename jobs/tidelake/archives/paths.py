@@ -1,4 +1,4 @@
-"""Which objects belong to an hour, and what their names say (archives.md 1, 2, 9).
+"""Which objects belong to an hour, and what their names say (docs/reference/archives.md 1, 2, 9).
 
 Without `source.template` the usual folders below `source.uri` are looked at:
 

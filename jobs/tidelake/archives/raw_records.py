@@ -1,4 +1,4 @@
-"""Records of Confluent's ByteArrayFormat: raw bytes with a newline behind each (archives.md 1, 3).
+"""Records of Confluent's ByteArrayFormat: raw bytes with a newline behind each (docs/reference/archives.md 1, 3).
 
 Nothing tells a newline inside a record from the one behind it. Lines of JSON have none inside; Open Protocol says its own lengths:
 

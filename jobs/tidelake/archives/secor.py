@@ -1,4 +1,4 @@
-"""Secor's SequenceFiles (archives.md 5): offset → value, as Hadoop writes them.
+"""Secor's SequenceFiles (docs/reference/archives.md 5): offset → value, as Hadoop writes them.
 
     file   := 'SEQ' 06  key class  value class  compressed:bool  blocks:bool  codec class?  metadata  sync:16 bytes  record*
     record := length:int32 be  key length:int32 be  offset:int64 be  value

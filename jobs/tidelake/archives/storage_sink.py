@@ -1,4 +1,4 @@
-"""The folder of TiCDC's storage sink: which files there are, in which order they are read, what is missing (archives.md 6).
+"""The folder of TiCDC's storage sink: which files there are, in which order they are read, what is missing (docs/reference/archives.md 6).
 
     <database>/<table>/<table version>[/<physical table id>][/<date>]/CDC[_<dispatcher>_]<number>.{json,csv}
         beside it meta/CDC[_<dispatcher>].index, the name of the newest file

@@ -1,4 +1,4 @@
-"""Values of one object, with the keys and headers of the objects beside it (archives.md 1: `.keys`, `.headers`).
+"""Values of one object, with the keys and headers of the objects beside it (docs/reference/archives.md 1: `.keys`, `.headers`).
 
 All three have the same records in the same order, so they are joined by counting. Their formats are independent of one another: the
 extension tells which one it is. Header values are base64 text, whatever the format.

@@ -76,7 +76,7 @@ class TableDef:
 
     @property
     def handle(self) -> Index | None:
-        """The handle index: the primary key, else the NOT NULL unique index with the fewest columns (protocols.md 1.2)."""
+        """The handle index: the primary key, else the NOT NULL unique index with the fewest columns (docs/reference/protocols.md 1.2)."""
         if self.primary_key:
             return Index(name="PRIMARY", columns=self.primary_key)
         required = {c.name.lower() for c in self.visible if not c.nullable}

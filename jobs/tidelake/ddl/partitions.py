@@ -1,4 +1,4 @@
-"""PARTITION BY … → how a table is partitioned, as far as a row's own columns tell its partition (protocols.md 1.8).
+"""PARTITION BY … → how a table is partitioned, as far as a row's own columns tell its partition (docs/reference/protocols.md 1.8).
 
     PARTITION BY RANGE (id) | RANGE (YEAR(d)) | RANGE (TO_DAYS(d)) | RANGE COLUMNS (d) | LIST (id) | LIST COLUMNS (id) | HASH (id)
 

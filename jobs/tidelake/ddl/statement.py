@@ -1,4 +1,4 @@
-"""DDL text → changes, for what TiDB's parser prints (protocols.md 1.8) and what people write into tables.sql.
+"""DDL text → changes, for what TiDB's parser prints (docs/reference/protocols.md 1.8) and what people write into tables.sql.
 
 A statement that may change rows or columns beyond this version is `Unsupported`, one that cannot is `NoEffect`; nothing is guessed.
 """

@@ -2,6 +2,6 @@
 
 bazaar (tables, DDL plan) and makers (values) ← upstream (rows, transactions) ← history (commits in time, true contents)
 ← replicator (messages as TiCDC delivers them, through a sink's encoder) ← archive (objects as the S3 connectors write them)
-← generate (all of it). Everything follows from a seed. The encoders are written from protocols.md, never from our decoders;
+← generate (all of it). Everything follows from a seed. The encoders are written from docs/reference/protocols.md, never from our decoders;
 with model.Table and model.RowChange they encode any row: `OpenEncoder().rows([RowChange(table, ts, "insert", None, row)])`.
 """

@@ -1,4 +1,4 @@
-"""Messages → hourly objects as S3 sink connectors write them (archives.md 1, 2, 9).
+"""Messages → hourly objects as S3 sink connectors write them (docs/reference/archives.md 1, 2, 9).
 
 Connectors flush by time, not by hour: an object holds what one flush window has of one hour, so every hour has several objects per
 partition. Aiven names carry the partition's first offset of the window (9.1), Confluent names the object's own.

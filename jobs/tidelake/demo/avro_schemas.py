@@ -1,4 +1,4 @@
-"""The Avro schemas that TiCDC registers for a table (protocols.md 4.2), with decimals and BIGINT UNSIGNED as strings."""
+"""The Avro schemas that TiCDC registers for a table (docs/reference/protocols.md 4.2), with decimals and BIGINT UNSIGNED as strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `schema` members of Debezium's messages, and the tables in its statements, as TiCDC writes them (protocols.md 9.2)."""
+"""The `schema` members of Debezium's messages, and the tables in its statements, as TiCDC writes them (docs/reference/protocols.md 9.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro with Confluent framing and the TiDB extension, as classic TiCDC writes it (protocols.md 4).
+"""Avro with Confluent framing and the TiDB extension, as classic TiCDC writes it (docs/reference/protocols.md 4).
 
 value := 00, i32be schema id, record; null for deletes    key := the same, of the handle columns
 """

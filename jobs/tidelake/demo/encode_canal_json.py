@@ -1,4 +1,4 @@
-"""Canal-JSON as TiCDC writes it (protocols.md 5): one event a message, every value a string.
+"""Canal-JSON as TiCDC writes it (docs/reference/protocols.md 5): one event a message, every value a string.
 
 Classic TiCDC orders the members of `mysqlType` at random: here each message starts at a place drawn from a seed, so that equal
 seeds give equal bytes.
@@ -42,7 +42,7 @@ class CanalJsonEncoder:
         self._plans: dict[Table, _Plan] = {}
 
     def rows(self, changes: Sequence[RowChange], build_ms: int) -> Record:
-        """One row event; the key is empty, not null (protocols.md 1.7)."""
+        """One row event; the key is empty, not null (docs/reference/protocols.md 1.7)."""
         (change,) = changes
         plan = self._plans.get(change.table) or self._plans.setdefault(change.table, _Plan(change.table, self._compatible))
         start = int(self._random() * len(plan.types))

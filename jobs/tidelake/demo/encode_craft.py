@@ -1,4 +1,4 @@
-"""Craft, TiCDC's columnar binary batches (protocols.md 3).
+"""Craft, TiCDC's columnar binary batches (docs/reference/protocols.md 3).
 
 message := version headers body* dictionary size-tables reversed-uvarint(length of the size tables)
 """
@@ -27,7 +27,7 @@ class CraftEncoder:
         self._plans: dict[Table, tuple[bytes, list[_Cell]]] = {}
 
     def rows(self, changes: Sequence[RowChange], build_ms: int = 0) -> Record:
-        """One batch; the key is empty, not null (protocols.md 1.7)."""
+        """One batch; the key is empty, not null (docs/reference/protocols.md 1.7)."""
         terms: dict[str, int] = {}
         schemas = [_term(terms, c.table.database) for c in changes]
         names = [_term(terms, c.table.name) for c in changes]

@@ -1,4 +1,6 @@
-"""Debezium in JSON as TiCDC writes it (protocols.md 9.2), with the TiDB extension: one event a message, types only in its schema.
+"""Debezium in JSON as TiCDC writes it, with the TiDB extension (docs/reference/protocols.md 9.2).
+
+One event a message, types only in its schema.
 
 What is lost is what TiCDC loses: a zero DATETIME is NULL, or 0 where NULL is not allowed; a DECIMAL is a double. No table of the
 bazaar has a nullable column with a default, whose NULLs TiCDC replaces.

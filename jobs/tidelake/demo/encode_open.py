@@ -1,4 +1,4 @@
-"""Open Protocol as classic TiCDC writes it (protocols.md 2).
+"""Open Protocol as classic TiCDC writes it (docs/reference/protocols.md 2).
 
 key := u64be 1 { u64be length, key JSON }*    value := { u64be length, value JSON }*    columns in alphabetic order
 """

@@ -1,4 +1,4 @@
-"""Simple in JSON as TiCDC writes it (protocols.md 9.1): one event a message, values as strings, columns in alphabetic order.
+"""Simple in JSON as TiCDC writes it (docs/reference/protocols.md 9.1): one event a message, values as strings, columns in alphabetic order.
 
 A row names the version of its table's schema; a BOOTSTRAP message, or the statement that led to it, says what that version is.
 """

@@ -38,7 +38,7 @@ raw_string = _writer(_ESCAPES | {c: c for c in "<>&\u2028\u2029"})
 
 
 def quote(data: bytes) -> str:
-    """The bytes as strconv.Quote writes them, without the outer quotes (protocols.md 2.4)."""
+    """The bytes as strconv.Quote writes them, without the outer quotes (docs/reference/protocols.md 2.4)."""
     return "".join(map(_quoted, data.decode("utf-8", "surrogateescape")))
 
 

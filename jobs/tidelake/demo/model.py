@@ -1,6 +1,6 @@
 """What the simulated upstream speaks of: columns, tables, transactions of row changes, DDL statements.
 
-Values are TiCDC's own before any protocol sees them (protocols.md 1.3): ENUM and SET as numbers, DECIMAL, temporal values and JSON
+Values are TiCDC's own before any protocol sees them (docs/reference/protocols.md 1.3): ENUM and SET as numbers, DECIMAL, times and JSON
 as text, BINARY and BLOB as bytes. An encoder turns changes into the key and value of one Kafka message.
 """
 
@@ -44,7 +44,7 @@ _CODES = {
     "char": 254,
 }
 _WITH_CHARSET = frozenset({"varchar", "char", "text", "enum", "set"})  # every other type has the charset `binary`
-_WIDTHS = {  # display widths that TiDB adds (protocols.md 5.3)
+_WIDTHS = {  # display widths that TiDB adds (docs/reference/protocols.md 5.3)
     "bigint": "bigint(20)",
     "bigint unsigned": "bigint(20) unsigned",
     "int": "int(11)",
@@ -56,7 +56,10 @@ _COLUMN = re.compile(r"(\w+) (.+?)(?: (NOT NULL|NULL))?(?: DEFAULT (.+))?")
 
 @dataclass(frozen=True)
 class Column:
-    """A column as TiCDC knows it. type: the full SQL type as TiDB prints it; code, flag: protocols.md 1.1, 1.2; default: its text."""
+    """A column as TiCDC knows it.
+
+    type: the full SQL type as TiDB prints it; code, flag: docs/reference/protocols.md 1.1, 1.2; default: its text.
+    """
 
     name: str
     type: str
@@ -114,7 +117,7 @@ class Table:
 
     @cached_property
     def key(self) -> tuple[int, ...]:
-        """Positions of the columns that identify a row (the handle index, protocols.md 1.2); empty without one."""
+        """Positions of the columns that identify a row (the handle index, docs/reference/protocols.md 1.2); empty without one."""
         return tuple(i for i, c in enumerate(self.columns) if c.flag & HANDLE_KEY)
 
     @cached_property
@@ -124,7 +127,7 @@ class Table:
 
     @cached_property
     def split_by(self) -> tuple[int, ...]:
-        """Positions of the columns whose change splits an update into delete and insert (protocols.md 1.6)."""
+        """Positions of the columns whose change splits an update into delete and insert (docs/reference/protocols.md 1.6)."""
         return tuple(i for i, c in enumerate(self.columns) if c.flag & (HANDLE_KEY | UNIQUE_KEY))
 
     def key_of(self, row: Row) -> Row:
@@ -167,7 +170,7 @@ class Transaction(NamedTuple):
 
 
 class Ddl(NamedTuple):
-    """A DDL statement; table as TiCDC names it: the new name of RENAME TABLE. code: TiDB's job type (protocols.md 1.8)."""
+    """A DDL statement; table as TiCDC names it: the new name of RENAME TABLE. code: TiDB's job type (docs/reference/protocols.md 1.8)."""
 
     commit_ts: int
     database: str

@@ -1,4 +1,4 @@
-"""TiCDC's delivery of a history into Kafka partitions (protocols.md 1.7, 6.1, 11).
+"""TiCDC's delivery of a history into Kafka partitions (docs/reference/protocols.md 1.7, 6.1, 11).
 
 Every flush sends the commits up to a horizon that lags behind the clock, in order, batched per partition. A resolved ts goes to
 every partition about every 5 s, and one exactly at a statement's commit ts before the statement. After a crash everything after an

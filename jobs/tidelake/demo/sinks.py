@@ -1,4 +1,4 @@
-"""The changefeeds of the bazaar: per protocol its topics, limits and encoder (protocols.md 1.7, 2 to 5)."""
+"""The changefeeds of the bazaar: per protocol its topics, limits and encoder (docs/reference/protocols.md 1.7, 2 to 5)."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Work:
         rows.put(ident, row)
 
     def changes(self, commit_ts: int) -> list[RowChange]:
-        """The net events (protocols.md 1.6, 1.7): by physical table, and there deletes first if a key moved, else by place."""
+        """The net events (docs/reference/protocols.md 1.6, 1.7): by physical table, deletes first if a key moved, else by place."""
         parts: dict[int, list[tuple[Ident, RowChange]]] = {}
         split: set[int] = set()
         for (name, ident), before in self.before.items():
@@ -198,7 +198,7 @@ def _truth_type(column: Column) -> str:
 
 
 def canonical(column: Column, value: Value) -> Any:
-    """A value as canonical text (design section 6), ENUM and SET as names, bytes as {"hex": …}; NULL is None."""
+    """A value as canonical text (docs/architecture.md 6), ENUM and SET as names, bytes as {"hex": …}; NULL is None."""
     if value is None:
         return None
     if isinstance(value, bytes):

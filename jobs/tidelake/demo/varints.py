@@ -1,4 +1,4 @@
-"""LEB128 and zigzag numbers, as Craft and Avro write them (protocols.md 0)."""
+"""LEB128 and zigzag numbers, as Craft and Avro write them (docs/reference/protocols.md 0)."""
 
 from __future__ import annotations
 

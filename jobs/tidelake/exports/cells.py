@@ -1,4 +1,4 @@
-"""Values as an export writes them → the canonical text that the feed's own protocol would have carried (design section 6).
+"""Values as an export writes them → the canonical text that the feed's own protocol would have carried (docs/architecture.md 6).
 
 A server's text is canonical for most types. BIT is written as its bytes, a YEAR of zero as 0000, ENUM and SET as names, which many
 protocols send as numbers.

@@ -126,7 +126,7 @@ def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Numbers]:
     found = dict[str, pa.Array]()
     for c in table.columns:
         (new, _), (old, sent) = after.cells(c), before.cells(c)
-        if (unsent := updates & ~sent).any():  # then an old value is the new one (protocols.md 5.4)
+        if (unsent := updates & ~sent).any():  # then an old value is the new one (docs/reference/protocols.md 5.4)
             old = pc.if_else(pa.array(unsent), new, old)
         found[f"a{c.id}"], found[f"b{c.id}"] = values(new, c.type), values(old, c.type)
     kind[updates & before.absent] = BARE_UPDATE

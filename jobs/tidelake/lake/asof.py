@@ -1,4 +1,4 @@
-"""A table as it stood at a TSO: newest cut at or before it ⊕ the changelog after that cut (design section 8).
+"""A table as it stood at a TSO: newest cut at or before it ⊕ the changelog after that cut (docs/architecture.md 8.6).
 
 At a cut no Spark is needed. Snapshots are read by id, so a cut is whole and never changes, whatever is published meanwhile.
 """

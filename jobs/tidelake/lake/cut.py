@@ -1,4 +1,4 @@
-"""What a cut is, and what must be done to publish one: the documents below publish/, cuts/ and runs/ (design section 8)."""
+"""What a cut is, and what must be done to publish one: the documents below publish/, cuts/ and runs/ (docs/architecture.md 8.5)."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class TableCounts(_Document):
     masked: dict[str, dict[str, int]] = {}  # column → mask → values, NULL and repeats included
     unsettled: int = 0  # Avro deletes whose place relative to the cut is not certain
     checksums: dict[str, int] = {}  # event.CHECKSUMS → row events in the window, of those that carry a checksum
-    untrusted: list[str] = []  # FLOAT columns that came by Craft, whose encoder damages them (protocols.md 3.8)
+    untrusted: list[str] = []  # FLOAT columns that came by Craft, whose encoder damages them (docs/reference/protocols.md 3.8)
     thin_deletes: bool = False  # deletes carry their key alone, other changes do not
 
 

@@ -1,4 +1,4 @@
-"""The DDL ledger: every statement of every published cut, what was done about it, and the snapshots before and after (design section 8).
+"""The DDL ledger (docs/architecture.md 8.3): every statement of every published cut, its effect, and the snapshots before and after.
 
 A table for all feeds and all engines, written when a cut is published; read without Spark.
 """

@@ -1,4 +1,4 @@
-"""Avro deletes carry no commit ts: where they belong in commit order (design section 8, protocols.md 4.1).
+"""Avro deletes carry no commit ts: where they belong in commit order (docs/architecture.md 8.2, docs/reference/protocols.md 4.1).
 
 In a partition, the first delivery of a table's rows does not go back in commit ts. So a delete lies between the ts of the row
 before it and of the row after it, told apart by stretches: a row whose ts steps back, or that repeats one of the same ts, begins a

@@ -1,6 +1,6 @@
 """The frame of our Python Data Sources: Arrow batches, one input partition for each part (an object, a file), errors told to the driver.
 
-Facts that bind (reference: Spark's Arrow border): no dictionaries, no implicit casts, never `pushFilters`; importable in workers.
+Facts that bind (docs/reference/platform.md 6, 15): no dictionaries, no implicit casts, never `pushFilters`; importable in workers.
 """
 
 from __future__ import annotations

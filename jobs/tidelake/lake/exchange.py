@@ -4,7 +4,7 @@ At the statement's place in commit order both tables are folded as `asof` does, 
 leaves is written as DELETE, what comes as INSERT: so every reader of changelogs finds the rows where they are from then on. They come from
 no message: their `_kafka_partition` is LAST, their `_offset` the statement's number among those of its commit ts.
 
-A statement may come with the window after the cut of its own commit ts (design section 8). That cut stays as it is: the rows change places
+A statement may come with the window after the cut of its own commit ts (docs/architecture.md 8.1). That cut stays: the rows change places
 one tick of the TSO later then, before all row events of that ts (FIRST).
 """
 

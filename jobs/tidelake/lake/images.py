@@ -1,4 +1,4 @@
-"""Before-image reconciliation: what changes say stood before them, against what stood here (design section 8).
+"""Before-image reconciliation: what changes say stood before them, against what stood here (docs/architecture.md 8.4).
 
 An update or delete that carries the old row, and an insert, say how their row stood before: so it must stand in the last cut's snapshot, or
 have been left by the change before it. Where it does not, a change was lost, came twice, or the snapshot is wrong.

@@ -1,4 +1,4 @@
-"""The late ledger: row events at or before what is published that came after it (design section 7).
+"""The late ledger: row events at or before what is published that came after it (docs/architecture.md 7).
 
 exact replay   an equal event was published: nothing to do
 conflict       another event of the same row and commit ts was published: one of the two is wrong

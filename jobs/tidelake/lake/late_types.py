@@ -1,4 +1,4 @@
-"""Values of messages that do not say their types → canonical text, as Spark SQL, once the types are known (protocols.md 9.2).
+"""Values of messages that do not say their types (docs/reference/protocols.md 9.2) → canonical text, as Spark SQL, once they are known.
 
 Debezium without schema writes a DATE as days, a DATETIME as milli- or microseconds, bytes as base64: only the table's columns at the
 commit ts of the row tell which. The decoder leaves such cells as they were sent; wire/debezium_cells.py is the same rule in Python, for

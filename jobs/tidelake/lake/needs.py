@@ -1,4 +1,4 @@
-"""What retained cuts need: of every table the snapshots that may not expire, and the tables that may not go (design section 8).
+"""What retained cuts need: of every table the snapshots that may not expire, and the tables that may not go (docs/architecture.md 8.6).
 
 It is computed from the cuts alone, never from a snapshot's age: an idle table's snapshot is as old as its last change, and every cut
 since then reads it.

@@ -1,4 +1,4 @@
-"""A commit ts for events that say none, from their offsets: `[watermark] from = "offsets"` (design section 8, docs/offsets.md).
+"""A commit ts for events that say none, from their offsets: `[watermark] from = "offsets"` (docs/architecture.md 8.1, docs/offsets.md).
 
 commit ts = first TSO of the hour + 1 + (offset - base) * 256 + statements before the event in its message
 

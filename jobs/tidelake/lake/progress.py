@@ -1,4 +1,4 @@
-"""How far a feed's changes are complete: M for an hour, from the decode records since the last cut (design sections 7, 8)."""
+"""How far a feed's changes are complete: M for an hour, from the decode records since the last cut (docs/architecture.md 7, 8.1)."""
 
 from __future__ import annotations
 

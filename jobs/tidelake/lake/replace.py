@@ -1,4 +1,4 @@
-"""What a redo puts in place of what is published: where tables stand, and what is different then (design section 8).
+"""What a redo puts in place of what is published: where tables stand, and what is different then (docs/architecture.md 8.6).
 
 A redo's snapshots and changelogs are staged on branches that start at the earlier cut. Publishing moves main of every table from the
 newest cut to them in one commit each, so that no reader meets the earlier cut in between.

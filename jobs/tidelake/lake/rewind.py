@@ -1,4 +1,4 @@
-"""Rewind: all tables of a feed back to a published cut, as one publication (design section 8).
+"""Rewind: all tables of a feed back to a published cut, as one publication (docs/architecture.md 8.6).
 
 It publishes that cut again under the next number, so the history of cuts is only ever added to, and the next window starts where the
 cut ended. No row is written: main of every table goes back to the cut's snapshot and its columns to that snapshot's; tables that the

@@ -1,4 +1,4 @@
-"""Row events of a window → typed, deduplicated changelog rows of one table, as one lazy frame (design section 8).
+"""Row events of a window → typed, deduplicated changelog rows of one table, as one lazy frame (docs/architecture.md 8.2).
 
 One shuffle: rows are distributed by the bucket of their key, which serves deduplication and the write alike.
 """
@@ -188,7 +188,7 @@ def _struct(projections: Sequence[Projection], side: str) -> str:
 
 
 def _cell(p: Projection, side: str) -> str:
-    """The raw cell. Before an update, a column that was not sent is the one after it (protocols.md 5.4)."""
+    """The raw cell. Before an update, a column that was not sent is the one after it (docs/reference/protocols.md 5.4)."""
     after = f"get(after, {_position(p.places, 'shape')})"
     if side == "after":
         return after

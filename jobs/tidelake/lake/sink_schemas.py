@@ -1,4 +1,4 @@
-"""What the schema files of a storage sink say to decode and order: the columns of table versions, and the statements (protocols.md 9.5).
+"""What a storage sink's schema files (docs/reference/protocols.md 9.5) say to decode and order: columns of table versions, statements.
 
 They are read from the lake, where landing has put those up to the end of its hour. Of hours that were landed before it did so they are
 read from the archive, and kept.

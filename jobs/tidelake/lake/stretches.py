@@ -1,4 +1,4 @@
-"""Stretches: how often the resolved ts of a partition had gone back before a message (protocols.md 11.14).
+"""Stretches: how often the resolved ts of a partition had gone back before a message (docs/reference/protocols.md 11.14).
 
 Tables without key need them: equal row events of one stretch are different rows, those of a later stretch are repeats.
 """

@@ -1,4 +1,4 @@
-"""Physical tables of incarnations: their columns, where they stand, and how a table takes a new shape (design section 8).
+"""Physical tables of incarnations: their columns, where they stand, and how a table takes a new shape (docs/architecture.md 8.3).
 
 Iceberg's schema belongs to the table, not to a branch. So before staging only what readers of main may see early is done (added and
 widened columns); names and drops wait for publishing; what Iceberg refuses is built as a new table that is switched at publishing.

@@ -1,4 +1,4 @@
-"""Rows that wait for their table's schema (Simple, protocols.md 9.1): which they are, whether it has come, what they hold back.
+"""Rows that wait for their table's schema (Simple, docs/reference/protocols.md 9.1): which they are, has it come, what they hold back.
 
 Such a row stands among the rejected with its commit ts and the schema version that it names. The resolved ts stays below it until the
 schema has come, its loss is accepted, or it has waited for `wait_hours`: from then on it blocks like any message that is not decoded.

@@ -1,4 +1,4 @@
-"""The land stage: what an archive or live topics hold of one hour → canonical objects and a manifest in the lake (design section 7)."""
+"""The land stage (docs/architecture.md 7): what archive or live topics hold of an hour → canonical objects and a manifest in the lake."""
 
 from __future__ import annotations
 

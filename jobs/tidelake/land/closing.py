@@ -153,7 +153,7 @@ def _open(feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Co
 
 
 def _first_numbers(sources: Sequence[SourceObject]) -> Mapping[Place, int]:
-    """The smallest number in the names of every partition's objects: at or below its first offset (archives.md 9.1, 9.8)."""
+    """The smallest number in the names of every partition's objects: at or below its first offset (docs/reference/archives.md 9.1, 9.8)."""
     found: dict[Place, int] = {}
     for source in sources:
         at = source.topic, source.partition

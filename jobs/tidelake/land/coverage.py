@@ -1,4 +1,4 @@
-"""What is certainly complete: the gap-free offset prefix of every partition over all landed hours (design section 7).
+"""What is certainly complete: the gap-free offset prefix of every partition over all landed hours (docs/architecture.md 7).
 
 Pure: from the manifests alone. A resolved ts counts only if the offset of its message lies on its partition's prefix. Of a layout with
 numbered files (Layout.file_bits) prefixes and holes are of the files' numbers.

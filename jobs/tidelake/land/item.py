@@ -1,4 +1,4 @@
-"""What the event store holds and hands out (reference/canal_store.md 1; mapping to a lander 4.2)."""
+"""What the event store holds and hands out (docs/reference/event-store.md 1, 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was landed for an hour: immutable, one JSON object a generation (design sections 7, 9).
+"""What was landed for an hour: immutable, one JSON object a generation (docs/architecture.md 7, 9).
 
 It is a function of the archive's objects and the feed's settings: landing the same again gives the same bytes.
 """

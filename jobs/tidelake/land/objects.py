@@ -1,4 +1,4 @@
-"""Canonical objects: Parquet files of the MESSAGE schema, sorted by offset, the same bytes for the same messages (design section 7).
+"""Canonical objects: Parquet files of the MESSAGE schema, sorted by offset, the same bytes for the same messages (docs/architecture.md 7).
 
 Where an object or a row group ends depends on the messages alone. Spark reads them row group by row group.
 """

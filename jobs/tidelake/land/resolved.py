@@ -1,4 +1,4 @@
-"""How far the resolved ts of every partition stands behind an hour: the rule `closed_by = "resolved"` (design sections 7, 8).
+"""How far the resolved ts of every partition stands behind an hour: the rule `closed_by = "resolved"` (docs/architecture.md 7, 8.1).
 
 A partition has all of an hour when a message behind the hour carries a resolved ts beyond the hour's end, and no offset is missing up to
 that message. Objects of later hours are read for it, in the order of the numbers in their names, no further than to that message.

@@ -92,7 +92,7 @@ def read_on(seen: Seen, feed: Feed, batches: Iterable[pa.RecordBatch], end_ts: i
 
 
 def _candidates(feed: Feed, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The messages that may be resolved events: those of Avro have no key (protocols.md 4), and its rows would need schemas."""
+    """The messages that may be resolved events: Avro's have no key (docs/reference/protocols.md 4.1), and its rows would need schemas."""
     if feed.protocol != "avro":
         return batch
     return batch.filter(pc.equal(pc.fill_null(pc.binary_length(batch.column("key")), 0), 0))

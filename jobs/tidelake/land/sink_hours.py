@@ -1,4 +1,4 @@
-"""Which hour a file of TiCDC's storage sink belongs to (reference/protocols.md 9.5, archives.md 6).
+"""Which hour a file of TiCDC's storage sink belongs to (docs/reference/protocols.md 9.5, docs/reference/archives.md 6).
 
 Paths say a table version and at most the day on which the sink wrote, never an hour. The rule: an hour is landed once the sink's
 checkpoint has passed its end, and takes, of every folder, the files after those that earlier hours took up to the last one with a

@@ -1,4 +1,4 @@
-"""The event store: what is read and not yet durable, inside a budget (reference/canal_store.md; design section 7).
+"""The event store: what is read and not yet durable, inside a budget (docs/reference/event-store.md 1, docs/architecture.md 7).
 
 put → |ack … get … put| → get → ack: three sequences over one ring. Only ack frees room, so that a rollback can hand out again all that
 was taken since. Where it differs from Canal's, tests/land/store_cases.json says why.

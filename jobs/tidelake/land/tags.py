@@ -1,4 +1,4 @@
-"""Tags that Confluent's connector gives its objects with s3.object.tagging: startOffset, endOffset, recordCount (archives.md 1).
+"""Tags of Confluent's objects with s3.object.tagging: startOffset, endOffset, recordCount (docs/reference/archives.md 1).
 
 As many records as offsets prove that each record's offset is the number in the name plus its place.
 """

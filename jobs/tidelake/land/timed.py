@@ -1,4 +1,4 @@
-"""Hours of archives whose paths say none (design section 7): by the timestamps of messages, as ranges of offsets of every partition.
+"""Hours of archives whose paths say none (docs/architecture.md 7): by the timestamps of messages, as ranges of offsets of every partition.
 
 An hour begins where the hour before ended, and ends before the first message whose time is beyond it, as hours of live topics do. So hours
 join without hole or overlap whatever timestamps do: a message that is late belongs to the hour that is landed next, and one object may

@@ -1,4 +1,4 @@
-"""Avro: one row change per message, key and value in Avro with their schemas in a registry (protocols.md 4, checks of 7).
+"""Avro: one row change per message, key and value in Avro with their schemas in a registry (docs/reference/protocols.md 4, 7).
 
 key, value := 00 i32be-schema-id record      Confluent
             | 03 00 16-byte-schema-uuid record      AWS Glue, uncompressed
@@ -86,7 +86,7 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """What follows from the schemas of key and value: the event's names, the shape of its only side, and the kernel's steps. whole: the
-    table has no more columns, as far as that is known: names are not compared, those of Avro may be others (protocols.md 4.2)."""
+    table has no more columns, as far as that is known: names are not compared, Avro's may differ (docs/reference/protocols.md 4.2)."""
 
     name: tuple[str | None, str | None]
     shape: Shape

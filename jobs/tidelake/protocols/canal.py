@@ -1,4 +1,4 @@
-"""Canal protobuf of TiCDC and of Alibaba Canal (protocols.md 9.4). Everything is in the Kafka value; the key means nothing.
+"""Canal protobuf of TiCDC and of Alibaba Canal (docs/reference/protocols.md 9.4). Everything is in the Kafka value; the key means nothing.
 
 Packet    := 2 version(=1)  3 type(=7, MESSAGES)  4 compression(=0 or 1, NONE)  5 body: Messages
 Messages  := 1 batch id  2 Entry*

@@ -1,4 +1,4 @@
-"""Canal-JSON of TiCDC and of Alibaba Canal (reference/protocols.md 5): one JSON object a message, the Kafka key empty or null.
+"""Canal-JSON of TiCDC and of Alibaba Canal (docs/reference/protocols.md 5): one JSON object a message, the Kafka key empty or null.
 
     {"id", "database", "table", "pkNames": [name] | null, "isDdl", "type", "es", "ts", "sql", "sqlType": {column: JDBC code} | null,
      "mysqlType": {column: type} | null, "old": [row] | null, "data": [row] | null,
@@ -8,7 +8,7 @@ type        INSERT, UPDATE, DELETE: rows, several in Alibaba Canal's messages; T
 row         {column: text | null}; binary columns carry each byte as the code point U+0000 to U+00FF
 old         of an UPDATE: all columns, or the changed ones
 
-Sections in the comments are those of reference/protocols.md.
+Sections in the comments are those of docs/reference/protocols.md.
 """
 
 from __future__ import annotations

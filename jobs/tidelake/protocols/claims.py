@@ -1,7 +1,7 @@
 """Rows that stand in claim-check files: the message's own events, which carry the handle only, give way to those of its file.
 
-A message and its file must speak of the same rows: same database, table, commit ts and handle, both deletes or neither (protocols.md
-1.5). A file is never asked for another file.
+A message and its file must speak of the same rows: same database, table, commit ts and handle, both deletes or neither
+(docs/reference/protocols.md 1.5). A file is never asked for another file.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _image(e: Event) -> Cells:
 
 
 def _former(e: Event) -> Cells:
-    """The row before an update, as far as it is sent: an unchanged handle may be left out (protocols.md 5.4)."""
+    """The row before an update, as far as it is sent: an unchanged handle may be left out (docs/reference/protocols.md 5.4)."""
     return _cells(e.before_shape, e.before) if e.op != "delete" else {}
 
 

@@ -1,4 +1,4 @@
-"""Craft: columnar binary batches of TiCDC (protocols.md 3, checks of 7). Everything is in the Kafka value.
+"""Craft: columnar binary batches of TiCDC (docs/reference/protocols.md 3, 7). Everything is in the Kafka value.
 
 message     := version(=1) headers body_1 … body_n dictionary size-tables tail
 tail        := byte size of the size tables, a uvarint written back to front

@@ -1,4 +1,4 @@
-r"""CSV of TiCDC's storage sink (reference/protocols.md 9.5): one line a row, no statements, no watermark.
+r"""CSV of TiCDC's storage sink (docs/reference/protocols.md 9.5): one line a row, no statements, no watermark.
 
 line   := "I" | "U" | "D", table, database, [commit ts], [is-update], [handle key], column…       each line ends in the terminator
 header := ticdc-meta$operation, ticdc-meta$table, …, column name…                                 on top of a file, if configured

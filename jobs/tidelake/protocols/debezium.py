@@ -1,4 +1,4 @@
-"""Debezium's JSON envelope as TiCDC writes it (reference/protocols.md 9.2): one event a message.
+"""Debezium's JSON envelope as TiCDC writes it (docs/reference/protocols.md 9.2): one event a message.
 
 key    := {"payload": {handle column: value}, "schema"?: …}                       statements: {"databaseName"}, watermarks: {}
 value  := {"payload": {"source": {"db", "table", "commit_ts", …}, "op": "c" | "u" | "d", "before"?: row, "after"?: row, …}, "schema"?: …}

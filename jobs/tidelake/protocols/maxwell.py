@@ -1,4 +1,4 @@
-"""Maxwell as TiCDC writes it (reference/protocols.md 9.3): JSON objects back to back, without commit ts and without watermark.
+"""Maxwell as TiCDC writes it (docs/reference/protocols.md 9.3): JSON objects back to back, without commit ts and without watermark.
 
 Kafka key   := u64be 1                                         of rows
              | {"ts", "scm", "tbl", "t": 2}                    of a statement

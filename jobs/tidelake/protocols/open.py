@@ -1,4 +1,4 @@
-"""Open Protocol: batches of JSON events of TiCDC (reference/protocols.md 2).
+"""Open Protocol: batches of JSON events of TiCDC (docs/reference/protocols.md 2).
 
 Kafka key   := u64be 1  { u64be length  key JSON   }*
 Kafka value :=          { u64be length  value JSON }*          the n-th key belongs to the n-th value
@@ -8,7 +8,7 @@ key JSON    {"ts": commit ts, "scm": database, "tbl": table, "rid"?, "ptn"?: phy
 row JSON    {"u": new row, "p"?: previous row} or {"d": deleted row}, a row is {column: {"t": type, "h"?: key, "f"?: flag, "v": value}}
 DDL JSON    {"q": statement, "t": TiDB job type};  a resolved event's value is empty
 
-Sections in the comments are those of reference/protocols.md.
+Sections in the comments are those of docs/reference/protocols.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Simple in Avro (reference/protocols.md 9.1): one message of TiCDC's one fixed schema, without magic byte and schema id.
+"""Simple in Avro (docs/reference/protocols.md 9.1): one message of TiCDC's one fixed schema, without magic byte and schema id.
 
 message   := 16 kind kind payload         union branch 11; WATERMARK 0, BOOTSTRAP 1, DDL 2, DML 3 as enum and as branch
 watermark := version commitTs buildTs
@@ -57,7 +57,7 @@ _LARGEST_NUMBER = 64  # bytes of its text, and what a copy may write after it
 _NULL, _LONG, _FLOAT, _DOUBLE, _STRING, _BYTES, _TIME, _UNSIGNED = range(8)
 _U32 = (1 << 32) - 1
 _RULES = Rules(names_sent=False, mended=False)
-_WRAPPING = frozenset({"bit", "set", "bigint unsigned"})  # a long of these is unsigned (protocols.md 11.3)
+_WRAPPING = frozenset({"bit", "set", "bigint unsigned"})  # a long of these is unsigned (docs/reference/protocols.md 11.3)
 
 Value = tuple[int, int | bytes, bytes]  # branch, the number or the bytes of a float or text, and the zone of a time
 

@@ -1,4 +1,4 @@
-"""Simple in JSON (reference/protocols.md 9.1): one object a message, the Kafka key empty or null.
+"""Simple in JSON (docs/reference/protocols.md 9.1): one object a message, the Kafka key empty or null.
 
     {"version": 1, "database", "table", "tableID", "type": INSERT | UPDATE | DELETE, "commitTs", "buildTs", "schemaVersion",
      "claimCheckLocation"?, "handleKeyOnly"?, "checksum"?: {"version", "corrupted", "current", "previous"}, "data"?: row, "old"?: row}

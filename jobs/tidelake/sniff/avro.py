@@ -1,4 +1,4 @@
-"""Avro in Confluent's or AWS Glue's framing, and TiCDC's own watermarks and statements beside it (protocols.md 4.1)."""
+"""Avro in Confluent's or AWS Glue's framing, and TiCDC's own watermarks and statements beside it (docs/reference/protocols.md 4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Canal-JSON: TiCDC's with and without extension, content-compatible, only changed columns, and Alibaba Canal's (protocols.md 5)."""
+"""Canal-JSON (docs/reference/protocols.md 5.4).
+
+TiCDC's with and without extension, content-compatible, only changed columns, and Alibaba Canal's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debezium's envelope as TiCDC writes it (protocols.md 9.2)."""
+"""Debezium's envelope as TiCDC writes it (docs/reference/protocols.md 9.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of the storage sink's CSV, whose delimiter, quote and leading fields are configured (protocols.md 9.5)."""
+"""Lines of the storage sink's CSV, whose delimiter, quote and leading fields are configured (docs/reference/protocols.md 9.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Craft and Canal protobuf: binary messages that need no key (protocols.md 3, 9.4). Their marks are short, so they are read whole."""
+"""Craft and Canal protobuf: binary, without key (docs/reference/protocols.md 3, 9.4). Their marks are short, so they are read whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simple, in JSON and in Avro (protocols.md 9.1)."""
+"""Simple, in JSON and in Avro (docs/reference/protocols.md 9.1)."""
 
 from __future__ import annotations
 

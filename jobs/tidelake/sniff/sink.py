@@ -1,4 +1,4 @@
-"""The folder of TiCDC's storage sink, as `sniff` sees it: the changefeed wrote objects without Kafka (archives.md 6)."""
+"""The folder of TiCDC's storage sink, as `sniff` sees it: the changefeed wrote objects without Kafka (docs/reference/archives.md 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of Aiven's JSON records with base64 keys and values → columns in one pass, compiled (archives.md 2, 9).
+"""Lines of Aiven's JSON records with base64 keys and values → columns in one pass, compiled (docs/reference/archives.md 2, 9).
 
     {"key":"<base64>"|null,"value":"<base64>"|null,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z"|null,"headers":[]|null}
 

@@ -1,4 +1,4 @@
-"""TiCDC's Avro schemas (protocols.md 4.2): a record's fields as columns, and as the steps that the decoder and its kernel take.
+"""TiCDC's Avro schemas (docs/reference/protocols.md 4.2): a record's fields as columns, and as the steps of decoder and kernel.
 
 Defaults are ignored: those of bytes are base64, which Avro does not know, and one of BIGINT UNSIGNED may be -1 for 2^64−1. What
 TiCDC never writes (nested records, arrays, maps, enums, wider unions) has no place in a row and is refused.

@@ -1,4 +1,4 @@
-"""Compiled: Simple's Avro messages whose tables are known (protocols.md 9.1). Layout and rules: protocols/simple_avro.py.
+"""Compiled: Simple's Avro messages whose tables are known (docs/reference/protocols.md 9.1). Layout and rules: protocols/simple_avro.py.
 
 Takes rows and watermarks; leaves schemas, statements, large-message marks and everything else. What JSON calls text is bytes here: the
 constant pieces that name tables and columns are Avro strings with their lengths.

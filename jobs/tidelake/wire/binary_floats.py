@@ -28,7 +28,7 @@ def double(value: float) -> bytes:
 
 
 def single(value: float) -> bytes:
-    """A float32's text; of a float64 that is no float32, the float64's text (Craft's FLOATs: protocols.md 3.8)."""
+    """A float32's text; of a float64 that is no float32, the float64's text (Craft's FLOATs: docs/reference/protocols.md 3.8)."""
     with np.errstate(over="ignore"):
         narrow = np.float32(value)
     return double(float(str(narrow)) if float(narrow) == value else value)

@@ -1,4 +1,4 @@
-"""Column types as Canal says them, in JSON and in protobuf alike (protocols.md 5.3)."""
+"""Column types as Canal says them, in JSON and in protobuf alike (docs/reference/protocols.md 5.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled: TiDB's column-level checksum of row images (protocols.md 4.2), from their canonical cells.
+"""Compiled: TiDB's column-level checksum of row images (docs/reference/protocols.md 4.2), from their canonical cells.
 
 CRC-32 (IEEE), continued over the columns; NULL adds nothing. Numbers add their 64 bits, FLOAT those of the float64 of the same value,
 texts and bytes their length (u32) before them, all little-endian; TIMESTAMP the text in UTC; VECTOR its count (u32) and float32s.

@@ -1,4 +1,4 @@
-"""Time zones as arrays, for the checksums of TIMESTAMP columns: messages print local times, TiDB sums UTC (protocols.md 4.2)."""
+"""Time zones as arrays, for checksums of TIMESTAMPs (docs/reference/protocols.md 4.2): messages print local times, TiDB sums UTC."""
 
 from __future__ import annotations
 

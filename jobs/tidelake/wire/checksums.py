@@ -1,4 +1,4 @@
-"""Row checksums (reference/protocols.md 4.2): does a row add up to the number that TiCDC sent with it?
+"""Row checksums (docs/reference/protocols.md 4.2): does a row add up to the number that TiCDC sent with it?
 
 A row is `verified`, a `mismatch`, or `unverifiable`: a column is not there, or not known well enough, to say that it differs. A sum that
 agrees says that all is there, so an image with fewer columns than its table is summed too: tables have columns that are never sent.

@@ -1,4 +1,7 @@
-"""Claim-check files (protocols.md 1.5): {"key": base64 or null, "value": base64 or null} of a complete Kafka record, or its bare value."""
+"""Claim-check files (docs/reference/protocols.md 1.5).
+
+{"key": base64 or null, "value": base64 or null} of a complete Kafka record, or its bare value.
+"""
 
 from __future__ import annotations
 

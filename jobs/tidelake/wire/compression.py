@@ -1,4 +1,4 @@
-"""large-message-handle-compression (protocols.md 1.5): snappy raw blocks and LZ4 frames, never larger than the caller's cap."""
+"""large-message-handle-compression (docs/reference/protocols.md 1.5): snappy raw blocks and LZ4 frames, up to the caller's cap."""
 
 from __future__ import annotations
 

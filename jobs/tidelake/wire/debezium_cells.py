@@ -1,4 +1,4 @@
-"""Values of Debezium's JSON (reference/protocols.md 9.2) → canonical text, by the column's type.
+"""Values of Debezium's JSON (docs/reference/protocols.md 9.2) → canonical text, by the column's type.
 
 integers        number, BIGINT UNSIGNED wrapped to int64         DATE       days since 1970-01-01
 BIT(1)          boolean, BIT(n): base64, little-endian           DATETIME   milli- or microseconds since 1970, as if UTC

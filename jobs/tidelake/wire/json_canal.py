@@ -1,4 +1,4 @@
-"""Compiled: Canal-JSON messages whose tables are known (protocols.md 5). Layout and rules: protocols/canal_json.py.
+"""Compiled: Canal-JSON messages whose tables are known (docs/reference/protocols.md 5). Layout and rules: protocols/canal_json.py.
 
 Takes rows and watermarks in the compact form of TiCDC and of Alibaba Canal, members in any order; leaves DDL, large-message marks and
 everything else. TiCDC prints the members of mysqlType in random order, and sqlType's codes follow the values (5.3): both are

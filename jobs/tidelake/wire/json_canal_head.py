@@ -1,4 +1,4 @@
-"""Compiled: the members of a Canal-JSON message beside its rows and types (protocols.md 5.1), and the numbers of all members.
+"""Compiled: a Canal-JSON message's members beside its rows and types (docs/reference/protocols.md 5.1), the numbers of all members.
 
 What a message says of itself goes to the places of state.spans that stand here.
 """

@@ -1,4 +1,4 @@
-"""Compiled: one JSON value to the bytes of a cell, by the kind of its column (protocols.md 2.4, 5.2).
+"""Compiled: one JSON value to the bytes of a cell, by the kind of its column (docs/reference/protocols.md 2.4, 5.2).
 
 A kind is what the protocol does to a value on top of JSON. Every step answers the position after the value and the end of the
 cell, position BAD where the general reader must look.
@@ -230,7 +230,7 @@ def _from_latin1(out: Bytes, at: int, end: int) -> int:
 
 @inlined_step
 def _unquoted(out: Bytes, at: int, end: int) -> int:
-    """Undoes Go's strconv.Quote in place: Open Protocol's binary strings (protocols.md 2.4). Octal is left to the general reader."""
+    """Undoes Go's strconv.Quote in place: Open's binary strings (docs/reference/protocols.md 2.4). Octal is left to the general reader."""
     p = at
     while p < end:
         c = byte(out, p)

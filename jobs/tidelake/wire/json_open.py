@@ -1,4 +1,4 @@
-"""Compiled: Open Protocol messages whose tables are known (protocols.md 2). Layout and rules: protocols/open.py.
+"""Compiled: Open Protocol messages whose tables are known (docs/reference/protocols.md 2). Layout and rules: protocols/open.py.
 
 Takes row and resolved events in the encoders' compact form; leaves DDL, large-message marks and everything else.
 """

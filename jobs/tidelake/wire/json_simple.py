@@ -1,4 +1,4 @@
-"""Compiled: Simple's JSON messages whose tables are known (protocols.md 9.1). Layout and rules: protocols/simple_json.py.
+"""Compiled: Simple's JSON messages whose tables are known (docs/reference/protocols.md 9.1). Layout and rules: protocols/simple_json.py.
 
 Takes rows and watermarks as TiCDC writes them, without blanks and with the members in its order; leaves schemas, statements,
 large-message marks and everything else.

@@ -1,4 +1,4 @@
-"""JSON as the protocols carry it, read strictly: UTF-8, one object, no NaN, no lone surrogates (protocols.md 7)."""
+"""JSON as the protocols carry it, read strictly: UTF-8, one object, no NaN, no lone surrogates (docs/reference/protocols.md 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TiDB's column type codes and flags (protocols.md 1.1, 1.2), as Open Protocol and Craft send them, in MySQL's words."""
+"""TiDB's column type codes and flags (docs/reference/protocols.md 1.1, 1.2), as Open Protocol and Craft send them, in MySQL's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where records of Open Protocol end that stand one behind another with a newline after each, compiled (archives.md 3)."""
+"""Where records of Open Protocol end that stand one behind another with a newline after each, compiled (docs/reference/archives.md 3)."""
 
 from __future__ import annotations
 

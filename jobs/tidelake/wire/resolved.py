@@ -1,6 +1,6 @@
 """The resolved ts in messages that hold nothing else, found without the decoders: landing compiles nothing.
 
-open        key: 1, size, {"ts": …, "t": 3}; value: one empty value (protocols.md 2.1)
+open        key: 1, size, {"ts": …, "t": 3}; value: one empty value (docs/reference/protocols.md 2.1)
 craft       one event of type 3: headers without names, no dictionary (3.1, 3.3)
 avro        value: 02, u64be (4)
 canal-json  {"type": "TIDB_WATERMARK", "_tidb": {"watermarkTs": …}} (5)

@@ -1,4 +1,4 @@
-"""Compiled: what the scans of Simple's two encodings share (protocols.md 9.1): columns in any order, written in the schema's.
+"""Compiled: what the scans of Simple's encodings share (docs/reference/protocols.md 9.1): columns in any order, written in the schema's.
 
 An image is read twice: first where the value of each column begins and ends, then the values in the order of the layout.
 """

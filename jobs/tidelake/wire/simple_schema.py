@@ -1,4 +1,4 @@
-"""The table schemas of Simple (protocols.md 9.1): what a row's schema version names, and a row image by it.
+"""The table schemas of Simple (docs/reference/protocols.md 9.1): what a row's schema version names, and a row image by it.
 
 A row says database, table and schema version; BOOTSTRAP and DDL messages say what columns that version has. A version never changes,
 so a schema may be used for rows that came before it. A row whose schema is not known has its columns by name, without types; where
@@ -106,7 +106,7 @@ class Shelf(Protocol):
 
 
 def _handle(indexes: Sequence[Index]) -> frozenset[str]:
-    """The primary key; else the unique index without NULLs that has the fewest columns, the first of those (protocols.md 1.2)."""
+    """The primary key; else the first unique index without NULLs of those with the fewest columns (docs/reference/protocols.md 1.2)."""
     primary = [i for i in indexes if i.primary]
     unique = sorted((i for i in indexes if i.unique and not i.nullable), key=lambda i: len(i.columns))
     return frozenset(next(iter(primary + unique)).columns if primary or unique else ())

@@ -1,6 +1,6 @@
 """Varints and length-checked regions in plain Python: what the general readers of the binary protocols are made of.
 
-uvarint = LEB128: 7 bits a byte, least significant first, top bit = more, at most 10 bytes (protocols.md 0).
+uvarint = LEB128: 7 bits a byte, least significant first, top bit = more, at most 10 bytes (docs/reference/protocols.md 0).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Region:
 
 
 def reversed_uvarint(data: bytes) -> tuple[int, int]:
-    """The uvarint written back to front at the end of the message: its value and the byte where it starts (protocols.md 3.1)."""
+    """The uvarint written back to front at the message's end (docs/reference/protocols.md 3.1): its value, the byte where it starts."""
     mirror = Region(data[: -_MAX_BYTES - 1 : -1], 0, min(len(data), _MAX_BYTES), "the message read backwards")
     value = mirror.uvarint("the size of the size tables")
     return value, len(data) - mirror.at
