@@ -27,6 +27,7 @@ from tidelake.lake.namespaces import clear_way, refuse_taken, take
 from tidelake.lake.needs import stale_branches
 from tidelake.lake.opened import Lake
 from tidelake.lake.orphans import leftovers, remove_leftovers
+from tidelake.lake.parquet_files import kept_if_whole
 from tidelake.lake.publish import carry_out, declare, plan_moves
 from tidelake.lake.recovery import recover
 from tidelake.lake.rows import TableRows
@@ -331,3 +332,18 @@ def test_letting_go_of_cuts_and_changes_leaves_what_is_said_of_another_feeds(tmp
 def test_no_feeds_prefix_begins_anothers() -> None:
     own = (manifests, decoded, misfits, intents, cuts, certificates, decisions, sink_schemas, partial(seed_reports, run="run_1_1"))
     assert all(prefix("shop").endswith("/") and not prefix("shop2").startswith(prefix("shop")) for prefix in own)
+
+
+def test_a_writer_that_fails_removes_what_it_wrote_and_nothing_beside_it(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    store.write("data/another-run.parquet", b"1")
+
+    def fails() -> None:
+        with kept_if_whole(store) as keys:
+            keys.append("data/mine.parquet")
+            store.write(keys[0], b"2")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fails()
+    assert [o.key for o in store.objects()] == ["data/another-run.parquet"]

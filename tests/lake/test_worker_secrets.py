@@ -116,8 +116,9 @@ def test_secrets_stand_in_a_file_of_the_owner_alone_until_the_end(tmp_path: Path
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     left = tmp_path / "tidelake-handed-x"
     left.write_text(SECRETS.model_dump_json())
+    (tmp_path / "another-program-s").write_text("stays")
     with handed_over(SECRETS, tmp_path) as place:
-        assert [f"file:{p}" for p in tmp_path.iterdir()] == [place]
+        assert sorted(f"file:{p}" for p in tmp_path.iterdir()) == sorted([place, f"file:{tmp_path}/another-program-s"])
 
 
 def test_nothing_is_written_where_nothing_is_secret(tmp_path: Path) -> None:
