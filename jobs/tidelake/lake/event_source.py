@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from tidelake.event import EVENT
 from tidelake.lake.worker_secrets import NONE, OPTION, Handed, Secrets, place_of
-from tidelake.lake.workers import worker
+from tidelake.lake.workers import settle, worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +37,10 @@ class EventSource(DataSource):
     """`asked(spark, FORMAT, …)`."""
 
     FORMAT: ClassVar[str]
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        settle()  # it is made in a worker, which plans
 
     @classmethod
     def name(cls) -> str:

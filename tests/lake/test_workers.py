@@ -1,0 +1,47 @@
+"""What Spark does between the tasks of a worker is cheap: it finds no archive to read again, and little to look at for garbage."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+CODE = """
+import gc, sys
+from zipimport import zipimporter
+import in_zip
+from tidelake.lake.worker_secrets import NONE
+from tidelake.lake.workers import worker
+
+def archives():
+    return sum(isinstance(f, zipimporter) for f in sys.path_importer_cache.values())
+
+before = archives()
+with worker(NONE):
+    pass
+print(before > 0, archives(), gc.get_freeze_count() > 10_000)
+frozen = gc.get_freeze_count()
+with worker(NONE):
+    left = [[] for _ in range(1000)]
+print(gc.get_freeze_count() <= frozen)
+import in_zip.more
+print(in_zip.more.VALUE)
+"""
+
+
+@pytest.mark.parametrize("kept", ["1", ""])
+def test_a_kept_worker_forgets_finders_of_archives_and_freezes_what_was_imported(tmp_path: Path, kept: str) -> None:
+    """In a process that Spark does not keep, nothing is touched. Modules of an archive are found afterwards as before."""
+    archive = tmp_path / "pyspark.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("in_zip/__init__.py", "")
+        file.writestr("in_zip/more.py", "VALUE = 7")
+    environment = {"PYTHONPATH": str(archive)} | ({"SPARK_REUSE_WORKER": kept} if kept else {})
+    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
+    first, _, rest = done.stdout.partition("\n")
+    before, archives, frozen = first.split()
+    assert (before, rest) == ("True", "True\n7\n")
+    assert (int(archives) == 0, frozen) == (bool(kept), str(bool(kept)))
