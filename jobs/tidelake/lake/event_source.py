@@ -40,7 +40,7 @@ class EventSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        settle()  # it is made in a worker, which plans
+        settle()  # it is made in a worker that looks up sources, its reader in one that plans
 
     @classmethod
     def name(cls) -> str:
@@ -60,6 +60,7 @@ class EventReader(DataSourceReader, Generic[Part]):
 
     def __init__(self, parts: Sequence[Part], secrets: Secrets = NONE) -> None:
         self.parts, self.secrets = parts, secrets
+        settle()
 
     @abstractmethod
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
