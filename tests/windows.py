@@ -26,7 +26,7 @@ def compiled(
     statements: list[Statement], sightings: list[Sighting], catalog: Catalog | None = None, **policy: object
 ) -> tuple[Catalog, list[str]]:
     """The catalog, and the ledger as `ts effect`."""
-    after, ledger, _ = compile_window(catalog or Catalog(), statements, sightings, Policy(**policy))  # type: ignore[arg-type]
+    after, ledger, _ = compile_window(catalog or Catalog(), statements, sightings, Policy.model_validate(policy))
     return after, [f"{e.commit_ts} {e.effect}" for e in ledger]
 
 

@@ -16,6 +16,7 @@ from tests.lake import lakes
 from tests.lake.histories import row, shape
 from tests.lake.test_masks import batch, images
 from tidelake.ddl import parse
+from tidelake.ddl.changes import CreateTable
 from tidelake.errors import OrderError
 from tidelake.evolution import apply
 from tidelake.feed import Feed
@@ -167,12 +168,17 @@ OPERATIONS = (
 STEPS = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 29), st.integers(0, 29)), min_size=1, max_size=5)
 
 
+def created(known: Catalog, query: str) -> Catalog:
+    (change,) = parse(query, "d")
+    assert isinstance(change, CreateTable)
+    return create(known, "d", change.table.name, change.definition, ALWAYS)
+
+
 def definitions() -> Catalog:
     """The tables as tables.sql defines them."""
     known = Catalog()
     for name, columns in TABLES.items():
-        (change,) = parse(f"CREATE TABLE d.{name} (id bigint PRIMARY KEY, {', '.join(f'`{c}` varchar(99)' for c in columns)})", "d")
-        known = create(known, "d", name, change.definition, ALWAYS)  # type: ignore[attr-defined]
+        known = created(known, f"CREATE TABLE d.{name} (id bigint PRIMARY KEY, {', '.join(f'`{c}` varchar(99)' for c in columns)})")
     return known
 
 
@@ -288,8 +294,7 @@ def test_a_statement_that_cannot_be_followed_stops_the_hour_unless_the_feed_pass
 
 def test_statements_about_tables_without_masks_stop_nothing() -> None:
     queries = "ALTER TABLE cats RENAME COLUMN b TO c, RENAME COLUMN c TO id", "ALTER TABLE cats RENAME COLUMN a TO b"
-    (change,) = parse("CREATE TABLE d.cats (id bigint PRIMARY KEY, b text)", "d")
-    known = create(definitions(), "d", "cats", change.definition, ALWAYS)  # type: ignore[attr-defined]
+    known = created(definitions(), "CREATE TABLE d.cats (id bigint PRIMARY KEY, b text)")
     assert mask_names(FEED, known, said(*queries)).masked == mask_names(FEED, known).masked
 
 

@@ -33,15 +33,17 @@ Produced = dict[tuple[str, int], list[Message]]
 def shop(name: str, lake_uri: str) -> Feed:
     avro: dict[str, Any] = {"watermark": {"from": "checkpoints", "uri": "x"}, "avro": {"schemas": "x"}} if name == "avro" else {}
     settings = FEEDS[name]
-    return Feed(
-        name=name,
-        folder=Path("schemas") / name,
-        protocol=name.removesuffix("-cc"),  # type: ignore[arg-type]
-        topics=(settings["topic"],),
-        partitions=2 if name == "avro" else 3,
-        source={"uri": str(data_path(f"workloads/shop/archives/{name}")), "layout": settings["layout"]},  # type: ignore[arg-type]
-        lake={"uri": lake_uri},  # type: ignore[arg-type]
-        **avro,
+    return Feed.model_validate(
+        {
+            "name": name,
+            "folder": Path("schemas") / name,
+            "protocol": name.removesuffix("-cc"),
+            "topics": (settings["topic"],),
+            "partitions": 2 if name == "avro" else 3,
+            "source": {"uri": str(data_path(f"workloads/shop/archives/{name}")), "layout": settings["layout"]},
+            "lake": {"uri": lake_uri},
+            **avro,
+        }
     )
 
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from tidelake.errors import ConfigError, StorageError
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.changelog_age import OldFile
+from tidelake.lake.data_files import plain
 from tidelake.lake.opened import Lake
 from tidelake.storage import Store, open_store
 
@@ -120,7 +121,7 @@ def archive(lake: Lake, uri: str, table: LakeTable, files: Sequence[OldFile], cu
 
 def _copied(store: Store, key: str, f: OldFile) -> ArchivedFile:
     """A file's copy, read back."""
-    place, _, name = f.path.removeprefix("file://").removeprefix("file:").rpartition("/")
+    place, _, name = plain(f.path).rpartition("/")
     with tempfile.TemporaryDirectory(prefix="tidelake-archive-") as scratch:
         path = Path(scratch) / "file.parquet"
         if store.head(key) is None:

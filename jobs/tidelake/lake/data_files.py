@@ -192,3 +192,10 @@ def named_files(table: LakeTable) -> set[str]:
         manifests = {m.manifest_path: m for found in listed for m in found}
         entries = pool.map(lambda m: [e.data_file.file_path for e in m.fetch_manifest_entry(loaded.io)], manifests.values())
         return named.union(manifests, *entries)
+
+
+def plain(location: str) -> str:
+    """A location without what its writers spell differently: file:///x, file:/x and /x are one place, s3a:// is s3://."""
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
+    return location.replace("s3a://", "s3://", 1).rstrip("/")

@@ -30,7 +30,7 @@ from tidelake.lake.refused import most_refused
 from tidelake.lake.sink_schemas import version_shapes
 from tidelake.lake.source import FORMAT, DecodeJob
 from tidelake.lake.spread import in_parts
-from tidelake.lake.statements import UNTOLD, since
+from tidelake.lake.statements import WITHOUT_DDL, since
 from tidelake.lake.waiting import has_come
 from tidelake.lake.worker_errors import heard
 from tidelake.land.manifest import Landed, Manifest, all_newest, generations, newest
@@ -141,7 +141,7 @@ def _mask_names(spark: SparkSession, catalog: LakeCatalog, feed: Feed, hour: dat
     if cut is not None and cut.hour >= name:
         cut = _cut_before(catalog, store, feed, name, cut)
     rows: list[dict[str, Any]] = []
-    if feed.protocol not in UNTOLD:
+    if feed.protocol not in WITHOUT_DDL:
         with heard():
             found = asked(spark, FORMAT, job=asking).select(_DDL).collect()
         first = min([*cut.open_hours, cut.hour]) if cut else ""

@@ -18,8 +18,9 @@ def mask_counts(feed: Feed, i: Incarnation, seen: Seen) -> dict[str, dict[str, i
     images = Counter[int]()
     for g in seen.groups:
         if (g.database, g.table) in sent:
-            images.update({shape: g.rows for shape in (g.shape,) if shape is not None})
-            images.update({shape: g.rows for shape in (g.before_shape,) if shape is not None})
+            for shape in (g.shape, g.before_shape):
+                if shape is not None:
+                    images[shape] += g.rows
     out: dict[str, dict[str, int]] = {}
     for p in project(i, [seen.shapes[s] for s in sorted(images)]):
         mask = value_rules(feed, i, p.column).mask

@@ -36,7 +36,7 @@ from tidelake.tso import show
 from tidelake.values import MysqlType
 from tidelake.window import Statement, sanitised
 
-UNTOLD = "UNKNOWN_COLUMN"  # of a statement about a column that only rows told of, which is none of the masked ones
+UNKNOWN_COLUMN = "UNKNOWN_COLUMN"  # a statement about a column that only rows named: it is not a masked one
 _MOVES = (RenameTable, RenameColumn, ModifyColumn, ExchangePartition, CreateTable, RecoverTable, RecoverDatabase, Unsupported)
 _TEXT = MysqlType.parse("text")
 
@@ -118,7 +118,7 @@ def _after(feed: Feed, lives: Lives, s: Statement) -> Lives:
         try:
             lives = _applied(lives, s.commit_ts, change)
         except OrderError as e:
-            if e.code != UNTOLD and _concerns(feed, lives.catalog, change):
+            if e.code != UNKNOWN_COLUMN and _concerns(feed, lives.catalog, change):
                 raise _unfollowed(feed, s, e) from e
     return lives
 

@@ -42,7 +42,7 @@ from tidelake.lake.refused import refusals_named
 from tidelake.lake.rows import TableRows, at_once, of_table, sent_names
 from tidelake.lake.sightings import Seen, look
 from tidelake.lake.spread import THREADS, split_bytes
-from tidelake.lake.statements import UNTOLD, since
+from tidelake.lake.statements import WITHOUT_DDL, since
 from tidelake.lake.stretches import steps_back, with_stretch
 from tidelake.lake.tables import bucket_column, key_columns, physical
 from tidelake.lake.turns import is_published
@@ -126,7 +126,7 @@ def order_window(
     lacks += [Why("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
     sent = _statements(feed, events, cut, window, done, seen)
-    names, ledger, strangers = compile_window(opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in UNTOLD)
+    names, ledger, strangers = compile_window(opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in WITHOUT_DDL)
     take(catalog, feed, names)
     aside = put_aside(feed, store, frame, seen, strangers, base.seq)
     seen = aside.seen
@@ -145,8 +145,7 @@ def order_window(
     )
     late = judge_late(session(), catalog, feed, events, base, seen) if cut else {}
     changelogs, counts = _exchanged(run, session, *_stage_all(run, frame, seen, SHAPE_MISFIT not in aside.rows, tell), tell)
-    masked = {i: mask_counts(feed, names.incarnations[i], seen) for i in counts}
-    counts = {i: c.model_copy(update={"masked": masked[i]}) for i, c in counts.items()}
+    counts = {i: c.model_copy(update={"masked": mask_counts(feed, names.incarnations[i], seen)}) for i, c in counts.items()}
     lacks += of_tables(aside.rows, aside.accepted, counts, late)
     staged = Staged(
         cut=_next_cut(run, name, ledger, [*accepted, *aside.accepted], lacks, changelogs),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tidelake.errors import StorageError
-from tidelake.lake.data_files import named_files
+from tidelake.lake.data_files import named_files, plain
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
 from tidelake.lake.spread import THREADS
@@ -109,10 +109,3 @@ def _unnamed(lake: Lake, store: Store, identifier: str, folder: str) -> list[Obj
         )
     named = {plain(path).removeprefix(f"{store.uri}/") for path in named_files(table)}
     return [o for o in inside if o.key not in named]
-
-
-def plain(location: str) -> str:
-    """A location without what its writers spell differently: file:///x, file:/x and /x are one place, s3a:// is s3://."""
-    if location.startswith("file:"):
-        location = "/" + location.removeprefix("file:").lstrip("/")
-    return location.replace("s3a://", "s3://", 1).rstrip("/")

@@ -11,7 +11,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.sink_schemas import sink_statements
 from tidelake.window import Statement
 
-UNTOLD = frozenset({"avro", "csv"})  # protocols whose messages carry no statement
+WITHOUT_DDL = frozenset({"avro", "csv"})  # protocols whose messages carry no statement
 
 
 def since(feed: Feed, cut: Cut | None, rows: Iterable[Mapping[str, Any]], until_ts: int) -> list[Statement]:
