@@ -171,7 +171,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.integers(0, 29), st.i
 def created(known: Catalog, query: str) -> Catalog:
     (change,) = parse(query, "d")
     assert isinstance(change, CreateTable)
-    return create(known, "d", change.table.name, change.definition, ALWAYS)
+    return create(known, "d", change.table, change.definition, ALWAYS)
 
 
 def definitions() -> Catalog:
