@@ -25,7 +25,7 @@ $(READY): requirements.lock requirements-build.lock pyproject.toml
 		$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q jobs
-	$(BIN)/python -m tidelake.lake.jars
+	$(BIN)/python -m tidelake.spark.jars
 	$(BIN)/python -m tidelake.demo.warm
 	touch $@
 
@@ -67,7 +67,7 @@ $(AUDIT)/.ready: requirements-audit.lock $(READY)
 
 sbom: $(AUDIT)/.ready ## sbom.json: every package and jar of the image with its hashes, as CycloneDX
 	$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --output-file sbom.json
-	$(BIN)/python docker/sbom_jars.py sbom.json jobs/tidelake/lake/jars.sha256
+	$(BIN)/python docker/sbom_jars.py sbom.json jobs/tidelake/spark/jars.sha256
 
 audit: $(AUDIT)/.ready ## the locked packages against PyPI's list of vulnerabilities (asks for each); fails if one is known, or one cannot be asked for
 	$(AUDIT)/bin/pip-audit --strict --disable-pip --no-deps --require-hashes --requirement requirements.lock --requirement requirements-build.lock

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from tidelake_stage import schemas_folder
 
+from tidelake.config.feed import feed_names, load_feed
 from tidelake.errors import ConfigError
-from tidelake.feed import feed_names, load_feed
 
 
 def problems() -> list[str]:

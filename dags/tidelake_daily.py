@@ -13,8 +13,8 @@ from airflow.sdk import DAG, CronTriggerTimetable
 from tidelake_stage import dag_id, schemas_folder
 from tidelake_upkeep import UpkeepOperator
 
+from tidelake.config.feed import Feed, feed_names, load_feed
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed, feed_names, load_feed
 
 SCHEMAS = schemas_folder(__file__)
 TASKS = {

@@ -20,8 +20,8 @@ from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, Param, chain
 from tidelake_land import LandOperator
 from tidelake_stage import STAGES, StageOperator, dag_id, schemas_folder
 
+from tidelake.config.feed import Feed, feed_names, load_feed
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed, feed_names, load_feed
 
 SCHEMAS = schemas_folder(__file__)
 HOUR = {"type": ["null", "string"], "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}$"}

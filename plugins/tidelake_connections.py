@@ -14,8 +14,8 @@ from typing import Any
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from tidelake.config.feed import Feed, unset_variables
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed, unset_variables
 
 VARIABLES = "tidelake"
 S3 = "tidelake_s3"

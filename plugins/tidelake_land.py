@@ -17,8 +17,8 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 from tidelake_stage import StageOperator, error_in, failure
 
-from tidelake.findings import LONG_OVER
-from tidelake.printable import printable
+from tidelake.config.finding_kinds import LONG_OVER
+from tidelake.io.printable import printable
 from tidelake.tso import parse_hour
 
 _SHOWN = 5

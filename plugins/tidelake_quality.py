@@ -14,8 +14,8 @@ from airflow.sdk.plugins_manager import AirflowPlugin
 from tidelake_connections import given, stage_environment
 from tidelake_stage import QUALITY_PREFIX, dag_id, error_in, schemas_folder
 
+from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError, StorageError
-from tidelake.feed import load_feed
 from tidelake.tso import parse_hour
 
 READ_SECONDS = 60
@@ -81,7 +81,7 @@ def answer(schemas: Path, name: str, hour: str) -> tuple[int, str]:
 
 
 def _stored(schemas: Path, feed: str, hour: str, environment: dict[str, str]) -> str:
-    command = [sys.executable, "-P", "-m", "tidelake.quality.stored", str(schemas), feed, hour]
+    command = [sys.executable, "-P", "-m", "tidelake.validate.quality.stored", str(schemas), feed, hour]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=READ_SECONDS, check=False)
     except subprocess.TimeoutExpired as e:

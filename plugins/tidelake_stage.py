@@ -23,10 +23,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.log import mask_secret
 from tidelake_connections import given, stage_environment
 
+from tidelake.config.feed import load_feed
+from tidelake.config.lake_paths import CATALOG
 from tidelake.errors import ConfigError
-from tidelake.feed import load_feed
-from tidelake.layout import CATALOG
-from tidelake.printable import printable
+from tidelake.io.printable import printable
 from tidelake.tso import format_hour, parse_hour
 
 STAGES = ("land", "decode", "order", "validate", "compact")

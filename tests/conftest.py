@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tidelake import storage
-from tidelake.embedded_s3 import EmbeddedS3
+from tidelake.demo.embedded_s3 import EmbeddedS3
+from tidelake.io import storage
 
 if TYPE_CHECKING:
-    from tests.kafka_broker import KafkaBroker
+    from tests.io.kafka_broker import KafkaBroker
 
 FreshUri = Callable[[str], str]
 
@@ -42,7 +42,7 @@ def s3(s3_server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fresh
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A real Kafka broker, started when the first test wants it."""
-    from tests.kafka_broker import KafkaBroker
+    from tests.io.kafka_broker import KafkaBroker
 
     with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
@@ -61,7 +61,7 @@ def topic(kafka: KafkaBroker) -> str:
 @pytest.fixture(scope="session")
 def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
     """One Spark application for all tests; lakes opened meanwhile use sessions of it. Its workers keep the environment it starts with."""
-    from tidelake.lake.session import keep
+    from tidelake.spark.session import keep
 
     os.environ.update(s3_server.environment)
     os.environ.setdefault("TIDELAKE_DRIVER_MEMORY", "1g")

@@ -17,13 +17,14 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = ("jobs", "tests", "dags", "plugins")
-CODE = sorted(p for folder in FOLDERS for p in (ROOT / folder).rglob("*.py") if p != Path(__file__))  # whose examples are wrong ones
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests" / "data").rglob("*.md")])
-OTHERS = [ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / ".ci" / "run", *sorted((ROOT / "tests").rglob("*_cases.json"))]
+from tests.checkout import CHECKOUT
 
-NUMBERED = ["architecture.md", *(f"reference/{p.name}" for p in sorted((ROOT / "docs" / "reference").glob("[!R]*.md")))]
+FOLDERS = ("jobs", "tests", "dags", "plugins")
+CODE = sorted(p for folder in FOLDERS for p in (CHECKOUT / folder).rglob("*.py") if p != Path(__file__))  # whose examples are wrong ones
+PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"), *(CHECKOUT / "tests" / "data").rglob("*.md")])
+OTHERS = [CHECKOUT / "Makefile", CHECKOUT / "pyproject.toml", CHECKOUT / ".ci" / "run", *sorted((CHECKOUT / "tests").rglob("*_cases.json"))]
+
+NUMBERED = ["architecture.md", *(f"reference/{p.name}" for p in sorted((CHECKOUT / "docs" / "reference").glob("[!R]*.md")))]
 
 _NUMBER = r"\d+(?:\.\d+)*"
 _CITATION = re.compile(rf"(?<![\w./-])(?P<path>docs/[\w/-]+\.md)(?P<numbers>\s+{_NUMBER}(?:(?:, | to | and ){_NUMBER})*)?")
@@ -93,7 +94,7 @@ def text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def wrong_citations(content: str, root: Path = ROOT) -> Iterator[str]:
+def wrong_citations(content: str, root: Path = CHECKOUT) -> Iterator[str]:
     """The citations that lead nowhere."""
     for m in _CITATION.finditer(content):
         target, cited = root / m["path"], re.findall(_NUMBER, m["numbers"] or "")
@@ -103,7 +104,7 @@ def wrong_citations(content: str, root: Path = ROOT) -> Iterator[str]:
             yield from (f"{m['path']} {n}: no such heading" for n in cited if n not in numbers(text(target)))
 
 
-def wrong_links(markdown: str, page: Path, root: Path = ROOT) -> Iterator[str]:
+def wrong_links(markdown: str, page: Path, root: Path = CHECKOUT) -> Iterator[str]:
     """The relative links that lead nowhere. page: on which the text stands."""
     for m in _LINK.finditer(_CODE_SPAN.sub("", "\n".join(lines(markdown)))):
         path, _, anchor = m["target"].partition("#")
@@ -132,7 +133,7 @@ def uncited(content: str, *, markdown: bool = False) -> list[str]:
 
 
 def told(path: Path, found: Iterator[str] | list[str]) -> list[str]:
-    return [f"{path.relative_to(ROOT)}: {what}" for what in found]
+    return [f"{path.relative_to(CHECKOUT)}: {what}" for what in found]
 
 
 def test_every_citation_leads_to_a_heading() -> None:
@@ -149,7 +150,7 @@ def test_every_relative_link_leads_to_a_file_and_a_heading() -> None:
 
 def test_every_link_in_docstrings_and_comments_leads_somewhere_from_the_root() -> None:
     maybe = [path for path in CODE if "](" in text(path)]
-    assert [wrong for path in maybe for wrong in told(path, wrong_links(links_of_code(text(path)), ROOT / "README.md"))] == []
+    assert [wrong for path in maybe for wrong in told(path, wrong_links(links_of_code(text(path)), CHECKOUT / "README.md"))] == []
 
 
 def test_nothing_is_cited_that_a_clone_does_not_have() -> None:
@@ -159,7 +160,7 @@ def test_nothing_is_cited_that_a_clone_does_not_have() -> None:
 
 @pytest.mark.parametrize("page", NUMBERED)
 def test_every_section_that_may_be_cited_has_a_number_of_its_own(page: str) -> None:
-    found = list(headings(text(ROOT / "docs" / page)))[1:]  # not the title
+    found = list(headings(text(CHECKOUT / "docs" / page)))[1:]  # not the title
     assert [title for number, title in found if number is None and not title.startswith(("Part A", "Part B"))] == []
     assert [number for number, count in Counter(number for number, _ in found if number).items() if count > 1] == []
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from tests.checkout import CHECKOUT
 from tidelake.errors import StorageError
-from tidelake.lake.application import PACKAGES, SECRETS, ivy_folder
-from tidelake.lake.jars import SUMS, check_jars, known_sums
+from tidelake.spark.application import PACKAGES, SECRETS, ivy_folder
+from tidelake.spark.jars import SUMS, check_jars, known_sums
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 DOCKER = CHECKOUT / "docker"
 LONG_RUNNING = [
     *("airflow-api-server", "airflow-dag-processor", "airflow-scheduler", "airflow-triggerer"),
@@ -226,7 +226,7 @@ def test_the_stages_for_spark_submit_are_in_the_image() -> None:
 
 
 def test_the_s3_server_knows_the_flags_it_is_started_with() -> None:
-    from tidelake.embedded_s3 import _binary
+    from tidelake.demo.embedded_s3 import _binary
 
     known = subprocess.run([_binary(), "help", "server"], capture_output=True, text=True, timeout=30, check=False)
     flags = set(re.findall(r"^\s+-([\w.]+)", known.stdout + known.stderr, re.MULTILINE))

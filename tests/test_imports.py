@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.checkout import CHECKOUT
+
 HEAVY = {"pyspark", "great_expectations", "pyarrow", "boto3", "botocore", "pandas", "numpy", "numba", "duckdb", "pyiceberg", "airflow"}
 HEAVY |= {"confluent_kafka", "pymysql"}
-LIGHT = ("errors", "tso", "options", "layout", "feed", "values", "contract", "ddl", "incarnations", "ordering", "storage", "lease")
-LIGHT += ("avro_schemas", "embedded_s3", "quality.verdict", "quality.facts", "quality.report", "lake.settings", "lake.java")
+LIGHT = ("errors", "tso", "config.options", "config.lake_paths", "config.feed", "history.contract", "history.ddl", "history.incarnations")
+LIGHT += ("history.ordering", "io.storage", "io.lease", "protocols.avro_schemas", "demo.embedded_s3", "validate.quality.verdict")
+LIGHT += ("validate.quality.facts", "validate.quality.report", "spark.lake_settings", "spark.java")
 
 IMPORTS = """
 import json, sys
@@ -55,7 +58,10 @@ def test_light_modules_import_nothing_heavy() -> None:
 
 
 def test_landing_imports_no_compiler_and_no_pandas() -> None:
-    assert imported("land.live", "archiver.follow") == {"land.live": ["confluent_kafka", "numpy", "pyarrow"], "archiver.follow": []}
+    assert imported("land.live", "land.archiver.follow") == {
+        "land.live": ["confluent_kafka", "numpy", "pyarrow"],
+        "land.archiver.follow": [],
+    }
 
 
 def test_help_starts_without_spark() -> None:
@@ -73,7 +79,7 @@ def test_inspect_starts_without_spark_pandas_and_boto3(tmp_path: Path) -> None:
 
 
 def test_check_starts_without_spark() -> None:
-    schemas = Path(__file__).parents[1] / "schemas"
+    schemas = CHECKOUT / "schemas"
     done = started({"pyspark", "boto3", "botocore", "pyiceberg", "airflow"}, "check", "--schemas", str(schemas))
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.airflow.quick import QUICK_SPARK
+from tests.checkout import CHECKOUT
+from tidelake.config.feed import load_feed
 from tidelake.demo.airflow import Airflow, is_free
 from tidelake.demo.generate import Workload
 from tidelake.demo.play import FEEDS, compare, demo_lake, make_archives
 from tidelake.errors import TidelakeError
-from tidelake.feed import load_feed
 from tidelake.lake.opened import Lake
-from tidelake.lake.status import Status, feed_status
+from tidelake.query.status import Status, feed_status
 from tidelake.tso import format_hour
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 FEED = "bazaar-open"
 DAG = f"tidelake_{FEED}"
 STAGES = ("land", "decode", "order", "validate", "compact")

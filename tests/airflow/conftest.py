@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.checkout import CHECKOUT
+
 HOME = Path(tempfile.mkdtemp(prefix="tidelake-airflow-home-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 FEEDS = ("bazaar-avro", "bazaar-canal", "bazaar-craft", "bazaar-open")
@@ -108,6 +109,7 @@ class Child:
 
 _CHILD = """
 import json, os, pathlib, sys
+
 plan, calls = json.loads(pathlib.Path({plan!r}).read_text()), pathlib.Path({calls!r})
 stage, number = sys.argv[1], len(list(calls.iterdir()))
 if "--dry-run" in sys.argv:

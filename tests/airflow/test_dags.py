@@ -45,7 +45,7 @@ def test_a_dag_has_the_five_stages_one_after_another(bag: Any, feed: str) -> Non
 
 
 def test_the_stages_are_those_of_the_package(plugin: Any) -> None:
-    from tidelake.lake.run import STAGES as OF_THE_PACKAGE
+    from tidelake.run import STAGES as OF_THE_PACKAGE
 
     assert plugin.STAGES == OF_THE_PACKAGE
 

@@ -14,11 +14,11 @@ import pytest
 from tests.airflow.conftest import CHECKOUT
 from tests.airflow.quick import QUICK_SPARK
 from tests.conftest import FreshUri
+from tidelake.config.feed import load_feed
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare
-from tidelake.feed import load_feed
+from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
-from tidelake.storage import open_store
 from tidelake.tso import format_hour
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.airflow.conftest import CHECKOUT
-from tidelake.layout import report_key
-from tidelake.quality.stored import main as stored
-from tidelake.storage import open_store
+from tidelake.config.lake_paths import report_key
+from tidelake.io.storage import open_store
+from tidelake.validate.quality.stored import main as stored
 
 HOUR = "2026-01-05T10"
 PAGE = f"/tidelake/quality/bazaar-open/{HOUR}"

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from tests.airflow.conftest import CHECKOUT, Child
+from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError
-from tidelake.feed import load_feed
 from tidelake.tso import format_hour
 
 HOUR = "2026-01-05T10"

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.archives import Sibling, SourceObject, beside, layout_of
-from tidelake.event import MESSAGE
+from tidelake.history.event import MESSAGE
 
 Headers = list[tuple[str, bytes | None]]
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.archives.objects import Message, jsonl
-from tidelake.archives import aiven_records
-from tidelake.archives.lines import Block
-from tidelake.archives.shape import SourceObject
+from tidelake.archives.readers import aiven_records
+from tidelake.archives.readers.lines import Block
+from tidelake.archives.readers.shape import SourceObject
+from tidelake.archives.scan import aiven_lines
 from tidelake.errors import TidelakeError
-from tidelake.event import HEADERS
-from tidelake.wire import aiven_lines
+from tidelake.history.event import HEADERS
 
 SOURCE = SourceObject("t", 0, "t+0+0.jsonl", 0, 1, "etag")
 RECORD = b'{"key":"QQ==","value":"QUI=","offset":7,"timestamp":"2024-02-29T23:59:59.007Z","headers":[]}'

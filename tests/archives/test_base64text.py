@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelake.archives.base64text import Base64Error, decode, is_base64
+from tidelake.archives.readers.base64_text import Base64Error, decode, is_base64
 
 
 @given(st.lists(st.none() | st.binary(max_size=40)), st.integers(0, 3))

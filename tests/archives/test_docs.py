@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
+from tests.checkout import CHECKOUT
 from tidelake.archives import layout_names, layout_of
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "layouts.md"
+DOCS = CHECKOUT / "docs" / "layouts.md"
 ROWS = {found[1]: found[0] for found in re.finditer(r"^\| `(?!layout`)([\w-]+)` \|.*$", DOCS.read_text(), re.MULTILINE)}
 
 

@@ -17,9 +17,9 @@ from tests.archives import objects
 from tests.archives.objects import WRITERS, Message, read
 from tests.archives.test_codecs import arrow
 from tidelake.archives import SourceObject, layout_of
-from tidelake.archives.shape import BATCH_BYTES
+from tidelake.archives.readers.shape import BATCH_BYTES
 from tidelake.errors import ConfigError
-from tidelake.event import MESSAGE
+from tidelake.history.event import MESSAGE
 
 MESSAGES = [
     Message(5, b"five", b"key", 1_767_607_200_000, [("src", b"ticdc"), ("empty", None)]),

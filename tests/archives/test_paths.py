@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tidelake.archives import Listing, layout_of, list_hour, topics_of
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed
-from tidelake.storage import ObjectInfo, Store, open_store
+from tidelake.io.storage import ObjectInfo, Store, open_store
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 FOLDER = "t/dt=2026-01-05/hr=10"

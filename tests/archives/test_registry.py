@@ -5,10 +5,10 @@ from typing import get_args
 import pytest
 
 from tidelake.archives import layout_names, layout_of
+from tidelake.config.feed import Protocol
+from tidelake.config.source import Layout
 from tidelake.errors import ConfigError
-from tidelake.feed import Protocol
 from tidelake.land.findings import REMEDIES
-from tidelake.source import Layout
 
 
 def test_the_registry_and_the_feed_know_the_same_layouts() -> None:

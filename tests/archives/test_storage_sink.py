@@ -8,7 +8,7 @@ import pytest
 
 from tidelake.archives.storage_sink import DataFile, Sink, list_sink, read_lines
 from tidelake.errors import OrderError, StorageError
-from tidelake.storage import open_store
+from tidelake.io.storage import open_store
 
 DAY = "shop/orders/441/2026-01-05"
 WHOLE = {
@@ -100,7 +100,7 @@ def test_lines_end_with_either_line_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [8 << 20, 7])
 def test_newlines_in_quoted_text_end_no_row(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidelake.archives.lines.BATCH_BYTES", block)
+    monkeypatch.setattr("tidelake.archives.readers.lines.BATCH_BYTES", block)
     whole = [b'"I","a\r\nb""\n""",1', b'"D","",\\N', b'"I","""",2']
     assert rows(tmp_path, "csv", b"\r\n".join(whole) + b"\r\n") == whole
 
@@ -111,7 +111,7 @@ def test_a_file_that_ends_inside_quoted_text_is_cut_short(tmp_path: Path) -> Non
 
 
 def test_quoted_text_without_an_end_takes_no_memory_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidelake.archives.lines.BATCH_BYTES", 100)
+    monkeypatch.setattr("tidelake.archives.readers.lines.BATCH_BYTES", 100)
     monkeypatch.setattr("tidelake.archives.storage_sink.MAX_LINE", 1_000)
     with pytest.raises(OrderError, match=r"DAMAGED_OBJECT: .*quoted text of more than 1000 bytes"):
         rows(tmp_path, "csv", b'"I","a\n' + b"text\n" * 1_000)

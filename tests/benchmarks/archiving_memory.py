@@ -24,11 +24,11 @@ from tests.benchmarks import child
 from tests.benchmarks.landing import BUDGETS_MB
 from tests.benchmarks.landing_memory import LARGEST, limit
 from tests.benchmarks.measure import peak, reset_peak
-from tests.kafka_broker import KafkaBroker
+from tests.io.kafka_broker import KafkaBroker
 from tests.land.archive import make_feed
 from tests.land.live import FIRST_MS, HOUR_MS, produce
-from tidelake.archiver.follow import Goal, archive
-from tidelake.embedded_s3 import BUCKET, EmbeddedS3
+from tidelake.demo.embedded_s3 import BUCKET, EmbeddedS3
+from tidelake.land.archiver.follow import Goal, archive
 
 TOPIC = "shop"
 PARTITIONS = 4

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from tidelake.lake.event_source import EventReader, EventSource
+from tidelake.spark.data_source import EventReader, EventSource
 
 FORMAT = "benchmark-arrow"
 

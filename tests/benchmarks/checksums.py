@@ -24,9 +24,9 @@ from tests.protocols.both_paths import Message, batch
 from tests.protocols.checksum_oracle import row_sum
 from tests.protocols.craft_messages import varint
 from tests.protocols.simple_messages import bootstrap, column, index, table_schema, text
-from tidelake.event import Shape
+from tidelake.history.event import Shape
 from tidelake.protocols import Context, decode, decoder
-from tidelake.wire.varint import Region
+from tidelake.wire.kernels.varint import Region
 
 BATCH, RUNS = 10_000, 3
 Sums = tuple[int, int]  # of the images after and before

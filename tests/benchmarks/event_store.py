@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from threading import Thread
 
-from tidelake.land.item import Position
-from tidelake.land.store import EventStore
+from tidelake.land.store.event_store import EventStore
+from tidelake.land.store.item import Position
 
 MUST = 20_000_000  # messages/s
 MESSAGES = 10_000  # a slice

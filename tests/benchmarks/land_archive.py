@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from tests.benchmarks import plain_landing
 from tests.benchmarks.landing_archive import feed_of, fill, folder_of
 from tests.land.archive import HOUR, at
-from tidelake.embedded_s3 import BUCKET
-from tidelake.event import MESSAGE
+from tidelake.demo.embedded_s3 import BUCKET
+from tidelake.history.event import MESSAGE
+from tidelake.io.storage import open_store
 from tidelake.land import land_hour
-from tidelake.storage import open_store
 
 SMALL = at(-1)
 

@@ -25,13 +25,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.benchmarks.landing_live import PARTITIONS, TOPIC
 from tests.land.archive import HOUR, make_feed
-from tidelake.event import MESSAGE
-from tidelake.feed import Feed
-from tidelake.kafka import Topics
+from tidelake.config.feed import Feed
+from tidelake.history.event import MESSAGE
+from tidelake.io.kafka import Topics
 from tidelake.land import land_hour
-from tidelake.land.objects import ObjectWriter
-from tidelake.land.spool import payload
-from tidelake.land.stream import ObjectCutter
+from tidelake.land.store.objects import ObjectWriter
+from tidelake.land.store.spool import payload
+from tidelake.land.store.stream import ObjectCutter
 
 GROUP, OBJECT = 10_000, 100_000  # messages of the plain loop's row groups and objects
 
@@ -49,7 +49,7 @@ def main(what: str, servers: str, lake: str, budget_mb: int) -> dict[str, Any]:
 
 
 def _archive(feed: Feed) -> int:
-    from tidelake.archiver.follow import Goal, archive  # the others need not pay for it
+    from tidelake.land.archiver.follow import Goal, archive  # the others need not pay for it
 
     return archive(feed, Goal(once=True), Event(), lambda _: None).bytes
 

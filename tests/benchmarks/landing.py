@@ -15,7 +15,7 @@ from tests.benchmarks import child
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.landing_archive import WRITERS
 from tests.benchmarks.landing_memory import limit
-from tidelake.embedded_s3 import EmbeddedS3
+from tidelake.demo.embedded_s3 import EmbeddedS3
 
 MIB = 1 << 20
 MUST = 1.5  # times the plain loop's speed

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from tests.benchmarks.messages import YARDSTICK, load
 from tests.land.archive import TOPIC, make_feed
-from tidelake.feed import Feed
-from tidelake.storage import Store
+from tidelake.config.feed import Feed
+from tidelake.io.storage import Store
 
 PARTITIONS = 4
 OBJECT_BYTES = 16 << 20  # of keys and values

@@ -21,9 +21,9 @@ from tests.archives.objects import Message
 from tests.benchmarks import child
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.landing_memory import ALLOWANCE
-from tests.kafka_broker import KafkaBroker
+from tests.io.kafka_broker import KafkaBroker
 from tests.land.live import FIRST_MS, produce
-from tidelake.embedded_s3 import EmbeddedS3
+from tidelake.demo.embedded_s3 import EmbeddedS3
 
 MIB = 1 << 20
 MUST = 100  # MB/s

@@ -20,8 +20,8 @@ import psutil
 from tests.archives.objects import Message
 from tests.benchmarks.measure import peak, reset_peak
 from tests.land.archive import HOUR, archive, make_feed, put
-from tidelake.embedded_s3 import BUCKET
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
+from tidelake.demo.embedded_s3 import BUCKET
 from tidelake.land import land_hour
 from tidelake.land.pipeline import READERS
 

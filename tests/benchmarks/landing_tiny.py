@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.land.archive import HOUR, make_feed, messages, put
-from tidelake.embedded_s3 import BUCKET
+from tidelake.demo.embedded_s3 import BUCKET
 from tidelake.land import land_hour
 
 PARTITIONS = 4

@@ -11,10 +11,10 @@ from typing import Any
 
 from tests.benchmarks.measure import Used, measured
 from tests.benchmarks.workload import FEEDS
-from tidelake.feed import load_feed
-from tidelake.lake import run
+from tidelake import run
+from tidelake.config.feed import load_feed
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import kept_session, run_hour
+from tidelake.run import kept_session, run_hour
 from tidelake.tso import parse_hour
 
 STAGES: dict[str, Callable[[Lake, datetime], Any]] = {stage: getattr(run, stage) for stage in run.STAGES}

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from tests.data_files import data_bytes, data_path
 from tests.protocols import simple_messages
-from tidelake.event import MESSAGE
-from tidelake.options import SinkOptions
+from tidelake.config.options import SinkOptions
+from tidelake.history.event import MESSAGE
 from tidelake.protocols import Context, decode
 
 BATCH_MESSAGES = 10_000

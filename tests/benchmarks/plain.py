@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from tests.benchmarks.measure import measured
 from tests.benchmarks.workload import KEYS
-from tidelake.lake.application import prepare_environment, static_settings
+from tidelake.spark.application import prepare_environment, static_settings
 
 CHANGES = "array<struct<ts:bigint,tbl:string,op:string,row:string>>"
 COLUMNS = {

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from tidelake.event import HEADERS, MESSAGE
+from tidelake.history.event import HEADERS, MESSAGE
 
 _MEMBERS = [
     ("key", pa.string()),

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tests.benchmarks.figures import Figure
-from tests.benchmarks.workload import REPOSITORY
+from tests.checkout import CHECKOUT
 
 RESULTS = Path(__file__).parent / "results"
 _PACKAGES = ("numba", "numpy", "pyarrow", "pyspark")
@@ -72,6 +72,6 @@ def _processor() -> str:
 def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty"]
     try:
-        return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelake.event import MESSAGE
-from tidelake.feed import Feed, load_feed
+from tidelake.config.feed import Feed, load_feed
+from tidelake.history.event import MESSAGE
 from tidelake.tso import from_ms
 
 HOURS = [datetime(2026, 1, 5, 10, tzinfo=UTC) + timedelta(hours=n) for n in range(2)]

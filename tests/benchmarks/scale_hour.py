@@ -10,12 +10,12 @@ from pathlib import Path
 from tests.benchmarks.line import STAGES
 from tests.benchmarks.measure import Used, measured
 from tests.benchmarks.scale_archive import EXPORTED_MS, HOURS
-from tidelake.feed import load_feed
+from tidelake.config.feed import load_feed
 from tidelake.lake.cut import TableCut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import kept_session, land, run_hour
-from tidelake.lake.seed import seed
+from tidelake.run import kept_session, land, run_hour
+from tidelake.seed.stage import seed
 from tidelake.tso import from_ms
 
 

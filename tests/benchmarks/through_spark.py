@@ -24,15 +24,15 @@ from pyspark.sql import functions as F
 from tests.benchmarks import arrow_files
 from tests.benchmarks.measure import Used, measured
 from tests.benchmarks.workload import FEEDS, make
-from tidelake.embedded_s3 import EmbeddedS3
-from tidelake.event import EVENT
-from tidelake.feed import load_feed
-from tidelake.lake.decode import decode_hour
+from tidelake.config.feed import load_feed
+from tidelake.config.lake_paths import CATALOG, events_table
+from tidelake.decode.landed_source import FORMAT, DecodeJob, LandedReader
+from tidelake.decode.stage import decode_hour
+from tidelake.demo.embedded_s3 import EmbeddedS3
+from tidelake.history.event import EVENT
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import kept_session, land
-from tidelake.lake.source import FORMAT, DecodeJob, LandedReader
-from tidelake.land.manifest import newest
-from tidelake.layout import CATALOG, events_table
+from tidelake.land.store.manifest import newest
+from tidelake.run import kept_session, land
 from tidelake.tso import format_hour
 
 WRITTEN = "1970-01-01T00"  # the hour that the Arrow files' rows are written to

@@ -15,11 +15,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.lake import cheap, lakes
+from tidelake.config.lake_paths import published_table
+from tidelake.config.retention import Upkeep
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import kept_session
-from tidelake.lake.upkeep import upkeep
-from tidelake.layout import published_table
-from tidelake.retention import Upkeep
+from tidelake.maintenance.maintain import upkeep
+from tidelake.run import kept_session
 
 SETTINGS = Upkeep.model_validate({"keep_cuts": "2d", "keep_daily": "30d"})
 CHANGES = SETTINGS.model_copy(update={"keep_changelog": timedelta(days=3)})

@@ -6,10 +6,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.checkout import CHECKOUT
 from tidelake.demo.generate import Workload, generate
-from tidelake.storage import open_store
+from tidelake.io.storage import open_store
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 KEYS = {"sellers": ["id"], "listings": ["id"], "bids": ["listing_id", "bid_no"], "parcels": ["tracking"], "boxes": ["id"]}
 FEEDS = {"open": "bazaar-open", "canal-json": "bazaar-canal"}
 
@@ -40,5 +40,5 @@ def make(folder: Path, rows: int, protocol: str = "open") -> Hour:
     """Generate the archive of one hour with about so many row events."""
     shutil.rmtree(folder, ignore_errors=True)
     workload = generate(open_store(str(folder / "archive")), [protocol], hours=1, rows_per_hour=rows, ddl=(), crashes=())
-    shutil.copytree(REPOSITORY / "schemas", folder / "schemas")
+    shutil.copytree(CHECKOUT / "schemas", folder / "schemas")
     return Hour(folder, workload, protocol)

@@ -37,9 +37,9 @@ def test_help_and_version_import_nothing_heavy(command: str) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("module", ["status", "asof", "changes", "upkeep"])
+@pytest.mark.parametrize("module", ["query.status", "query.asof", "query.changes", "maintenance.maintain"])
 def test_what_starts_no_spark_imports_neither_it_nor_the_decoders(module: str) -> None:
-    code = f"import sys, tidelake.lake.{module}; print([m for m in ('pyspark', 'numba', 'great_expectations') if m in sys.modules])"
+    code = f"import sys, tidelake.{module}; print([m for m in ('pyspark', 'numba', 'great_expectations') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

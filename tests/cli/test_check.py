@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import CHECKOUT
 from tests.cli import feeds
 from tests.cli.calls import call
 from tests.cli.checked import error, errors
 
-CHECKOUT = Path(__file__).parents[2]
 SECRET = "hunter2"
 
 

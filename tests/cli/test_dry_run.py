@@ -10,8 +10,8 @@ import pytest
 
 from tests.cli.calls import call
 from tests.cli.feeds import FEED, write
-from tidelake import storage
-from tidelake.feed import load_feed
+from tidelake.config.feed import load_feed
+from tidelake.io import storage
 from tidelake.lake.opened import Lake
 
 

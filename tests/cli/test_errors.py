@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import CHECKOUT
 from tests.cli import feeds
 from tests.cli.calls import call
 from tidelake import errors
 
-JOBS = Path(__file__).parents[2] / "jobs"
+JOBS = CHECKOUT / "jobs"
 STAGES = ("land", "decode", "order", "validate", "compact", "run")
 HOUR = ("--hour", "2026-01-05T10")
 OF_A_FEED: dict[str, tuple[str, ...]] = {stage: (stage, *HOUR) for stage in STAGES} | {

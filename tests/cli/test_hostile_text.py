@@ -20,9 +20,9 @@ from tests.cli.test_errors import schemas as schemas
 from tests.cli.test_table_names import TS, lake_of
 from tidelake.cli import common
 from tidelake.cli.terminal import Terminal
+from tidelake.config.feed import Feed
 from tidelake.errors import StorageError
-from tidelake.feed import Feed
-from tidelake.printable import printable, printable_json, printable_lines
+from tidelake.io.printable import printable, printable_json, printable_lines
 
 HOSTILE = "x\nerror: STORAGE: all is lost\r\x1b[2J\x1b[31mred\x9b1m\u202egnp.exe\u200b\u2028[bold][/nothing]\x07"
 ESCAPED = "x\\nerror: STORAGE: all is lost\\r\\x1b[2J\\x1b[31mred\\x9b1m\\u202egnp.exe\\u200b\\u2028[bold][/nothing]\\x07"

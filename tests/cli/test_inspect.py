@@ -11,11 +11,12 @@ from zlib import crc32
 
 import pytest
 
+from tests.checkout import CHECKOUT
 from tests.cli import feeds
 from tests.cli.calls import Called, call
 from tests.protocols import simple_messages as simple
 from tests.protocols.json_messages import canal, column, compact, open_key, open_message
-from tidelake.options import SinkOptions
+from tidelake.config.options import SinkOptions
 from tidelake.protocols import protocol_names
 
 TS = 454930016746434001
@@ -156,7 +157,7 @@ def test_a_feed_gives_protocol_and_options_and_needs_no_variables(tmp_path: Path
 
 
 def test_a_feed_gives_its_avro_schemas(tmp_path: Path) -> None:
-    schemas, messages = Path(__file__).parents[2] / "schemas", tmp_path / "messages.jsonl"
+    schemas, messages = CHECKOUT / "schemas", tmp_path / "messages.jsonl"
     messages.write_text(json.dumps(line(b"\0\0\0\0\0", b"\0\0\0\0\0")))
     (found,) = events(call("inspect", "--feed", "bazaar-avro", "--schemas", schemas, messages))
     assert (found["error_code"], str(schemas / "bazaar-avro" / "avro_schemas.json") in found["error"]) == ("UNKNOWN_SCHEMA", True)

@@ -11,10 +11,10 @@ import pytest
 
 from tests.cli.calls import call
 from tests.cli.feeds import FEED, write
-from tidelake import storage
 from tidelake.cli import stages
 from tidelake.errors import OrderError
-from tidelake.land.manifest import Finding
+from tidelake.io import storage
+from tidelake.land.store.manifest import Finding
 
 RUN = ("run", "--feed", "shop", "--hour", "2026-01-05T10", "--hours", "4")
 
@@ -51,7 +51,7 @@ def ran(archive: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         hours.append(name)
         return name
 
-    monkeypatch.setattr("tidelake.lake.run.run_hour", run_hour)
+    monkeypatch.setattr("tidelake.run.run_hour", run_hour)
     monkeypatch.setattr(stages, "_outcome", lambda hour: {"hour": hour, "cut": None, "why": "a test", "rejected": {}})
     return hours
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.calls import Called, call
 from tests.cli.feeds import write
-from tests.exports.dumpling import TS, Dump
-from tidelake import storage
+from tests.seed.exports.dumpling import TS, Dump
+from tidelake.io import storage
 
 FLAGS = ("seed", "--feed", "shop")
 

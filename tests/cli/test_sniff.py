@@ -19,9 +19,9 @@ from tests.archives.objects import Message as Record
 from tests.cli.calls import Called, call
 from tests.sniff.messages import Message, avro, encoded, of_every_protocol
 from tidelake.cli.inspect import sink_options
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
-from tidelake.feed import Feed
-from tidelake.options import SinkOptions
+from tidelake.config.feed import Feed
+from tidelake.config.options import SinkOptions
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
 
 CANAL = encoded(CanalJsonEncoder())
 

@@ -15,10 +15,10 @@ from moto.server import ThreadedMotoServer
 from tests.archives.objects import Message
 from tests.cli.calls import call
 from tests.sniff.archived import HOUR, TOPIC, fill, put
-from tidelake import storage
-from tidelake.feed import load_feed
+from tidelake.config.feed import load_feed
+from tidelake.io import storage
+from tidelake.io.storage import open_store
 from tidelake.land import land_hour
-from tidelake.storage import open_store
 
 _NUMBERS = count(1)
 

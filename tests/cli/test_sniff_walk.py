@@ -15,7 +15,7 @@ from tests.archives.objects import WRITERS, Message, gzipped
 from tests.cli.calls import call
 from tests.sniff.archived import HOUR, TOPIC, put
 from tests.sniff.messages import avro, of_every_protocol
-from tidelake.storage import Store, open_store
+from tidelake.io.storage import Store, open_store
 
 _AIVEN = "{topic}/dt={at:%Y-%m-%d}/hr={at:%H}/{topic}+{partition}+{first:020d}.{extension}"
 
@@ -198,8 +198,8 @@ def test_the_first_hour_is_that_of_all_topics_and_later_tables_are_not_asked_for
 
 def test_tables_whose_create_statement_is_in_the_messages_are_not_asked_for(tmp_path: Path) -> None:
     from tests.sniff.messages import CHANGES, STATEMENT, TS
-    from tidelake.demo.encode_open import OpenEncoder
-    from tidelake.demo.model import Ddl
+    from tidelake.demo.messages.encode_open import OpenEncoder
+    from tidelake.demo.messages.model import Ddl
 
     encoder = OpenEncoder()
     born = Ddl(TS - 1, "shop", "orders", "CREATE TABLE `orders` (id INT PRIMARY KEY, name VARCHAR(16))", 3)

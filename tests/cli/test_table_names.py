@@ -12,27 +12,27 @@ from pydantic import ValidationError
 
 from tests.cli.calls import Called, call
 from tests.lake import lakes
-from tests.verify import everything
+from tests.query.verify import everything
 from tidelake.archives import topics_of
 from tidelake.cli.tables import Format, _file_name
-from tidelake.contract import read_expectations
-from tidelake.ddl.changes import ColumnDef, TableDef
+from tidelake.config.feed import Feed, TablePolicy
+from tidelake.config.policy import ColumnPolicy
+from tidelake.config.table_name import file_stem, of_file_stem, parse, parse_several, written
 from tidelake.errors import ConfigError, StorageError
-from tidelake.event import Shape, ShapeColumn
-from tidelake.feed import Feed, TablePolicy
-from tidelake.incarnations import Catalog, create
+from tidelake.history.contract import read_expectations
+from tidelake.history.ddl.changes import ColumnDef, TableDef
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.incarnations import Catalog, create
+from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import record
 from tidelake.lake.identity import establish
-from tidelake.lake.masks import marks_of, masked_shape
-from tidelake.lake.settings import lake_settings
 from tidelake.lake.tables import create_snapshot
-from tidelake.policy import ColumnPolicy
-from tidelake.storage import open_store
-from tidelake.table_name import file_stem, of_file_stem, parse, parse_several, written
+from tidelake.spark.lake_settings import lake_settings
 from tidelake.tso import from_ms
-from tidelake.values import MysqlType
+from tidelake.wire.masks import marks_of, masked_shape
 
 TS = from_ms(1_767_607_200_000)
 RULE = '[[expect]]\ntype = "expect_table_row_count_to_be_between"\nmin_value = 1\n'

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tidelake.demo.model import Column, Commit, Ddl, Row, RowChange, Table
+from tidelake.demo.messages.model import Column, Commit, Ddl, Row, RowChange, Table
 
 Plain = dict[str, Any]
 Tables = dict[str, list[Plain]]

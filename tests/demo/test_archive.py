@@ -24,7 +24,7 @@ from tidelake.demo.delivery import Message
 from tidelake.demo.history import History
 from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import PROTOCOLS, SINKS
-from tidelake.storage import open_store
+from tidelake.io.storage import open_store
 
 Read = tuple[int | None, int | None, bytes | None, bytes | None]  # offset, ms, key, value
 NAME = re.compile(r"(?P<topic>[^+]+)\+(?P<partition>\d+)\+(?P<number>\d+)\.(?P<extension>[a-z.]+)")

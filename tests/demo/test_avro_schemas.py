@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 from tests.data_files import data_bytes
-from tidelake.demo.avro_schemas import key_schema, value_schema
-from tidelake.demo.encode_avro import AvroEncoder
-from tidelake.demo.model import Column, Table
-from tidelake.wire.mysql_codes import HANDLE_KEY
+from tidelake.demo.messages.encode_avro import AvroEncoder
+from tidelake.demo.messages.encode_avro_schemas import key_schema, value_schema
+from tidelake.demo.messages.model import Column, Table
+from tidelake.wire.cells.mysql_codes import HANDLE_KEY
 
 TABLES = {
     "orders": (

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from tests.demo import vectors
-from tidelake.demo.encode_avro import AvroEncoder, record
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
-from tidelake.demo.encode_craft import CraftEncoder
-from tidelake.demo.encode_debezium import DebeziumEncoder
-from tidelake.demo.encode_open import OpenEncoder
-from tidelake.demo.encode_simple import SimpleEncoder
-from tidelake.demo.model import Column, Ddl, Encoder, Record, RowChange, Table
-from tidelake.wire.mysql_codes import word
+from tidelake.demo.messages.encode_avro import AvroEncoder, record
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.encode_craft import CraftEncoder
+from tidelake.demo.messages.encode_debezium import DebeziumEncoder
+from tidelake.demo.messages.encode_open import OpenEncoder
+from tidelake.demo.messages.encode_simple import SimpleEncoder
+from tidelake.demo.messages.model import Column, Ddl, Encoder, Record, RowChange, Table
+from tidelake.wire.cells.mysql_codes import word
 
 COUNTS = {"open": 157, "craft": 154, "canal-json": 134, "avro": 113, "simple-json": 37, "debezium": 18}
 DEBEZIUM_TYPES = {  # of the vectors' columns, where the code and flag do not say all

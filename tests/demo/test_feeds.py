@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tidelake.contract import Expectation, read_expectations, read_recorded_ddl, read_tables
+from tests.checkout import CHECKOUT
+from tidelake.config.feed import Feed, load_feed
 from tidelake.demo.archive import LAYOUTS
-from tidelake.demo.encode_avro import AvroEncoder
 from tidelake.demo.history import History
-from tidelake.demo.model import Column, Table, Transaction
+from tidelake.demo.messages.encode_avro import AvroEncoder
+from tidelake.demo.messages.model import Column, Table, Transaction
 from tidelake.demo.sinks import SINKS
 from tidelake.demo.upstream import canonical
-from tidelake.feed import Feed, load_feed
-from tidelake.values import MysqlType
+from tidelake.history.contract import Expectation, read_expectations, read_recorded_ddl, read_tables
+from tidelake.history.ddl.column_types import MysqlType
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+SCHEMAS = CHECKOUT / "schemas"
 ENVIRONMENT = {"TIDELAKE_ARCHIVE": "s3://archive", "TIDELAKE_LAKE": "s3://lake", "TIDELAKE_CATALOG": "jdbc:sqlite:/data/catalog.db"}
 PROTOCOLS = {"bazaar-open": "open", "bazaar-craft": "craft", "bazaar-canal": "canal-json", "bazaar-avro": "avro"}
 LAYOUT_NAMES = {"open": "aiven-jsonl", "craft": "aiven-parquet", "canal-json": "confluent-json", "avro": "aiven-avro"}

@@ -14,7 +14,7 @@ import pytest
 
 from tidelake.demo.generate import Size, Workload, generate
 from tidelake.demo.sinks import PROTOCOLS
-from tidelake.storage import open_store
+from tidelake.io.storage import open_store
 
 ORDER = {"DELETE": 0, "UPDATE": 1, "INSERT": 2}
 GRADES = ["new", "like new", "for parts, as is", "seller's pick"]

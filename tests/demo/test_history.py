@@ -10,7 +10,7 @@ import pytest
 from tests.demo import replay
 from tidelake.demo.bazaar import ALL_DDL, tables
 from tidelake.demo.history import History
-from tidelake.demo.model import Ddl, Row, RowChange, Transaction
+from tidelake.demo.messages.model import Ddl, Row, RowChange, Transaction
 from tidelake.tso import from_ms
 
 SMALL = History(rows_per_hour=1500, seed=5)

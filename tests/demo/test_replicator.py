@@ -13,7 +13,7 @@ import pytest
 
 from tidelake.demo.delivery import Delivery, Message
 from tidelake.demo.history import HOUR_MS, History
-from tidelake.demo.model import Ddl, Record, RowChange, Table, Transaction
+from tidelake.demo.messages.model import Ddl, Record, RowChange, Table, Transaction
 from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import SINKS
 from tidelake.tso import physical_ms

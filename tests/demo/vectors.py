@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from tests.data_files import data_bytes
-from tidelake.demo.model import Column, Ddl, RowChange, Table, Value
+from tidelake.demo.messages.model import Column, Ddl, RowChange, Table, Value
 from tidelake.tso import from_ms
 
 _OTHER_SHAPE = ("delete_only_output_handle_key_columns", "only_output_updated_columns")

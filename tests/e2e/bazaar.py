@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.checkout import CHECKOUT
 from tidelake import cli
+from tidelake.config.feed import load_feed
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import FEEDS, compare
 from tidelake.demo.verify import differences
-from tidelake.feed import load_feed
+from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
-from tidelake.storage import open_store
 from tidelake.tso import format_hour
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 FEED = "bazaar-open"
 
 
@@ -75,7 +75,7 @@ def make(folder: Path, protocols: list[str], hours: int = 2, rows: int = 200, **
 
 def schemas_for(workload: Workload, folder: Path) -> Path:
     """A copy of the demo feeds whose recorded DDL is the workload's."""
-    made = Path(shutil.copytree(REPOSITORY / "schemas", folder / "schemas"))
+    made = Path(shutil.copytree(CHECKOUT / "schemas", folder / "schemas"))
     if "avro" in workload.deliveries:
         statements = ({"commit_ts": d.commit_ts, "database": "bazaar", "query": d.query} for d in workload.deliveries["avro"].ddl)
         (made / "bazaar-avro" / "ddl.jsonl").write_text("".join(json.dumps(s) + "\n" for s in statements))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import bazaar
-from tidelake import storage
+from tidelake.io import storage
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.history import History
-from tidelake.demo.model import PRIMARY_KEY, Column, Ddl, RowChange, Table, Value
-from tidelake.storage import Store
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.model import PRIMARY_KEY, Column, Ddl, RowChange, Table, Value
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.io.storage import Store
 from tidelake.tso import from_ms, physical_ms
-from tidelake.values import MysqlType
-from tidelake.wire.mysql_codes import NULLABLE
+from tidelake.wire.cells.mysql_codes import NULLABLE
 
 FLUSH_MS = 7 * 60_000
 BACK_MS = 120_000

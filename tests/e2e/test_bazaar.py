@@ -8,12 +8,12 @@ import pytest
 
 from tests.conftest import FreshUri
 from tests.e2e import bazaar
+from tidelake.config.feed import load_feed
 from tidelake.demo.generate import generate
 from tidelake.demo.play import FEEDS, compare
-from tidelake.feed import load_feed
+from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import run_hour
-from tidelake.storage import open_store
+from tidelake.run import run_hour
 
 ELSEWHERE = ("open",)  # protocols whose whole line another test walks: test_shop
 

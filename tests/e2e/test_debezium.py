@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import bazaar
+from tidelake.config.feed import load_feed
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare
 from tidelake.demo.upstream import Contents
-from tidelake.feed import load_feed
+from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import run_hour
-from tidelake.storage import open_store
+from tidelake.run import run_hour
 
 FEED = "bazaar-debezium"
 TOPICS = {"debezium": "bazaar.debezium", "debezium-bare": "bazaar.debezium-bare"}

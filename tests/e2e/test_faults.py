@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.bazaar import FEED, Bazaar, edit_jsonl
-from tidelake.feed import load_feed
+from tidelake.config.feed import load_feed
 from tidelake.lake.opened import Lake
 
 pytestmark = pytest.mark.usefixtures("spark_app")

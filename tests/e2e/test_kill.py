@@ -12,7 +12,8 @@ from operator import attrgetter
 
 import pytest
 
-from tests.e2e.bazaar import FEED, REPOSITORY, Bazaar
+from tests.checkout import CHECKOUT
+from tests.e2e.bazaar import FEED, Bazaar
 
 LAKE = "tidelake.lake"
 PLACES = {
@@ -53,7 +54,7 @@ def test_a_run_killed_anywhere_ends_in_the_same_tables_when_run_again(place: str
         hour = shop.hours[1]
     command = [sys.executable, "-m", "tests.e2e.killed", place, str(nth), "run", "--feed", FEED, "--hour", hour]
     environment = os.environ | shop.variables
-    killed = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    killed = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     assert shop.run("run", "--feed", FEED, "--hour", hour) == 0
     assert not any(shop.differences(hour).values())

@@ -22,15 +22,15 @@ import pytest
 
 from tests.data_files import data_path
 from tests.workloads import shop as workload
+from tidelake.config.feed import load_feed
 from tidelake.demo.verify import differences
-from tidelake.duck import write_jsonl
 from tidelake.errors import ConfigError
-from tidelake.feed import load_feed
-from tidelake.lake.asof import frame_asof, life_at, table_asof, tables_at
+from tidelake.io.duckdb_door import write_jsonl
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import HourRun, run_hour
 from tidelake.lake.tables import kept, shown_type
-from tidelake.render import Rendered, expressions, local
+from tidelake.query.asof import frame_asof, life_at, table_asof, tables_at
+from tidelake.query.render import Rendered, expressions, local
+from tidelake.run import HourRun, run_hour
 from tidelake.tso import parse_moment
 
 FEEDS = {

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from tests.e2e import bazaar
+from tidelake.config.feed import load_feed
+from tidelake.decode.record import read_record
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare
 from tidelake.errors import OrderError
-from tidelake.feed import load_feed
-from tidelake.lake.decode_record import read_record
+from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import decode, land, order, run_hour
-from tidelake.storage import open_store
+from tidelake.run import decode, land, order, run_hour
 from tidelake.tso import format_hour
 
 FEED = "bazaar-simple"

@@ -9,15 +9,15 @@ import pytest
 
 from tests.e2e import bazaar
 from tests.e2e.sink_files import SinkFiles
+from tidelake.config.feed import load_feed
 from tidelake.demo.delivery import Delivery
 from tidelake.demo.generate import Workload
 from tidelake.demo.history import HOUR_MS, History
 from tidelake.demo.play import compare
 from tidelake.errors import StorageError
-from tidelake.feed import load_feed
+from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import land, run_hour
-from tidelake.storage import open_store
+from tidelake.run import land, run_hour
 from tidelake.tso import end_ts, from_ms
 
 FEED = "bazaar-sink"

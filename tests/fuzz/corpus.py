@@ -18,9 +18,9 @@ from tests.fuzz import own_binary, own_json
 from tests.protocols import untyped, untyped_messages, vectors
 from tests.protocols.both_paths import Message
 from tests.protocols.json_messages import frames, open_raw
+from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.event import ShapeColumn
-from tidelake.options import SinkOptions
+from tidelake.history.event import ShapeColumn
 from tidelake.protocols import Context, decoder, protocol_names
 
 OWN: dict[str, list[Message]] = own_binary.OWN | own_json.OWN

@@ -21,7 +21,7 @@ from tests.fuzz.peak import Peak, settle
 from tests.fuzz.tally import MB, Cost, Fault, Tally
 from tests.protocols.both_paths import Message, batch, read
 from tidelake.errors import Coordinates
-from tidelake.event import Event, EventRows, shape_rows
+from tidelake.history.event import Event, EventRows, shape_rows
 from tidelake.protocols import Context, decode
 
 SECONDS = 0.05  # beside 1 s per MB: a garbage collection weighs as much on a small message

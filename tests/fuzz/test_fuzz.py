@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checkout import CHECKOUT
 from tests.fuzz import plan
 from tests.fuzz.corpus import groups
 from tests.fuzz.judge import judge
@@ -24,7 +25,6 @@ SEED = int(os.environ.get("TIDELAKE_FUZZ_SEED", "20260101"))
 COUNT = 2_500  # of each protocol
 PROTOCOLS = protocol_names()
 COMPILED = [p for p in PROTOCOLS if p not in ("debezium", "maxwell", "csv")]  # these have no compiled scan
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -71,7 +71,7 @@ def test_compiled_code_never_leaves_its_arrays(request: pytest.FixtureRequest, t
     flags = ["--messages", "20000", "--seed", str(SEED), "--batch", "8", "--giants", "0", "--processes", "2"]
     flags += [f"--protocol={p}" for p in COMPILED]
     command = [sys.executable, "-m", "tests.fuzz", *flags]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     for old in sorted(kept.glob("kernels-*"), key=lambda path: path.stat().st_mtime)[:-1]:
         shutil.rmtree(old)
     assert done.returncode == 0, done.stdout + done.stderr

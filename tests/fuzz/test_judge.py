@@ -15,7 +15,7 @@ from tests.fuzz.judge import judge, judge_alone
 from tests.fuzz.peak import MEASURED
 from tests.fuzz.tally import Tally
 from tidelake.errors import DecodeError
-from tidelake.event import Event
+from tidelake.history.event import Event
 from tidelake.protocols import maxwell
 
 GROUP = Group("maxwell", {}, OWN["maxwell"])

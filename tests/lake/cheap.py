@@ -8,18 +8,18 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from tests.lake import lakes
-from tidelake.ddl.changes import ColumnDef, TableDef
-from tidelake.incarnations import Catalog, create
+from tidelake.compact.stage import proof_of
+from tidelake.history.ddl.changes import ColumnDef, TableDef
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.incarnations import Catalog, create
 from tidelake.lake.catalog import LakeTable
-from tidelake.lake.compact import proof_of
 from tidelake.lake.cut import Advance, Cut, Intent, Staged, TableCut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
-from tidelake.lake.publish import carry_out, declare
 from tidelake.lake.tables import CHANGELOG_COLUMNS
-from tidelake.quality.verdict import Verdict
+from tidelake.publish.steps import carry_out, declare
 from tidelake.tso import at, last_of
-from tidelake.values import MysqlType
+from tidelake.validate.quality.verdict import Verdict
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -13,20 +13,20 @@ from typing import Any
 import pyarrow as pa
 
 from tests.lake import lakes
-from tidelake.duck import write_jsonl
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import decoded_key, manifest_key
+from tidelake.decode.record import record_of
 from tidelake.errors import Coordinates
-from tidelake.event import Event, EventRows, Shape, ShapeColumn, shape_rows
-from tidelake.feed import Feed
-from tidelake.lake.asof import table_asof
+from tidelake.history.event import Event, EventRows, Shape, ShapeColumn, shape_rows
+from tidelake.io.duckdb_door import write_jsonl
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
-from tidelake.lake.decode_record import record_of
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import compact, order, validate
-from tidelake.land.manifest import Manifest, Partition
-from tidelake.layout import decoded_key, manifest_key
-from tidelake.render import expressions, local
+from tidelake.land.store.manifest import Manifest, Partition
+from tidelake.query.asof import table_asof
+from tidelake.query.render import expressions, local
+from tidelake.run import compact, order, validate
 from tidelake.tso import parse_hour
 
 TOPIC = "t"

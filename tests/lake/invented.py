@@ -15,7 +15,7 @@ from pyiceberg.types import LongType
 from tests.lake.delivery import Crash, Manner, Repeat, delivered
 from tests.lake.histories import Message
 from tests.lake.upstream import BARE, KEYED, Change, Ddl, Step, Upstream
-from tidelake.event import Event
+from tidelake.history.event import Event
 
 BUCKETS = 2
 PARTS = 12  # an hour ends at so many-ths of a partition's messages

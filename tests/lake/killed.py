@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tidelake.lake import publish
 from tidelake.lake.catalog import LakeCatalog
+from tidelake.publish import steps as publish
 
 
 class Killed(BaseException):

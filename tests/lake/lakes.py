@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.ddl.changes import ColumnDef, TableDef
-from tidelake.feed import Feed, Lake
-from tidelake.incarnations import Catalog, create
+from tidelake.config.feed import Feed, Lake
+from tidelake.config.source import Source
+from tidelake.history.ddl.changes import ColumnDef, TableDef
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.incarnations import Catalog, create
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
-from tidelake.lake.settings import lake_settings
-from tidelake.source import Source
-from tidelake.values import MysqlType
+from tidelake.spark.lake_settings import lake_settings
 
 COLUMNS = (
     LakeColumn(name="id", type="bigint", doc="1: bigint"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.lake.histories import Message
 from tests.lake.invented import HISTORIES, History
 from tests.lake.upstream import KEYED
-from tidelake.event import Event
+from tidelake.history.event import Event
 
 WRONG = "wrong"  # what the first decoder makes of a value
 

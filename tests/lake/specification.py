@@ -1,4 +1,4 @@
-"""A history folded by the executable specification (ordering.py), cut by cut, without Spark."""
+"""A history folded by the executable specification (history.ordering.py), cut by cut, without Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.lake.histories import TOPIC, Message
 from tests.lake.invented import History
 from tests.lake.upstream import BARE, PARTS, Bag, Change, Ddl
 from tidelake.errors import Coordinates
-from tidelake.ordering import Cells, RowChange, deduplicated, exchanged, fold, fold_multiset, in_window, ordered, resolved_ts
+from tidelake.history.ordering import Cells, RowChange, deduplicated, exchanged, fold, fold_multiset, in_window, ordered, resolved_ts
 
 
 def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:

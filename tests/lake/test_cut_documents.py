@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.lake import cheap, lakes
-from tests.lake.test_publish import check, intent_of
+from tests.publish.test_steps import check, intent_of
+from tidelake.config.lake_paths import certificate_key, cut_key, intent_key
 from tidelake.errors import StorageError
+from tidelake.io.storage import open_store
 from tidelake.lake.cut_documents import read_certificate, read_cut
 from tidelake.lake.cuts import base_of, newest_cut
 from tidelake.lake.opened import Lake
-from tidelake.lake.publish import carry_out, declare
-from tidelake.lake.recovery import recover
-from tidelake.layout import certificate_key, cut_key, intent_key
-from tidelake.storage import open_store
+from tidelake.publish.recovery import recover
+from tidelake.publish.steps import carry_out, declare
 
 
 @pytest.fixture

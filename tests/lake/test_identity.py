@@ -10,16 +10,16 @@ import pytest
 from tests.cli.calls import call
 from tests.lake import cheap, lakes
 from tests.lake.killed import Killed, kill_at
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import IDENTITY
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed
-from tidelake.lake.abandon import abandon
+from tidelake.io.storage import open_store
 from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.identity import Identity
 from tidelake.lake.opened import Lake
-from tidelake.lake.recovery import recover
-from tidelake.layout import IDENTITY
-from tidelake.storage import open_store
+from tidelake.publish.abandon import abandon
+from tidelake.publish.recovery import recover
 
 
 def made(feed: Feed) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.lake import lakes
-from tidelake.ddl.changes import ColumnDef, TableDef
+from tidelake.compact.stage import intent_of
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import name_hash
 from tidelake.errors import OwnershipError
-from tidelake.feed import Feed
-from tidelake.incarnations import Catalog, create
-from tidelake.lake.compact import intent_of
+from tidelake.history.ddl.changes import ColumnDef, TableDef
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.incarnations import Catalog, create
 from tidelake.lake.cut import Cut, Staged, TableCut
 from tidelake.lake.names import namespace_of, namespaces_of, snapshot_name
 from tidelake.lake.namespaces import refuse_collisions
-from tidelake.layout import name_hash
-from tidelake.values import MysqlType
 
 
 def feed_of(folder: Path, namespace: str = "{database}") -> Feed:

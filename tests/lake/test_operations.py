@@ -28,17 +28,17 @@ from tests.lake.invented import BUCKETS, History
 from tests.lake.operations import STORIES, Operation, Story, Wrong
 from tests.lake.test_oracle import compare, compare_versions, published
 from tests.lake.upstream import BARE, KEYED, SQL, Bag
+from tidelake.config.feed import TablePolicy
+from tidelake.config.policy import Policy
 from tidelake.errors import StorageError
-from tidelake.feed import TablePolicy
-from tidelake.lake.asof import placed_now, tables_at
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import lineage, newest_cut
 from tidelake.lake.cuts import published as every_cut
 from tidelake.lake.opened import Lake
-from tidelake.lake.report import hour_facts
-from tidelake.lake.rewind import rewind
-from tidelake.policy import Policy
+from tidelake.publish.rollback import rewind
+from tidelake.query.asof import placed_now, tables_at
+from tidelake.validate.report import hour_facts
 
 SEED = int(os.environ.get("TIDELAKE_ORACLE_SEED", random.randrange(1 << 32)))
 MANY = int(os.environ.get("TIDELAKE_ORACLE_STORIES", "60"))

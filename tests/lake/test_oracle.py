@@ -16,9 +16,9 @@ What is invented, by whom (tests/lake/), and shown to be by `test_every_situatio
 | `_ENDS` | hours that end anywhere in each partition: rows and statements exactly at M, before and after the hour's end |
 | | partitions that appear late, hours that move nothing, cut upon cut |
 
-Every third window is ordered by the workers (lake/arrow_order.py), the others by Spark: one as a window of few large tables: merged on
-read (lake/merge.py), its keys and changes counted by Spark. One as of many small ones: buckets are rewritten, tables read their rows from
-a pack (lake/packs.py), Spark does not count.
+Every third window is ordered by the workers (order/arrow/arrow_staging.py), the others by Spark: one as a window of few large tables:
+merged on read (compact/merge.py), its keys and changes counted by Spark. One as of many small ones: buckets are rewritten, tables read
+their rows from a pack (order/packs.py), Spark does not count.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ from tests.lake.histories import feeder, publish, rows_of
 from tests.lake.invented import BUCKETS, FEATURES, HISTORIES, History
 from tests.lake.specification import states
 from tests.lake.upstream import KEYED, SQL, Bag, Upstream
+from tidelake.compact import merge, snapshot
+from tidelake.config.feed import TablePolicy
+from tidelake.config.policy import Policy
 from tidelake.errors import ConfigError, OrderError
-from tidelake.feed import TablePolicy
-from tidelake.lake import arrow_order, merge, packs, snapshot, written
 from tidelake.lake.cut import Cut
 from tidelake.lake.opened import Lake
-from tidelake.lake.report import hour_facts
-from tidelake.lake.scd2 import scd2_frame
-from tidelake.policy import Policy
+from tidelake.order import packs
+from tidelake.order.arrow import arrow_staging as arrow_order
+from tidelake.query.scd2 import scd2_frame
+from tidelake.validate import written
+from tidelake.validate.report import hour_facts
 
 SEED = int(os.environ.get("TIDELAKE_ORACLE_SEED", random.randrange(1 << 32)))
 MANY = int(os.environ.get("TIDELAKE_ORACLE_HISTORIES", "150"))

@@ -8,32 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.lake import lakes
-from tidelake.ddl.changes import ColumnDef, TableDef
-from tidelake.errors import ConfigError, OwnershipError, TidelakeError
-from tidelake.feed import Feed
-from tidelake.incarnations import Catalog, Incarnation, create
-from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.changelog import begin_branch, open_changelog
-from tidelake.lake.changelog_age import raise_horizon
-from tidelake.lake.compact import intent_of
-from tidelake.lake.cut import Advance, Cut, Intent, Staged, TableCut
-from tidelake.lake.cuts import horizon, published, record
-from tidelake.lake.events import ensure_events
-from tidelake.lake.expire import drop_gone, forget_documents, let_go
-from tidelake.lake.fold_target import Folded
-from tidelake.lake.late import late_rows
-from tidelake.lake.names import changelog_name, parking_name, snapshot_name, vacant
-from tidelake.lake.namespaces import clear_way, refuse_taken, take
-from tidelake.lake.needs import stale_branches
-from tidelake.lake.opened import Lake
-from tidelake.lake.orphans import leftovers, remove_leftovers
-from tidelake.lake.parquet_files import kept_if_whole
-from tidelake.lake.publish import carry_out, declare, plan_moves
-from tidelake.lake.recovery import recover
-from tidelake.lake.rows import TableRows
-from tidelake.lake.tables import create_changelog, create_snapshot
-from tidelake.lake.upkeep_plan import TablePlan, UpkeepPlan
-from tidelake.layout import (
+from tidelake.compact.fold_target import Folded
+from tidelake.compact.stage import intent_of
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import (
     certificates,
     cuts,
     decisions,
@@ -46,8 +24,30 @@ from tidelake.layout import (
     seed_reports,
     sink_schemas,
 )
-from tidelake.storage import open_store
-from tidelake.values import MysqlType
+from tidelake.errors import ConfigError, OwnershipError, TidelakeError
+from tidelake.history.ddl.changes import ColumnDef, TableDef
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.incarnations import Catalog, Incarnation, create
+from tidelake.io.storage import open_store
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Advance, Cut, Intent, Staged, TableCut
+from tidelake.lake.cuts import horizon, published, record
+from tidelake.lake.events import ensure_events
+from tidelake.lake.names import changelog_name, parking_name, snapshot_name, vacant
+from tidelake.lake.namespaces import clear_way, refuse_taken, take
+from tidelake.lake.opened import Lake
+from tidelake.lake.tables import create_changelog, create_snapshot
+from tidelake.maintenance.changelog_age import raise_horizon
+from tidelake.maintenance.expire import drop_gone, forget_documents, let_go
+from tidelake.maintenance.maintenance_plan import TablePlan, UpkeepPlan
+from tidelake.maintenance.needs import stale_branches
+from tidelake.maintenance.orphans import leftovers, remove_leftovers
+from tidelake.order.late import late_rows
+from tidelake.order.sql.changelog import begin_branch, open_changelog
+from tidelake.order.sql.rows import TableRows
+from tidelake.publish.recovery import recover
+from tidelake.publish.steps import carry_out, declare, plan_moves
+from tidelake.spark.parquet_files import kept_if_whole
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def test_a_removal_cut_short_leaves_what_says_whose_the_folder_is(tmp_path: Path
         lake.catalog.drop("d.lost", "shop")
         found = leftovers(lake, before_ms=1 << 50)
         gone: list[str] = []
-        monkeypatch.setattr("tidelake.storage._LocalStore.delete", lambda _, key: gone.append(key))
+        monkeypatch.setattr("tidelake.io.storage._LocalStore.delete", lambda _, key: gone.append(key))
         remove_leftovers(lake, found)
         assert [key.endswith(".metadata.json") for key in gone] == sorted(key.endswith(".metadata.json") for key in gone)
         assert {key.endswith(".metadata.json") for key in gone} == {True, False}

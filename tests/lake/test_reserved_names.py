@@ -12,18 +12,18 @@ import tidelake.lake
 from tests.lake import lakes
 from tests.lake.histories import ddl, publish, publish_again, resolved, row, rows_of, shape
 from tests.lake.test_tables import incarnation, with_columns
-from tests.lake.test_windows import opened, table
-from tidelake.feed import TablePolicy
-from tidelake.incarnations import ALWAYS, Column
-from tidelake.lake.asof import life_at
-from tidelake.lake.diff import differences
-from tidelake.lake.frames import scd2
+from tests.order.test_windows import opened, table
+from tidelake.config.feed import TablePolicy
+from tidelake.config.lake_paths import RESERVED_COLUMNS, column_name
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.incarnations import ALWAYS, Column
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import CHANGELOG_COLUMNS, PARTIAL, create_snapshot, reshape
-from tidelake.layout import RESERVED_COLUMNS, column_name
-from tidelake.values import MysqlType
-from tidelake.verify.table import plan_of
-from tidelake.verify.texts import Source
+from tidelake.query.asof import life_at
+from tidelake.query.diff import differences
+from tidelake.query.frames import scd2
+from tidelake.query.verify.cell_texts import Source
+from tidelake.query.verify.table import plan_of
 
 NAMES = ("_change_type", "_OFFSET", "_offset__src", "_partial", "_pos", "_at", "_valid_from")
 SENT = ("id", *NAMES)

@@ -13,7 +13,7 @@ from tidelake.errors import StorageError
 from tidelake.lake import data_files
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.data_files import WrittenFile, columns_of_files, stage_files
-from tidelake.lake.parquet_files import OpenFile, footer
+from tidelake.spark.parquet_files import OpenFile, footer
 
 RUN = "run_2_7"
 ROWS = ((3, "c"), (4, "d"))

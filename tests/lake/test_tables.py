@@ -8,22 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.lake import lakes
-from tidelake.ddl.changes import ColumnDef, TableDef
-from tidelake.feed import ColumnPolicy, Feed
-from tidelake.incarnations import Catalog, Column, Incarnation, Segment, create
+from tidelake.config.feed import ColumnPolicy, Feed
+from tidelake.history.ddl.changes import ColumnDef, TableDef
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.incarnations import Catalog, Column, Incarnation, Segment, create
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Reshape
 from tidelake.lake.names import is_parking, parking_name, vacant
-from tidelake.lake.tables import (
-    create_changelog,
-    create_snapshot,
-    finish,
-    grow_changelog,
-    lake_column,
-    physical,
-    reshape,
-)
-from tidelake.values import MysqlType
+from tidelake.lake.tables import create_changelog, create_snapshot, finish, grow_changelog, lake_column, physical, reshape
 
 
 def incarnation(**types: str) -> Incarnation:

@@ -12,18 +12,18 @@ from tests.cli.feeds import FEED, write
 from tests.lake.cheap import publish
 from tests.lake.histories import publish as publish_hour
 from tests.lake.histories import resolved, row, rows_of
-from tests.lake.test_windows import KV, opened, table
-from tidelake import storage
+from tests.order.test_windows import KV, opened, table
+from tidelake.config.feed import load_feed
 from tidelake.errors import OrderError
-from tidelake.feed import load_feed
-from tidelake.lake import redo as redo_module
+from tidelake.io import storage
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
-from tidelake.lake.redo import plan_redo, redo
-from tidelake.lake.run import decode, order
-from tidelake.lake.status import feed_status
 from tidelake.lake.turns import check_hours, is_published
+from tidelake.maintenance import redo as redo_module
+from tidelake.maintenance.redo import plan_redo, redo
+from tidelake.query.status import feed_status
+from tidelake.run import decode, order
 from tidelake.tso import parse_hour
 
 STAGES = ("run", "decode", "order", "validate", "compact")
@@ -135,7 +135,7 @@ def test_status_calls_no_hour_published_that_no_cut_holds(tmp_path: Path) -> Non
             feed.add(lake, messages)
         cut = Cut(feed="shop", seq=1, hour="2026-01-05T11", first_hour="2026-01-05T11", applied_ts=0, resolved_ts=9, run="r", version="0")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tidelake.lake.status.newest_cut", lambda *_: cut)
+            patch.setattr("tidelake.query.status.newest_cut", lambda *_: cut)
             assert [h["stage"] for h in feed_status(lake)["hours"]] == ["decoded", "published"]
 
 

@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from tidelake import cli
-from tidelake.lake.run import kept_session
+from tidelake.run import kept_session
 
 _REST = ("environment", "sql?details=true&planDescription=true&length=1000", "jobs", "stages?details=true", "allexecutors")
 _PAGES = ("environment", "SQL", "connect", "jobs", "stages", "storage", "executors")

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.archives.objects import WRITERS, Message
-from tidelake.feed import Feed
-from tidelake.land.manifest import Finding, Manifest, newest
-from tidelake.storage import Store, open_store
+from tidelake.config.feed import Feed
+from tidelake.io.storage import Store, open_store
+from tidelake.land.store.manifest import Finding, Manifest, newest
 from tidelake.tso import parse_hour
 
 HOUR = parse_hour("2026-01-05T10")

@@ -8,7 +8,7 @@ import psutil
 
 from tests.benchmarks.measure import peak, reset_peak
 from tests.land.archive import HOUR, make_feed
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
 from tidelake.land import land_hour
 
 

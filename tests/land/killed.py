@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.land.archive import HOUR, make_feed
-from tidelake.kafka import Topics
+from tidelake.io.kafka import Topics
+from tidelake.io.storage import Store, _S3Store
 from tidelake.land import land_hour
-from tidelake.storage import Store, _S3Store
 
 STEPS: list[tuple[Any, str]] = [
     (Store, "download"),

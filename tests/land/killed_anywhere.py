@@ -19,7 +19,8 @@ import boto3  # noqa: F401  # once here, not in every fork
 import pyarrow as pa
 
 from tests.land.archive import HOUR, make_feed
-from tidelake.land import land_hour, objects
+from tidelake.land import land_hour
+from tidelake.land.store import objects
 
 OBJECT_BYTES = 40  # so that there are many objects
 MOST = 10  # landings for each kill: some end before their instant

@@ -11,10 +11,10 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.archives.objects import Message
-from tests.kafka_broker import KafkaBroker
+from tests.io.kafka_broker import KafkaBroker
 from tests.land.archive import HOUR, make_feed
-from tidelake.feed import Feed
-from tidelake.kafka import Topics
+from tidelake.config.feed import Feed
+from tidelake.io.kafka import Topics
 
 HOUR_MS = 3_600_000
 FIRST_MS = int(HOUR.timestamp() * 1000)

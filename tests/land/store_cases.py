@@ -14,8 +14,8 @@ from threading import Thread
 from typing import Any
 
 from tidelake.errors import EventStoreError
-from tidelake.land.item import Batch, Position
-from tidelake.land.store import EventStore
+from tidelake.land.store.event_store import EventStore
+from tidelake.land.store.item import Batch, Position
 
 OWN = Path(__file__).with_name("store_cases.json")
 PATIENCE = 2_000  # polls of 10 ms until a state that does not come is a failure

@@ -11,12 +11,12 @@ import pytest
 
 from tests.archives.objects import Message, confluent, protocol, suited
 from tests.land.archive import HOUR, TOPIC, archive, at, codes, lake, make_feed, manifest, messages, put
+from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
-from tidelake.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.comparison import compare_hour
-from tidelake.land.coverage import beyond, coverage
-from tidelake.land.manifest import all_newest
+from tidelake.land.store.coverage import beyond, coverage
+from tidelake.land.store.manifest import all_newest
 
 TEN, ELEVEN, TWELVE = (f"2026-01-05T{hour}" for hour in (10, 11, 12))
 OWN_HOUR, LATER_HOUR = "hour={:%Y-%m-%dT%H}", "{:%Y/%m/%d/%H}"

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from tests.archives.objects import Message
 from tests.land.archive import HOUR, contents, lake, landed, make_feed, manifest, messages, put
 from tidelake.land import land_hour
-from tidelake.land.objects import cuts
+from tidelake.land.store.objects import cuts
 
 SMALL = {
-    "tidelake.land.objects.GROUP_BYTES": 300,
-    "tidelake.land.objects.GROUP_MESSAGES": 7,
-    "tidelake.land.objects.OBJECT_BYTES": 900,
-    "tidelake.archives.lines.BATCH_BYTES": 400,
+    "tidelake.land.store.objects.GROUP_BYTES": 300,
+    "tidelake.land.store.objects.GROUP_MESSAGES": 7,
+    "tidelake.land.store.objects.OBJECT_BYTES": 900,
+    "tidelake.archives.readers.lines.BATCH_BYTES": 400,
 }
 payloads = st.none() | st.binary(max_size=120)
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.land.archive import HOUR, TOPIC, archive, at, codes, lake, make_feed, manifest, messages, put
 from tidelake.archives import layout_of
+from tidelake.config.feed import Feed
 from tidelake.errors import Coordinates, OrderError
-from tidelake.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.closing import Ends, ends_of, waits_for
 from tidelake.land.listing import lister

@@ -8,11 +8,11 @@ from threading import Event
 
 import pytest
 
-from tests.kafka_broker import START_SECONDS, KafkaBroker
+from tests.io.kafka_broker import START_SECONDS, KafkaBroker
 from tests.land.live import committed
-from tidelake import kafka as client
 from tidelake.errors import StorageError
-from tidelake.kafka import Topics
+from tidelake.io import kafka as client
+from tidelake.io.kafka import Topics
 
 
 def test_a_commit_that_is_asked_for_while_the_broker_restarts_is_carried_through(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.calls import call
 from tests.land.archive import HOUR, archive, codes, contents, lake, make_feed, messages, put
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.comparison import compare_hour
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.land.archive import HOUR, at, lake, make_feed, messages, put
+from tidelake.config.feed import Feed
 from tidelake.errors import Coordinates
-from tidelake.feed import Feed
 from tidelake.land import land_hour
-from tidelake.land.coverage import Coverage, coverage, missing_hours
-from tidelake.land.manifest import Manifest, Partition, all_newest, generations, newest
-from tidelake.land.ranges import Ranges, holes
+from tidelake.land.store.coverage import Coverage, coverage, missing_hours
+from tidelake.land.store.manifest import Manifest, Partition, all_newest, generations, newest
+from tidelake.land.store.ranges import Ranges, holes
 
 
 def hour(name: str, **partitions: Ranges) -> Manifest:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.land.archive import HOUR, archive, codes, make_feed, manifest, messages, put
 from tidelake.archives.canonical import COVERS
+from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
-from tidelake.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.closing import ends_of
 

@@ -14,10 +14,10 @@ import pytest
 
 from tests.conftest import FreshUri
 from tests.land.archive import HOUR, TOPIC, archive, contents, lake, landed, make_feed, manifest, messages, put
+from tidelake.config.feed import Feed
 from tidelake.errors import LeaseError, StorageError, TidelakeError
-from tidelake.feed import Feed
+from tidelake.io.storage import Store
 from tidelake.land import land_hour
-from tidelake.storage import Store
 
 KEY = r"shop/dt=2026-01-05/hr=10/shop\+1\+0{20}\.jsonl\.gz"
 

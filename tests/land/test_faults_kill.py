@@ -12,21 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import CHECKOUT
 from tests.conftest import FreshUri
-from tests.kafka_broker import KafkaBroker
+from tests.io.kafka_broker import KafkaBroker
 from tests.land import live
 from tests.land.archive import HOUR, contents, lake, make_feed, messages, put
 from tests.land.killed_anywhere import OBJECT_BYTES
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
 from tidelake.land import land_hour
-from tidelake.land.manifest import newest
-
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tidelake.land.store.manifest import newest
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidelake.land.objects.OBJECT_BYTES", OBJECT_BYTES)
+    monkeypatch.setattr("tidelake.land.store.objects.OBJECT_BYTES", OBJECT_BYTES)
 
 
 @pytest.mark.parametrize(("seed", "kills"), [(1, 6), pytest.param(2, 50, marks=pytest.mark.long)])

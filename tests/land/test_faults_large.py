@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.checkout import CHECKOUT
 from tests.conftest import FreshUri
 from tests.land.archive import archive, lake, manifest
 from tests.land.huge import feed_of
 from tidelake.land.pipeline import READERS
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 OBJECT = 2 << 30
 VALUE = 1 << 20
 BUDGET_MB = 64

@@ -14,11 +14,11 @@ import pytest
 from tests.conftest import FreshUri
 from tests.land.archive import HOUR, archive, contents, lake, make_feed, manifest, messages, put
 from tests.land.faulty_s3 import ANSWERS, CUT, HALF, LOST, STALL, FaultyS3, Wanted, anything, faulty_s3
-from tidelake import storage
+from tidelake.config.feed import Feed
 from tidelake.errors import StorageError
-from tidelake.feed import Feed
+from tidelake.io import storage
+from tidelake.io.storage import open_store
 from tidelake.land import land_hour, pipeline
-from tidelake.storage import open_store
 
 LARGE = 9 << 20  # more than one part of an upload, and several reads of a download
 PASSING = ("InternalError", "SlowDown", HALF, CUT, LOST)
@@ -30,7 +30,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0)
     monkeypatch.setattr(storage, "BACK_OFF_SECONDS", 0)
     monkeypatch.setattr(pipeline, "BACK_OFF_SECONDS", 0)
-    monkeypatch.setattr("tidelake.land.objects.OBJECT_BYTES", 400)
+    monkeypatch.setattr("tidelake.land.store.objects.OBJECT_BYTES", 400)
 
 
 @contextmanager

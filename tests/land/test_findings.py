@@ -10,12 +10,12 @@ import pytest
 
 from tests.archives.objects import Message
 from tests.land.archive import HOUR, archive, at, codes, lake, landed, make_feed, manifest, messages, put
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, Coordinates, OrderError
-from tidelake.feed import Feed
 from tidelake.land import land_hour
-from tidelake.land.coverage import coverage
 from tidelake.land.findings import CODES, REMEDIES
-from tidelake.land.manifest import Manifest
+from tidelake.land.store.coverage import coverage
+from tidelake.land.store.manifest import Manifest
 
 BRING_BACK = (
     'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": then the resolved ts counts up to the gap only'

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from tidelake.findings import KINDS, REFUSALS, Kind
+from tests.checkout import CHECKOUT
+from tidelake.config.finding_kinds import KINDS, REFUSALS, Kind
 from tidelake.land.findings import CODES
 
-TABLE = Path(__file__).resolve().parents[2] / "docs" / "findings.md"
+TABLE = CHECKOUT / "docs" / "findings.md"
 
 
 def row(code: str, kind: Kind) -> str:

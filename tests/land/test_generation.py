@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.land.test_coverage import hour
 from tidelake.land.generation import new_offsets, since
-from tidelake.land.manifest import Manifest, Source
+from tidelake.land.store.manifest import Manifest, Source
 
 
 def generation(number: int, layout: str = "kcat", **sources: str) -> Manifest:

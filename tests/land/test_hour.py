@@ -17,12 +17,12 @@ from tests.archives.objects import WRITERS, Message, protocol, suited
 from tests.archives.objects import confluent as confluent_json
 from tests.conftest import FreshUri
 from tests.land.archive import HOUR, TOPIC, archive, at, codes, contents, lake, landed, make_feed, manifest, messages, put
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, LeaseError, OrderError, StorageError
-from tidelake.event import MESSAGE
-from tidelake.feed import Feed
+from tidelake.history.event import MESSAGE
+from tidelake.io.storage import Store
 from tidelake.land import LandReport, hour, land_hour
-from tidelake.land.manifest import Source
-from tidelake.storage import Store
+from tidelake.land.store.manifest import Source
 
 
 def filled(root: Path | str) -> Feed:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.archives.objects import Message
 from tests.land.archive import HOUR, archive, contents, lake, make_feed, manifest, messages, put
 from tidelake.errors import OrderError, TidelakeError
-from tidelake.land import land_hour, objects, partition
-from tidelake.storage import open_store
+from tidelake.io.storage import open_store
+from tidelake.land import land_hour, partition
+from tidelake.land.store import objects
 
 LOCAL = type(open_store("/"))
 

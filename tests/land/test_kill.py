@@ -5,10 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.checkout import CHECKOUT
 from tests.land.archive import HOUR, contents, lake, make_feed, messages, put
 from tidelake.land import land_hour
-
-CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def test_a_landing_that_is_killed_at_any_step_leaves_nothing_that_the_next_does_not_complete(tmp_path: Path) -> None:

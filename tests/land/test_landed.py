@@ -13,19 +13,20 @@ from tests.archives.objects import Message
 from tests.cli import feeds
 from tests.cli.calls import call
 from tests.conftest import FreshUri
-from tests.kafka_broker import KafkaBroker
+from tests.io.kafka_broker import KafkaBroker
 from tests.land.archive import HOUR, TOPIC, archive, at, codes, contents, lake, make_feed, manifest, messages, put
 from tests.land.live import live_feed, produce
 from tests.land.live import messages as live_messages
 from tests.protocols.test_claims import row
+from tidelake.config.feed import Feed
+from tidelake.decode.landed_source import LandedReader
+from tidelake.decode.stage import decode_job
 from tidelake.errors import Coordinates, OrderError
-from tidelake.feed import Feed
-from tidelake.lake.decode import decode_job
-from tidelake.lake.misfits import raw_message
-from tidelake.lake.source import LandedReader
-from tidelake.land import land_hour, landed
+from tidelake.land import land_hour
 from tidelake.land.comparison import compare_hour
-from tidelake.land.manifest import Landed
+from tidelake.land.store import landed
+from tidelake.land.store.manifest import Landed
+from tidelake.order.schema_mismatches import raw_message
 
 FLIPS = 60
 SPOIL: dict[str, Callable[[bytes], bytes | None]] = {

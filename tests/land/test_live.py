@@ -12,7 +12,7 @@ import pytest
 from tests.archives.objects import Message
 from tests.cli.calls import call
 from tests.cli.feeds import write
-from tests.kafka_broker import KafkaBroker
+from tests.io.kafka_broker import KafkaBroker
 from tests.land.archive import at, codes, contents, lake, landed, manifest
 from tests.land.live import (
     FIRST_MS,
@@ -27,12 +27,12 @@ from tests.land.live import (
     transaction,
     two_hours_of_three_partitions,
 )
-from tidelake import kafka as client
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, OrderError, StorageError
-from tidelake.feed import Feed
+from tidelake.io import kafka as client
 from tidelake.land import land_hour, live
-from tidelake.land.coverage import coverage
-from tidelake.land.manifest import all_newest
+from tidelake.land.store.coverage import coverage
+from tidelake.land.store.manifest import all_newest
 
 TEN, ELEVEN, TWELVE = (f"2026-01-05T{hour}" for hour in (10, 11, 12))
 

@@ -13,11 +13,12 @@ from typing import ClassVar
 import pytest
 
 from tests.archives.objects import Message
-from tests.kafka_broker import KafkaBroker
+from tests.checkout import CHECKOUT
+from tests.io.kafka_broker import KafkaBroker
 from tests.land.archive import at, contents, lake
 from tests.land.live import FIRST_MS, fresh, live_feed, messages, produce
-from tidelake import kafka as client
 from tidelake.errors import ConfigError, StorageError
+from tidelake.io import kafka as client
 from tidelake.land import land_hour
 
 
@@ -90,7 +91,7 @@ def test_a_landing_that_is_killed_at_any_step_is_completed_by_the_next(kafka: Ka
     (tmp_path / "scratch").mkdir()
     environment = os.environ | {"TMPDIR": str(tmp_path / "scratch")}
     command = [sys.executable, "-m", "tests.land.killed", str(tmp_path), kafka.servers, topic]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, check=True, capture_output=True, text=True)
     points, code = map(int, done.stdout.split())
     assert (points >= 10, code) == (True, 0)
     for point in range(1, points + 2):

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.checkout import CHECKOUT
 from tests.land.archive import HOUR, lake, make_feed, manifest, messages, put
+from tidelake.config.feed import feed_names, load_feed
 from tidelake.demo.generate import generate
 from tidelake.errors import OrderError
-from tidelake.feed import feed_names, load_feed
+from tidelake.io.storage import open_store
 from tidelake.land import land_hour
-from tidelake.land.manifest import json_schema
-from tidelake.storage import open_store
+from tidelake.land.store.manifest import json_schema
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+SCHEMAS = CHECKOUT / "schemas"
 FILE = SCHEMAS / "manifest.schema.json"
 
 

@@ -9,7 +9,8 @@ import pytest
 from tests.archives.objects import Message
 from tests.land.archive import HOUR, archive, codes, landed, make_feed, manifest, messages, put
 from tidelake.errors import Coordinates, OrderError
-from tidelake.land import land_hour, objects
+from tidelake.land import land_hour
+from tidelake.land.store import objects
 
 
 def test_the_same_message_again_is_dropped_and_counted(tmp_path: Path) -> None:

@@ -11,20 +11,20 @@ from unittest.mock import Mock
 import pytest
 
 from tests.land.archive import HOUR, TOPIC, contents, lake, landed, make_feed, manifest, messages, put
+from tidelake.config.feed import Feed
 from tidelake.errors import StorageError
-from tidelake.feed import Feed
+from tidelake.io.storage import Store, open_store
 from tidelake.land import land_hour, pipeline
-from tidelake.land.objects import Draft
 from tidelake.land.partition import PartitionRead
-from tidelake.land.store import EventStore
-from tidelake.storage import Store, open_store
+from tidelake.land.store.event_store import EventStore
+from tidelake.land.store.objects import Draft
 
 
 @pytest.fixture
 def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Feed:
     """Two partitions of 30 messages, which land as five small objects each; an upload that fails is tried again at once."""
     monkeypatch.setattr(pipeline, "BACK_OFF_SECONDS", 0)
-    monkeypatch.setattr("tidelake.land.objects.OBJECT_BYTES", 40)
+    monkeypatch.setattr("tidelake.land.store.objects.OBJECT_BYTES", 40)
     feed = make_feed(tmp_path)
     put(feed, 0, messages(0, 29))
     put(feed, 1, messages(0, 29, "w"))

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelake.land.ranges import Ranges, common, count, holes, minus, runs, show, union
+from tidelake.land.store.ranges import Ranges, common, count, holes, minus, runs, show, union
 
 Offsets = set[int]
 offsets = st.sets(st.integers(0, 60))

@@ -15,13 +15,13 @@ from tests.land.test_covers import cover
 from tests.protocols import both_paths
 from tests.protocols.json_messages import column, open_key, open_message
 from tidelake import protocols
+from tidelake.config.feed import Feed, load_feed
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed, load_feed
+from tidelake.io.storage import Store
 from tidelake.land import land_hour
 from tidelake.land.comparison import compare_hour
 from tidelake.land.seen import Seen, read_on
 from tidelake.protocols import decode
-from tidelake.storage import Store
 from tidelake.tso import end_ts, show
 
 END = end_ts(HOUR)  # the hour's last TSO

@@ -13,10 +13,10 @@ from tests.archives.objects import Message
 from tests.conftest import FreshUri
 from tests.data_files import data_bytes, data_path
 from tests.land.archive import contents, lake, landed
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
 from tidelake.land import land_hour
-from tidelake.land.coverage import coverage
-from tidelake.land.manifest import all_newest
+from tidelake.land.store.coverage import coverage
+from tidelake.land.store.manifest import all_newest
 from tidelake.tso import parse_hour
 
 HOURS = [f"2026-01-05T{hour}" for hour in range(10, 15)]

@@ -12,14 +12,14 @@ import pytest
 from tests.land.archive import HOUR, codes, landed, make_feed
 from tidelake.archives import layout_of
 from tidelake.archives.storage_sink import DataFile
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, LeaseError, OrderError, StorageError
-from tidelake.feed import Feed
+from tidelake.io.storage import open_store
 from tidelake.land import sink_hours
-from tidelake.land.coverage import coverage
 from tidelake.land.hour import land_hour
 from tidelake.land.listing import lister
-from tidelake.land.manifest import all_newest
-from tidelake.storage import open_store
+from tidelake.land.store.coverage import coverage
+from tidelake.land.store.manifest import all_newest
 from tidelake.tso import end_ts, from_ms
 
 NEXT = HOUR + timedelta(hours=1)

@@ -10,8 +10,8 @@ import pytest
 from tests.data_files import data_bytes
 from tests.land.store_cases import Event, own_cases, play
 from tidelake.errors import EventStoreError
-from tidelake.land.item import Position
-from tidelake.land.store import EventStore
+from tidelake.land.store.event_store import EventStore
+from tidelake.land.store.item import Position
 
 CASES = "vectors/canal_store_cases.json.xz"
 

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.land.store_cases import Event
 from tidelake.errors import EventStoreError
-from tidelake.land.item import Batch, Position
-from tidelake.land.store import EventStore
+from tidelake.land.store.event_store import EventStore
+from tidelake.land.store.item import Batch, Position
 
 PATIENCE = 120  # seconds for threads that end in a moment
 

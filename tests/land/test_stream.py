@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelake.event import MESSAGE
-from tidelake.land import objects
-from tidelake.land.objects import Draft, ObjectWriter, cuts, described
-from tidelake.land.stream import ObjectCutter
+from tidelake.history.event import MESSAGE
+from tidelake.land.store import objects
+from tidelake.land.store.objects import Draft, ObjectWriter, cuts, described
+from tidelake.land.store.stream import ObjectCutter
 
 OBJECT, GROUP, MOST = 100, 30, 5
 

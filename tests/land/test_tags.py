@@ -8,9 +8,9 @@ import pytest
 
 from tests.conftest import FreshUri
 from tests.land.archive import HOUR, TOPIC, codes, make_feed, messages, put
-from tidelake import storage
 from tidelake.archives import SourceObject
 from tidelake.errors import OrderError
+from tidelake.io import storage
 from tidelake.land import land_hour
 from tidelake.land.tags import check_tags
 

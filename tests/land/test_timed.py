@@ -15,12 +15,12 @@ from tests.archives.objects import WRITERS, Message
 from tests.land.archive import HOUR, TOPIC, archive, at, codes, lake, landed, make_feed, manifest
 from tests.land.archive import put as put_by_path
 from tests.land.test_resolved import END, MUST, resolved, rows
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, OrderError
-from tidelake.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.comparison import compare_hour
-from tidelake.land.coverage import coverage
-from tidelake.land.manifest import all_newest
+from tidelake.land.store.coverage import coverage
+from tidelake.land.store.manifest import all_newest
 from tidelake.tso import format_hour, show
 
 BEGIN = int(HOUR.timestamp() * 1000)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.land.archive import HOUR, codes, lake, make_feed, manifest, messages, put
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, OrderError
-from tidelake.feed import Feed
 from tidelake.land import land_hour
 from tidelake.land.comparison import compare_hour
-from tidelake.land.manifest import generations
+from tidelake.land.store.manifest import generations
 
 
 def refused(feed: Feed, hour: datetime = HOUR) -> ConfigError | OrderError:

@@ -11,19 +11,19 @@ from tests.archives.objects import Message
 from tests.land.archive import HOUR, make_feed, manifest, put
 from tests.protocols import vectors
 from tests.protocols.json_messages import column, open_key, open_message
-from tidelake.demo.encode_avro import AvroEncoder
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
-from tidelake.demo.encode_craft import CraftEncoder
-from tidelake.demo.encode_debezium import DebeziumEncoder
-from tidelake.demo.encode_open import OpenEncoder
-from tidelake.demo.encode_simple import SimpleEncoder
-from tidelake.demo.varints import zigzag
+from tidelake.demo.messages.encode_avro import AvroEncoder
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.encode_craft import CraftEncoder
+from tidelake.demo.messages.encode_debezium import DebeziumEncoder
+from tidelake.demo.messages.encode_open import OpenEncoder
+from tidelake.demo.messages.encode_simple import SimpleEncoder
+from tidelake.demo.messages.varints import zigzag
 from tidelake.errors import DecodeError
-from tidelake.event import MESSAGE
+from tidelake.history.event import MESSAGE
 from tidelake.land import land_hour, partition
-from tidelake.land.manifest import Watermarks
+from tidelake.land.store.manifest import Watermarks
 from tidelake.protocols import decoder
-from tidelake.wire.resolved import resolved
+from tidelake.wire.resolved_ts import resolved
 
 TS = (1 << 63) + 5  # TSO are unsigned
 BATCH_OF_RESOLVED = "java-fixture-rts_1"  # three in one message, as no encoder of TiCDC writes them

@@ -10,7 +10,7 @@ from uuid import UUID
 from tests.protocols.both_paths import both
 from tests.protocols.craft_messages import varint
 from tidelake.errors import DecodeError
-from tidelake.event import Event, ShapeColumn
+from tidelake.history.event import Event, ShapeColumn
 from tidelake.protocols import Context
 
 EXTENSION: list[dict[str, Any]] = [

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tests.protocols import vectors
 from tidelake.errors import DECODE_CODES, DecodeError
-from tidelake.event import MESSAGE, Event, Shape
+from tidelake.history.event import MESSAGE, Event, Shape
 from tidelake.protocols import Context, decode, decoder, rejected
 
 Message = tuple[bytes | None, bytes | None]  # key, value

@@ -8,7 +8,7 @@ from datetime import datetime
 from zlib import crc32
 from zoneinfo import ZoneInfo
 
-from tidelake.event import Shape, ShapeColumn
+from tidelake.history.event import Shape, ShapeColumn
 
 _NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit")
 

@@ -12,7 +12,7 @@ from tests.protocols.both_paths import Message, batch
 from tests.protocols.simple_messages import compact
 from tests.protocols.vectors import from_row
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape
+from tidelake.history.event import Event, Shape
 from tidelake.protocols import Context, decode, decoder
 
 Outcome = list[Event] | str  # events, or the code of the error

@@ -32,10 +32,10 @@ from tests.protocols.avro_messages import (
 )
 from tests.protocols.both_paths import Message, batch, both, decoded, left
 from tests.protocols.craft_messages import varint
-from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context
 from tidelake.protocols.avro import scan
-from tidelake.wire import binary_known
+from tidelake.wire.kernels import binary_known
 
 
 def test_a_row_without_the_extension_is_an_upsert_without_commit_ts() -> None:

@@ -26,7 +26,7 @@ from tests.protocols.craft_messages import varint
 from tidelake.errors import DecodeError
 from tidelake.protocols import Context
 from tidelake.protocols.avro import read
-from tidelake.wire.avro_schema import parse
+from tidelake.wire.binary.avro_schema import parse
 
 WIDE = schema(*ID, field("v", kind("string", "TEXT"), null=0))
 

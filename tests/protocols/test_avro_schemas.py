@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tidelake import avro_schemas, storage
-from tidelake.avro_schemas import handed_over, schema_source, schemas_here
 from tidelake.errors import ConfigError, DecodeError, StorageError
+from tidelake.io import storage
+from tidelake.protocols import avro_schemas
+from tidelake.protocols.avro_schemas import handed_over, schema_source, schemas_here
 
 UUID = "b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63"
 TEXT = '{"type": "record"}'
@@ -46,7 +47,7 @@ def test_a_location_may_be_absolute(tmp_path: Path) -> None:
 
 
 def test_a_file_and_a_folder_in_the_object_store(s3: Callable[[str], str]) -> None:
-    from tidelake.storage import open_store
+    from tidelake.io.storage import open_store
 
     uri = s3("avro")
     open_store(uri).write("avro.json", json.dumps({"1": TEXT}).encode())

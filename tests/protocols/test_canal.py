@@ -37,9 +37,9 @@ from tests.protocols.canal_messages import (
     update,
 )
 from tests.protocols.craft_messages import uvarint
-from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context
-from tidelake.wire import canal_scan
+from tidelake.wire.binary import canal_scan
 
 # as TiCDC writes it: insert into test.t (id int primary key, v varchar) values (1, null)
 SMALLEST = bytes.fromhex(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.protocols.json_messages import Message, both, canal, compact, decoded, read, refused, scanned
-from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, Shape, ShapeColumn
 
 SHAPE = Shape((ShapeColumn("id", "int", True), ShapeColumn("v", "varchar", False)))
 EXTENSION = {"commitTs": 455000614502400000}

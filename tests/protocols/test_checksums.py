@@ -19,9 +19,9 @@ from tests.protocols.both_paths import Message, both, decoded, left
 from tests.protocols.checksum_oracle import row_sum
 from tests.protocols.craft_messages import varint
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context, decoder
-from tidelake.wire.checksums import Image, Rules, verdict
+from tidelake.wire.checksum.checksums import Image, Rules, verdict
 
 VECTORS = [(p, v) for p in ("avro", "simple-json", "simple-avro") for v in vectors.load(p) if v["expected"].get("checksum")]
 NAMES, NUMBERS = Rules(names_sent=True, mended=False), Rules(names_sent=False, mended=False)

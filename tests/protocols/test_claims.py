@@ -12,11 +12,11 @@ import pytest
 from tests.protocols import both_paths, vectors
 from tests.protocols.json_messages import canal, column, compact, open_key, open_message
 from tests.protocols.simple_messages import Message, text
-from tidelake.claim_files import claim_files
+from tidelake.config.options import SinkOptions
 from tidelake.errors import StorageError
-from tidelake.event import Event
-from tidelake.options import SinkOptions
+from tidelake.history.event import Event
 from tidelake.protocols import Context
+from tidelake.protocols.claim_files import claim_files
 
 LOCATION = "s3://elsewhere/deep/d2f1.json"
 CLAIM = SinkOptions(large_message_handle_option="claim-check")
@@ -133,7 +133,7 @@ def test_a_name_leads_out_of_the_storage_in_no_way(tmp_path: Path) -> None:
 def test_a_file_above_the_cap_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = envelope(row(value="x" * 600))
     assert outcome(STUB, {"d2f1.json": file}, tmp_path, max_bytes=len(file)).kind == "row"
-    monkeypatch.delattr("tidelake.storage.Store.read")
+    monkeypatch.delattr("tidelake.io.storage.Store.read")
     event = outcome(STUB, {}, tmp_path, max_bytes=len(file) - 1)
     said = f"the claim-check file d2f1.json in {tmp_path} has {len(file)} bytes, the cap is {len(file) - 1}"
     assert (event.error_code, event.error) == ("TOO_LARGE", said)

@@ -24,9 +24,9 @@ from tests.protocols.craft_messages import (
     uvarint,
     varint,
 )
-from tidelake.event import Event, ShapeColumn
+from tidelake.history.event import Event, ShapeColumn
 from tidelake.protocols import Context
-from tidelake.wire import binary_known
+from tidelake.wire.kernels import binary_known
 
 SMALLEST = bytes.fromhex("010501010002010104030b02020301010273746964020a06010e010e07")  # docs/reference/protocols.md 3.7 (a)
 ID: Column = ("id", 3, 11, varint(1))

@@ -15,7 +15,7 @@ from tests.protocols.craft_messages import Resolved, Row
 from tests.protocols.json_messages import canal, column, compact, open_key, open_message
 from tests.protocols.untyped_messages import debezium, maxwell, maxwell_rows
 from tidelake.protocols import ALONE, Context
-from tidelake.wire import json_text
+from tidelake.wire.json import json_text
 
 CROWD = [[]] * 300_000  # a quarter of it is allowed at this size
 EXTRA: dict[str, Message] = {

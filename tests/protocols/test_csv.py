@@ -11,9 +11,9 @@ import pytest
 from tests.protocols.both_paths import both
 from tests.protocols.untyped_messages import COLUMNS, context
 from tidelake.errors import ConfigError, DecodeError
-from tidelake.event import Event, ShapeColumn
+from tidelake.history.event import Event, ShapeColumn
 from tidelake.protocols import Context, decoder
-from tidelake.table_schemas import table_schemas
+from tidelake.protocols.table_schemas import table_schemas
 
 OLD = {"output_old_value": True}
 

@@ -11,7 +11,7 @@ import pytest
 from tests.protocols.both_paths import Message, both
 from tests.protocols.untyped_messages import COLUMNS, context, debezium, field, schema
 from tidelake.errors import DecodeError
-from tidelake.event import Event, ShapeColumn
+from tidelake.history.event import Event, ShapeColumn
 from tidelake.protocols import Context, decoder
 
 EPOCH = "1970-01-01T00:00:00Z"

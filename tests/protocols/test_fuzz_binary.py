@@ -24,10 +24,10 @@ from tests.protocols import vectors
 from tests.protocols.both_paths import Message, batch, both, decoded, left
 from tests.protocols.craft_messages import Column, Ddl, Resolved, Row, message, uvarint, varint
 from tidelake.errors import DecodeError
-from tidelake.event import Event
+from tidelake.history.event import Event
 from tidelake.protocols import Context, decode
-from tidelake.wire import avro_scan, canal_scan, craft_scan
-from tidelake.wire.avro_schema import parse
+from tidelake.wire.binary import avro_scan, canal_scan, craft_scan
+from tidelake.wire.binary.avro_schema import parse
 
 SEED = int(os.environ.get("TIDELAKE_FUZZ_SEED", "20260101"))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.protocols.json_messages import both, canal, column, compact, decoded, open_key, open_message, open_raw, refused
-from tidelake.options import SinkOptions
+from tidelake.config.options import SinkOptions
 from tidelake.protocols import Context
 
 ROW = {"id": column(3, 1, 11, key=True), "v": column(15, "a", 64)}

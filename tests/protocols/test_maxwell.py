@@ -10,7 +10,7 @@ from tests.protocols.both_paths import Message, both
 from tests.protocols.json_messages import compact
 from tests.protocols.untyped_messages import COLUMNS, VERSION, context, maxwell, maxwell_ddl, maxwell_rows
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import decoder
 
 ROW = {"bin": "/wA=", "id": 1, "n": "1.50", "v": "/wA="}

@@ -20,8 +20,8 @@ from tests.protocols.json_messages import (
     part,
     refused,
 )
-from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.options import SinkOptions
+from tidelake.config.options import SinkOptions
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context
 
 ROW = {"id": column(3, 1, 11, key=True), "v": column(15, "a", 64)}

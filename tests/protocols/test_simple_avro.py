@@ -38,11 +38,11 @@ from tests.protocols.simple_messages import (
     table_schema,
     text,
 )
+from tidelake.config.options import SinkOptions
 from tidelake.errors import DECODE_CODES
-from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.options import SinkOptions
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context
-from tidelake.wire.simple_schema import schemas
+from tidelake.wire.simple.simple_schema import schemas
 
 COLUMNS = [
     column("u", "bigint unsigned"),

@@ -25,11 +25,11 @@ from tests.protocols.simple_messages import (
     json_schema_message,
     table_schema,
 )
+from tidelake.config.options import SinkOptions
 from tidelake.errors import DECODE_CODES
-from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.options import SinkOptions
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context, decode, decoder
-from tidelake.wire.simple_schema import database_of, schemas
+from tidelake.wire.simple.simple_schema import database_of, schemas
 
 COLUMNS = [
     column("z", "bigint unsigned"),

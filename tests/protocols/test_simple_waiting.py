@@ -10,11 +10,11 @@ import pytest
 from tests.protocols import both_paths
 from tests.protocols.both_paths import Message, decoded
 from tests.protocols.simple_messages import STRING, TS, VERSION, avro_row, bootstrap, column, index, json_row, table_schema
+from tidelake.decode.shelf import LakeShelf
 from tidelake.errors import DecodeError, WaitingError
-from tidelake.lake.shelf import LakeShelf
+from tidelake.io.storage import open_store
 from tidelake.protocols import Context, decoder
-from tidelake.storage import open_store
-from tidelake.wire.simple_schema import TableSchema
+from tidelake.wire.simple.simple_schema import TableSchema
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["simple-json", "simple-avro"])
 SCHEMA = table_schema([column("id", "bigint"), column("name", "varchar", length=20)], [index("id", primary=True)])

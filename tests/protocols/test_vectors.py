@@ -9,7 +9,7 @@ import pytest
 
 from tests.protocols import vectors
 from tidelake.errors import DECODE_CODES, DecodeError
-from tidelake.event import MESSAGE, Shape
+from tidelake.history.event import MESSAGE, Shape
 from tidelake.protocols import decode, decoder
 
 ALL = [pytest.param(v, id=f"{p}:{v['name']}") for p in vectors.PROTOCOLS for v in vectors.load(p)]

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.data_files import data_bytes
-from tidelake.event import ShapeColumn
-from tidelake.table_schemas import table_schemas
-from tidelake.wire.mysql_codes import word
+from tidelake.history.event import ShapeColumn
+from tidelake.protocols.table_schemas import table_schemas
+from tidelake.wire.cells.mysql_codes import word
 
 PROTOCOLS = ("debezium", "maxwell", "csv")
 DECIMAL, DATES, TEMPORAL = 246, (10, 12), (7, 11, 12)

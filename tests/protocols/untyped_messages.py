@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.protocols.both_paths import Message
 from tests.protocols.json_messages import compact
-from tidelake.event import ShapeColumn
-from tidelake.options import SinkOptions
+from tidelake.config.options import SinkOptions
+from tidelake.history.event import ShapeColumn
 from tidelake.protocols import Context
 
 COLUMNS = (

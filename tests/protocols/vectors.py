@@ -15,11 +15,11 @@ from typing import Any
 
 from tests.data_files import data_bytes
 from tests.protocols import simple_messages, untyped
+from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape
-from tidelake.options import SinkOptions
+from tidelake.history.event import Event, Shape
 from tidelake.protocols import Context, decoder
-from tidelake.wire.mysql_codes import word
+from tidelake.wire.cells.mysql_codes import word
 
 PROTOCOLS = ("open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro")
 FILES = ("ticdc_encoders.json.xz", "ticdc.json.xz")

@@ -8,9 +8,9 @@ from inspect import signature
 
 from tests.archives.objects import WRITERS, Message, gzipped
 from tests.sniff.messages import encoded
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
-from tidelake.demo.encode_open import OpenEncoder
-from tidelake.storage import Store
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.encode_open import OpenEncoder
+from tidelake.io.storage import Store
 from tidelake.tso import parse_hour
 
 HOUR = parse_hour("2026-01-05T10")

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from tests.protocols import avro_messages, canal_messages, simple_messages, untyped_messages
-from tidelake.demo.encode_avro import AvroEncoder
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
-from tidelake.demo.encode_craft import CraftEncoder
-from tidelake.demo.encode_open import OpenEncoder
-from tidelake.demo.model import Column, Ddl, Encoder, RowChange, Table
-from tidelake.event import MESSAGE
+from tidelake.demo.messages.encode_avro import AvroEncoder
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.encode_craft import CraftEncoder
+from tidelake.demo.messages.encode_open import OpenEncoder
+from tidelake.demo.messages.model import Column, Ddl, Encoder, RowChange, Table
+from tidelake.history.event import MESSAGE
 from tidelake.protocols import Context
 from tidelake.sniff import Guess, Verdict, judge
 

@@ -12,13 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.archives.objects import WRITERS, Message
+from tests.checkout import CHECKOUT
 from tests.data_files import data_path
 from tests.sniff.archived import HOUR, TOPIC, fill, partitions, put, records
 from tests.sniff.messages import avro, of_every_protocol
 from tidelake.archives import layout_names, layout_of
+from tidelake.config.feed import Feed, load_feed
 from tidelake.demo.generate import generate
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed, load_feed
+from tidelake.io.storage import open_store
 from tidelake.land import land_hour
 from tidelake.land.hour import check_layout
 from tidelake.protocols import Context
@@ -28,7 +30,6 @@ from tidelake.sniff.promises import blockers, promises
 from tidelake.sniff.proof import proved
 from tidelake.sniff.reading import chosen
 from tidelake.sniff.starter import Starter, starter
-from tidelake.storage import open_store
 
 LAYOUTS = {  # what tests/archives reads each folder with
     "aiven/avro": "aiven-avro",
@@ -176,7 +177,7 @@ def bazaar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+SCHEMAS = CHECKOUT / "schemas"
 
 
 def test_the_demo_s_archives_give_feeds_that_land_what_the_demo_s_own_feeds_land(bazaar: Path, tmp_path: Path) -> None:

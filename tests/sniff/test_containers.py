@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.archives.objects import WRITERS, Message, gzipped, open_value
 from tests.sniff.messages import encoded
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
 from tidelake.sniff import judge
 from tidelake.sniff.containers import BARE, BARE_LINES, INSPECT, Found, recognised
 

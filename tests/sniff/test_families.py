@@ -26,10 +26,10 @@ from tests.sniff.messages import (
     texts,
     verdict,
 )
-from tidelake.demo.encode_avro import AvroEncoder
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
-from tidelake.demo.encode_open import OpenEncoder
-from tidelake.demo.model import RowChange
+from tidelake.demo.messages.encode_avro import AvroEncoder
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.encode_open import OpenEncoder
+from tidelake.demo.messages.model import RowChange
 from tidelake.protocols import protocol_names
 
 OTHERS = [name for name in protocol_names() if name != "avro"]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.sniff.archived import fill
+from tidelake.io.storage import ObjectInfo, Store, open_store
 from tidelake.protocols import Context
 from tidelake.sniff.archive import look
 from tidelake.sniff.sampling import MOST_FOLDERS, MOST_REQUESTS, Sample, sample
-from tidelake.storage import ObjectInfo, Store, open_store
 
 
 def counting(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Store, list[int]]:

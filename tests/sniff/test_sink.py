@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.sniff.messages import encoded
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
+from tidelake.io.storage import open_store
 from tidelake.protocols import Context
 from tidelake.sniff.archive import look
-from tidelake.storage import open_store
 
 VERSION = "454930016746434000"
 DAY = f"shop/orders/{VERSION}/2026-01-05"

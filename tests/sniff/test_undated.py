@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.archives.objects import WRITERS, Message
-from tests.lake.offset_feeds import encoded, put
+from tests.order.offset_feeds import encoded, put
 from tests.sniff.test_archive import load, looked, only
 from tidelake.sniff.advice import feed_lines
 from tidelake.sniff.promises import UNSURE, blockers, promises

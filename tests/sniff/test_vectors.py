@@ -13,7 +13,7 @@ import pytest
 from tests.protocols import vectors
 from tests.protocols.avro_messages import context
 from tests.sniff.messages import batch
-from tidelake.options import SinkOptions
+from tidelake.config.options import SinkOptions
 from tidelake.sniff import CERTAIN, LIKELY, POSSIBLE, Verdict, judge
 
 SAID = (  # options that the bytes show; those of CSV are found together

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.protocols import vectors
 from tests.vectors.carries import ENUM, SET, Facts, PlainEvent, Rule, Vector, rules
-from tidelake.event import Event
+from tidelake.history.event import Event
 from tidelake.protocols import decoder
 
 MEMBERS = ("kind", "op", "commit_ts", "database", "table", "columns", "old_columns", "ddl")

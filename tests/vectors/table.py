@@ -15,8 +15,8 @@ from tests.protocols import vectors
 PATHS = 2  # tests of one vector
 # What the files hold beside messages: (protocol, type of the expected) → why no protocol decodes it, and what tests it.
 LISTED = {
-    ("craft-primitive", ""): "numbers and chunks inside Craft messages: tests/protocols/test_binary_wire.py",
-    ("tso", ""): "timestamps: tests/protocols/test_binary_wire.py",
+    ("craft-primitive", ""): "numbers and chunks inside Craft messages: tests/wire/test_binary_wire.py",
+    ("tso", ""): "timestamps: tests/wire/test_binary_wire.py",
     ("avro", "avro-record"): "a framed record without its schema, of a message nobody wrote: tests/vectors/test_table.py reads its frame",
     ("avro-name", ""): "how a name is spelled in a schema: tests/vectors/test_table.py, by the tests' own spelling",
     ("storage-schema-file", ""): "what the columns of CSV lines are: tests/vectors/test_table.py",

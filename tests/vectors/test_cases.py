@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from tests.checkout import CHECKOUT
 from tests.protocols import vectors
 from tests.vectors import carries, cases
 from tests.vectors.carries import RULES, Rule, Vector
@@ -39,5 +38,5 @@ def test_the_table_names_every_protocol() -> None:
 
 
 def test_the_document_shows_the_table() -> None:
-    document = Path(__file__).parents[2] / "docs" / "protocols.md"
+    document = CHECKOUT / "docs" / "protocols.md"
     assert carries.markdown() in document.read_text(encoding="utf-8")

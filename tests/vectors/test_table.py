@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.protocols import vectors
 from tests.vectors.table import lines, reason
-from tidelake.table_schemas import table_schemas
+from tidelake.protocols.table_schemas import table_schemas
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from tidelake.archives.paths import TIMELESS, all_have_keys, list_all, list_hour, numbered, topics_of
-from tidelake.archives.shape import KEYED_PROTOCOLS, Layout, Listing, Lost, Sibling, SourceObject, absent, beside
+from tidelake.archives.readers.shape import KEYED_PROTOCOLS, Layout, Listing, Lost, Sibling, SourceObject, absent, beside
 from tidelake.errors import ConfigError
 
 _MODULES = {

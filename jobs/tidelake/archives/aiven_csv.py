@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 
-from tidelake.archives.base64text import Base64Error, decode, is_base64
-from tidelake.archives.lines import Block, blocks
-from tidelake.archives.shape import OPTIONAL, Layout, SourceObject, damaged, message_batch, refused, sound
+from tidelake.archives.readers.base64_text import Base64Error, decode, is_base64
+from tidelake.archives.readers.lines import Block, blocks
+from tidelake.archives.readers.shape import OPTIONAL, Layout, SourceObject, damaged, message_batch, refused, sound
 from tidelake.errors import OrderError
-from tidelake.event import HEADERS
+from tidelake.history.event import HEADERS
 
 _NAME = "aiven-csv"
 _COLUMNS = {"key": pa.string(), "value": pa.string(), "offset": pa.int64(), "timestamp": pa.int64(), "headers": pa.string()}

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.archives.aiven_records import BASE64, batch_of, check_members
-from tidelake.archives.lines import Block, blocks
-from tidelake.archives.shape import OPTIONAL, Layout, SourceObject, refused, unreadable
+from tidelake.archives.readers.aiven_records import BASE64, batch_of, check_members
+from tidelake.archives.readers.lines import Block, blocks
+from tidelake.archives.readers.shape import OPTIONAL, Layout, SourceObject, refused, unreadable
 
 _NAME = "aiven-json"
 

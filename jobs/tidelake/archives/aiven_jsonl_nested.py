@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from tidelake.archives.aiven_records import JSON, lines_of
-from tidelake.archives.shape import JSON_PROTOCOLS, OPTIONAL, Layout
+from tidelake.archives.readers.aiven_records import JSON, lines_of
+from tidelake.archives.readers.shape import JSON_PROTOCOLS, OPTIONAL, Layout
 
 LAYOUT = Layout(
     read=partial(lines_of, "aiven-jsonl-nested", JSON),

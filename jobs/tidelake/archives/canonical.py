@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelake.archives.parquet_rows import check_columns, row_batches
-from tidelake.archives.shape import Layout, SourceObject, check_offsets, check_place, message_batch, refused
-from tidelake.event import HEADERS
+from tidelake.archives.readers.parquet_rows import check_columns, row_batches
+from tidelake.archives.readers.shape import Layout, SourceObject, check_offsets, check_place, message_batch, refused
+from tidelake.history.event import HEADERS
 
 COVERS = "tidelake.covers"  # `<first>-<last>` in the Parquet file's key-value metadata
 

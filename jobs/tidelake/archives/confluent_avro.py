@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.archives.avro_container import read_columns
-from tidelake.archives.json_strings import base64_strings
-from tidelake.archives.shape import Layout, SourceObject
-from tidelake.archives.views import messages
-from tidelake.wire.avro_columns import BYTES
+from tidelake.archives.readers.avro_container import read_columns
+from tidelake.archives.readers.json_strings import base64_strings
+from tidelake.archives.readers.shape import Layout, SourceObject
+from tidelake.archives.readers.views import messages
+from tidelake.archives.scan.avro_columns import BYTES
 
 _NAME = "confluent-avro"
 _REMEDY = "the connector needs AvroFormat and value.converter = ByteArrayConverter (key.converter, too, with store.kafka.keys)"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.archives.json_strings import base64_strings
-from tidelake.archives.raw_records import lines
-from tidelake.archives.shape import TEXT_PROTOCOLS, Layout, SourceObject
-from tidelake.archives.views import messages
+from tidelake.archives.readers.json_strings import base64_strings
+from tidelake.archives.readers.raw_records import lines
+from tidelake.archives.readers.shape import TEXT_PROTOCOLS, Layout, SourceObject
+from tidelake.archives.readers.views import messages
 
 _NAME = "confluent-bin"
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.archives.json_strings import JSON_FORMAT_LOSSES, base64_strings
-from tidelake.archives.shape import Layout, SourceObject
-from tidelake.archives.views import messages
+from tidelake.archives.readers.json_strings import JSON_FORMAT_LOSSES, base64_strings
+from tidelake.archives.readers.shape import Layout, SourceObject
+from tidelake.archives.readers.views import messages
 
 _NAME = "confluent-json"
 

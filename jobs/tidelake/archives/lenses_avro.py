@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.archives.avro_container import Wanted, read_columns
-from tidelake.archives.shape import Layout, SourceObject, check_offsets, check_place, message_batch
-from tidelake.event import HEADERS
-from tidelake.wire.avro_columns import BYTES, LONG, PAIRS
+from tidelake.archives.readers.avro_container import Wanted, read_columns
+from tidelake.archives.readers.shape import Layout, SourceObject, check_offsets, check_place, message_batch
+from tidelake.archives.scan.avro_columns import BYTES, LONG, PAIRS
+from tidelake.history.event import HEADERS
 
 _NAME = "lenses-avro"
 _REMEDY = "the connector needs store.envelope = true, and ByteArrayConverter for keys and values"

@@ -26,11 +26,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tidelake.archives.codecs import EXTENSIONS as CODEC_EXTENSIONS
-from tidelake.archives.shape import Layout, Listing, Sibling, SourceObject
+from tidelake.archives.readers.codecs import EXTENSIONS as CODEC_EXTENSIONS
+from tidelake.archives.readers.shape import Layout, Listing, Sibling, SourceObject
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed
-from tidelake.storage import ObjectInfo, Store
+from tidelake.io.storage import ObjectInfo, Store
 
 _FOLDERS = ("{topic}/dt={yyyy}-{MM}-{dd}/hr={HH}/", "{topic}/year={yyyy}/month={MM}/day={dd}/hour={HH}/")
 TIMELESS = ("{topic}/partition={partition}/{topic}+{partition}+{start_offset}", "{topic}-{partition}-{start_offset}")

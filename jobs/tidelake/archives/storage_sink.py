@@ -27,14 +27,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.archives.lines import MAX_LINE, blocks
-from tidelake.archives.raw_records import lines
-from tidelake.archives.shape import Layout, SourceObject, damaged, message_batch, refused, unreadable
+from tidelake.archives.readers.lines import MAX_LINE, blocks
+from tidelake.archives.readers.raw_records import lines
+from tidelake.archives.readers.shape import Layout, SourceObject, damaged, message_batch, refused, unreadable
+from tidelake.config.options import SinkOptions
+from tidelake.config.source import DateSeparator
 from tidelake.errors import StorageError
-from tidelake.options import SinkOptions
-from tidelake.source import DateSeparator
-from tidelake.storage import ObjectInfo, Store
-from tidelake.wire.spans import column, frozen
+from tidelake.io.storage import ObjectInfo, Store
+from tidelake.wire.kernels.spans import column, frozen
 
 Version = tuple[str, str, int]
 

@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, out, print_json
+from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError
-from tidelake.feed import load_feed
-from tidelake.quality.texts import plural
+from tidelake.io.texts import plural
 from tidelake.tso import parse_hour
 
 
@@ -40,8 +40,8 @@ def archive(
     Where it goes on is said by the archive itself, so it may be killed and started again at any time: every offset is there once. One
     runs at a time; SIGTERM makes durable what was read, and ends with 0. Exit code 3: messages expired before they were archived.
     """
-    from tidelake.archiver.follow import Goal
-    from tidelake.archiver.follow import archive as follow
+    from tidelake.land.archiver.follow import Goal
+    from tidelake.land.archiver.follow import archive as follow
 
     if once and until is not None:
         raise ConfigError("--once and --until exclude each other", remedy="leave one out")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tidelake.errors import TidelakeError
 
 if TYPE_CHECKING:
-    from tidelake.contract import Expectation, RecordedDdl, TableContract
-    from tidelake.feed import Feed
+    from tidelake.config.feed import Feed
+    from tidelake.history.contract import Expectation, RecordedDdl, TableContract
 
 
 def mistakes(feed: Feed, tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], rules: Sequence[Expectation]) -> list[str]:
@@ -27,9 +27,9 @@ def mistakes(feed: Feed, tables: Sequence[TableContract], ddl: Sequence[Recorded
 def _checks(
     feed: Feed, tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], rules: Sequence[Expectation]
 ) -> Iterator[Callable[[], None]]:
-    from tidelake.lake.settings import check_catalog
     from tidelake.land.hour import check_layout
-    from tidelake.quality.applicable import check_columns, columns_of
+    from tidelake.spark.lake_settings import check_catalog
+    from tidelake.validate.quality.applicable import check_columns, columns_of
 
     yield partial(check_catalog, feed)
     if feed.source.kind == "archive":

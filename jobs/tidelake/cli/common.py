@@ -12,9 +12,9 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from tidelake.cli.terminal import Terminal
-from tidelake.feed import load_feed
-from tidelake.printable import printable_json
-from tidelake.table_name import same
+from tidelake.config.feed import load_feed
+from tidelake.config.table_name import same
+from tidelake.io.printable import printable_json
 
 if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
@@ -63,9 +63,9 @@ def say(line: str) -> None:
 @contextmanager
 def opened(schemas: Path, feed: str, quiet: bool = False, begins: bool = False) -> Iterator[Lake]:
     """A feed's lake; what it does is told on stderr. begins: the command may be the first one; else there must be a lake."""
+    from tidelake.io.storage import open_store
     from tidelake.lake.identity import refuse_missing
     from tidelake.lake.opened import Lake
-    from tidelake.storage import open_store
 
     loaded = load_feed(schemas, feed)
     if not begins:

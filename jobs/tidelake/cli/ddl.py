@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
-from tidelake.table_name import same
+from tidelake.config.table_name import same
 from tidelake.tso import show as tso
 
 SHOWN = 50

@@ -41,7 +41,7 @@ def demo(
     """
     from tidelake.demo.memory import peaks
     from tidelake.demo.play import FEEDS, demo_lake, demo_schemas, make_archives, play
-    from tidelake.lake.run import kept_session
+    from tidelake.run import kept_session
 
     where, started = demo_schemas(schemas), time.monotonic()
     with demo_lake(folder, fresh=True) as variables:

@@ -12,13 +12,13 @@ from rich.text import Text
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say, table_or_all
 from tidelake.cli.rows import SHOWN, Limit, Page, print_rows, to_stdout
 from tidelake.cli.tables import ChangeFormat
-from tidelake.duck import identifier
 from tidelake.errors import ConfigError
-from tidelake.quality.texts import plural
+from tidelake.io.duckdb_door import identifier
+from tidelake.io.texts import plural
 from tidelake.tso import parse_ts
 
 if TYPE_CHECKING:
-    from tidelake.lake.diff import ChangedRows, Diff
+    from tidelake.query.diff import ChangedRows, Diff
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +41,7 @@ def diff(
 
     With --rows also which, each with `_change`: added, removed, or before and after.
     """
-    from tidelake.lake.diff import differences
+    from tidelake.query.diff import differences
 
     if len(ts) != 2:
         raise ConfigError(f"--ts is given {plural(len(ts), 'time')}", remedy="give it twice: --ts FROM --ts TO")

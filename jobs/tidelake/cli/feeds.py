@@ -15,15 +15,15 @@ from rich.table import Table
 from tidelake.cli.checks import mistakes
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json, say
 from tidelake.cli.sharing import shared
+from tidelake.config.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
+from tidelake.config.table_name import written
 from tidelake.errors import ConfigError, ContractError, TidelakeError
-from tidelake.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
-from tidelake.quality.texts import plural
-from tidelake.table_name import written
+from tidelake.io.texts import plural
 from tidelake.tso import show
 
 if TYPE_CHECKING:
-    from tidelake.contract import TableContract
-    from tidelake.feed import Feed
+    from tidelake.config.feed import Feed
+    from tidelake.history.contract import TableContract
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,8 +58,8 @@ def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debu
 
 def _checked(schemas: Path, name: str) -> dict[str, Any]:
     """Every file of a feed is read, even where another is wrong."""
-    from tidelake.avro_schemas import schema_source
-    from tidelake.contract import read_expectations, read_recorded_ddl
+    from tidelake.history.contract import read_expectations, read_recorded_ddl
+    from tidelake.protocols.avro_schemas import schema_source
 
     errors: list[str] = []
     feed = _tried(errors, load_feed, schemas, name, expand=False)
@@ -67,7 +67,7 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
     ddl = _tried(errors, read_recorded_ddl, schemas / name) or []
     rules = _tried(errors, read_expectations, schemas / name) or []
     if rules:
-        from tidelake.quality.expectations import check_expectation  # takes seconds
+        from tidelake.validate.quality.expectations import check_expectation  # takes seconds
 
         for rule in rules:
             _tried(errors, check_expectation, rule)
@@ -100,7 +100,7 @@ def _order(feed: Feed) -> list[str]:
 
 def _types(feed: Feed, tables: list[TableContract]) -> list[str]:
     """Where the types of a feed's tables come from, if tables.sql says none."""
-    from tidelake.definitions import UNSAID
+    from tidelake.history.definitions import UNSAID
 
     if tables:
         return []
@@ -115,7 +115,7 @@ def _types(feed: Feed, tables: list[TableContract]) -> list[str]:
 
 def _check_masks(feed: Feed, tables: list[TableContract]) -> None:
     """Masks of the columns in tables.sql. Raises ConfigError."""
-    from tidelake.lake.masks import check_mask
+    from tidelake.wire.masks import check_mask
 
     for t in tables:
         name = written(t.database, t.table)
@@ -140,7 +140,7 @@ def _check_clients(errors: list[str], feed: Feed) -> None:
     """The settings of Kafka's client, where there are any."""
     archiver = feed.source.archiver
     if feed.source.kafka or archiver:
-        from tidelake.kafka import ARCHIVER, SOURCE, check_settings
+        from tidelake.io.kafka import ARCHIVER, SOURCE, check_settings
 
         _tried(errors, check_settings, feed.source.kafka, SOURCE)
         _tried(errors, check_settings, archiver.kafka if archiver else {}, ARCHIVER)
@@ -155,8 +155,8 @@ def _tried(errors: list[str], read: Callable[P, T], *args: P.args, **named: P.kw
 
 
 def _typed_tables(folder: Path) -> list[TableContract]:
-    from tidelake.contract import read_tables
-    from tidelake.values import lake_type
+    from tidelake.history.contract import read_tables
+    from tidelake.history.ddl.column_types import lake_type
 
     tables = read_tables(folder)
     for t in tables:
@@ -180,7 +180,7 @@ def status(
 
     Without --feed: a line for every feed under schemas/. Exit code 1: a feed could not be asked; its line says why.
     """
-    from tidelake.lake.status import feed_status
+    from tidelake.query.status import feed_status
 
     if feed is None:
         _all_feeds(schemas, as_json)
@@ -222,7 +222,7 @@ def _published(found: dict[str, Any]) -> str:
 
 def _all_feeds(schemas: Path, as_json: bool) -> None:
     """A line for every feed, those included that cannot be asked."""
-    from tidelake.lake.status import feed_status
+    from tidelake.query.status import feed_status
 
     known, failed = dict[str, Any](), dict[str, TidelakeError]()
     for name in _every(schemas):
@@ -271,9 +271,9 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write the quality report of an hour: what came in, what went out, what was refused and why. Starts no Spark."""
-    from tidelake.lake.report import hour_facts, write_report
-    from tidelake.land.manifest import generations
-    from tidelake.layout import report_key
+    from tidelake.config.lake_paths import report_key
+    from tidelake.land.store.manifest import generations
+    from tidelake.validate.report import hour_facts, write_report
 
     with opened(schemas, feed, quiet=True) as lake:
         landed = list(generations(lake.store, feed))

@@ -13,15 +13,15 @@ import pyarrow as pa
 import typer
 from pydantic import ValidationError
 
-from tidelake.claim_files import claim_files
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Schemas
+from tidelake.config.feed import load_feed
+from tidelake.config.options import SinkOptions
 from tidelake.errors import ConfigError
-from tidelake.event import MESSAGE, Shape
-from tidelake.feed import load_feed
-from tidelake.options import SinkOptions
-from tidelake.printable import printable_json
+from tidelake.history.event import MESSAGE, Shape
+from tidelake.io.printable import printable_json
 from tidelake.protocols import Context, decode, decoder, protocol_names
-from tidelake.table_schemas import table_schemas as read_schemas
+from tidelake.protocols.claim_files import claim_files
+from tidelake.protocols.table_schemas import table_schemas as read_schemas
 from tidelake.tso import unwrap
 
 BATCH = 2_000
@@ -89,7 +89,7 @@ def inspect(
 
 
 def _chosen(protocol: str | None, avro_schemas: str | None, settings: list[str]) -> tuple[str, Context]:
-    from tidelake.avro_schemas import schema_source
+    from tidelake.protocols.avro_schemas import schema_source
 
     if protocol is None:
         raise ConfigError("no protocol", remedy=f"give --protocol, one of {', '.join(protocol_names())}, or --feed")
@@ -98,8 +98,8 @@ def _chosen(protocol: str | None, avro_schemas: str | None, settings: list[str])
 
 
 def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
-    from tidelake.avro_schemas import schema_source
-    from tidelake.lake.known import columns_of, known_tables
+    from tidelake.decode.known import columns_of, known_tables
+    from tidelake.protocols.avro_schemas import schema_source
 
     if any(others):
         raise ConfigError(

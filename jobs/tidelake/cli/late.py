@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.config.table_name import written
 from tidelake.errors import Coordinates
-from tidelake.table_name import written
 from tidelake.tso import show as tso
 
 SHOWN = 50
@@ -27,7 +27,7 @@ def late(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = Fal
     Exact replays are not listed, as they are in the tables already; certificates count them.
     """
     from tidelake.lake.cuts import lineage
-    from tidelake.lake.late import late_rows
+    from tidelake.order.late import late_rows
 
     with opened(schemas, feed, quiet=True) as lake:
         cuts = lineage(lake.catalog, lake.feed.name)

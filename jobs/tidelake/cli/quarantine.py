@@ -13,7 +13,7 @@ from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
 from tidelake.errors import MISFIT_CODES, QUARANTINE_CODES, ConfigError
-from tidelake.quality.texts import plural
+from tidelake.io.texts import plural
 from tidelake.tso import format_hour, parse_hour
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHE
 
 def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """One message with its raw bytes."""
-    from tidelake.lake.misfits import raw_message
+    from tidelake.order.schema_mismatches import raw_message
 
     with opened(schemas, feed, quiet=True) as lake:
         found = _one(lake, message)
@@ -81,7 +81,7 @@ def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_
 
 def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """Decode the hours with undecided messages again: after new schemas, options or a newer version. Exit code 3 if some are left."""
-    from tidelake.lake.run import decode
+    from tidelake.run import decode
 
     with opened(schemas, feed, quiet=as_json) as lake:
         before = _undecided(lake, _undecodable(lake, hour))
@@ -140,16 +140,16 @@ def _rejected(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Reject
 
 
 def _misfits(lake: Lake, hour: str | None) -> list[Rejected]:
-    from tidelake.lake.misfits import misfit_groups
+    from tidelake.order.schema_mismatches import misfit_groups
 
     return misfit_groups(lake.catalog, lake.store, lake.feed.name, [hour] if hour else None)
 
 
 def _undecodable(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:
+    from tidelake.config.lake_paths import events_table
+    from tidelake.decode.record import read_record
     from tidelake.lake.decisions import rejected
-    from tidelake.lake.decode_record import read_record
-    from tidelake.land.manifest import generations
-    from tidelake.layout import events_table
+    from tidelake.land.store.manifest import generations
 
     if hour is not None and read_record(lake.store, lake.feed.name, format_hour(parse_hour(hour))) is None:
         raise ConfigError(  # it has no messages, which would read as good news

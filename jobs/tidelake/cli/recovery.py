@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, print_json, say
-from tidelake.feed import load_feed
+from tidelake.config.feed import load_feed
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; touch nothing.")]
 
@@ -26,7 +26,7 @@ def abandon(
     Tables that it had moved go back to the snapshots, columns and names of the cut before; staged branches are dropped. Its number is not
     used again. What is landed and decoded stays: run the hour again to stage it anew. If it is killed, run it again.
     """
-    from tidelake.lake.abandon import abandon as give_up
+    from tidelake.publish.abandon import abandon as give_up
 
     with opened(schemas, feed, quiet=as_json) as lake:
         found = give_up(lake, dry_run=dry_run)
@@ -45,9 +45,9 @@ def unlock(
     A lease is good for a minute and renewed by its holder; one that is within that is left alone. Make sure that no run works on the feed:
     one that does ends with an error at its next step.
     """
+    from tidelake.io.lease import unlock as free
+    from tidelake.io.storage import open_store
     from tidelake.lake.identity import refuse_missing
-    from tidelake.lease import unlock as free
-    from tidelake.storage import open_store
 
     store = open_store(load_feed(schemas, feed).lake.uri)
     refuse_missing(store)

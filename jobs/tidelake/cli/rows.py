@@ -15,8 +15,8 @@ import typer
 from rich.measure import Measurement
 from rich.table import Table
 
-from tidelake import duck
 from tidelake.cli.common import out
+from tidelake.io import duckdb_door as duck
 
 SHOWN = 50
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many rows a table shows; other formats have all.")]

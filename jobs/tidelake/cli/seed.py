@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, print_json, say, working
-from tidelake.quality.texts import plural
-from tidelake.table_name import parse_several
+from tidelake.config.table_name import parse_several
+from tidelake.io.texts import plural
 from tidelake.tso import show
 
 From = Annotated[str, typer.Option("--from", metavar="URI", help="Where the export lies: s3://… or a folder.")]
@@ -49,19 +49,19 @@ def seed(
     The changefeed starts at that TSO, too: the first hour that is run afterwards goes on from there, and passes over what the export holds.
     Exit code 3: rows cannot be read, or values do not fit; nothing is published.
     """
-    from tidelake.exports.dialect import dialect
+    from tidelake.seed.exports.dialect import dialect
 
     written = dialect(separator=csv_separator, delimiter=csv_delimiter, null=csv_null, header=csv_header, escape=escape_backslash)
     wanted = [str(name) for several in tables or [] for name in parse_several(several)]
     with opened(schemas, feed, quiet=as_json, begins=True) as lake:
         if dry_run:
-            from tidelake.lake.seed_plan import prepare
+            from tidelake.seed.seed_plan import prepare
 
             plan = prepare(lake, from_, ts, wanted).plan
             found, told = plan.model_dump(), plan.lines()
         else:
-            from tidelake.lake.report import write_report
-            from tidelake.lake.seed import seed as load
+            from tidelake.seed.stage import seed as load
+            from tidelake.validate.report import write_report
 
             with working(f"seed {feed}") as progress:
                 done = load(lake, from_, ts, wanted, written, progress)

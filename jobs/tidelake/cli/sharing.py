@@ -7,13 +7,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tidelake.config.feed import load_feed
+from tidelake.config.lake_paths import events_table
+from tidelake.config.source import VARIABLE
 from tidelake.errors import TidelakeError
-from tidelake.feed import load_feed
-from tidelake.layout import events_table
-from tidelake.source import VARIABLE
 
 if TYPE_CHECKING:
-    from tidelake.feed import Feed
+    from tidelake.config.feed import Feed
 
 _REMEDY = 'set [lake] namespace = "{feed}_{database}" in one of them; docs/ownership.md'
 
@@ -39,7 +39,7 @@ def shared(schemas: Path, names: list[str]) -> dict[str, Shared]:
 
 def _known(schemas: Path, name: str) -> tuple[Feed, list[str]] | None:
     """The feed and the databases that its tables.sql names."""
-    from tidelake.contract import read_tables
+    from tidelake.history.contract import read_tables
 
     try:
         feed, tables = load_feed(schemas, name, expand=False), read_tables(schemas / name)

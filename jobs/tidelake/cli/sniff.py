@@ -19,7 +19,7 @@ from tidelake.cli.common import Debug, Json, out, print_json, say
 from tidelake.cli.guesses import guess_document, misfit_documents
 from tidelake.cli.sniff_archive import UNDECIDED, sniff_archive
 from tidelake.errors import ConfigError
-from tidelake.quality.texts import plural
+from tidelake.io.texts import plural
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -104,8 +104,8 @@ def sniff(
 
 
 def _context(avro_schemas: str | None) -> Context:
-    from tidelake.avro_schemas import schema_source
     from tidelake.protocols import Context
+    from tidelake.protocols.avro_schemas import schema_source
 
     return Context(avro_schema=schema_source(avro_schemas, Path.cwd()) if avro_schemas else None)
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from tidelake.cli.common import errors, out, print_json, say
 from tidelake.cli.guesses import guess_document
 from tidelake.cli.sniff_write import write_feeds
-from tidelake.quality.texts import plural
+from tidelake.io.texts import plural
 from tidelake.tso import format_hour, show
 
 if TYPE_CHECKING:

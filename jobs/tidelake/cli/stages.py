@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Schemas, opened, out, print_json, say, working
+from tidelake.config.feed import load_feed
 from tidelake.errors import OrderError, TidelakeError
-from tidelake.feed import load_feed
-from tidelake.quality.texts import plural
+from tidelake.io.texts import plural
 from tidelake.tso import format_hour, parse_hour, show
 
 if TYPE_CHECKING:
     from tidelake.lake.cut import Reason
     from tidelake.lake.opened import Lake
-    from tidelake.lake.run import HourRun
     from tidelake.land.comparison import Comparison
-    from tidelake.land.manifest import Finding
+    from tidelake.land.store.manifest import Finding
+    from tidelake.run import HourRun
 
 Redo = Annotated[bool, typer.Option("--redo", help="Decode again even where the hour was decoded from the same input.")]
 
@@ -59,7 +59,7 @@ def land(
         wanted.check_hour(format_hour(parse_hour(hour)))
         _say_comparison(compare_hour(wanted, parse_hour(hour)), as_json)
         return
-    from tidelake.lake.run import land as stage
+    from tidelake.run import land as stage
 
     with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"land {hour}") as progress:
         report = stage(lake, parse_hour(hour), progress)
@@ -99,7 +99,7 @@ def decode(
     feed: FeedName, hour: Hour, redo: Redo = False, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
     """Landed messages of an hour → events: rows, DDL, resolved ts; what cannot be decoded is quarantined."""
-    from tidelake.lake.run import decode as stage
+    from tidelake.run import decode as stage
 
     with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"decode {hour}"):
         report = stage(lake, parse_hour(hour), redo=redo)
@@ -123,7 +123,7 @@ def order(
     debug: Debug = False,
 ) -> None:
     """Events up to the resolved ts → deduplicated, ordered changelogs, staged."""
-    from tidelake.lake.run import order as stage
+    from tidelake.run import order as stage
 
     with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"order {hour}"):
         report = stage(lake, parse_hour(hour), _hour(redo_from))
@@ -153,7 +153,7 @@ def validate(
     debug: Debug = False,
 ) -> None:
     """Judge the staged window; a failed critical expectation exits with 3 and keeps it from being published."""
-    from tidelake.lake.run import validate as stage
+    from tidelake.run import validate as stage
 
     with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"validate {hour}"):
         verdict = stage(lake, parse_hour(hour), _hour(redo_from))
@@ -175,8 +175,8 @@ def compact(
     debug: Debug = False,
 ) -> None:
     """Staged changelogs ⊕ snapshots → snapshot tables, published as one cut."""
-    from tidelake.lake.run import compact as stage
-    from tidelake.lake.status import feed_status
+    from tidelake.query.status import feed_status
+    from tidelake.run import compact as stage
 
     with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"compact {hour}"):
         report = stage(lake, parse_hour(hour), _hour(redo_from))
@@ -206,7 +206,7 @@ def run(
     Running an hour again, or after a run that was killed, ends in the same tables. Hours go in order: one that was left out, or that is
     before the first published one, is refused with the command that brings it in. A dry run says so, too, with exit code 3.
     """
-    from tidelake.lake.run import hours_from
+    from tidelake.run import hours_from
 
     wanted = [format_hour(h) for h in hours_from(parse_hour(hour), hours)]
     results: list[dict[str, Any]] = []
@@ -229,8 +229,8 @@ def run(
 
 def _ran(lake: Lake, hours: Sequence[str], *, redo: bool, later: bool) -> dict[str, Any]:
     """Run the first of these hours. later: others were run before. Raises what the stages raise, OrderError (NOT_ARCHIVED)."""
-    from tidelake.lake.plan import archive_ends
-    from tidelake.lake.run import run_hour
+    from tidelake.query.plan import archive_ends
+    from tidelake.run import run_hour
 
     first = hours[0]
     if later and archive_ends(lake, hours):
@@ -258,7 +258,7 @@ def _told_how_far(wanted: Sequence[str], results: list[dict[str, Any]]) -> Itera
 
 
 def _plan(lake: Lake, hour: str, coming: list[str], quiet: bool) -> dict[str, Any]:
-    from tidelake.lake.plan import plan_hour
+    from tidelake.query.plan import plan_hour
 
     plan = plan_hour(lake, hour, coming)
     if not quiet:
@@ -301,7 +301,7 @@ def _say(r: dict[str, Any]) -> None:
 
 def _mark(reasons: Iterable[Reason]) -> str:
     """Why a cut is incomplete, in its line; nothing for a whole one."""
-    from tidelake.lake.incomplete import told
+    from tidelake.order.incomplete import told
 
     said = told(reasons)
     return f", INCOMPLETE: {said}" if said else ""

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from tidelake import duck
 from tidelake.cli.common import ALL, DEFAULT_SCHEMAS, Debug, FeedName, Schemas, errors, opened, table_or_all
 from tidelake.cli.rows import SHOWN, Limit, Page, print_rows, to_stdout
+from tidelake.config.table_name import FILE_BYTES, file_stem, parse, same
 from tidelake.errors import ConfigError
-from tidelake.render import expressions, flat, local
-from tidelake.table_name import FILE_BYTES, file_stem, parse, same
+from tidelake.io import duckdb_door as duck
+from tidelake.query.render import expressions, flat, local
 from tidelake.tso import last_of, parse_moment, show
 
 if TYPE_CHECKING:
-    from tidelake.lake.asof import AsOf
     from tidelake.lake.opened import Lake
+    from tidelake.query.asof import AsOf
 
 _ORDER = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_BEFORE' THEN 1 WHEN 'UPDATE_AFTER' THEN 2 ELSE 3 END"
 _MOVED = "CASE _kafka_partition WHEN {last} THEN 1 WHEN {first} THEN -1 ELSE 0 END"  # by a statement
@@ -127,9 +127,9 @@ def changelog(
     With --scd2: every version of every row, with _valid_from_ts, _valid_to_ts (TSO), _valid_from, _valid_to (in the feed's time zone)
     and _current. A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts, where NULL is still. Tables without a key have none.
     """
-    from tidelake.lake.changes import changes_of
+    from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
     from tidelake.lake.cuts import horizon
-    from tidelake.layout import MOVED_FIRST, MOVED_LAST
+    from tidelake.query.changes import changes_of
 
     table = same(table)
     if scd2:
@@ -153,8 +153,8 @@ def changelog(
 
 
 def _versions(schemas: Path, feed: str, table: str, ts: int | None, format_: ChangeFormat, limit: int) -> None:
-    from tidelake.lake.fetch import fetched
-    from tidelake.lake.scd2 import scd2_frame
+    from tidelake.query.scd2 import scd2_frame
+    from tidelake.spark.fetch import fetched
 
     with opened(schemas, feed, quiet=True) as lake, tempfile.TemporaryDirectory(prefix="tidelake-scd2-") as folder:
         frame, columns = scd2_frame(lake, table, ts, lake.spark)
@@ -181,7 +181,7 @@ def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path |
 
 
 def _all(lake: Lake, ts: int | None, format_: Format, folder: Path, limit: int) -> None:
-    from tidelake.lake.asof import tables_at
+    from tidelake.query.asof import tables_at
 
     moment, names = tables_at(lake, ts)
     if format_ in (Format.table, Format.vertical):
@@ -208,7 +208,7 @@ def _file_name(table: str, format_: Format) -> str:
 
 @contextmanager
 def _asof(lake: Lake, table: str, ts: int | None) -> Iterator[AsOf]:
-    from tidelake.lake.asof import table_asof
+    from tidelake.query.asof import table_asof
 
     with table_asof(lake, table, ts, lambda: lake.spark) as found:
         yield found

@@ -1,4 +1,4 @@
-"""The consoles that commands print on. Whatever is printed on them, by whatever part of rich, is escaped here: tidelake.printable."""
+"""The consoles that commands print on. Whatever is printed on them, by whatever part of rich, is escaped here: tidelake.io.printable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from tidelake.printable import printable, printable_lines
+from tidelake.io.printable import printable, printable_lines
 
 
 class Terminal(Console):

@@ -14,15 +14,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tidelake.cli.common import ALL, DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say, table_or_all
 from tidelake.errors import ConfigError
-from tidelake.quality.texts import plural
+from tidelake.io.texts import plural
+from tidelake.query.verify.cell_texts import Source
 from tidelake.tso import parse_ts, show
-from tidelake.verify.texts import Source
 
 if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
-    from tidelake.verify.compare import Advance, Compared, RowDifference
-    from tidelake.verify.table import Verified
-    from tidelake.verify.upstream import Recorded, Upstream
+    from tidelake.query.verify.compare import Advance, Compared, RowDifference
+    from tidelake.query.verify.table import Verified
+    from tidelake.query.verify.upstream import Recorded, Upstream
 
 SHOWN = 50
 DIFFERENT = 3
@@ -76,7 +76,7 @@ def verify(
 
 
 def _tables(lake: Lake, table: str, ts: int | None) -> tuple[int, list[str]]:
-    from tidelake.lake.asof import life_at, tables_at
+    from tidelake.query.asof import life_at, tables_at
 
     if table == ALL:
         return tables_at(lake, ts)
@@ -84,15 +84,15 @@ def _tables(lake: Lake, table: str, ts: int | None) -> tuple[int, list[str]]:
 
 
 def _recorded(answers: Sequence[Path] | None) -> Recorded:
-    from tidelake.verify.upstream import read_answers
+    from tidelake.query.verify.upstream import read_answers
 
     return read_answers(answers or ())
 
 
 def _connected(stack: ExitStack, url: str, source: Source | None, ts: int) -> tuple[Source, Upstream]:
-    from tidelake.mysql import reader
-    from tidelake.verify.questions import session
-    from tidelake.verify.upstream import Connected
+    from tidelake.io.mysql import reader
+    from tidelake.query.verify.questions import session
+    from tidelake.query.verify.upstream import Connected
 
     reading = stack.enter_context(reader(url))
     kind = source or _kind(str(reading.query("SELECT VERSION()")[0][0]))
@@ -106,7 +106,7 @@ def _kind(version: str) -> Source:
 
 
 def _verified(lake: Lake, name: str, ts: int, source: Source, upstream: Upstream) -> Verified:
-    from tidelake.verify.table import verify_table
+    from tidelake.query.verify.table import verify_table
 
     with _progress(name) as advance:
         return verify_table(lake, name, ts, source, upstream, advance=advance)
@@ -125,7 +125,7 @@ def _progress(what: str) -> Iterator[Advance | None]:
 
 def _ask(recorded: Recorded, found: Sequence[Verified], source: Source, ts: int, sql: Path | None, *, first: bool) -> None:
     """Write what is to be asked. Raises ConfigError where the answers are of other questions."""
-    from tidelake.verify.upstream import script
+    from tidelake.query.verify.upstream import script
 
     missing = [v.table for v in found if v.compared.unanswered and not v.compared.different]
     if missing and not first:

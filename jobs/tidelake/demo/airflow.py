@@ -21,10 +21,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from tidelake.config.feed import feed_names
 from tidelake.demo.play import FEEDS, demo_lake, make_archives
 from tidelake.errors import ConfigError, TidelakeError
-from tidelake.feed import feed_names
-from tidelake.storage import open_store
+from tidelake.io.storage import open_store
 
 HOST = "127.0.0.1"
 COMPONENTS = {

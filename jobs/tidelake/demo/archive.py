@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.demo.delivery import Message
-from tidelake.demo.varints import zigzag
-from tidelake.storage import Store
+from tidelake.demo.messages.varints import zigzag
+from tidelake.io.storage import Store
 
 WINDOW_MS = 23 * 60_000
 MAX_WINDOW_MESSAGES = 50_000

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
-from tidelake.demo.model import MULTIPLE_KEY, PRIMARY_KEY, UNIQUE_KEY, Column, Ddl, Table
+from tidelake.demo.messages.model import MULTIPLE_KEY, PRIMARY_KEY, UNIQUE_KEY, Column, Ddl, Table
 from tidelake.tso import from_ms
-from tidelake.wire.mysql_codes import HANDLE_KEY, NULLABLE
+from tidelake.wire.cells.mysql_codes import HANDLE_KEY, NULLABLE
 
 DATABASE = "bazaar"
 MINUTE_MS = 60_000

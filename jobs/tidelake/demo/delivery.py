@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tidelake.demo.history import HOUR_MS
-from tidelake.demo.model import Ddl, Row, RowChange
+from tidelake.demo.messages.model import Ddl, Row, RowChange
 from tidelake.demo.upstream import canonical
 
 _NEAR_HOUR_END_MS = 300_000  # a checkpoint is never older than this

@@ -17,12 +17,12 @@ from typing import Any
 from tidelake.demo.archive import LAYOUTS, Archive
 from tidelake.demo.bazaar import ALL_DDL
 from tidelake.demo.delivery import Delivery
-from tidelake.demo.encode_avro import AvroEncoder
 from tidelake.demo.history import History
+from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.replicator import DEFAULT_CRASHES, Replicator
 from tidelake.demo.sinks import PROTOCOLS, SINKS
 from tidelake.demo.upstream import Contents
-from tidelake.storage import Store
+from tidelake.io.storage import Store
 from tidelake.tso import format_hour
 
 

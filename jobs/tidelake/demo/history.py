@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from tidelake.demo import makers
 from tidelake.demo.bazaar import ALL_DDL, Statement, statements, tables
 from tidelake.demo.makers import World
-from tidelake.demo.model import Commit, Ddl, Row, Table, Transaction
+from tidelake.demo.messages.model import Commit, Ddl, Row, Table, Transaction
 from tidelake.demo.upstream import Contents, Rows, Upstream, Work
 from tidelake.tso import from_ms
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TypeVar
 
-from tidelake.demo.model import Column, Row, Table, Value
+from tidelake.demo.messages.model import Column, Row, Table, Value
 
 T = TypeVar("T")
 BEYOND_INT64 = 1 << 63

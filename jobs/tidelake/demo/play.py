@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tidelake import storage
+from tidelake.config.feed import feed_names, load_feed
+from tidelake.config.lake_paths import report_key
+from tidelake.demo.embedded_s3 import EmbeddedS3
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.verify import differences
-from tidelake.duck import write_jsonl
-from tidelake.embedded_s3 import EmbeddedS3
 from tidelake.errors import ConfigError
-from tidelake.feed import feed_names, load_feed
-from tidelake.lake.asof import table_asof
+from tidelake.io import storage
+from tidelake.io.duckdb_door import write_jsonl
+from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
-from tidelake.lake.run import run_hour
-from tidelake.layout import report_key
-from tidelake.render import expressions, local
-from tidelake.storage import open_store
+from tidelake.query.asof import table_asof
+from tidelake.query.render import expressions, local
+from tidelake.run import run_hour
 from tidelake.tso import format_hour
 
 _MARK = ".tidelake-demo"  # in a folder that a demo made

@@ -14,9 +14,9 @@ from itertools import chain
 from random import Random
 
 from tidelake.demo.delivery import Delivery, Message
-from tidelake.demo.encode_simple import SimpleEncoder
 from tidelake.demo.history import History
-from tidelake.demo.model import Commit, Ddl, Record, RowChange, Table
+from tidelake.demo.messages.encode_simple import SimpleEncoder
+from tidelake.demo.messages.model import Commit, Ddl, Record, RowChange, Table
 from tidelake.demo.sinks import Sink
 from tidelake.tso import from_ms, physical_ms
 

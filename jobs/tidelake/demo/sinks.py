@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tidelake.demo.bazaar import tables
-from tidelake.demo.encode_avro import AvroEncoder
-from tidelake.demo.encode_canal_json import CanalJsonEncoder
-from tidelake.demo.encode_craft import CraftEncoder
-from tidelake.demo.encode_debezium import DebeziumEncoder
-from tidelake.demo.encode_open import OpenEncoder
-from tidelake.demo.encode_simple import SimpleEncoder
-from tidelake.demo.model import Encoder, RowChange, Table
+from tidelake.demo.messages.encode_avro import AvroEncoder
+from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
+from tidelake.demo.messages.encode_craft import CraftEncoder
+from tidelake.demo.messages.encode_debezium import DebeziumEncoder
+from tidelake.demo.messages.encode_open import OpenEncoder
+from tidelake.demo.messages.encode_simple import SimpleEncoder
+from tidelake.demo.messages.model import Encoder, RowChange, Table
 
 
 @dataclass(frozen=True)

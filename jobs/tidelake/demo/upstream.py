@@ -8,7 +8,7 @@ from typing import Any
 
 from tidelake.demo.bazaar import TRUNCATE_TABLE, Statement, tables
 from tidelake.demo.makers import World
-from tidelake.demo.model import Column, Row, RowChange, Table, Value
+from tidelake.demo.messages.model import Column, Row, RowChange, Table, Value
 
 Ident = int | Row  # a row's place in TiKV: the clustered primary key's values, or a hidden row id
 Contents = dict[str, Any]

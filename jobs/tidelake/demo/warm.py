@@ -10,14 +10,14 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pyarrow as pa
 
-from tidelake.demo.encode_avro import AvroEncoder
+from tidelake.config.options import SinkOptions
 from tidelake.demo.history import History
+from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import SINKS
-from tidelake.event import MESSAGE, Shape, ShapeColumn
-from tidelake.options import SinkOptions
+from tidelake.history.event import MESSAGE, Shape, ShapeColumn
 from tidelake.protocols import Context, decode, protocol_names
-from tidelake.wire.checksums import Image, Rules, verdict
+from tidelake.wire.checksum.checksums import Image, Rules, verdict
 
 ROW_EVENTS = 400
 

@@ -1,1 +1,1 @@
-"""The tables: Spark jobs on frames, and the catalog without a JVM. Only modules in here import pyspark or pyiceberg."""
+"""The lake: Iceberg's catalog and tables, cuts and their documents, names and ownership."""

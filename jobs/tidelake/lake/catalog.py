@@ -30,14 +30,14 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.types import NestedField
 from sqlalchemy.exc import IntegrityError
 
+from tidelake.config.lake_paths import BUCKET, CATALOG, MAIN
 from tidelake.errors import ConfigError, StorageError
 from tidelake.lake.catalog_errors import named, retried
 from tidelake.lake.causes import lost_file
 from tidelake.lake.iceberg_types import LIST_ELEMENT_IDS, iceberg_type, written
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import After, FileFacts, Where
-from tidelake.lake.settings import LakeSettings
-from tidelake.layout import BUCKET, CATALOG, MAIN
+from tidelake.spark.lake_settings import LakeSettings
 
 _PROPERTIES = {
     "format-version": "2",
@@ -50,8 +50,8 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeColumn:
-    """A column of a lake table. type: as values.lake_type writes it; doc: free text, for source columns `<id>: <MySQL type>`, with `~`
-    behind the id where a column of another type has taken the place of this one in a changelog."""
+    """A column of a lake table. type: as history.ddl.column_types.lake_type writes it; doc: free text, for source columns
+    `<id>: <MySQL type>`, with `~` behind the id where a column of another type has taken the place of this one in a changelog."""
 
     name: str
     type: str

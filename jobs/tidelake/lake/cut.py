@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from tidelake.incarnations import Catalog
-from tidelake.window import LedgerEntry
+from tidelake.history.incarnations import Catalog
+from tidelake.history.window import LedgerEntry
 
 
 class _Document(BaseModel):
@@ -25,7 +25,7 @@ class TableCut(_Document):
 
 
 class Reason(_Document):
-    """Why a cut is incomplete (lake/incomplete.py). cut, hour: of the first cut that it concerns."""
+    """Why a cut is incomplete (order/incomplete.py). cut, hour: of the first cut that it concerns."""
 
     code: str
     detail: str
@@ -117,7 +117,7 @@ class Intent(_Document):
 
 
 class Abandoned(_Document):
-    """In place of a cut's document: its publishing was given up (lake/abandon.py). undone: all that it had moved is back."""
+    """In place of a cut's document: its publishing was given up (publish/abandon.py). undone: all that it had moved is back."""
 
     feed: str
     seq: int
@@ -174,7 +174,7 @@ class ImageCounts(_Document):
 
 
 class LateCounts(_Document):
-    """Row events of one table at or before applied_ts that came in the window's hours (lake/late.py)."""
+    """Row events of one table at or before applied_ts that came in the window's hours (order/late.py)."""
 
     replays: int = 0  # as they were published
     conflicts: int = 0  # another change of the same row and commit ts was published
@@ -196,6 +196,6 @@ class Staged(_Document):
     message_bytes: int = 0
     kinds: dict[str, int] = {}  # events of the window's hours, by kind
     rejected: dict[str, int] = {}  # messages that could not be decoded, by code
-    findings: list[dict[str, str]] = []  # of the window: members of quality.facts.FindingFacts
+    findings: list[dict[str, str]] = []  # of the window: members of validate.quality.facts.FindingFacts
     started_at_ms: int = 0
     seconds: dict[str, float] = {}

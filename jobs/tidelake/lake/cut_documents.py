@@ -1,7 +1,7 @@
 """The documents of one cut: cuts/, certificates/ and publish/. Each of the first two can be rebuilt from the other and the intent.
 
 A number stands for one attempt to publish. In place of the cut's document there may be the note that the attempt was given up
-(lake/abandon.py): whichever is written first by put-if-absent decides. Such a number is never used again.
+(publish/abandon.py): whichever is written first by put-if-absent decides. Such a number is never used again.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from tidelake.documents import find_document, members, parsed
+from tidelake.config.lake_paths import certificate_key, cut_key, cuts, intent_key, intents, seq_of
 from tidelake.errors import DamageError, StorageError
+from tidelake.io.documents import find_document, members, parsed
+from tidelake.io.storage import Store
 from tidelake.lake.cut import Abandoned, Cut, Intent, TableCut
-from tidelake.layout import certificate_key, cut_key, cuts, intent_key, intents, seq_of
-from tidelake.storage import Store
 
 _MARK = b'"abandoned_at_ms"'  # inside a text of JSON its quotes would be escaped
 

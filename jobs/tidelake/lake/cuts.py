@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from tidelake.config.lake_paths import SYSTEM, cuts, events_table, intent_key, published_table, seq_of
 from tidelake.errors import ConfigError, OrderError, StorageError
-from tidelake.incarnations import Incarnation
+from tidelake.history.incarnations import Incarnation
+from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cut_documents import abandoned, keep, newest_intent, next_seq, read_cut
 from tidelake.lake.ddl_ledger import enter
 from tidelake.lake.events import first_ts
 from tidelake.lake.owner import SYSTEM_OWNER
-from tidelake.layout import SYSTEM, cuts, events_table, intent_key, published_table, seq_of
-from tidelake.storage import Store
 from tidelake.tso import show
 
 _COLUMNS = (

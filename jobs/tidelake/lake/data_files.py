@@ -25,12 +25,12 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import ListType
 
+from tidelake.config.lake_paths import MAIN, cut_of_branch
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of
 from tidelake.lake.catalog_errors import retried
 from tidelake.lake.scans import Where
-from tidelake.lake.spread import THREADS
-from tidelake.layout import MAIN, cut_of_branch
+from tidelake.spark.spread import THREADS
 
 _FIELD_ID = "PARQUET:field_id"
 _MERGED = {"commit.manifest-merge.enabled": "true"}  # else every commit leaves a manifest for all later ones to read

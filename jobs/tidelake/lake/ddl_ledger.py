@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidelake.config.lake_paths import SYSTEM, ddl_table
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.lake.cut import Cut
 from tidelake.lake.owner import SYSTEM_OWNER
-from tidelake.layout import SYSTEM, ddl_table
 from tidelake.tso import at
 
 _COLUMNS = (

@@ -7,18 +7,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidelake.config.lake_paths import decisions
 from tidelake.errors import Coordinates
+from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
-from tidelake.layout import decisions
-from tidelake.storage import Store
 
 _COLUMNS = ["hour", "topic", "partition", "offset", "timestamp_ms", "commit_ts", "error_code", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A message that could not be decoded, or the first of `rows` rows that fit no table (lake/misfits.py).
+    """A message that could not be decoded, or the first of `rows` rows that fit no table (order/schema_mismatches.py).
 
     commit_ts: of these, and of a row that waits for its schema. table: of these. raw_key, raw_value: only where asked for.
     """

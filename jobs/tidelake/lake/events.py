@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.event import EVENT
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import SYSTEM, events_table
+from tidelake.history.event import EVENT
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.data_files import lowest
 from tidelake.lake.iceberg_types import iceberg_type
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER
-from tidelake.layout import SYSTEM, events_table
 
 _TYPES = {
     pa.string(): "string",

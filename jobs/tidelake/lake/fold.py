@@ -1,4 +1,4 @@
-"""Snapshot ⊕ changes → snapshot, as frames. The same fold serves compact (up to M) and asof (up to any TSO); oracle: ordering.fold."""
+"""Snapshot ⊕ changes → snapshot, as frames. The same fold serves compact (up to M) and asof (any TSO); oracle: history.ordering.fold."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
 from tidelake.errors import OrderError
-from tidelake.feed import Feed
-from tidelake.incarnations import ALWAYS, Column, Incarnation, Removal
-from tidelake.lake.casts import CastRules, converted, from_text, literal, quote
+from tidelake.history.incarnations import ALWAYS, Column, Incarnation, Removal
 from tidelake.lake.catalog import LakeColumn
-from tidelake.lake.masks import mask_key, masked_text
-from tidelake.lake.spread import bucket_and, by_bucket
 from tidelake.lake.tables import PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
-from tidelake.layout import MOVED_FIRST, MOVED_LAST
+from tidelake.spark.spread import bucket_and, by_bucket
+from tidelake.spark.sql_casts import CastRules, converted, from_text, literal, quote
+from tidelake.wire.masks import mask_key, masked_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

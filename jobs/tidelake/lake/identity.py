@@ -11,15 +11,15 @@ import uuid
 
 from pydantic import BaseModel
 
-from tidelake.documents import find_document, read_document
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import IDENTITY, certificates, published_table, seq_of
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed
+from tidelake.io.documents import find_document, read_document
+from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut_documents import newest_intent
 from tidelake.lake.cuts import ensure_published, is_published, published
-from tidelake.lake.settings import LakeSettings
-from tidelake.layout import IDENTITY, certificates, published_table, seq_of
-from tidelake.storage import Store
+from tidelake.spark.lake_settings import LakeSettings
 
 _ONE_CATALOG = "a lake keeps its catalog: set lake.catalog in feed.toml (or its variable) back; for another catalog begin a new lake"
 _ONE_LAKE = "a feed keeps its lake: set lake.uri in feed.toml (or its variable) back; to begin anew elsewhere give the feed another name"

@@ -21,13 +21,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tidelake.lake.casts import literal, quote
+from tidelake.config.policy import SAMPLE
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.cut import ImageCounts, TableCounts
 from tidelake.lake.fold import FIRST, Fold, place
 from tidelake.lake.key_sample import picked
 from tidelake.lake.tables import is_bucketable, key_columns, lake_column, mask_of
-from tidelake.policy import SAMPLE
+from tidelake.spark.sql_casts import literal, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

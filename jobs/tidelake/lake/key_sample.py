@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.lake.buckets import buckets_of
-from tidelake.lake.casts import quote
-from tidelake.layout import CATALOG
+from tidelake.config.lake_paths import CATALOG
+from tidelake.spark.buckets import buckets_of
+from tidelake.spark.sql_casts import quote
 
 _HASHES = (1 << 31) - 1  # buckets; that of a value is its whole hash
 _SPREADS = 1_640_531_527  # odd; its product with 31 bits fits into 63

@@ -9,10 +9,10 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from tidelake.feed import Feed
-from tidelake.incarnations import Incarnation
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import changelog_namespace, is_reserved, lake_name, name_hash, past_namespace
+from tidelake.history.incarnations import Incarnation
 from tidelake.lake.owner import OWNER
-from tidelake.layout import changelog_namespace, is_reserved, lake_name, name_hash, past_namespace
 
 if TYPE_CHECKING:
     from tidelake.lake.catalog import LakeCatalog

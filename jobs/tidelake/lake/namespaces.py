@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import SYSTEM, events_table, is_reserved, late_table
 from tidelake.errors import OwnershipError
-from tidelake.feed import Feed
-from tidelake.incarnations import Catalog
+from tidelake.history.incarnations import Catalog
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Intent, Move
 from tidelake.lake.names import changelog_name, namespaces_of, snapshot_name
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER, whose
-from tidelake.lake.spread import THREADS
-from tidelake.layout import SYSTEM, events_table, is_reserved, late_table
+from tidelake.spark.spread import THREADS
 
 _APART = "rename one of them at the source, or give their databases feeds of their own with different [lake] namespace"
 

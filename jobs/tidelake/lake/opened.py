@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
+from tidelake.io.lease import hold
+from tidelake.io.storage import Store, open_store
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.causes import named_causes
 from tidelake.lake.identity import check_identity, establish
-from tidelake.lake.settings import LakeSettings, lake_settings
 from tidelake.lake.settled import refuse_other_namespace
-from tidelake.lease import hold
-from tidelake.storage import Store, open_store
+from tidelake.spark.lake_settings import LakeSettings, lake_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ class Lake:
     def spark(self) -> SparkSession:
         """The Spark session, started at first use."""
         if self._spark is None:
-            from tidelake.lake.session import spark_session
+            from tidelake.spark.session import spark_session
 
             self.tell("spark", "starting")
             brief = 0 < self.landed_bytes <= BRIEF_BYTES

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidelake.config.lake_paths import SYSTEM
 from tidelake.errors import OwnershipError
-from tidelake.layout import SYSTEM
 
 OWNER = "tidelake.feed"
 SYSTEM_OWNER = "*"  # of the namespace that all feeds share

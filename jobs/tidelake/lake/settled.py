@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tidelake.documents import read_document
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import intent_key
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed
+from tidelake.io.documents import read_document
+from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, Intent
 from tidelake.lake.cut_documents import find_abandoned, newest_intent
 from tidelake.lake.cuts import is_published, newest_cut
 from tidelake.lake.names import is_parking, snapshot_name, stands_as_before
-from tidelake.layout import intent_key
-from tidelake.storage import Store
 
 
 def refuse_other_namespace(feed: Feed, store: Store, catalog: LakeCatalog) -> None:

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tidelake.config.feed import Feed
+from tidelake.config.policy import ValueRules
+from tidelake.config.table_name import written
 from tidelake.errors import ConfigError
-from tidelake.feed import Feed
-from tidelake.incarnations import Column, Incarnation
+from tidelake.history.ddl.column_types import MysqlType, lake_type
+from tidelake.history.incarnations import Column, Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.cut import Reshape
 from tidelake.lake.iceberg_types import iceberg_type
-from tidelake.lake.masks import HASHED, documented, mark, mask_key, read_documented
 from tidelake.lake.names import INCARNATION
 from tidelake.lake.owner import OWNER
-from tidelake.policy import ValueRules
-from tidelake.table_name import written
-from tidelake.values import MysqlType, lake_type
+from tidelake.wire.masks import HASHED, documented, mark, mask_key, read_documented
 
 COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the change that made the row so")
 CHANGELOG_COLUMNS = (

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
-from tidelake.feed import Feed
+from tidelake.io.storage import Store
+from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import first_held, newest_cut
-from tidelake.land.coverage import missing_hours
-from tidelake.land.manifest import generations
-from tidelake.quality.texts import plural
-from tidelake.storage import Store
+from tidelake.land.store.coverage import missing_hours
+from tidelake.land.store.manifest import generations
 from tidelake.tso import end_ts, parse_hour, show
 
 

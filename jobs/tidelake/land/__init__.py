@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
 from tidelake.land.hour import LandReport, Progress
 from tidelake.land.hour import land_hour as land_archived_hour
 

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from tidelake.archives import Layout, SourceObject, list_hour, numbered
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
+from tidelake.io.storage import Store
 from tidelake.land.closing import LOOK_AHEAD
-from tidelake.land.manifest import Manifest, Partition, all_newest
-from tidelake.land.ranges import Ranges, common, minus
-from tidelake.storage import Store
+from tidelake.land.store.manifest import Manifest, Partition, all_newest
+from tidelake.land.store.ranges import Ranges, common, minus
 from tidelake.tso import format_hour
 
 Place = tuple[str, int]  # topic, partition

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tidelake.archives import Layout, Listing, SourceObject, list_all, list_hour
-from tidelake.feed import Feed
-from tidelake.findings import LONG_OVER
-from tidelake.land.manifest import Manifest
-from tidelake.land.ranges import Ranges, show, union
+from tidelake.config.feed import Feed
+from tidelake.config.finding_kinds import LONG_OVER
+from tidelake.io.storage import Store
 from tidelake.land.resolved import Covered, Place, not_resolved, standings_of
+from tidelake.land.store.manifest import Manifest
+from tidelake.land.store.ranges import Ranges, show, union
 from tidelake.land.timed import behind, not_ended
 from tidelake.land.waits import Waits, time_of
-from tidelake.storage import Store
 
 LOOK_AHEAD = 24  # hours after the hour in which a partition's next object is looked for
 

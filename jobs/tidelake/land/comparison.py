@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tidelake.archives import Listing, layout_of
+from tidelake.config.feed import Feed
 from tidelake.errors import StorageError
-from tidelake.feed import Feed
+from tidelake.io.storage import Store, open_store
 from tidelake.land.closing import Ends, Held, covered_of, ends_of, waits_for
 from tidelake.land.findings import finding, named
 from tidelake.land.generation import since
-from tidelake.land.landed import missing
 from tidelake.land.listing import lister
-from tidelake.land.manifest import Finding, Manifest, newest
+from tidelake.land.store.landed import missing
+from tidelake.land.store.manifest import Finding, Manifest, newest
 from tidelake.land.unusable import refuse_unusable
 from tidelake.land.waits import Waits
-from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 
 

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tidelake.archives import KEYED_PROTOCOLS, Layout, Lost, all_have_keys
+from tidelake.config.feed import Feed
+from tidelake.config.finding_kinds import KINDS, Severity
 from tidelake.errors import Coordinates, OrderError
-from tidelake.feed import Feed
-from tidelake.findings import KINDS, Severity
+from tidelake.io.storage import ObjectInfo
 from tidelake.land.ahead import Ahead, Elsewhere
-from tidelake.land.manifest import Finding, Landed, Manifest, Partition
-from tidelake.land.ranges import Range, Ranges, common, count, holes, minus, numbers, show, union
+from tidelake.land.store.manifest import Finding, Landed, Manifest, Partition
+from tidelake.land.store.ranges import Range, Ranges, common, count, holes, minus, numbers, show, union
 from tidelake.land.waits import Waits
-from tidelake.storage import ObjectInfo
 
 REMEDIES = {code: kind.remedy for code, kind in KINDS.items()}
 CODES = tuple(KINDS)  # the most serious first

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from tidelake.layout import sink_schemas
-from tidelake.storage import Store
+from tidelake.config.lake_paths import sink_schemas
+from tidelake.io.storage import Store
 
 _AT_A_TIME = 8
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidelake.findings import KINDS
+from tidelake.config.finding_kinds import KINDS
 from tidelake.land.findings import finding, named
-from tidelake.land.manifest import Finding, Manifest
-from tidelake.land.ranges import count, minus, show
+from tidelake.land.store.manifest import Finding, Manifest
+from tidelake.land.store.ranges import count, minus, show
 
 
 def since(before: Manifest, now: Mapping[str, str], layout: str, brings: str = "") -> tuple[Finding, ...]:

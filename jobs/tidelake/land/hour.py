@@ -13,22 +13,22 @@ from itertools import groupby
 from threading import Lock
 
 from tidelake.archives import KEYED_PROTOCOLS, Layout, Listing, SourceObject, layout_of
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import manifest_key
 from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
-from tidelake.feed import Feed
+from tidelake.io.storage import Store, open_store, probe_conditional_puts
 from tidelake.land.ahead import ahead_of
 from tidelake.land.closing import Held, covered_of, ends_of, waits_for
 from tidelake.land.findings import blocking, judge
 from tidelake.land.generation import new_offsets, since
-from tidelake.land.landed import cannot_mend, damaged
 from tidelake.land.listing import lister
-from tidelake.land.manifest import Finding, Landed, Manifest, Partition, all_newest, generations
 from tidelake.land.pipeline import LandedPartition, land_partitions
-from tidelake.land.ranges import Range, minus, show
 from tidelake.land.sources import Task, changed
+from tidelake.land.store.landed import cannot_mend, damaged
+from tidelake.land.store.manifest import Finding, Landed, Manifest, Partition, all_newest, generations
+from tidelake.land.store.ranges import Range, minus, show
 from tidelake.land.timed import Place, Span
 from tidelake.land.unusable import refuse_early, refuse_unusable
-from tidelake.layout import manifest_key
-from tidelake.storage import Store, open_store, probe_conditional_puts
 from tidelake.tso import format_hour, parse_hour
 
 LOOK_BACK = 24  # hours before the landed one that its offsets are compared with

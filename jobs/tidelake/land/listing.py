@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Protocol
 
 from tidelake.archives import Layout, Listing, list_hour, topics_of
-from tidelake.feed import Feed
-from tidelake.land.manifest import Partition
+from tidelake.config.feed import Feed
+from tidelake.io.storage import Store
+from tidelake.land.store.manifest import Partition
 from tidelake.land.timed import Place, Span, TimedHour, WholeObjects
-from tidelake.storage import Store
 
 
 class Lister(Protocol):

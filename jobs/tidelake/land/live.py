@@ -19,21 +19,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.archives import Layout, layout_of
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, OrderError
-from tidelake.feed import Feed
-from tidelake.kafka import Place, Topics
+from tidelake.io.kafka import Place, Topics
+from tidelake.io.storage import Store, open_store
 from tidelake.land.findings import judge
 from tidelake.land.hour import LandReport, Past, Progress, manifest_of, past_of, record, report
-from tidelake.land.identity import check_ids, ids_of, went_back
-from tidelake.land.landed import cannot_mend
-from tidelake.land.manifest import Finding, Landed, Manifest, Partition, Source, generations, newest
-from tidelake.land.objects import ObjectWriter, Outlet
 from tidelake.land.partition import PartitionRead
 from tidelake.land.pipeline import Read, land_all
 from tidelake.land.resolved_live import not_resolved_live
-from tidelake.land.stream import ObjectCutter
+from tidelake.land.store.landed import cannot_mend
+from tidelake.land.store.manifest import Finding, Landed, Manifest, Partition, Source, generations, newest
+from tidelake.land.store.objects import ObjectWriter, Outlet
+from tidelake.land.store.stream import ObjectCutter
+from tidelake.land.store.topic_identity import check_ids, ids_of, went_back
 from tidelake.land.waits import Waits, time_of
-from tidelake.storage import Store, open_store
 from tidelake.tso import format_hour
 
 LAYOUT = "kafka"  # in manifests

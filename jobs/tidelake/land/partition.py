@@ -20,16 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.archives import Layout
-from tidelake.land import objects
-from tidelake.land.manifest import Partition, Source
-from tidelake.land.objects import ObjectWriter, Outlet, cuts
-from tidelake.land.ranges import Range, holes, minus, runs, union
+from tidelake.io.storage import Store
 from tidelake.land.sources import SourceReader, Task
-from tidelake.land.spool import Longs, Spool, payload, spooled
-from tidelake.land.stream import ObjectCutter
+from tidelake.land.store import objects
+from tidelake.land.store.manifest import Partition, Source
+from tidelake.land.store.objects import ObjectWriter, Outlet, cuts
+from tidelake.land.store.ranges import Range, holes, minus, runs, union
+from tidelake.land.store.spool import Longs, Spool, payload, spooled
+from tidelake.land.store.stream import ObjectCutter
+from tidelake.land.store.watermarks import WatermarksSeen
 from tidelake.land.timed import Span
-from tidelake.land.watermarks import WatermarksSeen
-from tidelake.storage import Store
 
 Flags = npt.NDArray[np.bool_]
 

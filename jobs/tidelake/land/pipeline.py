@@ -20,14 +20,14 @@ from typing import TypeVar
 
 from tidelake.archives import Layout
 from tidelake.errors import EventStoreError, StorageError
-from tidelake.land.landed import is_whole
-from tidelake.land.manifest import Landed, Partition, Source
-from tidelake.land.memory import return_large_buffers
-from tidelake.land.objects import Draft, Outlet, described
+from tidelake.io.storage import Store
 from tidelake.land.partition import PartitionRead, read_partition
 from tidelake.land.sources import Task
-from tidelake.land.store import EventStore
-from tidelake.storage import Store
+from tidelake.land.store.event_store import EventStore
+from tidelake.land.store.landed import is_whole
+from tidelake.land.store.manifest import Landed, Partition, Source
+from tidelake.land.store.memory import return_large_buffers
+from tidelake.land.store.objects import Draft, Outlet, described
 
 READERS = 2
 ENCODERS = 2  # threads that compress what readers made

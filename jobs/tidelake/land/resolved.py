@@ -14,13 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tidelake.archives import Layout, SourceObject
+from tidelake.config.feed import Feed
 from tidelake.errors import OrderError, StorageError
-from tidelake.feed import Feed
-from tidelake.land.ranges import Ranges, minus, show, union
+from tidelake.io.storage import Store
 from tidelake.land.seen import Notes, Seen, read_on
 from tidelake.land.sources import local_copies
+from tidelake.land.store.ranges import Ranges, minus, show, union
 from tidelake.land.waits import Waits
-from tidelake.storage import Store
 from tidelake.tso import end_ts
 from tidelake.tso import show as show_ts
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import datetime, timedelta
 
-from tidelake.feed import Feed
-from tidelake.kafka import Place, Topics
+from tidelake.config.feed import Feed
+from tidelake.io.kafka import Place, Topics
+from tidelake.io.storage import Store
 from tidelake.land.resolved import Standing, standings_of
 from tidelake.land.seen import Notes, Seen, read_on
 from tidelake.land.waits import Waits
-from tidelake.storage import Store
 
 
 def not_resolved_live(feed: Feed, topics: Topics, lake: Store, hour: datetime, places: list[Place]) -> tuple[Waits, ...]:

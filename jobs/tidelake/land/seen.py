@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from tidelake.documents import find_document
-from tidelake.feed import Feed
-from tidelake.land.ranges import Ranges, runs, union
-from tidelake.layout import closing_key
-from tidelake.storage import Store
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import closing_key
+from tidelake.io.documents import find_document
+from tidelake.io.storage import Store
+from tidelake.land.store.ranges import Ranges, runs, union
 from tidelake.tso import format_hour
 
 

@@ -28,15 +28,15 @@ from pydantic import BaseModel
 
 from tidelake.archives import Layout, Listing, Lost, SourceObject
 from tidelake.archives.storage_sink import OFFSET_BITS, Absent, DataFile, checkpoint, commit_ts, list_sink
-from tidelake.documents import find_document
+from tidelake.config.feed import Feed
+from tidelake.config.finding_kinds import KINDS
+from tidelake.config.lake_paths import sink_key
 from tidelake.errors import Coordinates, LeaseError, OrderError, StorageError
-from tidelake.feed import Feed
-from tidelake.findings import KINDS
+from tidelake.io.documents import find_document
+from tidelake.io.storage import Store
 from tidelake.land.frozen_sink import freeze_schemas
-from tidelake.land.manifest import generations
+from tidelake.land.store.manifest import generations
 from tidelake.land.timed import WholeObjects
-from tidelake.layout import sink_key
-from tidelake.storage import Store
 from tidelake.tso import end_ts, format_hour, physical_ms, show
 
 SINK_PATIENCE = timedelta(minutes=15)  # between an index and the file that it names

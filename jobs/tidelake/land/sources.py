@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from tidelake.archives import Layout, Sibling, SourceObject, absent, beside
 from tidelake.errors import StorageError
-from tidelake.land.manifest import Source
-from tidelake.land.ranges import Range
+from tidelake.io.storage import Store
+from tidelake.land.store.manifest import Source
+from tidelake.land.store.ranges import Range
 from tidelake.land.tags import check_tags
 from tidelake.land.timed import Span
-from tidelake.storage import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

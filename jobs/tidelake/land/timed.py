@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.archives import Layout, Listing, SourceObject, list_all, numbered, topics_of
-from tidelake.feed import Feed
-from tidelake.land.manifest import Manifest, Partition, all_newest, newest
-from tidelake.storage import Store
+from tidelake.config.feed import Feed
+from tidelake.io.storage import Store
+from tidelake.land.store.manifest import Manifest, Partition, all_newest, newest
 from tidelake.tso import format_hour
 
 Place = tuple[str, int]  # topic, partition

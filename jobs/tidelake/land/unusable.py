@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from tidelake.archives import Layout, Listing
+from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, OrderError
-from tidelake.feed import Feed
+from tidelake.io.storage import Store
 from tidelake.land.findings import named
 from tidelake.land.waits import time_of
-from tidelake.storage import Store
 from tidelake.tso import format_hour
 
 _SHOWN = 20  # folders of an archive

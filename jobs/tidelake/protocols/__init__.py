@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.config.options import SinkOptions
 from tidelake.errors import ConfigError, Coordinates, DecodeError, WaitingError
-from tidelake.event import CHECKSUMS, EVENT, Event, EventRows, ShapeColumn, shape_rows
-from tidelake.options import SinkOptions
+from tidelake.history.event import CHECKSUMS, EVENT, Event, EventRows, ShapeColumn, shape_rows
 from tidelake.protocols.claims import completed
-from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.simple_schema import Shelf
+from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.simple.simple_schema import Shelf
 
 MAX_MESSAGE_BYTES = 64 << 20
 ALONE = 2 << 20  # bytes from which a message goes to the general reader, whose room follows the message's size

@@ -21,16 +21,17 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape
+from tidelake.history.event import Event, Shape
 from tidelake.protocols import Context
-from tidelake.wire import avro_scan, avro_schema, checksums
-from tidelake.wire.avro_schema import Field, Record
-from tidelake.wire.binary_floats import double, single
-from tidelake.wire.binary_known import Known
-from tidelake.wire.binary_out import KEY, leave, new_out, scanned, values
-from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.json_text import integer, load, statement, string
-from tidelake.wire.varint import Region
+from tidelake.wire.binary import avro_scan, avro_schema
+from tidelake.wire.binary.avro_schema import Field, Record
+from tidelake.wire.checksum import checksums
+from tidelake.wire.json.json_text import integer, load, statement, string
+from tidelake.wire.kernels.binary_floats import double, single
+from tidelake.wire.kernels.binary_known import Known
+from tidelake.wire.kernels.binary_out import KEY, leave, new_out, scanned, values
+from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.varint import Region
 
 DDL, WATERMARK = 1, 2  # first bytes, beside those of the registries
 _OPS = {b"c": "insert", b"u": "update"}

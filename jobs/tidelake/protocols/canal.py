@@ -24,13 +24,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context
-from tidelake.utf8_text import text_of
-from tidelake.wire import canal_scan as steps
-from tidelake.wire.binary_known import Known
-from tidelake.wire.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
-from tidelake.wire.canal_scan import (
+from tidelake.wire.binary import canal_scan as steps
+from tidelake.wire.binary.canal_scan import (
     HEARTBEAT_LIKE,
     MAX_COLUMNS,
     MAX_ENTRIES,
@@ -42,10 +39,13 @@ from tidelake.wire.canal_scan import (
     VERSION,
     XA_COMMIT,
 )
-from tidelake.wire.canal_types import column_type
-from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.protobuf import BYTES, NUMBER, Field, fields
-from tidelake.wire.varint import Region
+from tidelake.wire.binary.protobuf import BYTES, NUMBER, Field, fields
+from tidelake.wire.cells.canal_types import column_type
+from tidelake.wire.kernels.binary_known import Known
+from tidelake.wire.kernels.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
+from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.utf8_text import text_of
+from tidelake.wire.kernels.varint import Region
 
 COMPRESSIONS = {2: "ZLIB", 3: "GZIP", 4: "LZF"}
 OPS = {1: "insert", 2: "update", 3: "delete"}

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.wire import json_batches, json_cells
-from tidelake.wire.canal_types import column_type
+from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.wire.cells.canal_types import column_type
 from tidelake.wire.claim_check import opened
-from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
-from tidelake.wire.json_canal import MAX_ROWS, scan_canal
-from tidelake.wire.json_known import Column, Known, Table
-from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, statement, string
+from tidelake.wire.json import json_batches, json_cells
+from tidelake.wire.json.json_canal import MAX_ROWS, scan_canal
+from tidelake.wire.json.json_known import Column, Known, Table
+from tidelake.wire.json.json_text import Number, integer, kind, load, members, refuse_width, statement, string
+from tidelake.wire.kernels.columnar import Ints, Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context

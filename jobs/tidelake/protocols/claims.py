@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape
+from tidelake.history.event import Event, Shape
 from tidelake.wire.claim_check import record_of
 
 if TYPE_CHECKING:

@@ -21,15 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context
-from tidelake.wire import craft_scan as steps
-from tidelake.wire import mysql_codes
-from tidelake.wire.binary_floats import double, single
-from tidelake.wire.binary_known import Known
-from tidelake.wire.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
-from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.varint import Region, reversed_uvarint
+from tidelake.wire.binary import craft_scan as steps
+from tidelake.wire.cells import mysql_codes
+from tidelake.wire.kernels.binary_floats import double, single
+from tidelake.wire.kernels.binary_known import Known
+from tidelake.wire.kernels.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
+from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.varint import Region, reversed_uvarint
 
 VERSION = 1
 ROW, DDL, RESOLVED = 1, 2, 3

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.options import SinkOptions
-from tidelake.utf8_text import check_utf8
-from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.plain_cells import from_text, is_binary
+from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.wire.cells.plain_cells import from_text, is_binary
+from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.utf8_text import check_utf8
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context

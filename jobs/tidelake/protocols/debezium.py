@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidelake.errors import ContractError, DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.values import MysqlType
-from tidelake.wire.columnar import Ints, Scanned
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.wire.cells.debezium_cells import Field, cell
 from tidelake.wire.compression import decompress
-from tidelake.wire.debezium_cells import Field, cell
-from tidelake.wire.json_text import Number, integer, kind, load, refuse_width, required, statement, string
+from tidelake.wire.json.json_text import Number, integer, kind, load, refuse_width, required, statement, string
+from tidelake.wire.kernels.columnar import Ints, Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context

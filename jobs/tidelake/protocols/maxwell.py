@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.wire.columnar import Ints, Scanned
-from tidelake.wire.json_text import Number, integer, kind, load, load_all, refuse_width, statement, string
-from tidelake.wire.plain_cells import from_text, is_binary, scalar
+from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.wire.cells.plain_cells import from_text, is_binary, scalar
+from tidelake.wire.json.json_text import Number, integer, kind, load, load_all, refuse_width, statement, string
+from tidelake.wire.kernels.columnar import Ints, Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context

@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.event import OPS, Event, Shape, ShapeColumn
-from tidelake.options import SinkOptions
-from tidelake.wire import json_batches, json_cells, json_open
+from tidelake.history.event import OPS, Event, Shape, ShapeColumn
+from tidelake.wire.cells.mysql_codes import BINARY, word
 from tidelake.wire.claim_check import opened
-from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
-from tidelake.wire.json_known import Column, Known, Table
-from tidelake.wire.json_open import MAX_EVENTS, scan_open
-from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, required, statement, string
-from tidelake.wire.mysql_codes import BINARY, word
+from tidelake.wire.json import json_batches, json_cells, json_open
+from tidelake.wire.json.json_known import Column, Known, Table
+from tidelake.wire.json.json_open import MAX_EVENTS, scan_open
+from tidelake.wire.json.json_text import Number, integer, kind, load, members, refuse_width, required, statement, string
+from tidelake.wire.kernels.columnar import Ints, Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -233,7 +233,7 @@ def _cell(value: Any, code: int, flag: int, where: str) -> bytes | None:
 
 
 def _kind(code: int, flag: int) -> int:
-    """What to do to the values of a column: one of the kinds of wire.json_cells."""
+    """What to do to the values of a column: one of the kinds of wire.json.json_cells."""
     if code in INTEGERS:
         return json_cells.INTEGER
     if code in FLOATS:

@@ -27,21 +27,33 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.event import Event, ShapeColumn
-from tidelake.utf8_text import text_of
-from tidelake.wire import json_batches, simple_images
-from tidelake.wire.avro_simple import PLAIN, WRAPPING, scan_simple
-from tidelake.wire.binary_floats import double, single
-from tidelake.wire.checksum_kernels import NOT_A_SUM
-from tidelake.wire.checksums import Rules, with_verdicts
+from tidelake.history.event import Event, ShapeColumn
+from tidelake.wire.checksum.checksum_kernels import NOT_A_SUM
+from tidelake.wire.checksum.checksums import Rules, with_verdicts
 from tidelake.wire.claim_check import opened
-from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
-from tidelake.wire.json_known import Column, Known, Table
-from tidelake.wire.json_text import MAX_COLUMNS
-from tidelake.wire.simple_images import places, zone_names
-from tidelake.wire.simple_schema import DDL_TYPES, MAX_ID, VERSION, Index, TableSchema, column, database_of, image, schema_of_row, schemas
-from tidelake.wire.varint import Region
+from tidelake.wire.json import json_batches
+from tidelake.wire.json.json_known import Column, Known, Table
+from tidelake.wire.json.json_text import MAX_COLUMNS
+from tidelake.wire.kernels.binary_floats import double, single
+from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.utf8_text import text_of
+from tidelake.wire.kernels.varint import Region
+from tidelake.wire.simple import simple_images
+from tidelake.wire.simple.avro_simple import PLAIN, WRAPPING, scan_simple
+from tidelake.wire.simple.simple_images import places, zone_names
+from tidelake.wire.simple.simple_schema import (
+    DDL_TYPES,
+    MAX_ID,
+    VERSION,
+    Index,
+    TableSchema,
+    column,
+    database_of,
+    image,
+    schema_of_row,
+    schemas,
+)
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context

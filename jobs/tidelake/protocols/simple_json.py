@@ -24,18 +24,19 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.event import Event, Shape, ShapeColumn
-from tidelake.values import MysqlType
-from tidelake.wire import json_batches, json_cells, simple_images
-from tidelake.wire.checksums import Rules, with_verdicts
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.wire.checksum.checksums import Rules, with_verdicts
 from tidelake.wire.claim_check import opened
-from tidelake.wire.columnar import Ints, Scanned
 from tidelake.wire.compression import decompress
-from tidelake.wire.json_known import Column, Known, Table
-from tidelake.wire.json_simple import ZONED, other_messages, scan_simple
-from tidelake.wire.json_text import Number, integer, kind, load, members, refuse_width, required, short, statement, string
-from tidelake.wire.simple_images import places, zone_names
-from tidelake.wire.simple_schema import (
+from tidelake.wire.json import json_batches, json_cells
+from tidelake.wire.json.json_known import Column, Known, Table
+from tidelake.wire.json.json_text import Number, integer, kind, load, members, refuse_width, required, short, statement, string
+from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.simple import simple_images
+from tidelake.wire.simple.json_simple import ZONED, other_messages, scan_simple
+from tidelake.wire.simple.simple_images import places, zone_names
+from tidelake.wire.simple.simple_schema import (
     DDL_TYPES,
     MAX_ID,
     MAX_TS,

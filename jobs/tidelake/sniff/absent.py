@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidelake.errors import ConfigError, StorageError
-from tidelake.storage import Store, open_store
+from tidelake.io.storage import Store, open_store
 
 _REMEDIES = {  # by a word of what the AWS client says
     "NoSuchBucket": "there is no such bucket at this endpoint: check its name, AWS_REGION and AWS_ENDPOINT_URL_S3",

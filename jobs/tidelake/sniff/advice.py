@@ -6,8 +6,8 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from tidelake.feed import UNDATED
-from tidelake.sniff.sighting import OptionValue
+from tidelake.config.feed import UNDATED
+from tidelake.sniff.families.sighting import OptionValue
 from tidelake.sniff.verdict import Guess
 
 SCHEMAS = "avro_schemas.json"  # a place for them, where none was given

@@ -16,10 +16,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives import layout_of
-from tidelake.avro_schemas import schema_source
+from tidelake.config.lake_paths import SYSTEM
 from tidelake.errors import StorageError
-from tidelake.layout import SYSTEM
+from tidelake.io.storage import ObjectInfo, Store, open_store
 from tidelake.protocols import Context
+from tidelake.protocols.avro_schemas import schema_source
 from tidelake.sniff.absent import explained, nothing
 from tidelake.sniff.containers import PLAIN_CSV
 from tidelake.sniff.contents import Contents, contents
@@ -31,7 +32,6 @@ from tidelake.sniff.sampling import MOST_OBJECTS, Sample, sample
 from tidelake.sniff.sink import Sink, is_sink_file, sinks_of
 from tidelake.sniff.topics import Entry, Topic, topic_of
 from tidelake.sniff.verdict import Guess, Verdict, judge
-from tidelake.storage import ObjectInfo, Store, open_store
 
 MOST_MESSAGES = 4_000
 MOST_OF_TOPIC = 200  # messages, where there are many topics

@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.archives import SourceObject, layout_of
-from tidelake.archives.base64text import is_base64
-from tidelake.archives.codecs import decompressed
+from tidelake.archives.readers.base64_text import is_base64
+from tidelake.archives.readers.codecs import decompressed
 from tidelake.errors import TidelakeError
-from tidelake.event import MESSAGE
+from tidelake.history.event import MESSAGE
 
 PLAIN_CSV = "Aiven's csv without base64"
 INSPECT, BARE_LINES, BARE = "inspect lines", "lines of bare values", "one bare value"

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.ddl import parse
-from tidelake.ddl.changes import CreateTable
+from tidelake.config.options import SinkOptions
+from tidelake.config.table_name import written
 from tidelake.errors import ContractError
-from tidelake.options import SinkOptions
+from tidelake.history.ddl import parse
+from tidelake.history.ddl.changes import CreateTable
 from tidelake.protocols import Context, decode
 from tidelake.sniff.verdict import Guess
-from tidelake.table_name import written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

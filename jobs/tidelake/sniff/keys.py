@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from tidelake.archives.codecs import EXTENSIONS as CODECS
+from tidelake.archives.readers.codecs import EXTENSIONS as CODECS
 
 KEYS, HEADERS, TOMBSTONES = "keys", "headers", "tombstones"
 

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.archives import SourceObject, absent, layout_of
-from tidelake.archives.base64text import is_base64
-from tidelake.archives.lines import blocks
-from tidelake.archives.raw_records import lines
-from tidelake.archives.shape import message_batch
+from tidelake.archives.readers.base64_text import is_base64
+from tidelake.archives.readers.lines import blocks
+from tidelake.archives.readers.raw_records import lines
+from tidelake.archives.readers.shape import message_batch
 from tidelake.errors import TidelakeError
 from tidelake.sniff.containers import (
     BARE,

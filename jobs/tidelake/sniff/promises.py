@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tidelake.archives import KEYED_PROTOCOLS, Layout, layout_of
-from tidelake.feed import EXTENDED, UNDATED
+from tidelake.config.feed import EXTENDED, UNDATED
 from tidelake.sniff.archive import Section
 from tidelake.sniff.containers import PLAIN_CSV
+from tidelake.sniff.families.sighting import counted
 from tidelake.sniff.objects import EMPTY
-from tidelake.sniff.sighting import counted
 from tidelake.sniff.topics import spelled
 
 KEPT, LOST, UNSURE = "kept", "lost", "unsure"

@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 
 from tidelake.archives import layout_of, list_all, list_hour
-from tidelake.feed import Feed
+from tidelake.config.feed import Feed
+from tidelake.io.storage import open_store
 from tidelake.sniff.archive import Section
 from tidelake.sniff.starter import Starter
-from tidelake.storage import open_store
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 

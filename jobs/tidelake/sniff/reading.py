@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tidelake.archives import Sibling, SourceObject, beside
 from tidelake.errors import StorageError
+from tidelake.io.storage import CHUNK, Store
 from tidelake.sniff.objects import UNREAD, Read, read
 from tidelake.sniff.topics import Entry
-from tidelake.storage import CHUNK, Store
 
 MOST_READ, MOST_READ_BYTES = 400, 256 << 20  # of all topics
 LARGEST = 64 << 20  # a larger object is not read, nor one with a larger sibling

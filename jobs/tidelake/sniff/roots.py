@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelake.storage import Store
+from tidelake.io.storage import Store
 
 _S3 = "s3://"
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tidelake.storage import ObjectInfo, Store
+from tidelake.io.storage import ObjectInfo, Store
 
 MOST_OBJECTS = 20_000
 MOST_FOLDERS = 24  # at one level

@@ -13,15 +13,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.archives.shape import SourceObject, message_batch
+from tidelake.archives.readers.shape import SourceObject, message_batch
 from tidelake.archives.storage_sink import DataFile, list_sink, read_lines
+from tidelake.config.source import DateSeparator
+from tidelake.config.table_name import written
 from tidelake.errors import TidelakeError
+from tidelake.io.storage import ObjectInfo, Store, open_store
 from tidelake.protocols import Context
 from tidelake.sniff.roots import root_of, uri_of
 from tidelake.sniff.verdict import Verdict, judge
-from tidelake.source import DateSeparator
-from tidelake.storage import ObjectInfo, Store, open_store
-from tidelake.table_name import written
 
 _DATA = re.compile(
     r"(?:(?P<base>.+)/)?(?P<database>[^/]+)/(?P<table>[^/]+)/(?P<version>\d{9,20})(?:/\d+)?(?:/(?P<date>\d{4}(?:-\d{2}){0,2}))?"

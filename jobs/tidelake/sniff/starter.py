@@ -10,10 +10,10 @@ from datetime import datetime
 from itertools import count
 
 from tidelake.archives import TIMELESS, layout_of
-from tidelake.feed import EXTENDED, UNDATED
-from tidelake.options import SinkOptions
+from tidelake.config.feed import EXTENDED, UNDATED
+from tidelake.config.options import SinkOptions
 from tidelake.sniff.archive import Archive, Section
-from tidelake.sniff.sighting import OptionValue
+from tidelake.sniff.families.sighting import OptionValue
 from tidelake.tso import format_hour
 
 _STANDARD = re.compile(

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from tidelake.io.storage import ObjectInfo
 from tidelake.sniff.keys import Named
 from tidelake.sniff.objects import Read
-from tidelake.storage import ObjectInfo
 from tidelake.tso import format_hour
 
 MOST_TOLD = 5  # missing hours, or other things told one by one

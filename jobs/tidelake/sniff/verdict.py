@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.config.options import Compression, SinkOptions
 from tidelake.errors import Coordinates
-from tidelake.options import Compression, SinkOptions
 from tidelake.protocols import Context, decode, protocol_names
-from tidelake.sniff.avro import told_by_schemas
-from tidelake.sniff.families import sightings
-from tidelake.sniff.sighting import OptionValue, SchemaId, Sighting
-from tidelake.sniff.stranger import described
+from tidelake.sniff.families.all_families import sightings
+from tidelake.sniff.families.avro import told_by_schemas
+from tidelake.sniff.families.sighting import OptionValue, SchemaId, Sighting
+from tidelake.sniff.families.unrecognised import described
 
 CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
 SAID = "said"  # by who asks

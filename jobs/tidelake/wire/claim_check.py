@@ -9,9 +9,9 @@ import base64
 import binascii
 from typing import Any
 
+from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.options import SinkOptions
-from tidelake.wire.json_text import kind, load
+from tidelake.wire.json.json_text import kind, load
 
 _OPENING = (b'{"key":', b'{"value":')  # no protocol's message begins so
 

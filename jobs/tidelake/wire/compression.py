@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tidelake.config.options import Compression
 from tidelake.errors import DecodeError
-from tidelake.options import Compression
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 CHUNK = 1 << 16

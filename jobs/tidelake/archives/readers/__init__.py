@@ -1,0 +1,1 @@
+"""What archive layouts share: the shape of a layout, file codecs, and readers of rows, lines and containers."""

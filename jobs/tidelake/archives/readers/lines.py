@@ -1,0 +1,56 @@
+"""Text objects as blocks of whole lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidelake.archives.readers.codecs import decompressed, naming
+from tidelake.archives.readers.shape import BATCH_BYTES, SourceObject, damaged
+
+MAX_LINE = 256 << 20
+_SAMPLE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines of an object, without the last one's end. first: number of the first line, from 1."""
+
+    data: bytes
+    first: int
+
+    @property
+    def lines(self) -> int:
+        """How many lines there are."""
+        return self.data.count(b"\n") + 1
+
+    def split(self) -> list[bytes]:
+        """The lines, for looking at errors."""
+        return self.data.split(b"\n")
+
+    def sample(self) -> list[bytes]:
+        """The first few lines: what they are decides what the object is."""
+        return self.data.split(b"\n", _SAMPLE)[:_SAMPLE]
+
+
+def blocks(path: Path, source: SourceObject) -> Iterator[Block]:
+    """The object's lines in blocks of about BATCH_BYTES; a last line needs no end.
+
+    Raises StorageError (BAD_OBJECT) for a wrong codec, OrderError (DAMAGED_OBJECT) for a line of more than MAX_LINE bytes.
+    """
+    first, parts = 1, list[bytes]()
+    with naming(source), decompressed(path, source) as stream:
+        while data := stream.read(BATCH_BYTES):
+            end = data.rfind(b"\n")
+            if end >= 0:
+                block = Block(b"".join((*parts, data[:end])), first)
+                yield block
+                first += block.lines
+                parts = [data[end + 1 :]]
+            else:
+                parts.append(data)
+            if sum(map(len, parts)) > MAX_LINE:
+                raise damaged(source, f"line {first}", f"longer than {MAX_LINE} bytes")
+    if rest := b"".join(parts):
+        yield Block(rest, first)

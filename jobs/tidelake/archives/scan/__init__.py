@@ -1,0 +1,1 @@
+"""Compiled readers of the containers that archives wrap messages in."""

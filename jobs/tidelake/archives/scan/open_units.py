@@ -1,0 +1,41 @@
+"""Where records of Open Protocol end that stand one behind another with a newline after each, compiled (docs/reference/archives.md 3)."""
+
+from __future__ import annotations
+
+from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.compiled import compiled
+from tidelake.wire.kernels.spans import Longs
+
+_NEWLINE = 10
+_LENGTH = 8
+
+
+def record_ends(data: Bytes, head: int, ends: Longs) -> tuple[int, bool]:
+    """Fills in the positions of the newlines behind complete records; how many, and whether the bytes after them are no record.
+
+    head: bytes before the first part of a record. A record that goes on after the data's end is not wrong.
+    """
+    found, wrong = _ends(data, head, ends)
+    return int(found), bool(wrong)
+
+
+@compiled
+def _ends(buf: Bytes, head: int, ends: Longs) -> tuple[int, bool]:
+    found, start, end = 0, 0, len(buf)
+    while start < end:
+        p = start + head
+        if p > start and buf[start] != 0:
+            return found, True
+        while p + _LENGTH <= end and buf[p] == 0:
+            size = 0
+            for k in range(1, _LENGTH):
+                size = size << 8 | buf[p + k]
+            p += _LENGTH + size
+        if p >= end:
+            return found, False
+        if buf[p] != _NEWLINE:
+            return found, buf[p] != 0
+        ends[found] = p
+        found += 1
+        start = p + 1
+    return found, False

@@ -1,5 +1,0 @@
-"""`python -m tidelake.cli`, for callers that have the interpreter and not the script."""
-
-from tidelake.cli import main
-
-main()

@@ -1,0 +1,100 @@
+"""upkeep: what keeps a feed's tables quick and small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json, say
+from tidelake.io.texts import plural
+from tidelake.tso import show
+
+if TYPE_CHECKING:
+    from tidelake.maintenance.maintain import Upkept
+    from tidelake.maintenance.maintenance_plan import TablePlan, UpkeepPlan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel="Stages")(upkeep)
+
+
+def upkeep(
+    feed: FeedName,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be rewritten, expired and removed; change nothing.")] = False,
+    schemas: Schemas = DEFAULT_SCHEMAS,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Rewrite small files and delete files, let old changes go, expire what no retained cut needs, remove orphans.
+
+    Which cuts are retained, the section `upkeep` of feed.toml says: all of keep_cuts, then the last of each day of keep_daily; every one of
+    them reads as before. Changes stay for ever, or as long as keep_changelog says.
+    Running it again, or after a run that was killed, goes on from there.
+    """
+    from tidelake.maintenance.maintain import upkeep as work
+
+    with opened(schemas, feed, quiet=as_json) as lake:
+        done = work(lake, dry_run=dry_run)
+    if as_json:
+        print_json(done.model_dump())
+        return
+    if done.plan is None:
+        out.print(f"{feed}: nothing is published yet")
+        return
+    _say_plan(done.plan)
+    if not dry_run:
+        _say_done(done)
+
+
+def _say_plan(plan: UpkeepPlan) -> None:
+    why = [f"{sum(w == kind for w in plan.cuts.values())} {kind}" for kind in ("every", "daily", "newest")]
+    say(f"{plan.feed}: {plural(len(plan.cuts), 'cut')} kept ({', '.join(why)}), {len(plan.lets_go)} let go")
+    if plan.changes_after:
+        say(f"  changes are kept after {show(plan.changes_after)}")
+    if plan.staged is not None:
+        say(f"  hour {plan.staged} is staged and not published: files are rewritten by an upkeep after it")
+    for p in plan.tables:
+        say(f"  {p.table}: {_table(p)}")
+    if plan.folders:
+        say(f"  {plural(len(plan.folders), 'folder')} of tables that are gone: {plan.folder_bytes:,} bytes")
+
+
+def _table(p: TablePlan) -> str:
+    if p.gone:
+        return f"no cut needs it: dropped, with {plural(p.snapshots, 'snapshot')}"
+    parts = [f"{plural(p.snapshots, 'snapshot')}, {len(p.expires)} to expire"]
+    if p.files:
+        does = ": rewritten" if p.rewrites else ""
+        parts.insert(0, f"{plural(p.files, 'file')}, {p.bytes:,} bytes, {p.small_files} small, {p.delete_files} delete files{does}")
+    if p.old is not None:
+        span = p.old.first if p.old.first == p.old.last else f"{p.old.first} to {p.old.last}"
+        where = f", copied to {p.archive}" if p.archive else ""
+        parts.append(f"changes of {span} go: {plural(p.old.rows, 'row')} in {plural(p.old.files, 'file')}, {p.old.bytes:,} bytes{where}")
+    if p.kept:
+        parts.append("kept by cuts " + _numbers(sorted({seq for seqs in p.kept.values() for seq in seqs})))
+    if p.orphans is not None:
+        parts.append(f"{plural(p.orphans, 'orphan')}, {p.orphan_bytes:,} bytes")
+    return "; ".join(parts)
+
+
+def _numbers(numbers: list[int]) -> str:
+    """Sorted numbers with runs drawn together: 1–3, 7."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and runs[-1][1] == n - 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
+
+
+def _say_done(done: Upkept) -> None:
+    changes = f"let {plural(done.removed_changes, 'change')} go; " if done.removed_changes else ""
+    rewrote = f"rewrote {plural(len(done.rewritten), 'table')}, published as cut {done.cut}; " if done.cut else ""
+    say(
+        f"{changes}{rewrote}expired {plural(done.expired_snapshots, 'snapshot')} with {plural(done.deleted_files, 'file')}, "
+        f"dropped {plural(len(done.dropped_tables), 'table')}, "
+        f"removed {plural(done.removed_orphans, 'orphan')} of {done.removed_bytes:,} bytes"
+    )

@@ -1,0 +1,1 @@
+"""Compact: changelogs folded into snapshot tables."""

@@ -1,0 +1,200 @@
+"""Snapshot ⊕ changes → snapshot of one bucket in Arrow: what lake.fold and compact.images say in SQL. Oracle: history.ordering.fold.
+
+Keys become numbers, so that all that is asked of them is asked of arrays. Which rows stand is worked out from keys and places alone; other
+columns are read one by one, and of them what stands. A table whose key has a NULL is refused: SQL's rules for it are not worth their code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from tidelake.compact.arrow_images import DELETE, INSERT, OLD, UPDATE, Compared, Numbers, Weights
+from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
+from tidelake.lake.key_sample import are_picked
+
+TOO_LARGE = "the bucket is too large for a worker"
+CHANGE_TYPE, COMMIT_TS, PARTITION = "_change_type", "_commit_ts", "_kafka_partition"
+MARKS = (CHANGE_TYPE, COMMIT_TS, "_topic", PARTITION, "_offset", "_ordinal")  # a changelog's own columns that the fold reads
+
+_KINDS = {"UPDATE_BEFORE": OLD, "DELETE": DELETE, "UPDATE_AFTER": UPDATE}
+_SHOWN = 3  # keys that stand twice
+_LEAST = np.iinfo(np.int64).min
+
+
+class Refused(Exception):
+    """What the fold in SQL must judge."""
+
+
+class KeyTwice(Exception):
+    """The snapshot holds keys twice. keys: a few, as text."""
+
+    def __init__(self, keys: list[str]) -> None:
+        super().__init__(", ".join(keys))
+        self.keys = keys
+
+
+class Rules(BaseModel, frozen=True):
+    """What is folded: changes after after_ts, up to and including until_ts. images: None where no old values are compared."""
+
+    key: list[str]
+    after_ts: int
+    until_ts: int
+    by_arrival: bool
+    images: Compared | None = None
+
+
+class Rows(Protocol):
+    """Rows of a snapshot or a changelog, whose cells are read when they are asked for."""
+
+    count: int
+
+    def whole(self, column: str) -> pa.Array:
+        """A column of all rows."""
+
+    def cells(self, column: str, *rows: Numbers) -> list[pa.Array]:
+        """A column of some rows, and of others; each ascend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What stands, by key. compared, suspects: keys whose old values were compared, and those where they do not come out."""
+
+    rows: pa.Table
+    compared: int
+    suspects: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The number of each row's key, of `many`. kinds: of the changes."""
+
+    base: Numbers
+    changes: Numbers
+    kinds: Numbers
+    many: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """The newest change of every key that has one: its row and its key's number. window: all of the window, old
+    values among them."""
+
+    changes: Numbers
+    keys: Numbers
+    window: Numbers
+
+
+def fold(base: Rows, changes: Rows, rules: Rules, columns: Sequence[str], most_bytes: int) -> Folded:
+    """These columns of what stands; the snapshot has no others. Raises KeyTwice, and Refused if they are more than so many bytes."""
+    keys = _keys(base, changes, rules.key)
+    _check(base, keys, rules.key)
+    newest = _newest(changes, keys, rules)
+    changed = np.zeros(keys.many, np.bool_)
+    changed[newest.keys] = True
+    kept = np.flatnonzero(~changed[keys.base])
+    newer = newest.changes[keys.kinds[newest.changes] != DELETE]
+    by_key = {k: pa.concat_arrays([*base.cells(k, kept), *changes.cells(k, newer)]) for k in rules.key}
+    order = pc.sort_indices(pa.table(by_key), sort_keys=[(k, "ascending") for k in rules.key])
+    weights = _weights(changes, keys, newest, rules)
+    out, held = dict[str, pa.Array](), 0
+    for name in columns:
+        out[name] = _column(name, base, changes, kept, newer, weights).take(order)
+        held += out[name].nbytes
+        if held > most_bytes:
+            raise Refused(TOO_LARGE)
+    return Folded(pa.table(out), *((0, 0) if weights is None else weights.verdicts()))
+
+
+def _column(name: str, base: Rows, changes: Rows, kept: Numbers, newer: Numbers, weights: Weights | None) -> pa.Array:
+    """A column of the snapshot's rows that stay and of the changes that stand; what is compared of it is weighed on the way."""
+    if weights is None or name not in weights.images.columns:
+        return pa.concat_arrays([*base.cells(name, kept), *changes.cells(name, newer)])
+    of_base, there = base.cells(name, kept, weights.there)
+    of_changes, told = changes.cells(name, newer, weights.told)
+    weights.add(there, told)
+    return pa.concat_arrays([of_base, of_changes])
+
+
+def _weights(changes: Rows, keys: _Keys, newest: _Newest, rules: Rules) -> Weights | None:
+    if rules.images is None:
+        return None
+    rows, numbers, share = newest.changes, newest.keys, rules.images.share
+    if share > 1:
+        chosen = are_picked([cells for k in rules.images.sampled for cells in changes.cells(k, rows)], rules.until_ts, share)
+        rows, numbers = rows[chosen], numbers[chosen]
+    return Weights(rules.images, numbers, keys.many, rows, keys.base, keys.changes, keys.kinds, newest.window)
+
+
+def _keys(base: Rows, changes: Rows, key: Sequence[str]) -> _Keys:
+    kinds = _coded(changes.whole(CHANGE_TYPE))
+    of_kind = np.array([_KINDS.get(k, INSERT) for k in kinds.dictionary.to_pylist()], np.int64)
+    both, many = None, 1
+    for column in key:
+        cells = pa.concat_arrays([base.whole(column), changes.whole(column)])
+        if cells.null_count:
+            raise Refused(f"{column}, of the key, is NULL somewhere")
+        coded = _coded(cells)
+        numbers, more = np.asarray(coded.indices, np.int64), len(coded.dictionary)
+        if both is not None:
+            coded = _coded(pa.array(both * more + numbers))
+            numbers, more = np.asarray(coded.indices, np.int64), len(coded.dictionary)
+        both, many = numbers, more
+    assert both is not None
+    return _Keys(both[: base.count], both[base.count :], of_kind[np.asarray(kinds.indices)], many)
+
+
+def _check(base: Rows, keys: _Keys, key: Sequence[str]) -> None:
+    often = np.bincount(keys.base, minlength=keys.many)
+    if (again := np.flatnonzero(often > 1)[:_SHOWN]).size:
+        rows = np.sort(np.array([np.argmax(keys.base == k) for k in again]))
+        raise KeyTwice([str(row) for row in pa.table({k: base.cells(k, rows)[0] for k in key}).to_pylist()])
+
+
+def _newest(changes: Rows, keys: _Keys, rules: Rules) -> _Newest:
+    """The greatest place of each key, column after column; after the first one hardly a key has several changes left."""
+    ts = np.asarray(changes.whole(COMMIT_TS).fill_null(_LEAST))
+    inside = (ts > rules.after_ts) & (ts <= rules.until_ts)
+    rows = np.flatnonzero(inside & (keys.kinds != OLD))
+    many = np.count_nonzero(np.bincount(keys.changes[rows], minlength=keys.many))
+    for values_of in (lambda r: ts[r], *_places(changes, keys, rules)):
+        values, of = values_of(rows), keys.changes[rows]
+        best = np.full(keys.many, _LEAST)
+        np.maximum.at(best, of, values)
+        rows = rows[values == best[of]]
+        if len(rows) == many:
+            break
+    last = np.full(keys.many, -1)
+    last[keys.changes[rows]] = rows
+    rows = np.sort(last[last >= 0])
+    return _Newest(rows, keys.changes[rows], np.flatnonzero(inside))
+
+
+def _places(changes: Rows, keys: _Keys, rules: Rules) -> Iterator[Callable[[Numbers], Numbers]]:
+    """What lake.fold.place compares after the commit ts."""
+
+    def number(column: str) -> Callable[[Numbers], Numbers]:
+        return lambda rows: np.asarray(changes.cells(column, rows)[0].cast(pa.int64()).fill_null(_LEAST))
+
+    def order(rows: Numbers) -> Numbers:
+        partition = number(PARTITION)(rows)
+        kinds = np.zeros(len(rows), np.int64) if rules.by_arrival else keys.kinds[rows]
+        return np.where(partition == MOVED_LAST, 3, np.where(partition == MOVED_FIRST, -1, kinds))
+
+    def topic(rows: Numbers) -> Numbers:
+        coded = _coded(changes.cells("_topic", rows)[0])
+        rank: Numbers = np.argsort(np.asarray(pc.sort_indices(coded.dictionary)))
+        ranks: Numbers = rank[np.asarray(coded.indices)]
+        return ranks
+
+    yield from (order, topic, number(PARTITION), number("_offset"), number("_ordinal"))
+
+
+def _coded(cells: pa.Array) -> pa.DictionaryArray:
+    return pc.dictionary_encode(cells)

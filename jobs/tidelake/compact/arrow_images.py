@@ -1,0 +1,86 @@
+"""What the images of a bucket's keys come to, in Arrow: compact.images.Images.verdict says the same in SQL."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+Numbers = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+
+OLD, DELETE, UPDATE, INSERT = -1, 0, 1, 2  # kinds of changes, by the class of their place; old values have none
+_SEED = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Compared(BaseModel, frozen=True):
+    """How old values are compared. columns: those that are; share: of so many keys one; sampled: the key's columns that choose it."""
+
+    columns: list[str]
+    sampled: list[str]
+    share: int
+    thin_deletes: bool
+
+
+class Weights:
+    """The rows of keys that are looked at: `there` of the snapshot, `told` of the changes, both ascending. Their columns are to be added
+    one by one.
+
+    keys: the number of each such key, many: of all; newest: its newest change; base, changes: the number of each row's key; kinds: of the
+    changes; window: changes that count, ascending.
+    """
+
+    def __init__(
+        self,
+        images: Compared,
+        keys: Numbers,
+        many: int,
+        newest: Numbers,
+        base: Numbers,
+        changes: Numbers,
+        kinds: Numbers,
+        window: Numbers,
+    ) -> None:
+        self.images = images
+        at = np.full(many, -1)
+        at[keys] = np.arange(len(keys))
+        self.there, self.told = np.flatnonzero(at[base] >= 0), window[at[changes[window]] >= 0]
+        self._of_there, self._of_told, self._many = at[base[self.there]], at[changes[self.told]], len(keys)
+        self._kinds, self._gone = kinds[self.told], kinds[newest] == DELETE
+        self._newest = np.searchsorted(self.told, newest)
+        self._hashes = np.full(len(self.there) + len(self.told), _SEED)
+
+    def add(self, there: pa.Array, told: pa.Array) -> None:
+        """A column of these rows. Equal rows come to equal hashes here and nowhere else."""
+        cells = pa.concat_arrays([there, told])
+        plain = pc.add(cells, 0.0) if pa.types.is_floating(cells.type) else cells  # -0.0 is 0.0
+        numbers = pc.dictionary_encode(plain).indices.fill_null(-1)
+        self._hashes = _mixed(self._hashes ^ np.asarray(numbers).astype(np.uint64))
+
+    def verdicts(self) -> tuple[int, int]:
+        """(keys compared, those that do not come out)."""
+        there, told = np.split(self._hashes, [len(self.there)])
+        weights = np.zeros(self._many, np.uint64)
+        np.add.at(weights, self._of_there, there)
+        np.add.at(weights, self._of_told, np.where(self._kinds >= UPDATE, told, -told))
+        wrong = weights != np.where(self._gone, np.uint64(0), told[self._newest])
+        if self.images.thin_deletes:
+            deletes = self._count(DELETE)
+            rows = np.bincount(self._of_there, minlength=self._many) + self._count(INSERT) - deletes
+            wrong = np.where(deletes > 0, rows != ~self._gone, wrong)
+        says = self._count(UPDATE) == self._count(OLD)  # what it replaces
+        return int(np.sum(says)), int(np.sum(wrong & says))
+
+    def _count(self, kind: int) -> Numbers:
+        """Changes of a kind, by key."""
+        return np.bincount(self._of_told[self._kinds == kind], minlength=self._many)
+
+
+def _mixed(x: Hashes) -> Hashes:
+    """SplitMix64's finalizer."""
+    x = x + _SEED
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

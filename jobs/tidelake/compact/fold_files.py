@@ -1,0 +1,171 @@
+"""Workers fold buckets: they read data files of a snapshot and of a changelog, and write one data file of the snapshot (arrow_fold.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel
+
+from tidelake.compact.arrow_fold import TOO_LARGE, KeyTwice, Refused, Rules, fold
+from tidelake.compact.arrow_images import Numbers
+from tidelake.io.storage import open_store
+from tidelake.spark.parquet_files import OpenFile, fetched, footer, kept_if_whole
+
+MOST_BYTES = 384 << 20  # of a unit's columns as Parquet encodes them, and of what stands in Arrow: a worker stays below 1 GiB then
+ROW_GROUP_BYTES = 32 << 20  # of Arrow
+
+FOLDED = pa.schema(
+    [
+        ("table", pa.int32()),
+        ("bucket", pa.int32()),
+        ("path", pa.string()),  # NULL where no row stands, or the unit is refused
+        ("size", pa.int64()),
+        ("footer", pa.binary()),
+        ("compared", pa.int64()),
+        ("suspects", pa.int64()),
+        ("refused", pa.string()),
+        ("twice", pa.list_(pa.string())),
+    ]
+)
+
+
+class Side(BaseModel, frozen=True):
+    """Where a table's files are, and the columns that are read, as the snapshot calls them, with the table's ids, as hex of Arrow's IPC."""
+
+    location: str
+    columns: str
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.BufferReader(bytes.fromhex(self.columns)))
+
+
+def side(location: str, columns: pa.Schema) -> Side:
+    """The same of a schema."""
+    return Side(location=location, columns=columns.serialize().to_pybytes().hex())
+
+
+class TableFold(BaseModel, frozen=True):
+    """A table. base: its snapshot, which is written, too."""
+
+    base: Side
+    changes: Side
+    rules: Rules
+
+
+class Unit(BaseModel, frozen=True):
+    """A bucket of a table. base, changes: keys of their files below the tables' locations."""
+
+    table: int
+    bucket: int
+    base: list[str]
+    changes: list[str]
+
+
+def fold_units(tables: Mapping[int, TableFold], units: Sequence[Unit]) -> Iterator[pa.RecordBatch]:
+    """Fold these; FOLDED, a row for each. What was uploaded when an error comes is removed."""
+    with ExitStack() as uploads:
+        rows = []
+        for unit in units:
+            table = tables[unit.table]
+            uploaded = uploads.enter_context(kept_if_whole(open_store(table.base.location)))
+            rows.append({"table": unit.table, "bucket": unit.bucket} | _folded(table, unit, uploaded))
+        yield pa.RecordBatch.from_pylist(rows, schema=FOLDED)
+
+
+def _folded(table: TableFold, unit: Unit, uploaded: list[str]) -> dict[str, Any]:
+    with _opened(table.base, unit.base) as base, _opened(table.changes, unit.changes) as changes:
+        try:
+            if base.encoded + changes.encoded > MOST_BYTES:
+                raise Refused(TOO_LARGE)
+            found = fold(base, changes, table.rules, table.base.schema.names, MOST_BYTES)
+        except Refused as e:
+            return {"refused": str(e)}
+        except KeyTwice as e:
+            return {"twice": e.keys}
+    counts = {"compared": found.compared, "suspects": found.suspects}
+    return counts | (_written(found.rows, table.base, unit.bucket, uploaded) if found.rows.num_rows else {})
+
+
+def _written(rows: pa.Table, place: Side, bucket: int, uploaded: list[str]) -> dict[str, Any]:
+    store = open_store(place.location)
+    with TemporaryDirectory(prefix="tidelake-fold-") as folder:
+        path = Path(folder) / "bucket.parquet"
+        with OpenFile(path, place.schema) as file:
+            step = max(1, ROW_GROUP_BYTES * rows.num_rows // max(rows.nbytes, 1))
+            for first in range(0, rows.num_rows, step):
+                file.write(rows.slice(first, step))
+        uploaded.append(f"data/bucket={bucket}/{uuid4()}.parquet")
+        store.upload(uploaded[-1], path)
+        return {"path": uploaded[-1], "size": path.stat().st_size, "footer": footer(path)}
+
+
+class FileRows:
+    """The rows of data files, one behind the other. A column is read by its id, whatever a file calls it; one that a file has not is NULL,
+    one of a narrower type is widened (Iceberg's spec, column projection)."""
+
+    def __init__(self, files: Sequence[pq.ParquetFile], schema: pa.Schema) -> None:
+        self._files, self._schema = files, schema
+        self._names = [{_id(f): f.name for f in file.schema_arrow} for file in files]
+        self._whole: dict[str, pa.Array] = {}
+        self.count = sum(f.metadata.num_rows for f in files)
+
+    @property
+    def encoded(self) -> int:
+        """Bytes of all columns that may be read, as they are encoded."""
+        groups = (f.metadata.row_group(g) for f in self._files for g in range(f.num_row_groups))
+        return sum(g.total_byte_size for g in groups)
+
+    def whole(self, column: str) -> pa.Array:
+        """A column of all rows, which is kept: the fold asks for keys several times."""
+        if column not in self._whole:
+            self._whole[column] = pa.concat_arrays([self._none(column), *(cells for _, cells in self._groups(column))])
+        return self._whole[column]
+
+    def cells(self, column: str, *rows: Numbers) -> list[pa.Array]:
+        """A column of some rows, and of others; each ascend. Of the files one row group is held at a time."""
+        groups = [(0, self._whole[column])] if column in self._whole else self._groups(column)
+        parts = [[self._none(column)] for _ in rows]
+        for first, cells in groups:
+            for part, wanted in zip(parts, rows, strict=True):
+                low, high = np.searchsorted(wanted, [first, first + len(cells)])
+                part.append(cells if high - low == len(cells) else cells.take(pa.array(wanted[low:high] - first)))
+        return [pa.concat_arrays(part) for part in parts]
+
+    def _groups(self, column: str) -> Iterator[tuple[int, pa.Array]]:
+        """(the first row, a column) of each row group."""
+        field, first = self._schema.field(column), 0
+        for file, names in zip(self._files, self._names, strict=True):
+            for group in range(file.num_row_groups):
+                cells = _cells(file, group, names.get(_id(field)), field.type)
+                yield first, cells
+                first += len(cells)
+
+    def _none(self, column: str) -> pa.Array:
+        return pa.array([], self._schema.field(column).type)
+
+
+def _cells(file: pq.ParquetFile, group: int, name: str | None, kind: pa.DataType) -> pa.Array:
+    if name is None:
+        return pa.nulls(file.metadata.row_group(group).num_rows, kind)
+    return file.read_row_group(group, columns=[name], use_threads=False).column(name).cast(kind).combine_chunks()
+
+
+def _id(field: pa.Field) -> int:
+    return int((field.metadata or {}).get(b"PARQUET:field_id", -1))
+
+
+@contextmanager
+def _opened(files: Side, keys: Sequence[str]) -> Iterator[FileRows]:
+    store = open_store(files.location)
+    with ExitStack() as held:
+        folders = [Path(held.enter_context(TemporaryDirectory(prefix="tidelake-fold-"))) for _ in keys]
+        yield FileRows([held.enter_context(fetched(store, k, f)) for k, f in zip(keys, folders, strict=True)], files.schema)

@@ -1,0 +1,45 @@
+"""The Python Data Source `tidelake_fold`: buckets of all tables of a window, folded in workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pydantic import BaseModel
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidelake.compact.fold_files import FOLDED, TableFold, Unit, fold_units
+from tidelake.spark.data_source import EventReader, EventSource
+from tidelake.spark.worker_secrets import NONE, Secrets
+
+
+class FoldJob(BaseModel):
+    """What is folded. tables: by number; parts: units by the task that takes them."""
+
+    tables: dict[int, TableFold]
+    parts: list[list[Unit]]
+
+
+class FoldSource(EventSource):
+    """`read_source(spark, FoldSource, job=FoldJob)`: reading it writes files, and its rows tell of them
+    (fold_files.FOLDED); they are nowhere until they are committed."""
+
+    FORMAT = "tidelake_fold"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(FOLDED)
+
+    def reader(self, schema: StructType) -> FoldReader:
+        return FoldReader(FoldJob.model_validate_json(self.options["job"]), self.secrets)
+
+
+class FoldReader(EventReader[Sequence[Unit]]):
+    """Plans one partition per part."""
+
+    def __init__(self, job: FoldJob, secrets: Secrets = NONE) -> None:
+        super().__init__(job.parts, secrets)
+        self.tables = job.tables
+
+    def rows(self, part: Sequence[Unit]) -> Iterator[pa.RecordBatch]:
+        return fold_units(self.tables, part)

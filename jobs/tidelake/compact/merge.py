@@ -1,0 +1,84 @@
+"""Merge-on-read: where few rows of a large snapshot table change, those that were there are deleted by position and the new ones appended.
+
+So the cost follows the window: files are neither read whole nor written again. Readers pay for it, as they pass over what is deleted; so
+a table takes it only up to a share of its rows, what earlier windows deleted included, and the next window after that rewrites buckets.
+Upkeep rewrites files with deletes, too. Two commits on the run's branch, of which only the last is ever published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.cut import TableCounts
+from tidelake.lake.tables import MERGE_ON_READ
+from tidelake.order.sql.changelog import sql_name
+from tidelake.spark.sql_casts import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LARGE = 2_000_000  # rows: from there on, what would be written again counts for more than seconds (docs/scale.md)
+SHARE = 0.05  # of the rows may be changed or deleted by position
+MOST_KEYS = 500_000  # that are sent to every task
+_WORTH_A_WORD = 10_000  # rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Whether a window is merged on read, and why, for people; empty where there is nothing to choose."""
+
+    merges: bool
+    why: str
+
+
+def choose(table: LakeTable, snapshot_id: int, counts: TableCounts | None, share: float) -> Choice:
+    """From counts. share: of its buckets that are touched, 0 to 1; counts: of the changes, None where they are not known."""
+    rows, deleted = live_rows(table, snapshot_id), _deleted(table, snapshot_id)
+    touched = int(rows * share)
+    if counts is None or counts.partial or touched < _WORTH_A_WORD:
+        return Choice(merges=False, why="")
+    if touched < LARGE:
+        return Choice(merges=False, why=f"{touched:,} rows are few enough to rewrite")
+    leaving = counts.updates + counts.deletes + counts.upserts + counts.left
+    keys = leaving + counts.key_changes + counts.inserts + counts.came
+    said = f"{keys:,} keys change in {touched:,} rows" + (f" of which {deleted:,} are deleted by position" if deleted else "")
+    if leaving + deleted > touched * SHARE or keys > MOST_KEYS:
+        return Choice(merges=False, why=f"{said}, too many to merge on read")
+    return Choice(merges=True, why=f"merge-on-read: {said}")
+
+
+def live_rows(table: LakeTable, snapshot_id: int) -> int:
+    """How many rows a snapshot has."""
+    return int(table.summary(snapshot_id).get("total-records", 0)) - _deleted(table, snapshot_id)
+
+
+def _deleted(table: LakeTable, snapshot_id: int) -> int:
+    return int(table.summary(snapshot_id).get("total-position-deletes", 0))
+
+
+def changed_keys(frame: DataFrame, names: dict[str, str]) -> DataFrame:
+    """The keys of all changes, to be sent to every task. names: of the key's columns in the frame → in the table."""
+    return frame.selectExpr(*(f"{quote(a)} AS {quote(b)}" for a, b in names.items())).distinct().hint("broadcast")
+
+
+def delete_rows(spark: SparkSession, table: LakeTable, branch: str, keys: DataFrame, condition: str) -> None:
+    """Delete the rows with these keys by position. keys: named as the table's columns; condition: SQL for the buckets that they are in."""
+    if MERGE_ON_READ.items() - table.properties.items():  # of an earlier version
+        listed = ", ".join(f"'{k}' = '{v}'" for k, v in MERGE_ON_READ.items())
+        spark.sql(f"ALTER TABLE {sql_name(table.identifier)} SET TBLPROPERTIES ({listed})")
+    view, merged = f"tidelake_{uuid4().hex}", sql_name(table.identifier, branch)
+    names = {k: f"_key{n}" for n, k in enumerate(keys.columns)}  # others than the table's, which the condition means
+    keys.toDF(*names.values()).hint("broadcast").createOrReplaceTempView(view)
+    try:
+        same = " AND ".join(f"{quote(k)} = {name}" for k, name in names.items())
+        spark.sql(f"MERGE INTO {merged} t USING {view} s ON {same} AND {condition} WHEN MATCHED THEN DELETE")
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def within(rows: DataFrame, keys: DataFrame) -> DataFrame:
+    """The rows with these keys."""
+    return rows.join(keys, keys.columns, "left_semi")

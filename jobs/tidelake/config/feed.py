@@ -1,0 +1,396 @@
+"""A feed: one changefeed's output and where it goes, from schemas/<feed>/feed.toml.
+
+Light on purpose: DAGs import this at parse time, so nothing here reads more than the feed's folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from tidelake.config.options import SinkOptions
+from tidelake.config.places import refuse_relative
+from tidelake.config.policy import ColumnPolicy, Policy, ValueRules
+from tidelake.config.retention import Upkeep
+from tidelake.config.source import VARIABLE, Archiver, ClosedBy, Source, check_storage
+from tidelake.config.table_name import by_table
+from tidelake.errors import ConfigError
+
+Protocol = Literal[
+    "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
+]  # one per module of protocols/
+UNDATED = frozenset({"canal", "maxwell"})  # whose rows never say a commit ts
+EXTENDED = frozenset({"canal-json", "debezium"})  # whose messages say commit ts and resolved ts with the TiDB extension
+CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
+_QUIET = {"next-offset": 0, "resolved": 0, "quiet": 15}  # minutes, unless the feed says so
+
+_RULES = tuple(f.name for f in fields(ValueRules))
+_ARCHIVER = frozenset({"source.archiver"})
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
+_OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]+")  # what Kafka allows
+
+
+def _counts(value: Any) -> Any:
+    numbers = value.values() if isinstance(value, dict) else [value]
+    if not numbers or not all(type(n) is int and n > 0 for n in numbers):
+        raise ValueError('the number of partitions of every topic, or a table "topic" = number')
+    return value
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Watermark(_Section):
+    """Where the resolved ts comes from (docs/architecture.md 8.1). metadata: the sink's checkpoint, which landing waits for; offsets: none,
+    the closed hour is the cut (docs/offsets.md).
+
+    one_partition_per: of offsets, what never has changes in two partitions of one hour. none: nothing is sure, cuts are incomplete.
+    """
+
+    source: Literal["messages", "checkpoints", "metadata", "offsets"] = Field(alias="from", default="messages")
+    uri: str | None = Field(default=None, repr=False)
+    one_partition_per: Literal["table", "key", "none"] = "table"
+
+    @model_validator(mode="after")
+    def _is_there(self) -> Watermark:
+        if self.source == "checkpoints" and not self.uri:
+            raise ValueError('from = "checkpoints" needs `uri`, the recorded checkpoints')
+        if self.source != "offsets" and "one_partition_per" in self.model_fields_set:
+            raise ValueError('one_partition_per goes with from = "offsets"')
+        check_storage(self.uri, "uri")
+        return self
+
+
+class Avro(_Section):
+    """Avro schemas: a JSON file {id: schema text} or a folder of <id>.avsc, relative ones from the feed's folder; a registry URL; glue://<region>."""
+
+    schemas: str = Field(repr=False)  # a registry's URL may hold a password
+
+
+class Lake(_Section):
+    """Where the tables go. catalog: jdbc:sqlite:…, jdbc:postgresql:…, or a REST URL; namespace may use {feed} and {database}."""
+
+    uri: str = Field(repr=False)
+    catalog: str | None = Field(default=None, repr=False)
+    namespace: str = "{database}"
+
+    @field_validator("namespace")
+    @classmethod
+    def _names_only_what_is_known(cls, namespace: str) -> str:
+        if not _NAMESPACE.fullmatch(VARIABLE.sub("x", namespace)):
+            raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
+        return namespace
+
+    @model_validator(mode="after")
+    def _is_on_storage_that_is_written(self) -> Lake:
+        check_storage(self.uri, "uri")
+        return self
+
+
+class TablePolicy(_Section):
+    """Settings of one table, under [tables."db.table"]."""
+
+    buckets: Annotated[int, Field(strict=True, ge=1, le=4096)] | None = None
+
+
+class Feed(_Section):
+    """One feed. `name` and `folder` come from where the file is; everything else from the file.
+
+    partitions: of every topic in Kafka; a storage sink has none, and 1 stands here.
+    """
+
+    name: str
+    folder: Path
+    protocol: Protocol
+    topics: tuple[str, ...]
+    partitions: Annotated[int | dict[str, int], BeforeValidator(_counts)]
+    time_zone: str = "UTC"
+    options: SinkOptions = SinkOptions()
+    source: Source
+    watermark: Watermark = Watermark()
+    avro: Avro | None = None
+    lake: Lake
+    policy: Policy = Policy()
+    upkeep: Upkeep = Upkeep()
+    columns: dict[str, dict[str, ColumnPolicy]] = {}
+    tables: dict[str, TablePolicy] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_storage_sink_has_no_partitions(cls, values: Any) -> Any:
+        source = values.get("source") if isinstance(values, dict) else None
+        layout = source.get("layout") if isinstance(source, dict) else getattr(source, "layout", None)
+        return {"partitions": 1} | values if layout == "storage-sink" else values
+
+    @field_validator("topics")
+    @classmethod
+    def _names_or_one_pattern(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        names = [VARIABLE.sub("x", t) for t in topics]
+        if len(topics) == 1 and len(topics[0]) > 2 and topics[0].startswith("/") and topics[0].endswith("/"):
+            try:
+                re.compile(topics[0][1:-1])
+            except re.error as e:
+                raise ValueError(f"not a regular expression: {e}") from e
+        elif not topics or len(set(topics)) < len(topics) or not all(map(_TOPIC.fullmatch, names)):
+            raise ValueError('different names of topics, or one pattern written "/…/"')
+        return topics
+
+    @field_validator("columns", "tables")
+    @classmethod
+    def _are_of_tables(cls, sections: dict[str, Any]) -> dict[str, Any]:
+        return by_table(sections)
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, time_zone: str) -> str:
+        if time_zone == "UTC" or _OFFSET.fullmatch(time_zone) or VARIABLE.fullmatch(time_zone):
+            return time_zone
+        try:
+            ZoneInfo(time_zone)
+        except (ValueError, OSError, ZoneInfoNotFoundError) as e:
+            raise ValueError("a name like Asia/Shanghai, or an offset like +08:00") from e
+        return time_zone
+
+    @model_validator(mode="after")
+    def _every_topic_has_partitions(self) -> Feed:
+        if self.topic_pattern is None and not any(map(VARIABLE.search, self.topics)):
+            for topic in self.topics:
+                self.partitions_of(topic)
+        return self
+
+    @model_validator(mode="after")
+    def _sections_fit_the_protocol(self) -> Feed:
+        if self.protocol == "avro" and self.avro is None:
+            raise ValueError("protocol avro needs [avro] schemas")
+        if self.protocol == "avro" and self.watermark.source == "messages" and not self.options.avro_enable_watermark:
+            raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
+        if self.protocol in UNDATED and self.watermark.source != "offsets":
+            raise ValueError(f'protocol {self.protocol}: its rows say no commit ts: set [watermark] from = "offsets" (docs/offsets.md)')
+        if self.source.claim_check is not None and self.protocol not in CLAIM_CHECK:
+            raise ValueError(f"source.claim_check: {self.protocol} messages name no files; {', '.join(sorted(CLAIM_CHECK))} do")
+        return self
+
+    @model_validator(mode="after")
+    def _masks_can_be_made(self) -> Feed:
+        for table, columns in self.columns.items():
+            for column, rules in columns.items():
+                if rules.mask == "hash" and self.policy.mask_key is None:
+                    raise ValueError(f'columns.{table}.{column}.mask: "hash" needs a key: [policy] mask_key = "${{NAME}}"')
+                if rules.mask and rules.mask.startswith("truncate") and self.protocol == "debezium":
+                    raise ValueError(f"columns.{table}.{column}.mask: not for Debezium, whose messages may not say what is text: truncate")
+        return self
+
+    @model_validator(mode="after")
+    def _no_gap_passes_unseen(self) -> Feed:
+        if self.watermark.source != "messages" and self.policy.on_finding.get("GAP") == "ignore":
+            what = "the closed hour passes" if self.watermark.source == "offsets" else "recorded checkpoints pass"
+            raise ValueError(f"policy.on_finding: GAP should be 'block' or 'warn', as {what} over it; found 'ignore'")
+        return self
+
+    @model_validator(mode="after")
+    def _is_closed_by_what_there_is(self) -> Feed:
+        if self.source.closed_by == "resolved" and self.watermark.source != "messages":
+            raise ValueError('source.closed_by: "resolved" needs the resolved ts in the messages: [watermark] from = "messages"')
+        return self
+
+    @model_validator(mode="after")
+    def _fits_the_storage_sink(self) -> Feed:
+        sink, options = self.source.layout == "storage-sink", self.options
+        if sink != (self.watermark.source == "metadata"):
+            raise ValueError('[watermark] from = "metadata" goes with layout = "storage-sink", and only with it')
+        if not sink:
+            return self
+        if self.partitions != 1:
+            raise ValueError(f"partitions: a storage sink has none of Kafka's: leave it out (found {self.partitions!r})")
+        if self.protocol == "csv" and not (
+            options.include_commit_ts and options.quote == '"' and (options.terminator or "\n").endswith("\n")
+        ):
+            raise ValueError("CSV files of the storage sink need include_commit_ts, double quotes and a terminator that ends in a newline")
+        if self.protocol == "canal-json" and not options.enable_tidb_extension:
+            raise ValueError("Canal-JSON files of the storage sink need enable_tidb_extension: their lines carry no commit ts without it")
+        return self
+
+    @property
+    def by_offsets(self) -> bool:
+        """Whether changes are ordered by their offsets (docs/offsets.md)."""
+        return self.watermark.source == "offsets"
+
+    @property
+    def by_arrival(self) -> bool:
+        """Whether changes of a key at one commit ts come in the order in which they arrived: their kinds say nothing."""
+        return self.watermark.source in ("checkpoints", "offsets")
+
+    @property
+    def closed_by(self) -> ClosedBy:
+        """What closes an hour: the strongest rule that listings alone can judge, unless the feed says otherwise.
+
+        Every partition goes on for ever only where the resolved ts stands in the messages. "resolved" is stronger, but reads messages, and
+        holds hours back while the changefeed lags (docs/landing.md).
+        """
+        return self.source.closed_by or ("next-offset" if self.watermark.source == "messages" else "quiet")
+
+    @property
+    def quiet_minutes(self) -> int:
+        """How long an hour's newest object must be there before the hour may be complete."""
+        given = self.source.quiet_minutes
+        return _QUIET[self.closed_by] if given is None else given
+
+    @property
+    def topic_pattern(self) -> re.Pattern[str] | None:
+        """The compiled pattern, if topics are given by one."""
+        first = self.topics[0]
+        return re.compile(first[1:-1]) if first.startswith("/") else None
+
+    def check_hour(self, hour: str) -> None:
+        """Raise ConfigError (BEFORE_FIRST_HOUR) for an hour (`2026-01-05T10`) before `[source] first_hour`."""
+        first = self.source.first_hour
+        if first is not None and hour < first:
+            raise ConfigError(
+                f"hour {hour} of feed {self.name} is before its first hour, {first}",
+                code="BEFORE_FIRST_HOUR",
+                remedy="run hours from there on; `first_hour` under [source] in feed.toml says where the feed starts",
+            )
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions the topic has. Raises ConfigError for a topic that the table of partitions lacks."""
+        if isinstance(self.partitions, int):
+            return self.partitions
+        try:
+            return self.partitions[topic]
+        except KeyError as e:
+            raise ConfigError(
+                f"{self.folder / 'feed.toml'}: partitions: topic {topic!r} is missing", remedy="add it, or give one number for all topics"
+            ) from e
+
+    def namespace_of(self, database: str) -> str:
+        """The lake's namespace for a database."""
+        return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
+
+    def rules_of(self, tables: Iterable[str], columns: Iterable[str]) -> ValueRules:
+        """The rules of a column by the names, present and former, of its table (as table_name writes them) and itself, in any case."""
+        known = {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
+        wanted = [c.lower() for c in columns]
+        own = [p for table in tables for column in wanted if (p := known.get((table.lower(), column)))]
+        layers = [*own, self.policy]
+        said: dict[str, Any] = {n: next((v for p in layers if (v := getattr(p, n, None)) is not None), None) for n in _RULES}
+        return ValueRules(**said)
+
+
+def load_feed(
+    schemas: Path, name: str, environment: Mapping[str, str] | None = None, *, expand: bool = True, archiving: bool = False
+) -> Feed:
+    """Read schemas/<name>/feed.toml; `${NAME}` comes from the environment unless expand is off, in [source.archiver] only for archiving:
+    the stages need neither Kafka nor what its client logs in with.
+
+    Raises ConfigError: no such feed, not TOML (with the line), wrong or unknown keys, an unset variable.
+    """
+    path = schemas / name / "feed.toml"
+    if not path.is_file():
+        known = ", ".join(feed_names(schemas)) or "none"
+        raise ConfigError(f"no feed {name!r} in {schemas}: {path} does not exist", remedy=f"feeds there: {known}")
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{path}: the folder's name {name!r} is the feed's name", remedy="use a-z, 0-9, _ and -, a letter first")
+    try:
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
+        raise ConfigError(f"{path}: not TOML: {e}") from e
+    _refuse_a_key(content, path)
+    left = frozenset() if archiving else _ARCHIVER
+    values = _expanded(content, os.environ if environment is None else environment, str(path), "", left) if expand else content
+    ours = {"name": name, "folder": path.parent}
+    if wrong := sorted(ours.keys() & values.keys()):
+        raise ConfigError(f"{path}: {wrong[0]}: unknown key; allowed: {', '.join(_keys(()))}")
+    try:
+        feed = Feed(**(values | ours))
+    except ValidationError as e:
+        raise ConfigError(f"{path}: " + "; ".join(_sentence(dict(error), content) for error in e.errors())) from None
+    refuse_relative(path, values, content)
+    return feed
+
+
+def _refuse_a_key(content: Mapping[str, Any], path: Path) -> None:
+    """The key of masks is a secret: it comes from the environment, and what stands in its place is not repeated."""
+    policy = content.get("policy")
+    key = policy.get("mask_key") if isinstance(policy, dict) else None
+    if key is not None and not (isinstance(key, str) and VARIABLE.fullmatch(key)):
+        raise ConfigError(f'{path}: policy.mask_key: should be "${{NAME}}", a variable of the environment that holds the key')
+
+
+def feed_names(schemas: Path) -> list[str]:
+    """The feeds in a schemas folder, sorted."""
+    return sorted(p.parent.name for p in schemas.glob("*/feed.toml"))
+
+
+def unset_variables(feed: Feed, environment: Mapping[str, str]) -> list[str]:
+    """The variables that an unexpanded feed names and the environment lacks, sorted."""
+    text = feed.model_dump_json()
+    return sorted({name for name in VARIABLE.findall(text) if name not in environment})
+
+
+def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str, left: frozenset[str]) -> Any:
+    """The value with its variables, but for the sections that are left as they are."""
+    if key in left:
+        return value
+    if isinstance(value, dict):
+        return {k: _expanded(v, environment, path, f"{key}.{k}" if key else k, left) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_expanded(v, environment, path, key, left) for v in value]
+    if not isinstance(value, str):
+        return value
+
+    def substitute(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in environment:
+            raise ConfigError(
+                f"{path}: {key}: the environment has no {name}", remedy=f"set {name}, or an Airflow connection that provides it"
+            )
+        return environment[name]
+
+    return VARIABLE.sub(substitute, value)
+
+
+def _sentence(error: dict[str, Any], content: Any) -> str:
+    """One mistake. What was found is said as the file has it: the values of variables may be secrets."""
+    where = error["loc"]
+    key = ".".join(str(part) for part in where) or "the file"
+    if error["type"] == "missing":
+        return f"{key}: missing"
+    if error["type"] == "extra_forbidden":
+        return f"{key}: unknown key; allowed: {', '.join(_keys(where[:-1]))}"
+    for part in where:
+        content = content[part]
+    found = "" if isinstance(content, dict) and key != "partitions" else f" (found {content!r})"
+    said = _SAID.get(error["type"], error["msg"].removeprefix("Value error, "))
+    return f"{key}: {said}{found}"
+
+
+_SAID = {"model_type": "should be a table", "dict_type": "should be a table", "tuple_type": "should be a list"}
+
+
+def _keys(section: tuple[str | int, ...]) -> list[str]:
+    """The keys that a section of the file may have."""
+    models: dict[str | int, type[BaseModel]] = {
+        "options": SinkOptions,
+        "source": Source,
+        "watermark": Watermark,
+        "avro": Avro,
+        "lake": Lake,
+        "policy": Policy,
+        "upkeep": Upkeep,
+        "columns": ColumnPolicy,
+        "tables": TablePolicy,
+    }
+    inner = Archiver if section[:2] == ("source", "archiver") else models[section[0]] if section else Feed
+    fields = inner.model_fields
+    return [field.alias or name for name, field in fields.items() if section or name not in ("name", "folder")]

@@ -1,0 +1,1 @@
+"""Decode: landed messages become rows of the events table."""

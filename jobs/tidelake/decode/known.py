@@ -1,0 +1,59 @@
+"""The tables of a feed as far as they are known before its messages are read: for decoders of messages that do not say columns, and for
+the names that the feed will need.
+
+The columns are those of tables.sql, as of the feed's start: what a later statement adds is not among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelake.config.feed import Feed
+from tidelake.history.contract import TableContract, read_tables
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.incarnations import ALWAYS, Catalog, create
+from tidelake.lake.cut import Cut
+
+UNTYPED = frozenset({"csv", "debezium", "maxwell"})  # protocols whose messages lack types, or may
+
+Known = list[tuple[str, str, str]]  # database, table, its Shape as JSON
+
+
+def needs_tables(feed: Feed) -> bool:
+    """Whether decoding asks for columns: of messages without types, and of Avro's checksums, which may cover columns that were not sent."""
+    return feed.protocol in UNTYPED or (feed.protocol == "avro" and feed.options.enable_row_checksum)
+
+
+def opening(feed: Feed, cut: Cut | None) -> Catalog:
+    """The tables as a window finds them: of the cut before it, and those of tables.sql that it does not know. Raises ContractError."""
+    names = cut.catalog.opened() if cut is not None else Catalog()
+    borne = {(n.database.lower(), n.table.lower()) for i in names.incarnations.values() for n in i.names}
+    for t in read_tables(feed.folder):
+        if (t.database.lower(), t.table.lower()) not in borne:  # a definition is of the first life of a name
+            names = create(names, t.database, t.table, t.definition, ALWAYS)
+    return names
+
+
+def known_tables(feed: Feed) -> Known:
+    """From tables.sql; none where the messages say all. Raises ContractError."""
+    tables = read_tables(feed.folder) if needs_tables(feed) else []
+    return [(t.database, t.table, _shape(t).json) for t in tables]
+
+
+def columns_of(known: Known) -> Callable[[str, str], tuple[ShapeColumn, ...] | None] | None:
+    """As decoders ask for them; names of databases and tables in any case."""
+    shapes = {(database.lower(), table.lower()): Shape.from_json(text).columns for database, table, text in known}
+    return (lambda database, table: shapes.get((database.lower(), table.lower()))) if shapes else None
+
+
+def _shape(table: TableContract) -> Shape:
+    handle = table.definition.handle
+    keys = {name.lower() for name in handle.columns} if handle else set()
+    visible = table.definition.visible
+    return Shape(tuple(ShapeColumn(c.name, c.type.name, c.name.lower() in keys, full_type=_full(c.type)) for c in visible))
+
+
+def _full(kind: MysqlType) -> str | None:
+    """Where it says more than the word: digits that values are printed with."""
+    return kind.sql if kind.word in ("decimal", "datetime", "timestamp", "time", "bit") and kind.length is not None else None

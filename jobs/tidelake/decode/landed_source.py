@@ -1,0 +1,193 @@
+"""The Python Data Source `tidelake`: landed objects in, events or files of them out, decoded in the worker."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidelake.config.options import SinkOptions
+from tidelake.config.policy import HandleOnly
+from tidelake.decode.event_files import FILES, EventsPlace, write_events
+from tidelake.decode.known import Known, columns_of
+from tidelake.decode.late_types import PROTOCOLS
+from tidelake.decode.masker import MaskNames, masker
+from tidelake.decode.positions import Origins, placed
+from tidelake.decode.shelf import LakeShelf
+from tidelake.history.event import EVENT, MESSAGE
+from tidelake.io.storage import open_store
+from tidelake.land.store.landed import read_landed
+from tidelake.land.store.manifest import Landed
+from tidelake.protocols import Context, decode
+from tidelake.protocols.avro_schemas import handed_over, schema_source
+from tidelake.protocols.claim_files import claim_files
+from tidelake.protocols.frozen_schemas import frozen_schemas
+from tidelake.spark.data_source import EventReader, EventSource
+from tidelake.spark.worker_secrets import NONE, Secrets
+
+BATCH_BYTES = 8 << 20
+BATCH_MESSAGES = 10_000
+_STATEMENT = r"(alter|rename|create|drop|recover|flashback|replace)[\s/\\]"  # with the end of a word, also as JSON writes it
+
+
+class DecodeJob(BaseModel):
+    """What a worker needs: the feed's landed objects, as their manifest describes them, and how to decode them."""
+
+    lake_uri: str
+    feed: str
+    objects: list[Landed]
+    protocol: str
+    options: SinkOptions
+    avro_schemas: str | None = None  # the location as it is told
+    avro_here: dict[str, str] | None = None  # its schemas, where only the driver may have it
+    claim_check: str | None = None
+    handle_only: HandleOnly = "quarantine"
+    time_zone: str = "UTC"
+    tables: Known = []
+    refuse_mismatches: bool = False
+    origins: Origins | None = None  # of a feed whose commit ts come from offsets
+    masks: MaskNames = MaskNames()  # the key is among the secrets
+    statements_only: bool = False  # nothing but the statements, unmasked
+    parts: list[list[str]] = []  # of the keys, by the task that reads them, where not each has one
+
+
+class LandedSource(EventSource):
+    """`read_source(spark, LandedSource, job=DecodeJob)`: EVENT rows.
+
+    With `into=EventsPlace` reading it writes them, and its rows tell of the files (event_files.FILES), which are
+    nowhere until they are committed.
+    """
+
+    FORMAT = "tidelake"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(FILES) if "into" in self.options else super().schema()
+
+    def reader(self, schema: StructType) -> LandedReader:
+        into = EventsPlace.model_validate_json(self.options["into"]) if "into" in self.options else None
+        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.secrets, into)
+
+
+class LandedReader(EventReader[Sequence[str]]):
+    """Plans one partition per object, or as `into` says. into: where the events go."""
+
+    def __init__(self, job: DecodeJob, secrets: Secrets = NONE, into: EventsPlace | None = None) -> None:
+        super().__init__(into.parts if into else job.parts or [[o.key] for o in job.objects], secrets)
+        self.job, self.into = job, into
+        self._landed = {o.key: o for o in job.objects}
+
+    def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        events = chain.from_iterable(self._events(key) for key in part)
+        return events if self.into is None else write_events(events, self.into)
+
+    def _events(self, key: str) -> Iterator[pa.RecordBatch]:
+        if self.job.statements_only:
+            yield from self._statements(key)
+            return
+        context, masked = context_of(self.job), masker(self.job.masks, self.secrets.mask_key.encode())
+        seen: set[int] = set()
+        for messages in _messages(self.job, self._landed[key]):
+            events = decode(self.job.protocol, messages, context)
+            events = events if self.job.origins is None else placed(events, self.job.origins)
+            yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
+
+    def _statements(self, key: str) -> Iterator[pa.RecordBatch]:
+        context = context_of(self.job)
+        for messages in _messages(self.job, self._landed[key]):
+            events = decode(self.job.protocol, may_hold_statements(messages, self.job.options), context)
+            events = events if self.job.origins is None else placed(events, self.job.origins)
+            yield events.filter(pc.equal(events.column("kind"), "ddl"))
+
+
+def may_hold_statements(messages: pa.RecordBatch, options: SinkOptions) -> pa.RecordBatch:
+    """The messages in which a word stands that a statement begins with: SQL is sent as it is. All, where they may be compressed."""
+    if options.large_message_handle_compression != "none":
+        return messages
+    found = (pc.match_substring_regex(messages.column(c), _STATEMENT, ignore_case=True) for c in ("key", "value"))
+    return messages.filter(pc.or_(*(pc.fill_null(f, False) for f in found)))
+
+
+def context_of(job: DecodeJob) -> Context:
+    plain = Context(
+        options=job.options,
+        columns=columns_of(job.tables),
+        types_later=job.protocol in PROTOCOLS,
+        time_zone=job.time_zone,
+        refuse_mismatches=job.refuse_mismatches,
+    )
+    if not job.avro_schemas:
+        files = claim_files(job.claim_check) if job.claim_check else None
+        return replace(plain, claim_file=files, shelf=LakeShelf(open_store(job.lake_uri), job.feed))
+    here = job.avro_here
+    source = schema_source(job.avro_schemas, Path()) if here is None else handed_over(job.avro_schemas, here)
+    return replace(plain, avro_schema=frozen_schemas(source, job.lake_uri, job.feed))
+
+
+def _messages(job: DecodeJob, landed: Landed) -> Iterator[pa.RecordBatch]:
+    """MESSAGE batches of a landed object, cut by bytes as well as by rows. Raises OrderError (LANDED_DAMAGED)."""
+    parquet = pq.ParquetFile(io.BytesIO(read_landed(open_store(job.lake_uri), job.feed, landed)))
+    for batch in parquet.iter_batches(BATCH_MESSAGES, columns=MESSAGE.names):
+        start = 0
+        for end in _cuts(batch):
+            yield batch.slice(start, end - start)
+            start = end
+
+
+def _cuts(batch: pa.RecordBatch) -> list[int]:
+    sizes = pc.add(*(pc.fill_null(pc.cast(pc.binary_length(batch.column(c)), pa.int64()), 0) for c in ("key", "value")))
+    parts = pc.divide(pc.cumulative_sum(sizes), BATCH_BYTES).to_numpy(zero_copy_only=False)
+    ends = [i + 1 for i in range(len(parts) - 1) if parts[i] != parts[i + 1]] if len(parts) and parts[0] != parts[-1] else []
+    return [*ends, batch.num_rows]
+
+
+def _incomplete_rejected(events: pa.RecordBatch, messages: pa.RecordBatch, policy: HandleOnly) -> pa.RecordBatch:
+    """Rows of which the message carries the handle only become `rejected`, all events of their message with them; with the policy
+    `accept` only those of which the rest is in a file that could not be fetched."""
+    incomplete = pc.is_valid(events.column("claim_check"))
+    if policy == "quarantine":
+        incomplete = pc.or_(incomplete, pc.fill_null(events.column("handle_only"), False))
+    if not pc.any(incomplete).as_py():
+        return events
+    bad = pc.unique(events.filter(incomplete).column("offset"))
+    kept = events.filter(pc.invert(pc.and_(pc.is_valid(events.column("offset")), pc.is_in(events.column("offset"), bad))))
+    rows = messages.filter(pc.is_in(messages.column("offset"), bad))
+    claims = events.filter(pc.is_valid(events.column("claim_check")))
+    files = dict(zip(claims.column("offset").to_pylist(), claims.column("claim_check").to_pylist(), strict=True))
+    rejected = [_incomplete(m, files.get(m["offset"])) for m in rows.to_pylist()]
+    return pa.concat_batches([kept, pa.RecordBatch.from_pylist(rejected, schema=EVENT)])
+
+
+def _incomplete(message: dict[str, object], file: str | None) -> dict[str, object]:
+    why = "is not in the message, only its handle key (large-message-handle-option)"
+    if file is not None:
+        why = f"stands in the claim-check file {file}; say where such files are: [source] claim_check in feed.toml"
+    return {
+        **{name: message[name] for name in ("topic", "partition", "offset", "timestamp_ms")},
+        "ordinal": 0,
+        "kind": "rejected",
+        "handle_only": False,
+        "error_code": "CLAIM_CHECK" if file is not None else "HANDLE_ONLY",
+        "error": f"the row {why}",
+        "raw_key": message["key"],
+        "raw_value": message["value"],
+    }
+
+
+def _only_new_shapes(events: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
+    """A shape travels once per object."""
+    shapes = events.filter(pc.equal(events.column("kind"), "shape")).column("shape").to_pylist()
+    known = pa.array([s for s in shapes if s in seen], pa.int64())
+    seen.update(shapes)
+    if not len(known):
+        return events
+    old = pc.and_(pc.equal(events.column("kind"), "shape"), pc.is_in(events.column("shape"), known))
+    return events.filter(pc.invert(old))

@@ -1,0 +1,205 @@
+"""EVENT batches → the same with masked columns masked, in the worker that decodes them (docs/masking.md).
+
+Which columns these are, under which names and when, the driver has found out (decode.mask_names). What it cannot have known stops the hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from tidelake.config.table_name import written
+from tidelake.errors import Coordinates, OrderError
+from tidelake.history.event import EVENT, Shape, shape_rows
+from tidelake.history.window import same_name, sent_type
+from tidelake.wire.masks import SIDES, Longs, Places, by_name, kind_of, mark_at, marked, masked_cells, refuse_other_key
+
+
+class MaskedName(BaseModel):
+    """A name of a table with masks, for rows in (after_ts, until_ts]; None = no end.
+
+    columns: the table's columns then, with their marks. rules: marks of columns that are none of these, by name. whole: the columns are
+    all that the table has. before: rows are older than what is known of the columns, so that they may have others.
+    """
+
+    database: str
+    table: str
+    after_ts: int
+    until_ts: int | None
+    columns: dict[str, str | None]
+    rules: dict[str, str]
+    whole: bool = True
+    before: bool = False
+
+
+class MaskNames(BaseModel):
+    """marks: as the feed names its tables, for names that no known table bears. others: names of tables without masks. timed: rows have a
+    commit ts that can be compared with those of statements; else a column is masked if it ever is under the name."""
+
+    marks: list[tuple[str, str, str]] = []
+    masked: list[MaskedName] = []
+    others: list[tuple[str, str]] = []
+    timed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The masked shape of rows in (after_ts, until_ts]. strange: columns that may be masked ones under another name."""
+
+    after_ts: int
+    until_ts: int | None
+    shape: Shape
+    strange: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What becomes of rows of one name and shape. ever: of those whose commit ts is not known, or in no span."""
+
+    spans: tuple[_Span, ...]
+    ever: _Span
+
+
+@dataclass(frozen=True, slots=True)
+class Masker:
+    """Masks EVENT batches. sent: by (database, table, shape's id); shapes: all that came, with the masked ones."""
+
+    names: MaskNames
+    key: bytes = field(repr=False)
+    sent: dict[tuple[str, str, int], _Sent] = field(default_factory=dict)
+    shapes: dict[int, Shape] = field(default_factory=dict)
+
+    def __call__(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with masked cells and shapes.
+
+        Raises ConfigError for a mask that the column cannot have, OrderError (MASK_UNKNOWN) for rows that nothing told of.
+        """
+        rows = events.column("kind")
+        carried = events.filter(pc.equal(rows, "shape"))
+        found = zip(carried.column("shape").to_pylist(), carried.column("columns").to_pylist(), strict=True)
+        self.shapes.update({i: Shape.from_json(text) for i, text in found if i not in self.shapes})
+        out = events
+        for side, said in SIDES.items():
+            out = self._side(out, side, said)
+        if out is events:
+            return events
+        used = pa.concat_arrays([out.filter(pc.not_equal(rows, "shape")).column(c) for c in SIDES.values()])
+        new = shape_rows(self.shapes[i] for i in pc.unique(used.drop_null()).to_pylist())
+        return pa.concat_batches([out.filter(pc.not_equal(rows, "shape")), new])
+
+    def _side(self, events: pa.RecordBatch, side: str, said: str) -> pa.RecordBatch:
+        ids, places = events.column(said), Places()
+        names = pa.table({"database": events.column("database"), "table": events.column("table"), "shape": ids})
+        new = np.array(ids.fill_null(0))
+        for r in names.group_by(["database", "table", "shape"]).aggregate([]).to_pylist():
+            if r["shape"] is None or r["database"] is None or r["table"] is None:
+                continue
+            same = reduce(pc.and_, (pc.equal(names.column(c), r[c]) for c in r))
+            rows = np.flatnonzero(np.array(pc.fill_null(same, False)))
+            for span, mine in self._spans(events, self._sent(**r), rows):
+                if span.strange:
+                    raise self._unknown(events, int(mine[0]), span)
+                if span.shape.id == r["shape"]:
+                    continue
+                new[mine] = span.shape.id
+                for i, c in enumerate(span.shape.columns):
+                    if c.mask is not None:
+                        places.setdefault(kind_of(c.mask, sent_type(c)), []).append((mine, i))
+        if not places:
+            return events
+        cells = masked_cells(events.column(side), places, self.key)
+        at = EVENT.get_field_index
+        shaped = events.set_column(at(said), EVENT.field(said), pa.array(new, pa.int64(), mask=np.array(ids.is_null())))
+        return shaped.set_column(at(side), EVENT.field(side), cells)
+
+    def _spans(self, events: pa.RecordBatch, sent: _Sent, rows: Longs) -> Iterator[tuple[_Span, Longs]]:
+        """The rows by how they are masked."""
+        if not sent.spans or not self.names.timed:
+            yield sent.ever, rows
+            return
+        ts = events.column("commit_ts")
+        left, when = np.array(ts.is_valid())[rows], np.array(ts.fill_null(0))[rows]
+        undated = ~left
+        for span in sent.spans:
+            inside = left & (when > span.after_ts) & (when <= (np.iinfo(np.int64).max if span.until_ts is None else span.until_ts))
+            left &= ~inside
+            if inside.any():
+                yield span, rows[inside]
+        if (left | undated).any():
+            yield sent.ever, rows[left | undated]
+
+    def _sent(self, database: str, table: str, shape: int) -> _Sent:
+        at = (database, table, shape)
+        if at not in self.sent:
+            self.sent[at] = found = self._found(database, table, self.shapes[shape])
+            self.shapes.update({s.shape.id: s.shape for s in (*found.spans, found.ever)})
+        return self.sent[at]
+
+    def _found(self, database: str, table: str, plain: Shape) -> _Sent:
+        name = written(database, table)
+        own = [n for n in self.names.masked if same_name(database, n.database) and same_name(table, n.table)]
+        spans = tuple(_span(plain, name, n) for n in own)
+        rules = by_name(self.names.marks, database, table)
+        marks = {c.name: mark_at(rules, c.name) for c in plain.columns}
+        for span in spans:
+            marks |= {c.name: c.mask for c in span.shape.columns if c.mask is not None}
+        strange = _common(spans) if spans else () if rules else self._like_a_masked_one(database, table, plain)
+        return _Sent(spans, _Span(0, None, marked(plain, name, marks), strange))
+
+    def _like_a_masked_one(self, database: str, table: str, plain: Shape) -> tuple[str, ...]:
+        """The masked columns of a table whose columns all are in the shape of one that nothing told of."""
+        if any(same_name(database, d) and same_name(table, t) for d, t in self.names.others):
+            return ()
+        for n in self.names.masked:
+            hidden = [c for c, m in n.columns.items() if m is not None]
+            if n.until_ts is None and n.whole and hidden and all(_has(plain, c) for c in n.columns):
+                return tuple(hidden)
+        return ()
+
+    def _unknown(self, events: pa.RecordBatch, row: int, span: _Span) -> OrderError:
+        r: dict[str, Any] = {c: events.column(c)[row].as_py() for c in ("topic", "partition", "offset", "database", "table")}
+        name, what = written(r["database"], r["table"]), ", ".join(span.strange)
+        known = any(same_name(r["database"], n.database) and same_name(r["table"], n.table) for n in self.names.masked)
+        return OrderError(
+            f"{name} has {what}, of which no statement told, and lacks a column that is masked: it may have been renamed"
+            if known
+            else f"no statement told of {name}, which has the columns of a table with masks ({what}): it may have been renamed",
+            code="MASK_UNKNOWN",
+            at=Coordinates(r["topic"], r["partition"], r["offset"]),
+            remedy="no row of the hour was written. Write the statement that made it so into ddl.jsonl (RENAME, ADD COLUMN, CREATE TABLE) "
+            f'with its commit_ts, or say a mask of it in feed.toml ([columns."{name}".…]), then run again (docs/masking.md)',
+        )
+
+
+def _span(plain: Shape, table: str, n: MaskedName) -> _Span:
+    own = {c: (m,) for c, m in n.columns.items()}  # a mark that is None is one that is known
+    found = {c.name: mark_at(own, c.name) for c in plain.columns}
+    rules = {c: mark_at(n.rules, c) for c, m in found.items() if m is None}
+    strange = tuple(c for c, m in rules.items() if m is None)
+    marks = {c: rules.get(c) if m is None else m[0] for c, m in found.items()}
+    lost = n.before or any(m is not None and not _has(plain, c) for c, m in n.columns.items())
+    return _Span(n.after_ts, n.until_ts, marked(plain, table, marks), strange if n.whole and lost else ())
+
+
+def _has(plain: Shape, column: str) -> bool:
+    return any(same_name(c.name, column) for c in plain.columns)
+
+
+def _common(spans: Sequence[_Span]) -> tuple[str, ...]:
+    """Columns that are strange in all of them."""
+    return tuple(c for c in spans[0].strange if all(c in s.strange for s in spans))
+
+
+def masker(names: MaskNames, key: bytes) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """What masks EVENT batches; nothing is touched where there are no masks. Raises ConfigError where a key is missing, or another."""
+    if not names.marks:
+        return lambda events: events
+    refuse_other_key({m for _, _, m in names.marks}, key)
+    return Masker(names, key)

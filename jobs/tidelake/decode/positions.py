@@ -1,0 +1,78 @@
+"""A commit ts for events that say none, from their offsets: `[watermark] from = "offsets"` (docs/architecture.md 8.1, docs/offsets.md).
+
+commit ts = first TSO of the hour + 1 + (offset - base) * 256 + statements before the event in its message
+
+It ascends with the offset, lies within the hour, and is the same for the same input. base is a multiple of 2^31, so that it does not hang
+on which offset of the hour came first: offsets keep their ts when the hour is landed again with more of them. Rows of one message between
+two statements have one ts and are ordered by their place; a row has its statement's ts if it is before it, as rows at a statement's ts are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.errors import OrderError
+from tidelake.land.store.manifest import Manifest
+from tidelake.tso import begin_ts, end_ts, parse_hour
+
+STATEMENT_BITS = 8  # of statements in one message
+BLOCK_BITS = 31
+
+Ints = npt.NDArray[np.int64]
+Origins = list[tuple[str, int, int]]  # topic, partition, the commit ts of offset 0
+
+
+def origins(manifest: Manifest) -> Origins:
+    """Where the offsets of an hour's partitions begin to count. Raises OrderError (HOUR_TOO_LARGE)."""
+    hour = parse_hour(manifest.hour)
+    out: Origins = []
+    for topic, partitions in manifest.partitions.items():
+        for number, partition in partitions.items():
+            if partition.first is None or partition.last is None:
+                continue
+            base = partition.first >> BLOCK_BITS << BLOCK_BITS
+            origin = begin_ts(hour) + 1 - (base << STATEMENT_BITS)
+            if origin + ((partition.last + 1) << STATEMENT_BITS) > end_ts(hour):
+                raise OrderError(
+                    f"{topic}[{number}] has offsets {partition.first} to {partition.last} in hour {manifest.hour}, too many to be ordered",
+                    code="HOUR_TOO_LARGE",
+                    remedy="an hour of one partition may span 1.5 thousand million offsets; do the names of the archive's objects lie?",
+                )
+            out.append((topic, number, origin))
+    return out
+
+
+def placed(events: pa.RecordBatch, known: Origins) -> pa.RecordBatch:
+    """The events of one topic and partition, in message order, with the commit ts of their offsets: rows and statements.
+
+    Raises OrderError (TOO_MANY_STATEMENTS).
+    """
+    kind = events.column("kind")
+    mine = pc.is_in(kind, pa.array(["row", "ddl"]))
+    if not pc.any(mine).as_py():
+        return events
+    first = pc.index(mine, True).as_py()
+    at = events.column("topic")[first].as_py(), events.column("partition")[first].as_py()
+    origin = next(ts for topic, number, ts in known if (topic, number) == at)
+    offsets = pc.fill_null(events.column("offset"), 0).to_numpy(zero_copy_only=False)
+    ts = origin + (offsets << STATEMENT_BITS) + _statements_before(pc.equal(kind, "ddl"), offsets)
+    index = events.schema.get_field_index("commit_ts")
+    return events.set_column(index, events.schema.field(index), pc.if_else(mine, pa.array(ts), events.column(index)))
+
+
+def _statements_before(statement: pa.BooleanArray, offsets: Ints) -> Ints:
+    """Of every event, how many statements stand before it in its message."""
+    is_one = statement.to_numpy(zero_copy_only=False).astype(np.int64)
+    before = np.cumsum(is_one) - is_one
+    begins = np.append(True, offsets[1:] != offsets[:-1])
+    start = np.maximum.accumulate(np.where(begins, np.arange(len(offsets)), 0))
+    found: Ints = before - before[start]
+    if found.max(initial=0) >= 1 << STATEMENT_BITS:
+        worst = int(offsets[found.argmax()])
+        raise OrderError(
+            f"the message at offset {worst} holds more than {(1 << STATEMENT_BITS) - 1} statements", code="TOO_MANY_STATEMENTS"
+        )
+    return found

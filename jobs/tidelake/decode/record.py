@@ -1,0 +1,148 @@
+"""What decode found in an hour, as order, status and reports read it: without Spark, and without the decoders."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from tidelake import __version__
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import decoded_key
+from tidelake.decode.known import known_tables, needs_tables
+from tidelake.decode.refused import RefusedMessages
+from tidelake.decode.waiting import CODE as WAITING
+from tidelake.decode.waiting import WaitingFor, waiting_for
+from tidelake.errors import OrderError
+from tidelake.history.contract import read_recorded_ddl
+from tidelake.io.documents import find_document
+from tidelake.io.storage import Store
+from tidelake.io.texts import plural
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.events import control_batches, control_rows
+from tidelake.land.store.manifest import Manifest
+from tidelake.wire.masks import marks_of
+
+WRONG_PROTOCOL = "WRONG_PROTOCOL"
+
+
+class Watermarks(BaseModel):
+    """Of one topic and partition in one hour: the largest resolved ts and where it stood."""
+
+    resolved_ts: int
+    offset: int
+
+
+class DecodeRecord(BaseModel):
+    """What decode found in an hour. Written after the events, read by order and status; lost ones are made again by decoding again."""
+
+    hour: str
+    generation: int
+    decoder: str
+    snapshot_id: int
+    counts: dict[str, int]  # by kind
+    max_commit_ts: int | None  # of row events and statements
+    max_timestamp_ms: int | None
+    watermarks: dict[str, dict[int, Watermarks]]  # topic → partition
+    rejected: dict[str, int] = {}  # by error code
+    waiting: list[WaitingFor] = []  # table schemas that rejected rows wait for
+    refused: RefusedMessages | None = None  # where most messages were
+
+    @property
+    def quarantined(self) -> str:
+        """How many messages were refused, for people; empty where none was."""
+        if self.refused is not None:
+            return str(self.refused)
+        codes = ", ".join(f"{count:,} {code}" for code, count in sorted(self.rejected.items()))
+        return f"{plural(sum(self.rejected.values()), 'message')} quarantined: {codes}" if codes else ""
+
+
+def read_record(store: Store, feed: str, hour: str) -> DecodeRecord | None:
+    """What decode found in an hour, None if it was not decoded."""
+    return find_document(store, decoded_key(feed, hour), DecodeRecord)
+
+
+def decoder_id(feed: Feed) -> str:
+    """Changes whenever the same bytes may decode to something else: version, protocol, options, what messages leave unsaid."""
+    said = [__version__, feed.protocol, feed.options.model_dump(), feed.avro and feed.avro.schemas]
+    unsaid = [feed.time_zone, known_tables(feed)] if needs_tables(feed) else []
+    others: list[str] = [feed.policy.checksum] if feed.policy.checksum != "warn" else []
+    others += [feed.source.claim_check] if feed.source.claim_check else []
+    others += [feed.policy.handle_only] if feed.policy.handle_only != "quarantine" else []
+    others += [feed.watermark.source] if feed.by_offsets else []
+    if feed.policy.mask_at == "decode" and marks_of(feed):
+        others += [str(marks_of(feed)), str([(d.commit_ts, d.database, d.query) for d in read_recorded_ddl(feed.folder)])]
+    return hashlib.sha256(json.dumps(said + unsaid + others, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def record_of(events: LakeTable, manifest: Manifest, hour: str, decoder: str) -> DecodeRecord:
+    """What the events of an hour, as they stand, hold."""
+    snapshot = events.main
+    counts, max_ts, max_ms = _file_facts(events, hour, snapshot)
+    rejected = Counter(r["error_code"] for r in control_rows(events, "rejected", [hour], ["error_code"], snapshot))
+    return DecodeRecord(
+        hour=hour,
+        generation=manifest.generation,
+        decoder=decoder,
+        snapshot_id=snapshot,
+        counts=counts,
+        max_commit_ts=max_ts,
+        max_timestamp_ms=max_ms,
+        watermarks=_watermarks(control_batches(events, "resolved", [hour], ["topic", "partition", "offset", "commit_ts"], snapshot)),
+        rejected=dict(rejected),
+        waiting=waiting_for(events, hour, snapshot) if rejected[WAITING] else [],
+    )
+
+
+def _file_facts(events: LakeTable, hour: str, snapshot: int) -> tuple[dict[str, int], int | None, int | None]:
+    """Rows by kind, the largest commit ts of the hour's row events and statements and the largest timestamp of the former, from the
+    files' metrics alone."""
+    counts: Counter[str] = Counter()
+    largest: dict[str, list[int]] = {"commit_ts": [], "timestamp_ms": []}
+    kinds = {"commit_ts": ("row", "ddl"), "timestamp_ms": ("row",)}
+    for file in events.files({"hour": hour}, list(largest), snapshot):
+        kind = file.partition[1]
+        counts[kind] += file.rows
+        for name, found in largest.items():
+            found += [file.upper[name]] if kind in kinds[name] and name in file.upper else []
+    return dict(counts), max(largest["commit_ts"], default=None), max(largest["timestamp_ms"], default=None)
+
+
+def _watermarks(batches: Any) -> dict[str, dict[int, Watermarks]]:
+    out: dict[str, dict[int, Watermarks]] = {}
+    for batch in batches:
+        best = pa.table(batch).group_by(["topic", "partition"]).aggregate([("commit_ts", "max")])
+        for row in best.to_pylist():
+            at = batch.filter(
+                pc.and_(
+                    pc.and_(pc.equal(batch.column("topic"), row["topic"]), pc.equal(batch.column("partition"), row["partition"])),
+                    pc.equal(batch.column("commit_ts"), row["commit_ts_max"]),
+                )
+            )
+            new = Watermarks(resolved_ts=row["commit_ts_max"], offset=pc.min(at.column("offset")).as_py())
+            of_topic = out.setdefault(row["topic"], {})
+            old = of_topic.get(row["partition"])
+            if old is None or (new.resolved_ts, -new.offset) > (old.resolved_ts, -old.offset):
+                of_topic[row["partition"]] = new
+    return out
+
+
+@contextmanager
+def refusals_named(records: Mapping[str, DecodeRecord]) -> Iterator[None]:
+    """Why hours of mostly refused messages block: an OrderError inside becomes one that says so first."""
+    try:
+        yield
+    except OrderError as e:
+        refused = next((r.refused for _, r in sorted(records.items(), reverse=True) if r.refused is not None), None)
+        if refused is None or e.code == WRONG_PROTOCOL:
+            raise
+        if refused.protocol is None:
+            raise OrderError(f"{refused}: {e.message}", code=e.code, at=e.at, remedy=e.remedy) from e
+        raise OrderError(str(refused), code=WRONG_PROTOCOL, remedy=refused.remedy) from e

@@ -1,0 +1,188 @@
+"""The decode stage: the landed objects of an hour → that hour's rows of the events table, in one atomic overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import decoded_key
+from tidelake.decode.event_files import place
+from tidelake.decode.known import known_tables, opening
+from tidelake.decode.landed_source import DecodeJob, LandedSource
+from tidelake.decode.mask_names import mask_names
+from tidelake.decode.masker import MaskNames
+from tidelake.decode.positions import Origins, origins
+from tidelake.decode.record import DecodeRecord, decoder_id, read_record, record_of
+from tidelake.decode.refused import most_refused
+from tidelake.decode.sink_schemas import version_shapes
+from tidelake.decode.statements import WITHOUT_DDL, since
+from tidelake.decode.waiting import has_come
+from tidelake.errors import OrderError, StorageError
+from tidelake.history.event import EVENT
+from tidelake.io.storage import Store, open_store
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Cut
+from tidelake.lake.cuts import base_of, newest_cut
+from tidelake.lake.data_files import WrittenFile, file_schema, replace_files
+from tidelake.lake.events import control_rows, ensure_events
+from tidelake.land.store.manifest import Landed, Manifest, all_newest, generations, newest
+from tidelake.protocols.avro_schemas import schemas_here
+from tidelake.spark.data_source import read_source
+from tidelake.spark.spread import in_parts
+from tidelake.spark.worker_errors import heard
+from tidelake.tso import MOST, format_hour, last_of, parse_hour
+from tidelake.wire.masks import marks_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_DDL = ["commit_ts", "database", "ddl"]
+_HOUR = pa.field("hour", pa.string())
+SCHEMAS_BY_MESSAGE = frozenset({"simple-json", "simple-avro"})  # protocols whose rows name a schema that another message brings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeReport:
+    """What a decode run did. changed is False where the hour was decoded already, by the same decoder from the same generation.
+
+    again: earlier hours whose rows waited for a table's schema that has come.
+    """
+
+    record: DecodeRecord
+    changed: bool
+    tables: dict[str, int] = field(default_factory=dict)
+    again: tuple[str, ...] = ()
+
+
+def decode_hour(
+    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, hour: datetime, *, redo: bool = False
+) -> DecodeReport:
+    """Decode the newest generation of an hour; of earlier hours that are not closed, those whose waiting rows can be decoded now.
+
+    Raises OrderError: NOT_LANDED, and LANDED_DAMAGED for a landed object that is not what was landed.
+    """
+    store, name = open_store(feed.lake.uri), format_hour(hour)
+    manifest = newest(store, feed.name, name)
+    if manifest is None:
+        raise OrderError(f"hour {name} of feed {feed.name} is not landed", code="NOT_LANDED", remedy=_land_first(feed, name))
+    before = read_record(store, feed.name, name)
+    same = before is not None and (before.generation, before.decoder) == (manifest.generation, decoder_id(feed))
+    if before is not None and same and not redo and not has_come(store, feed.name, before.waiting):
+        report = DecodeReport(record=before, changed=False)
+    else:
+        report = DecodeReport(record=_decoded(session, catalog, feed, store, name, manifest), changed=True)
+    again = _decode_waiting(session, catalog, feed, store, name) if feed.protocol in SCHEMAS_BY_MESSAGE else []
+    return replace(report, again=tuple(again))
+
+
+def _decoded(
+    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, store: Store, hour: str, manifest: Manifest
+) -> DecodeRecord:
+    """Decode an hour, once more where some of its own messages bring what others of its rows wait for."""
+    table, decoder = ensure_events(catalog, feed), decoder_id(feed)
+    _overwrite(session(), catalog, feed, hour, manifest, table, decoder)
+    record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
+    if has_come(store, feed.name, record.waiting):
+        _overwrite(session(), catalog, feed, hour, manifest, table, decoder)
+        record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
+    messages = sum(p.count for numbers in manifest.partitions.values() for p in numbers.values())
+    found = most_refused(feed, catalog.load(table.identifier), hour, messages, record.rejected)
+    record = record.model_copy(update={"refused": found})
+    store.write(decoded_key(feed.name, hour), record.model_dump_json(indent=1).encode())
+    return record
+
+
+def _decode_waiting(session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, store: Store, before: str) -> list[str]:
+    """The hours before this one, not closed by a cut, that were decoded again because a table's schema has come."""
+    cut = newest_cut(catalog, store, feed.name)
+    since = min([*cut.open_hours, cut.hour]) if cut else ""
+    manifests = all_newest(store, feed.name, since=since, until=before)
+    open_hours = {h for h in manifests if h < before and (cut is None or h > cut.hour or h in cut.open_hours)}
+    again = []
+    for hour in sorted(open_hours):
+        record = read_record(store, feed.name, hour)
+        if record is not None and has_come(store, feed.name, record.waiting):
+            _decoded(session, catalog, feed, store, hour, manifests[hour])
+            again.append(hour)
+    return again
+
+
+def _overwrite(
+    spark: SparkSession, catalog: LakeCatalog, feed: Feed, hour: str, manifest: Manifest, events: LakeTable, decoder: str
+) -> None:
+    """Workers write the hour's files, one commit puts them in place of the hour's earlier ones."""
+    versions = version_shapes(feed, [s.key for s in manifest.sources])
+    job = decode_job(feed, manifest.objects, versions, origins(manifest) if feed.by_offsets else None)
+    parts = in_parts(spark, {o.key: o.size for o in manifest.objects})
+    if job.objects and job.masks.marks:
+        asking = job.model_copy(update={"masks": MaskNames(), "statements_only": True, "parts": parts})
+        job = job.model_copy(update={"masks": _mask_names(spark, catalog, feed, parse_hour(hour), asking, events)})
+    into = place(events.table.location(), file_schema(events, pa.schema([_HOUR, *EVENT])), hour, parts)
+    with heard():
+        rows = read_source(spark, LandedSource, job=job, into=into).collect() if job.objects else []
+    files = [WrittenFile(path=r["path"], partition=(hour, r["kind"]), size=r["size"], footer=bytes(r["footer"])) for r in rows]
+    said = {"hour": hour, "generation": str(manifest.generation), "decoder": decoder}
+    replace_files(catalog, events.identifier, {"hour": hour}, files, {f"tidelake.{k}": v for k, v in said.items()})
+
+
+def _mask_names(spark: SparkSession, catalog: LakeCatalog, feed: Feed, hour: datetime, asking: DecodeJob, events: LakeTable) -> MaskNames:
+    """What is masked in an hour's rows: by the tables of the cut before it, and the statements since then.
+
+    asking: for those of the hour. Raises OrderError for a statement about a masked table that cannot be followed.
+    """
+    store, name = open_store(feed.lake.uri), format_hour(hour)
+    cut = newest_cut(catalog, store, feed.name)
+    if cut is not None and cut.hour >= name:
+        cut = _cut_before(catalog, store, feed, name, cut)
+    rows: list[dict[str, Any]] = []
+    if feed.protocol not in WITHOUT_DDL:
+        with heard():
+            found = read_source(spark, LandedSource, job=asking).select(_DDL).collect()
+        first = min([*cut.open_hours, cut.hour]) if cut else ""
+        earlier = [h for h in generations(store, feed.name) if first <= h < name]
+        rows = [*control_rows(events, "ddl", earlier, _DDL), *(r.asDict() for r in found)]
+    until = last_of(hour + timedelta(hours=1)) if feed.watermark.source == "metadata" else MOST
+    return mask_names(feed, opening(feed, cut), since(feed, cut, rows, until))
+
+
+def _cut_before(catalog: LakeCatalog, store: Store, feed: Feed, hour: str, newest: Cut) -> Cut | None:
+    """The cut that an hour goes on from that is published already; the newest where that one is not kept."""
+    try:
+        return base_of(catalog, store, feed.name, hour).cut
+    except StorageError:
+        return newest
+
+
+def decode_job(
+    feed: Feed, objects: Sequence[Landed], versions: Sequence[tuple[str, str, str]] = (), begins: Origins | None = None
+) -> DecodeJob:
+    """What workers need to decode these objects. versions: columns that the archive says besides; begins: where offsets begin to count,
+    of a feed ordered by them. Raises ContractError, ConfigError if Avro schemas of this machine are not there."""
+    location, base = feed.avro.schemas if feed.avro else None, feed.folder.resolve()
+    here = schemas_here(location, base) if location else None
+    return DecodeJob(
+        lake_uri=feed.lake.uri,
+        feed=feed.name,
+        objects=list(objects),
+        protocol=feed.protocol,
+        options=feed.options,
+        avro_schemas=str(base / location) if location and "://" not in location else location,
+        avro_here=here,
+        claim_check=feed.source.claim_check,
+        handle_only=feed.policy.handle_only,
+        time_zone=feed.time_zone,
+        tables=[*known_tables(feed), *versions],
+        refuse_mismatches=feed.policy.checksum == "quarantine",
+        origins=begins,
+        masks=MaskNames(marks=marks_of(feed) if feed.policy.mask_at == "decode" else []),
+    )
+
+
+def _land_first(feed: Feed, hour: str) -> str:
+    return f"run `tidelake land --feed {feed.name} --hour {hour}` first"

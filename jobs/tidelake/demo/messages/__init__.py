@@ -1,0 +1,1 @@
+"""Messages of every protocol, written the way their producers write them."""

@@ -1,0 +1,281 @@
+"""The clauses of ALTER TABLE → changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelake.history.ddl.changes import (
+    AddColumn,
+    AddPartitions,
+    AddPrimary,
+    AddUnique,
+    Change,
+    DropColumn,
+    DropIndex,
+    DropPrimary,
+    EmptyPartitions,
+    ExchangePartition,
+    Index,
+    ModifyColumn,
+    NoEffect,
+    RenameColumn,
+    RenameIndex,
+    RenameTable,
+    Repartition,
+    ReplacePartitions,
+    Unsupported,
+)
+from tidelake.history.ddl.columns import column_def, position
+from tidelake.history.ddl.definition import index
+from tidelake.history.ddl.partition_clauses import definitions, names, partitioning
+from tidelake.history.ddl.tokens import END, Cursor
+
+Name = tuple[str, str]
+# Clauses that leave rows and columns as they are, by their first words.
+_HARMLESS = (
+    ("DROP", "FOREIGN"),
+    ("DROP", "CHECK"),
+    ("DROP", "CONSTRAINT"),
+    ("COMMENT",),
+    ("COLLATE",),
+    ("DEFAULT",),
+    ("CHARACTER", "SET"),
+    ("CHARSET",),
+    ("AUTO_INCREMENT",),
+    ("AUTO_ID_CACHE",),
+    ("AUTO_RANDOM_BASE",),
+    ("SHARD_ROW_ID_BITS",),
+    ("PLACEMENT",),
+    ("ATTRIBUTES",),
+    ("CACHE",),
+    ("NOCACHE",),
+    ("SET", "TIFLASH"),
+    ("TTL",),
+    ("TTL_ENABLE",),
+    ("REMOVE", "TTL"),
+    ("ENGINE",),
+    ("ROW_FORMAT",),
+    ("STATS_OPTIONS",),
+    ("ADD", "STATS_EXTENDED"),
+    ("DROP", "STATS_EXTENDED"),
+    ("ALTER",),  # a column's default: rows already there keep their values
+    ("ALGORITHM",),
+    ("LOCK",),
+    ("FORCE",),
+    ("ENABLE", "KEYS"),
+    ("DISABLE", "KEYS"),
+    ("WITH", "VALIDATION"),
+    ("WITHOUT", "VALIDATION"),
+    ("KEY_BLOCK_SIZE",),
+    ("COMPRESSION",),
+    ("AVG_ROW_LENGTH",),
+    ("MAX_ROWS",),
+    ("MIN_ROWS",),
+    ("CHECKSUM",),
+    ("STATS_BUCKETS",),
+    ("STATS_TOPN",),
+    ("STATS_COL_CHOICE",),
+    ("STATS_COL_LIST",),
+    ("STATS_SAMPLE_RATE",),
+    ("TTL_JOB_INTERVAL",),
+    ("PRE_SPLIT_REGIONS",),
+    ("INSERT_METHOD",),
+    ("PACK_KEYS",),
+    ("DELAY_KEY_WRITE",),
+    ("ENCRYPTION",),
+    ("CONNECTION",),
+    ("AFFINITY",),
+    ("ANALYZE", "PARTITION"),
+    ("CHECK", "PARTITION"),
+    ("OPTIMIZE", "PARTITION"),
+    ("REBUILD", "PARTITION"),
+    ("REPAIR", "PARTITION"),
+    ("ORDER", "BY"),
+    ("STATS_PERSISTENT",),
+    ("STATS_AUTO_RECALC",),
+    ("STATS_SAMPLE_PAGES",),
+)
+
+
+def alter_table(cursor: Cursor, database: str) -> list[Change]:
+    """Read the table's name and all clauses. Raises ContractError."""
+    name = cursor.table(database)
+    if cursor.next is END:
+        return [NoEffect(*name, "ALTER TABLE")]  # only feature comments
+    out: list[Change] = []
+    while True:
+        changes = _clause(cursor, name, database)
+        out += changes
+        for change in changes:
+            if isinstance(change, RenameTable):
+                name = (change.to_database, change.to_table)
+        if cursor.next is not END and cursor.next.upper != ",":
+            cursor.skip_clause()
+        if not cursor.skip(","):
+            cursor.expect_end()
+            replaced = any(isinstance(c, AddPrimary) for c in out)
+            return [c for c in out if not (replaced and isinstance(c, DropPrimary))]
+
+
+def _clause(cursor: Cursor, name: Name, database: str) -> list[Change]:
+    what = f"ALTER TABLE … {cursor.preview()}"
+    if cursor.next.upper == "PARTITION" and cursor.peek(1).upper != "BY":
+        cursor.at = len(cursor.tokens)
+        return [NoEffect(*name, what)]  # PARTITION p ATTRIBUTES …, PLACEMENT POLICY …
+    if any(cursor.skip(*words) for words in _HARMLESS):
+        cursor.skip_clause()
+        return [NoEffect(*name, what)]
+    for words, reader in _CLAUSES:
+        if cursor.skip(*words):
+            return reader(cursor, name)
+    if cursor.skip("RENAME"):
+        return [_renamed(cursor, name, database)]
+    if cursor.skip("EXCHANGE", "PARTITION"):
+        return [_exchanged(cursor, name, database)]
+    harmless = _converts_text(cursor)
+    cursor.at = len(cursor.tokens)
+    return [NoEffect(*name, what) if harmless else Unsupported(*name, what)]
+
+
+def _converts_text(cursor: Cursor) -> bool:
+    """CONVERT TO CHARACTER SET: text is UTF-8 in messages whatever the column's charset, unless it becomes bytes."""
+    named = cursor.skip("CONVERT", "TO") and (cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET"))
+    return named and cursor.next.text.lower() != "binary"
+
+
+def _add(cursor: Cursor, name: Name) -> list[Change]:
+    found = index(cursor)
+    if found is not None:
+        return _add_index(cursor, name, found)
+    cursor.skip("COLUMN")
+    cursor.skip("IF", "NOT", "EXISTS")
+    if cursor.skip("("):
+        out = _added(cursor, name)
+        while cursor.skip(","):
+            out += _added(cursor, name)
+        cursor.expect(")")
+        return out
+    return _added(cursor, name)
+
+
+def _add_index(cursor: Cursor, name: Name, found: Index) -> list[Change]:
+    cursor.skip_clause()
+    if found.name == "PRIMARY":
+        return [AddPrimary(*name, found.columns)]
+    return [AddUnique(*name, found)] if found.name else [NoEffect(*name, "ALTER TABLE … ADD INDEX or constraint")]
+
+
+def _added(cursor: Cursor, name: Name) -> list[Change]:
+    column = column_def(cursor)
+    added = AddColumn(*name, column, position(cursor))
+    if column.primary:
+        return [added, AddPrimary(*name, (column.name,))]
+    return [added, AddUnique(*name, Index(name=column.name, columns=(column.name,)))] if column.unique else [added]
+
+
+def _add_partitions(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("IF", "NOT", "EXISTS")
+    if cursor.next.upper == "(":
+        return [AddPartitions(*name, definitions(cursor))]
+    cursor.skip_clause()
+    return [AddPartitions(*name, ())]
+
+
+def _drop_partitions(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("IF", "EXISTS")
+    return [EmptyPartitions(*name, names(cursor), True)]
+
+
+def _truncate_partitions(cursor: Cursor, name: Name) -> list[Change]:
+    return [EmptyPartitions(*name, names(cursor))]
+
+
+def _reorganize(cursor: Cursor, name: Name) -> list[Change]:
+    if cursor.next is END:
+        return [ReplacePartitions(*name, (), ())]
+    old = names(cursor)
+    cursor.expect("INTO")
+    return [ReplacePartitions(*name, old, definitions(cursor))]
+
+
+def _repartition(cursor: Cursor, name: Name) -> list[Change]:
+    return [Repartition(*name, partitioning(cursor))]
+
+
+def _unpartition(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip_clause()
+    return [Repartition(*name, None)]
+
+
+def _drop_column(cursor: Cursor, name: Name) -> list[Change]:
+    if_exists = cursor.skip("IF", "EXISTS")
+    return [DropColumn(*name, cursor.identifier(), if_exists)]
+
+
+def _drop(cursor: Cursor, name: Name) -> list[Change]:
+    if cursor.skip("PRIMARY", "KEY"):
+        return [DropPrimary(*name)]
+    if cursor.skip("INDEX") or cursor.skip("KEY"):
+        cursor.skip("IF", "EXISTS")
+        return [DropIndex(*name, cursor.identifier())]
+    return _drop_column(cursor, name)
+
+
+def _modify(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("COLUMN")
+    cursor.skip("IF", "EXISTS")
+    column = column_def(cursor)
+    return [ModifyColumn(*name, column.name, column, position(cursor))]
+
+
+def _change(cursor: Cursor, name: Name) -> list[Change]:
+    cursor.skip("COLUMN")
+    cursor.skip("IF", "EXISTS")
+    old = cursor.identifier()
+    column = column_def(cursor)
+    return [ModifyColumn(*name, old, column, position(cursor))]
+
+
+def _rename_column(cursor: Cursor, name: Name) -> list[Change]:
+    old = cursor.identifier()
+    cursor.expect("TO")
+    return [RenameColumn(*name, old, cursor.identifier())]
+
+
+def _rename_index(cursor: Cursor, name: Name) -> list[Change]:
+    old = cursor.identifier()
+    cursor.expect("TO")
+    return [RenameIndex(*name, old, cursor.identifier())]
+
+
+def _renamed(cursor: Cursor, name: Name, database: str) -> Change:
+    cursor.skip("TO") or cursor.skip("AS") or cursor.skip("=")
+    return RenameTable(*name, *cursor.table(database))
+
+
+def _exchanged(cursor: Cursor, name: Name, database: str) -> Change:
+    """p WITH TABLE t [WITH | WITHOUT VALIDATION]: rows are looked at either way."""
+    partition = cursor.identifier()
+    cursor.expect("WITH", "TABLE")
+    exchange = ExchangePartition(*name, partition, *cursor.table(database))
+    cursor.skip("WITH", "VALIDATION") or cursor.skip("WITHOUT", "VALIDATION")
+    return exchange
+
+
+_CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, Name], list[Change]]], ...] = (
+    (("ADD", "PARTITION"), _add_partitions),
+    (("ADD",), _add),
+    (("DROP", "PARTITION"), _drop_partitions),
+    (("TRUNCATE", "PARTITION"), _truncate_partitions),
+    (("REORGANIZE", "PARTITION"), _reorganize),
+    (("PARTITION", "BY"), _repartition),
+    (("REMOVE", "PARTITIONING"), _unpartition),
+    (("COALESCE", "PARTITION"), _unpartition),
+    (("DROP", "COLUMN"), _drop_column),
+    (("DROP",), _drop),
+    (("MODIFY",), _modify),
+    (("CHANGE",), _change),
+    (("RENAME", "COLUMN"), _rename_column),
+    (("RENAME", "INDEX"), _rename_index),
+    (("RENAME", "KEY"), _rename_index),
+)

@@ -1,0 +1,214 @@
+"""MySQL column types: read from their SQL text, mapped to lake types (docs/architecture.md 6).
+
+A lake type is written as Spark and Iceberg both read it: int, bigint, decimal(p,s), float, double, date, timestamp_ntz (no zone),
+timestamp (an instant), string, binary, array<float>.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tidelake.config.policy import PLAIN, ValueRules
+from tidelake.errors import ContractError
+
+_WORD = re.compile(r"[a-z][a-z0-9_]*")
+_MODIFIERS = frozenset({"unsigned", "zerofill", "signed", "binary"})
+_NUMBER = re.compile(r"[0-9]+")
+_MEMBER = re.compile(r"""'((?:[^'\\]|''|\\.)*)'|"((?:[^"\\]|""|\\.)*)\"""", re.DOTALL)
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_ALIASES = {
+    "integer": "int",
+    "int4": "int",
+    "int8": "bigint",
+    "int2": "smallint",
+    "int1": "tinyint",
+    "int3": "mediumint",
+    "bool": "tinyint",
+    "boolean": "tinyint",
+    "numeric": "decimal",
+    "dec": "decimal",
+    "fixed": "decimal",
+    "middleint": "mediumint",
+    "float4": "float",
+    "float8": "double",
+    "real": "double",
+    "double precision": "double",
+    "character": "char",
+    "nchar": "char",
+    "nvarchar": "varchar",
+    "varcharacter": "varchar",
+    "char varying": "varchar",
+    "character varying": "varchar",
+    "nchar varying": "varchar",
+    "nchar varchar": "varchar",
+    "char byte": "binary",
+    "long": "mediumtext",
+    "long varchar": "mediumtext",
+    "long varbinary": "mediumblob",
+    "tidbvectorfloat32": "vector",
+}
+_INTEGERS = {"tinyint": "int", "smallint": "int", "mediumint": "int", "int": "int", "bigint": "bigint", "year": "int"}
+_TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json", "time"})
+_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_DATES = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}
+_SIGNABLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal"})
+_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_CHARACTERS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_VARIABLE_BYTES = _BINARY - {"binary"}
+_CONVERSIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
+    (_WHOLE, _WHOLE | _CHARACTERS | {"decimal"}),
+    (frozenset({"decimal"}), _WHOLE | _CHARACTERS | {"decimal"}),
+    (frozenset({"float", "double"}), frozenset({"float", "double"})),
+    (_CHARACTERS, _CHARACTERS | _WHOLE | {"decimal"}),
+    (_VARIABLE_BYTES, _VARIABLE_BYTES),
+    (frozenset({"enum"}), _CHARACTERS | {"enum"}),
+    (frozenset({"set"}), _CHARACTERS | {"set"}),
+    (frozenset({"datetime"}), frozenset({"datetime"})),
+    (frozenset({"timestamp"}), frozenset({"timestamp"})),
+    (frozenset({"time"}), frozenset({"time"})),
+    (frozenset({"date"}), frozenset({"date", "datetime"})),
+    (frozenset({"bit"}), frozenset({"bit"})),
+)
+MAX_PRECISION = 38
+MAX_DIGITS = 10  # of a length
+FLOAT_DIGITS = 24  # bits of a FLOAT; FLOAT(25) is a DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlType:
+    """A MySQL type. length: characters, bytes, bits, precision or fraction digits; elements: of ENUM and SET, where known.
+
+    The display width of integers says nothing about values and is left out.
+    """
+
+    word: str
+    unsigned: bool = False
+    length: int | None = None
+    scale: int | None = None
+    elements: tuple[str, ...] | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> MysqlType:
+        """`decimal(10,4) unsigned`, `enum('a','b')`, `TIMESTAMP(6)`, … Raises ContractError."""
+        head, opened, rest = text.partition("(")
+        inner, closed, tail = rest.rpartition(")")
+        words, modifiers = head.lower().split(), set(tail.lower().split())
+        whole = bool(opened) == bool(closed) and words and all(map(_WORD.fullmatch, words))
+        if not whole or not modifiers <= _MODIFIERS:
+            raise ContractError(f"not a MySQL type: {text[:200]!r}")
+        while len(words) > 1 and words[-1] in _MODIFIERS:  # without parentheses they follow the word
+            modifiers.add(words.pop())
+        word = " ".join(words).removeprefix("national ")
+        word = _ALIASES.get(word, word)
+        if word in ("enum", "set"):
+            return cls(word, elements=_elements(text, inner) if opened else None)
+        numbers = _NUMBER.findall(inner)
+        if any(len(n) > MAX_DIGITS for n in numbers) or (word == "decimal" and opened and not numbers):
+            raise ContractError(f"not a MySQL type: {text[:200]!r}")
+        length, scale = (*(int(n) for n in numbers[:2]), None, None)[:2]
+        unsigned = not modifiers.isdisjoint({"unsigned", "zerofill"}) and word in _SIGNABLE
+        if word == "float" and scale is None and length is not None:  # FLOAT(p): the precision only chooses the type
+            return cls("double" if length > FLOAT_DIGITS else "float", unsigned)
+        return cls(word, unsigned) if word in _INTEGERS else cls(word, unsigned, length, scale)
+
+    @property
+    def name(self) -> str:
+        """The word that protocols share: `bigint unsigned`."""
+        return f"{self.word} unsigned" if self.unsigned else self.word
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether cells are raw bytes rather than text."""
+        return self.word in _BINARY
+
+    @property
+    def fraction_digits(self) -> int | None:
+        """Of temporal types; None where the protocol did not say."""
+        return self.length if self.word in ("datetime", "timestamp", "time") else None
+
+    @property
+    def sql(self) -> str:
+        """As SQL writes it; `parse` reads it back."""
+        if self.elements is not None:
+            return f"{self.word}({','.join(_quoted(e) for e in self.elements)})"
+        numbers = ",".join(str(n) for n in (self.length, self.scale) if n is not None)
+        return f"{self.word}({numbers})" + (" unsigned" if self.unsigned else "") if numbers else self.name
+
+
+def lake_type(mysql: MysqlType, rules: ValueRules = PLAIN) -> str:
+    """The lake's type of a column (docs/architecture.md 6). Raises ContractError for a type that no protocol carries (GEOMETRY)."""
+    if rules.mask == "hash":
+        return "string"
+    of_type = _lake_type(mysql, rules)
+    return "string" if rules.unfit == "string" and of_type != "binary" else of_type
+
+
+def _lake_type(mysql: MysqlType, rules: ValueRules) -> str:
+    word = mysql.word
+    if word in _INTEGERS:
+        return _integer(mysql)
+    if word in _TEXT or word in ("enum", "set"):
+        return "string" if mysql.elements is not None or word in _TEXT else "bigint" if word == "enum" else "decimal(20,0)"
+    if word in _BINARY:
+        return "binary"
+    if word in _DATES:
+        return "string" if rules.zero_date == "string" else _DATES[word]
+    if word in ("float", "double"):
+        return word
+    if word == "decimal":
+        return _decimal(mysql, rules.wide_decimal)
+    if word == "bit":
+        return "bigint" if (mysql.length or 64) <= 63 else "decimal(20,0)"
+    if word == "vector":
+        return "array<float>"
+    raise ContractError(f"no lake type for MySQL type {mysql.sql!r}", code="UNKNOWN_TYPE")
+
+
+def converts(old: MysqlType, new: MysqlType) -> bool:
+    """Whether rows that are there take the new type as it can be foretold: in strict SQL mode the server refuses the statement where a
+    value would not fit, so what is left to know is how values are written anew. Numbers are rounded half away from zero."""
+    if old == new or not _conversions(old):
+        return old == new
+    if new.fraction_digits is not None and old.fraction_digits is not None and (new.length or 0) < (old.length or 0):
+        return False  # rounds
+    return new.word in _conversions(old) and not _too_wide(old, new)
+
+
+def _conversions(old: MysqlType) -> frozenset[str]:
+    """The words of types that values of a type can be foretold in."""
+    return next((to for words, to in _CONVERSIONS if old.word in words), frozenset())
+
+
+def _too_wide(old: MysqlType, new: MysqlType) -> bool:
+    """Decimals that the lake keeps as text, and then another number of digits after the point."""
+    wide = any(t.word == "decimal" and lake_type(t) == "string" for t in (old, new))
+    return wide and (old.word != new.word or old.scale != new.scale)
+
+
+def _integer(mysql: MysqlType) -> str:
+    if not mysql.unsigned:
+        return _INTEGERS[mysql.word]
+    return {"int": "bigint", "bigint": "decimal(20,0)"}.get(mysql.word, "int")
+
+
+def _decimal(mysql: MysqlType, wide: str) -> str:
+    if mysql.length is None:
+        return "string"  # a protocol's bare word: precision unknown
+    return f"decimal({mysql.length},{mysql.scale or 0})" if mysql.length <= MAX_PRECISION else wide
+
+
+def _elements(text: str, inner: str) -> tuple[str, ...]:
+    """Members of `'a','it''s'`; backslash escapes are MySQL's."""
+    members = [(m[1], "'") if m[1] is not None else (m[2], '"') for m in _MEMBER.finditer(inner)]
+    if not members:
+        raise ContractError(f"not a MySQL type: {text[:200]!r}")
+    return tuple(re.sub(r"\\(.)", _unescaped, m.replace(quote * 2, quote), flags=re.DOTALL) for m, quote in members)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[1], match[1])
+
+
+def _quoted(member: str) -> str:
+    return "'" + member.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,152 @@
+"""Column definitions: name, type, options (`DEFAULT`, `NOT NULL`, …)."""
+
+from __future__ import annotations
+
+from tidelake.errors import ContractError
+from tidelake.history.ddl.changes import FIRST, ColumnDef
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.ddl.defaults import older_rows
+from tidelake.history.ddl.tokens import END, Cursor, Token
+
+_TYPE_TAILS = {"PRECISION", "VARYING", "VARCHAR", "VARBINARY", "UNSIGNED", "ZEROFILL", "SIGNED"}
+_BYTES_OF = {
+    "char": "binary",
+    "varchar": "varbinary",
+    "tinytext": "tinyblob",
+    "text": "blob",
+    "mediumtext": "mediumblob",
+    "longtext": "longblob",
+}
+_SQL_DEFAULTS = {"decimal": 10, "bit": 1, "char": 1, "binary": 1, "datetime": 0, "timestamp": 0, "time": 0}
+
+
+class _Options:
+    """What the words after a column's type say."""
+
+    def __init__(self, binary: bool) -> None:
+        self.nullable = True
+        self.primary = False
+        self.unique = False
+        self.virtual = False
+        self.computed = False
+        self.binary = binary
+        self.default: list[Token] | None = None
+
+
+def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
+    """Read one column definition up to its comma, closing parenthesis, position word or the end. Raises ContractError.
+
+    binary: the table's charset is.
+    """
+    name = cursor.identifier()
+    mysql = _type(cursor)
+    options = _options(cursor, binary)
+    if mysql.word == "serial":
+        mysql, options.nullable, options.unique = MysqlType("bigint", unsigned=True), False, True
+    if options.binary and mysql.word in _BYTES_OF:
+        mysql = MysqlType(_BYTES_OF[mysql.word], length=mysql.length)
+    nullable = options.nullable and not options.primary
+    try:
+        default, known = older_rows(options.default, mysql, nullable)
+    except ContractError as e:
+        raise ContractError(f"column {name!r}: {e.message}") from e
+    return ColumnDef(
+        name=name,
+        type=mysql,
+        nullable=nullable,
+        default=default,
+        default_known=known and not options.computed,
+        primary=options.primary,
+        unique=options.unique,
+        virtual=options.virtual,
+    )
+
+
+def position(cursor: Cursor) -> str | None:
+    """`FIRST` or `AFTER column`, None where neither comes."""
+    if cursor.skip("FIRST"):
+        return FIRST
+    return cursor.identifier() if cursor.skip("AFTER") else None
+
+
+def _type(cursor: Cursor) -> MysqlType:
+    if cursor.next.kind != "word":
+        raise ContractError(f"expected a type, found {cursor.next.text!r} in {cursor.sql!r}")
+    words = [cursor.take().text]
+    if words[0].upper() == "NATIONAL":
+        words.append(cursor.take().text)
+    words += _tails(cursor)
+    numbers = ""
+    if cursor.next.upper == "(":
+        start = cursor.next.start
+        cursor.parenthesised()
+        numbers = cursor.sql[start : cursor.tokens[cursor.at - 1].end + 1]
+    mysql = MysqlType.parse(" ".join([*words, numbers, *_tails(cursor)]))
+    if mysql.length is None and mysql.word in _SQL_DEFAULTS:
+        mysql = MysqlType(mysql.word, mysql.unsigned, _SQL_DEFAULTS[mysql.word], 0 if mysql.word == "decimal" else None)
+    return mysql
+
+
+def _tails(cursor: Cursor) -> list[str]:
+    out = []
+    while cursor.next.upper in _TYPE_TAILS:
+        out.append(cursor.take().text)
+    return out
+
+
+def _options(cursor: Cursor, binary: bool) -> _Options:
+    out = _Options(binary)
+    while cursor.next is not END and cursor.next.upper not in (",", ")", "FIRST", "AFTER"):
+        if not _option(cursor, out):
+            _skip_one(cursor)
+    return out
+
+
+def _option(cursor: Cursor, out: _Options) -> bool:
+    """Read one option that matters; False if the next word is another."""
+    if cursor.skip("NOT", "NULL"):
+        out.nullable = False
+    elif cursor.skip("DEFAULT"):
+        out.default = _default_tokens(cursor)
+    elif cursor.skip("PRIMARY", "KEY") or cursor.skip("KEY"):
+        out.primary = True
+    elif cursor.skip("UNIQUE"):
+        cursor.skip("KEY")
+        out.unique = True
+    elif cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET"):
+        cursor.skip("=")
+        out.binary = cursor.take().text.lower() == "binary"
+    elif cursor.skip("COLLATE"):
+        out.binary = cursor.take().text.lower() == "binary"
+    elif cursor.skip("AS"):
+        cursor.parenthesised()
+        out.computed = cursor.skip("STORED")
+        out.virtual = not out.computed
+    else:
+        return False
+    return True
+
+
+def _skip_one(cursor: Cursor) -> None:
+    if cursor.next.upper == "(":
+        cursor.parenthesised()
+    elif cursor.skip("COMMENT"):
+        cursor.take()
+    elif cursor.skip("ON", "UPDATE"):
+        _default_tokens(cursor)
+    else:
+        cursor.take()
+
+
+def _default_tokens(cursor: Cursor) -> list[Token]:
+    """The default's tokens: a literal with sign or introducer, a function call, or a parenthesised expression."""
+    start = cursor.at
+    if cursor.next.upper == "(":
+        cursor.parenthesised()
+        return cursor.tokens[start : cursor.at]
+    while cursor.next.kind == "introducer" or cursor.next.upper in ("-", "+"):
+        cursor.take()
+    cursor.take()
+    if cursor.next.upper == "(":
+        cursor.parenthesised()
+    return cursor.tokens[start : cursor.at]

@@ -1,0 +1,152 @@
+"""PARTITION BY … → how a table is partitioned, as far as a row's own columns tell its partition (docs/reference/protocols.md 1.8).
+
+    PARTITION BY RANGE (id) | RANGE (YEAR(d)) | RANGE (TO_DAYS(d)) | RANGE COLUMNS (d) | LIST (id) | LIST COLUMNS (id) | HASH (id)
+
+Others (several columns, KEY, other functions, subpartitions) are None: a statement that empties one of their partitions is not followed.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+
+from tidelake.history.ddl.changes import Partition, Partitioning
+from tidelake.history.ddl.tokens import END, Cursor, Token
+
+_DAY_ZERO = 719528  # TO_DAYS('1970-01-01')
+FUNCTIONS = ("YEAR", "TO_DAYS")  # that RANGE may be of
+_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?: (\d{2}:\d{2}:\d{2}(?:\.\d*?[1-9])?)(?:\.?0*))?")
+_MOST_PARTITIONS = 8192  # of TiDB and MySQL
+
+
+def partitioning(cursor: Cursor) -> Partitioning | None:
+    """Read what follows PARTITION BY, to the end."""
+    found = _by_one_column(cursor)
+    known = found if cursor.next is END else None
+    cursor.at = len(cursor.tokens)
+    return known
+
+
+def _by_one_column(cursor: Cursor) -> Partitioning | None:
+    kind = cursor.take().upper
+    if kind not in ("RANGE", "LIST", "HASH"):
+        return None
+    cursor.skip("COLUMNS")
+    inner = cursor.parenthesised()
+    function = inner[0].upper if len(inner) == 4 and inner[1].upper == "(" else ""
+    named = inner[2:3] if function else inner
+    if len(named) != 1 or named[0].kind not in ("word", "name") or (function and (kind != "RANGE" or function not in FUNCTIONS)):
+        return None
+    found = _hashed(cursor) if kind == "HASH" else _listed(cursor)
+    return Partitioning(kind=kind.lower(), column=named[0].text, function=function, partitions=found) if found else None
+
+
+def definitions(cursor: Cursor) -> tuple[Partition, ...]:
+    """Read `(PARTITION p VALUES …, …)`."""
+    cursor.expect("(")
+    out: list[Partition] = []
+    while True:
+        cursor.expect("PARTITION")
+        out.append(_definition(cursor))
+        cursor.skip_clause()
+        if not cursor.skip(","):
+            cursor.expect(")")
+            return tuple(out)
+
+
+def first_day(function: str, number: str) -> str | None:
+    """The first date for which YEAR or TO_DAYS is at least this number; None beyond the calendar."""
+    try:
+        n = int(number)
+        day = date(n, 1, 1) if function == "YEAR" else date(1970, 1, 1) + timedelta(days=n - _DAY_ZERO)
+    except (ValueError, OverflowError):
+        return None
+    return day.isoformat()
+
+
+def names(cursor: Cursor) -> tuple[str, ...]:
+    """Read `p, q`, () for ALL."""
+    if cursor.skip("ALL"):
+        return ()
+    out = [cursor.identifier()]
+    while cursor.skip(","):
+        out.append(cursor.identifier())
+    return tuple(out)
+
+
+def _hashed(cursor: Cursor) -> tuple[Partition, ...]:
+    """By number: each partition's value is its remainder."""
+    if cursor.skip("PARTITIONS") and cursor.next.text.isdigit():
+        count = min(int(cursor.take().text), _MOST_PARTITIONS)
+        named = [f"p{n}" for n in range(count)]
+        if cursor.next.upper == "(":
+            named = [p.name for p in definitions(cursor)]
+        return tuple(Partition(name=name, values=(str(n),)) for n, name in enumerate(named)) if len(named) == count else ()
+    found = definitions(cursor) if cursor.next.upper == "(" else (Partition(name="p0"),)
+    return tuple(Partition(name=p.name, values=(str(n),)) for n, p in enumerate(found))
+
+
+def _listed(cursor: Cursor) -> tuple[Partition, ...]:
+    if cursor.skip("PARTITIONS"):
+        cursor.take()
+    return definitions(cursor) if cursor.next.upper == "(" else ()
+
+
+def _definition(cursor: Cursor) -> Partition:
+    name = cursor.identifier()
+    if not cursor.skip("VALUES"):
+        return Partition(name=name, known=False)
+    if cursor.skip("LESS", "THAN"):
+        if cursor.skip("MAXVALUE"):
+            return Partition(name=name)
+        inner = cursor.parenthesised()
+        if [t.upper for t in inner] == ["MAXVALUE"]:
+            return Partition(name=name)
+        bound = _bound(inner)
+        return Partition(name=name, below=bound, known=bound is not None)
+    cursor.skip("IN")
+    inner = cursor.parenthesised() if cursor.next.upper == "(" else []
+    parts = _split(inner)
+    values = [_bound(p) for p in parts if [t.upper for t in p] != ["NULL"]]
+    plain = tuple(v for v in values if v is not None)
+    return Partition(name=name, values=plain, null=len(values) < len(parts), known=bool(parts) and len(plain) == len(values))
+
+
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    out: list[list[Token]] = [[]]
+    for t in tokens:
+        if t.upper == ",":
+            out.append([])
+        else:
+            out[-1].append(t)
+    return [] if tokens == [] else out
+
+
+def _bound(tokens: list[Token]) -> str | None:
+    """A plain value as canonical text, YEAR('…') and TO_DAYS('…') as their number. None for what depends on more."""
+    tokens = [t for t in tokens if t.kind != "introducer" and t.upper != "+"]
+    called = tokens[0].upper if len(tokens) == 4 and tokens[1].upper == "(" else ""
+    value = _plain(tokens[2:3] if called else tokens)
+    if value is None or not called:
+        return value
+    if called not in FUNCTIONS or not _DATE.fullmatch(value):
+        return None
+    day = date.fromisoformat(value[:10])
+    return str(day.year if called == "YEAR" else (day - date(1970, 1, 1)).days + _DAY_ZERO)
+
+
+def _plain(tokens: list[Token]) -> str | None:
+    sign = "-" if tokens and tokens[0].upper == "-" else ""
+    rest = tokens[1:] if sign else tokens
+    if len(rest) != 1 or rest[0].kind not in ("number", "string"):
+        return None
+    if rest[0].text.isdecimal() and rest[0].text.isascii():
+        return sign + rest[0].text
+    found = _DATE.fullmatch(rest[0].text) if rest[0].kind == "string" and not sign else None
+    if found is None:
+        return None
+    try:
+        date.fromisoformat(found[1])
+    except ValueError:
+        return None
+    return found[1] if found[2] in (None, "00:00:00") else f"{found[1]} {found[2]}"

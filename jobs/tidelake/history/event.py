@@ -1,0 +1,189 @@
+"""What crosses between stages: MESSAGE batches (landed Kafka records) and EVENT batches (what they hold).
+
+One EVENT row per event. Cells are canonical text (docs/architecture.md 6) as bytes, raw bytes for binary columns, in the order of the
+row's shape; a null element is NULL, an absent column is not in the shape. A shape travels once per batch, as a row of kind `shape`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+
+import pyarrow as pa
+
+from tidelake.errors import Coordinates
+from tidelake.tso import wrap
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+MESSAGE = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp_ms", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS),
+    ]
+)
+
+KINDS = ("row", "ddl", "resolved", "bootstrap", "rejected", "shape")
+OPS = ("insert", "update", "delete", "upsert")
+CHECKSUMS = ("verified", "mismatch", "unverifiable")
+
+EVENT = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),  # null on shape rows
+        pa.field("ordinal", pa.int32()),  # position inside the message
+        pa.field("timestamp_ms", pa.int64()),  # of the message
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("op", pa.string()),
+        pa.field("commit_ts", pa.int64()),  # TSO wrapped to int64; null where the protocol carries none
+        pa.field("database", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("physical_table_id", pa.int64()),
+        pa.field("shape", pa.int64()),  # of `after`, or of a shape row itself
+        pa.field("before_shape", pa.int64()),
+        pa.field("after", pa.list_(pa.binary())),
+        pa.field("before", pa.list_(pa.binary())),
+        pa.field("handle_only", pa.bool_()),
+        pa.field("claim_check", pa.string()),
+        pa.field("ddl", pa.string()),
+        pa.field("ddl_type", pa.string()),  # TiDB job type as digits, or Canal's word
+        pa.field("schema_version", pa.int64()),  # rejected rows that wait for their table's schema: the version they name, wrapped to int64
+        pa.field("columns", pa.string()),  # shape rows: the shape's columns as JSON
+        pa.field("error_code", pa.string()),
+        pa.field("error", pa.string()),
+        pa.field("raw_key", pa.binary()),
+        pa.field("raw_value", pa.binary()),
+        pa.field("checksum", pa.string()),  # one of CHECKSUMS; null where the message carries none
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeColumn:
+    """One column as the protocol describes it.
+
+    type: MySQL word with `unsigned` (`bigint unsigned`), None where the protocol does not say. full_type: the complete SQL type where
+    it is sent. flag: TiDB's column flags (docs/reference/protocols.md 1.2). key: part of the row's handle. elements: ENUM/SET members where
+    sent. mask: how the cells are masked already, as wire.masks names it.
+    """
+
+    name: str
+    type: str | None = None
+    key: bool = False
+    flag: int | None = None
+    full_type: str | None = None
+    elements: tuple[str, ...] | None = None
+    mask: str | None = None
+
+
+_MEMBERS = [f.name for f in fields(ShapeColumn)]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns of a row image, in order. Its id is a hash of them, so equal shapes are equal everywhere."""
+
+    columns: tuple[ShapeColumn, ...]
+
+    @cached_property
+    def json(self) -> str:
+        """Canonical JSON: list of objects without null members."""
+        plain = [{k: v for k in _MEMBERS if (v := getattr(c, k)) is not None} for c in self.columns]
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+
+    @cached_property
+    def id(self) -> int:
+        """Signed 64-bit hash of the JSON."""
+        return int.from_bytes(hashlib.blake2b(self.json.encode(), digest_size=8).digest(), "big", signed=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Shape:
+        """The inverse of `json`."""
+        columns = (dict(c) for c in json.loads(text))
+        return cls(tuple(ShapeColumn(**(c | {"elements": tuple(c["elements"])} if "elements" in c else c)) for c in columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event in plain Python: what the general readers and the tests speak. commit_ts: TSO, unsigned."""
+
+    kind: str
+    op: str | None = None
+    commit_ts: int | None = None
+    database: str | None = None
+    table: str | None = None
+    physical_table_id: int | None = None
+    shape: Shape | None = None
+    before_shape: Shape | None = None
+    after: Sequence[bytes | None] | None = None
+    before: Sequence[bytes | None] | None = None
+    handle_only: bool = False
+    claim_check: str | None = None
+    ddl: str | None = None  # may be Utf8Text
+    ddl_type: str | None = None
+    schema_version: int | None = None
+    error_code: str | None = None
+    error: str | None = None
+    raw_key: bytes | None = None
+    raw_value: bytes | None = None
+    checksum: str | None = None
+
+
+@dataclass(slots=True)
+class EventRows:
+    """Builds an EVENT batch from plain events: for the few messages that the columnar path hands over, and for tests."""
+
+    rows: list[dict[str, object]] = field(default_factory=list)
+    shapes: dict[int, Shape] = field(default_factory=dict)
+
+    def add(self, at: Coordinates, timestamp_ms: int | None, events: Iterable[Event]) -> None:
+        """Append all events of one message, numbered from 0."""
+        for ordinal, e in enumerate(events):
+            for shape in (e.shape, e.before_shape):
+                if shape is not None:
+                    self.shapes.setdefault(shape.id, shape)
+            row = {name: getattr(e, name) for name in _PLAIN}
+            row |= {
+                "ddl": None if e.ddl is None else e.ddl.encode(),  # which may be Utf8Text
+                "topic": at.topic,
+                "partition": at.partition,
+                "offset": at.offset,
+                "ordinal": ordinal,
+                "timestamp_ms": timestamp_ms,
+                "commit_ts": None if e.commit_ts is None else wrap(e.commit_ts),
+                "schema_version": None if e.schema_version is None else wrap(e.schema_version),
+                "shape": e.shape.id if e.shape else None,
+                "before_shape": e.before_shape.id if e.before_shape else None,
+            }
+            self.rows.append(row)
+
+    def batch(self, *, shapes: bool = False) -> pa.RecordBatch:
+        """The events added so far; with shapes, the rows of these too. In one piece, as messages may be large."""
+        rows = [*self.rows, *_shape_rows(self.shapes.values())] if shapes else self.rows
+        batch = pa.RecordBatch.from_pylist(rows, schema=_SENT)
+        return batch.set_column(_DDL, EVENT.field(_DDL), batch.column(_DDL).cast(pa.string()))
+
+
+_DDL = EVENT.get_field_index("ddl")
+_SENT = EVENT.set(_DDL, pa.field("ddl", pa.binary()))  # Arrow makes a str of bytes that are to be a string, to check them
+_PLAIN = (
+    "kind op database table physical_table_id after before handle_only claim_check ddl ddl_type error_code error raw_key raw_value checksum"
+).split()
+
+
+def shape_rows(shapes: Iterable[Shape]) -> pa.RecordBatch:
+    """The EVENT rows of kind `shape` that carry these shapes, in order of their ids."""
+    return pa.RecordBatch.from_pylist(_shape_rows(shapes), schema=EVENT)
+
+
+def _shape_rows(shapes: Iterable[Shape]) -> list[dict[str, object]]:
+    return [{"kind": "shape", "shape": s.id, "columns": s.json} for s in sorted(shapes, key=lambda s: s.id)]

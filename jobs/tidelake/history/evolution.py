@@ -1,0 +1,383 @@
+"""DDL changes → the catalog after them (docs/architecture.md 8.3). Pure.
+
+A statement about a table of which nothing is known yet has no effect: its columns will be taken from its first row. What would have to
+be guessed is refused; a table of which no row was ever seen has nothing that could be guessed wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import singledispatch
+
+from tidelake.config.table_name import written
+from tidelake.errors import OrderError
+from tidelake.history.ddl.changes import (
+    AddColumn,
+    AddPartitions,
+    AddPrimary,
+    AddUnique,
+    Change,
+    ColumnDef,
+    CreateTable,
+    DropColumn,
+    DropDatabase,
+    DropIndex,
+    DropPrimary,
+    DropTable,
+    EmptyPartitions,
+    ExchangePartition,
+    Index,
+    ModifyColumn,
+    NoEffect,
+    Partitioning,
+    RecoverDatabase,
+    RecoverTable,
+    RenameColumn,
+    RenameIndex,
+    RenameTable,
+    Repartition,
+    ReplacePartitions,
+    TableDef,
+    TruncateTable,
+    Unsupported,
+)
+from tidelake.history.ddl.column_types import converts
+from tidelake.history.incarnations import (
+    ALWAYS,
+    Catalog,
+    Column,
+    Incarnation,
+    Name,
+    Segment,
+    add_column,
+    create,
+    partitioned,
+    position,
+    reshaped,
+)
+from tidelake.history.partition_exchange import exchanged
+from tidelake.history.partitions import added, dropped, emptied, reorganized
+
+
+def apply(catalog: Catalog, ts: int, change: Change) -> Catalog:
+    """The catalog after a statement's change at commit ts. Raises OrderError (UNSUPPORTED_DDL, TABLE_EXISTS, UNKNOWN_COLUMN)."""
+    return _apply(change, catalog, ts)
+
+
+def _refused(message: str) -> OrderError:
+    return OrderError(message, code="UNSUPPORTED_DDL")
+
+
+def _renamed(i: Incarnation, database: str, table: str, ts: int) -> Incarnation:
+    new = Name(database=database, table=table, after_ts=ts)
+    return replace(i, names=(*i.names[:-1], replace(i.names[-1], until_ts=ts), new))
+
+
+@singledispatch
+def _apply(change: Change, catalog: Catalog, ts: int) -> Catalog:
+    raise AssertionError(f"no rule for {change!r}")
+
+
+@_apply.register
+def _(change: NoEffect, catalog: Catalog, ts: int) -> Catalog:
+    return catalog
+
+
+@_apply.register
+def _(change: Unsupported, catalog: Catalog, ts: int) -> Catalog:
+    raise _refused(f"this version cannot follow {change.what}")
+
+
+@_apply.register
+def _(change: CreateTable, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is not None:
+        if change.if_not_exists or found.guessed or _is(found, change.definition):
+            return catalog
+        since = "as tables.sql defines it" if found.from_ts == ALWAYS else f"since TSO {found.from_ts}"
+        raise OrderError(f"{found.name} is there already, {since}, with other columns or another key", code="TABLE_EXISTS")
+    if change.definition is not None:
+        return create(catalog, change.database, change.table, change.definition, ts)
+    like = catalog.find(*change.like) if change.like else None
+    if like is None:
+        return catalog  # its columns will be taken from the first row
+    made = create(catalog, change.database, change.table, _definition(like), ts, guessed=like.guessed)
+    new = made.find(change.database, change.table)
+    assert new is not None
+    former = {c.name: c.former for c in like.columns}
+    columns = tuple(replace(c, former=former[c.name]) for c in new.columns)
+    names = tuple(written(n.database, n.table) for n in like.names)
+    return made.with_(replace(reshaped(new, columns, ts), virtual=like.virtual, like=(*names, *like.like)))
+
+
+def _definition(i: Incarnation) -> TableDef:
+    """As a CREATE TABLE … LIKE takes it over."""
+    columns = tuple(ColumnDef(name=c.name, type=c.type, nullable=c.nullable) for c in i.columns)
+    names = {c.id: c.name for c in i.columns}
+    key = tuple(names[k] for k in i.key)
+    by = i.partitions
+    named = Partitioning(kind=by.kind, column=names[by.column], function=by.function, partitions=by.parts) if by else None
+    if i.key_index in (None, "PRIMARY"):
+        return TableDef(columns=columns, primary_key=key, partitioning=named)
+    return TableDef(columns=columns, unique=(Index(name=i.key_index or "", columns=key),), partitioning=named)
+
+
+def _is(i: Incarnation, definition: TableDef | None) -> bool:
+    """Whether tables.sql told of the table before its CREATE came."""
+    if definition is None:
+        return False
+    names = {c.id: c.name.lower() for c in i.columns}
+    key = tuple(c.lower() for c in definition.handle.columns) if definition.handle else ()
+    same_columns = [(c.name.lower(), c.type) for c in definition.visible] == [(c.name.lower(), c.type) for c in i.columns]
+    return same_columns and key == tuple(names[k] for k in i.key)
+
+
+@_apply.register
+def _(change: DropTable, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None:
+        return catalog  # a table of which nothing was ever seen, or a view
+    return catalog.with_(_ended(found, ts))
+
+
+@_apply.register
+def _(change: DropDatabase, catalog: Catalog, ts: int) -> Catalog:
+    for i in catalog.alive():
+        if i.names[-1].database.lower() == change.database.lower():
+            catalog = catalog.with_(_ended(i, ts))
+    return catalog
+
+
+@_apply.register
+def _(change: RecoverTable, catalog: Catalog, ts: int) -> Catalog:
+    of = change.of or (change.database, change.table)
+    if (alive := catalog.find(*of)) is not None:
+        raise _refused(f"{alive.name} is there; what a TRUNCATE removed from it is not kept to be recovered")
+    found = _newest([i for i in catalog.incarnations.values() if i.names[-1].is_(*of)])
+    return catalog if found is None else _recovered(catalog, found, change.database, change.table, ts)
+
+
+@_apply.register
+def _(change: RecoverDatabase, catalog: Catalog, ts: int) -> Catalog:
+    lost = [i for i in catalog.incarnations.values() if i.dropped_ts and i.names[-1].database.lower() == change.database.lower()]
+    last = _newest(lost)
+    for i in lost:
+        if last is not None and i.dropped_ts == last.dropped_ts:
+            catalog = _recovered(catalog, i, change.to_database, i.names[-1].table, ts)
+    return catalog
+
+
+def _newest(lost: list[Incarnation]) -> Incarnation | None:
+    return max(lost, key=lambda i: i.dropped_ts or 0, default=None)
+
+
+def _recovered(catalog: Catalog, i: Incarnation, database: str, table: str, ts: int) -> Catalog:
+    """The same life goes on; between its drop and now it had no name."""
+    taken = catalog.find(database, table)
+    if taken is not None:
+        raise OrderError(f"{taken.name} is there already, what was dropped cannot take its name", code="TABLE_EXISTS")
+    name, segment = Name(database=database, table=table, after_ts=ts), Segment(columns=i.columns, after_ts=ts)
+    return catalog.with_(replace(i, names=(*i.names, name), segments=(*i.segments, segment), dropped_ts=None))
+
+
+def _ended(i: Incarnation, ts: int) -> Incarnation:
+    names = (*i.names[:-1], replace(i.names[-1], until_ts=ts))
+    segments = (*i.segments[:-1], replace(i.segments[-1], until_ts=ts))
+    return replace(i, names=names, segments=segments, dropped_ts=ts)
+
+
+@_apply.register
+def _(change: TruncateTable, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    return catalog if found is None else catalog.with_(replace(found, truncations=(*found.truncations, ts)))
+
+
+@_apply.register
+def _(change: EmptyPartitions, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None:
+        return catalog
+    if not change.names:
+        return catalog.with_(replace(found, truncations=(*found.truncations, ts)))
+    left = emptied(found, change.names, ts)
+    return catalog.with_(dropped(left, change.names) if change.drop else left)
+
+
+@_apply.register
+def _(change: AddPartitions, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    return catalog if found is None else catalog.with_(added(found, change.partitions))
+
+
+@_apply.register
+def _(change: ReplacePartitions, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    return catalog if found is None else catalog.with_(reorganized(found, change.names, change.partitions))
+
+
+@_apply.register
+def _(change: Repartition, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    return catalog if found is None else catalog.with_(replace(found, partitions=partitioned(change.partitioning, found.columns)))
+
+
+@_apply.register
+def _(change: ExchangePartition, catalog: Catalog, ts: int) -> Catalog:
+    p, t = catalog.find(change.database, change.table), catalog.find(change.with_database, change.with_table)
+    if p is None or t is None:
+        known = p or t
+        if known is None or known.empty:
+            return catalog
+        raise _refused(f"rows of {known.name} change places with those of a table of which nothing is known")
+    return exchanged(catalog, p, change.partition, t, ts)
+
+
+@_apply.register
+def _(change: RenameTable, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None:
+        return catalog
+    taken = catalog.find(change.to_database, change.to_table)
+    if taken is not None and taken.id != found.id:
+        raise OrderError(f"{taken.name} is there already, {found.name} cannot take its name", code="TABLE_EXISTS")
+    return catalog.with_(_renamed(found, change.to_database, change.to_table, ts))
+
+
+@_apply.register
+def _(change: AddColumn, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None or any(c.name.lower() == change.column.name.lower() for c in found.columns):
+        return catalog  # or seen in the rows before (a guessed table)
+    if change.column.virtual:
+        return catalog.with_(replace(found, virtual=(*found.virtual, change.column.name)))
+    if not change.column.default_known and not found.empty:
+        raise _refused(f"what older rows of {found.name} hold in the new column {change.column.name!r} depends on more than the statement")
+    return catalog.with_(add_column(found, change.column, ts, change.after))
+
+
+@_apply.register
+def _(change: DropColumn, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None:
+        return catalog
+    left = tuple(c for c in found.columns if c.name.lower() != change.name.lower())
+    if len(left) < len(found.columns):
+        _not_in_key(found, change.name)
+        return catalog.with_(reshaped(found, left, ts))
+    return catalog.with_(replace(found, virtual=_unnamed(found, change.name)))  # or IF EXISTS
+
+
+@_apply.register
+def _(change: ModifyColumn, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None:
+        return catalog
+    if change.column.virtual:
+        return catalog.with_(replace(found, virtual=(*_unnamed(found, change.name), change.column.name)))
+    if _is_virtual(found, change.name):
+        raise _refused(f"the generated column {change.name!r} of {found.name} is stored from now on")
+    old = found.column(change.name)
+    if not (found.empty or found.guessed) and not converts(old.type, change.column.type):
+        raise _refused(
+            f"what becomes of {old.type.sql} values of {found.name}.{old.name} as {change.column.type.sql} depends on the server"
+        )
+    nullable = change.column.nullable and not (old.id in found.key and found.key_index == "PRIMARY")
+    if nullable and old.id in found.key:
+        raise _refused(f"column {old.name!r} of the key of {found.name} becomes nullable")
+    new = replace(_called(found, old, change.column.name), type=change.column.type, nullable=nullable)
+    columns = [new if c.id == old.id else c for c in found.columns]
+    if change.after is not None:
+        columns.remove(new)
+        before = replace(found, segments=(replace(found.segments[-1], columns=tuple(columns)),))
+        columns.insert(position(before, change.after, len(columns)), new)
+    return catalog.with_(reshaped(found, tuple(columns), ts))
+
+
+@_apply.register
+def _(change: RenameColumn, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None:
+        return catalog
+    if _is_virtual(found, change.name):
+        return catalog.with_(replace(found, virtual=(*_unnamed(found, change.name), change.to)))
+    old = found.column(change.name)
+    columns = tuple(_called(found, c, change.to) if c.id == old.id else c for c in found.columns)
+    return catalog.with_(reshaped(found, columns, ts))
+
+
+@_apply.register
+def _(change: AddPrimary, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None:
+        return catalog
+    ids = tuple(found.column(name).id for name in change.columns)
+    if not found.empty and set(ids) != set(found.key):
+        raise _refused(f"rows of {found.name} are told apart by {_key_text(found)} so far, by the primary key from now on")
+    columns = tuple(replace(c, nullable=False) if c.id in ids else c for c in found.columns)
+    keyed = replace(found, key=found.key if set(ids) == set(found.key) else ids, key_index="PRIMARY")
+    return catalog.with_(reshaped(keyed, columns, ts))
+
+
+@_apply.register
+def _(change: DropPrimary, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None:
+        return catalog
+    raise _refused(f"rows of {found.name} are told apart by its primary key, what replaces it is not told")
+
+
+def _key_text(i: Incarnation) -> str:
+    names = {c.id: c.name for c in i.columns}
+    return f"({', '.join(names[k] for k in i.key)})" if i.key else "nothing"
+
+
+@_apply.register
+def _(change: AddUnique, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is None or found.key_index == "PRIMARY" or found.guessed:
+        return catalog
+    required = {c.name.lower(): c.id for c in found.columns if not c.nullable}
+    shorter = not found.key or len(change.index.columns) < len(found.key)
+    if shorter and all(name.lower() in required for name in change.index.columns):
+        if not found.empty:
+            raise _refused(f"the unique index {change.index.name!r} becomes the handle of {found.name}")
+        key = tuple(required[name.lower()] for name in change.index.columns)
+        return catalog.with_(replace(found, key=key, key_index=change.index.name))
+    return catalog
+
+
+@_apply.register
+def _(change: DropIndex, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is not None and (found.key_index or "").lower() == change.name.lower():
+        raise _refused(f"the index {change.name!r} is the handle of {found.name}")
+    return catalog
+
+
+@_apply.register
+def _(change: RenameIndex, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    if found is not None and (found.key_index or "").lower() == change.name.lower():
+        return catalog.with_(replace(found, key_index=change.to))
+    return catalog
+
+
+def _called(i: Incarnation, c: Column, name: str) -> Column:
+    taken = next((o for o in i.columns if o.id != c.id and o.name.lower() == name.lower()), None)
+    if taken is not None:
+        raise OrderError(f"{i.name} has a column {taken.name!r} already, {c.name!r} cannot take its name", code="COLUMN_EXISTS")
+    return c if c.name == name else replace(c, name=name, former=(*c.former, c.name))
+
+
+def _not_in_key(i: Incarnation, name: str) -> None:
+    if i.column(name).id in i.key:
+        raise _refused(f"column {name!r} is part of the key of {i.name}")
+
+
+def _is_virtual(i: Incarnation, name: str) -> bool:
+    return any(v.lower() == name.lower() for v in i.virtual)
+
+
+def _unnamed(i: Incarnation, name: str) -> tuple[str, ...]:
+    """The virtual columns but this one."""
+    return tuple(v for v in i.virtual if v.lower() != name.lower())

@@ -1,0 +1,340 @@
+"""A window's statements and first sights → the catalog at its end (docs/architecture.md 8.3), by their commit ts. Pure.
+
+What was seen in rows counts too: a table without a definition, or a column that no statement told of, comes to life at its first
+row. Protocols without DDL (Avro) evolve this way where ddl.jsonl does not say more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from tidelake.config.policy import Policy
+from tidelake.config.table_name import written
+from tidelake.errors import ContractError, OrderError
+from tidelake.history.ddl import parse
+from tidelake.history.ddl.changes import AddColumn, Change, ColumnDef, TableDef
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.definitions import unsaid_of
+from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.evolution import apply
+from tidelake.history.incarnations import Catalog, Incarnation, Name, add_column, create
+from tidelake.tso import show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The commit ts range that one run moves the lake by: after applied_ts, up to and including resolved_ts (both TSO)."""
+
+    applied_ts: int
+    resolved_ts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A DDL statement as sent. database: of the event, for unqualified names. commit_ts: TSO. recorded: stands in ddl.jsonl."""
+
+    commit_ts: int
+    database: str
+    query: str
+    recorded: bool = False
+
+    @property
+    def identity(self) -> tuple[int, str]:
+        """What makes copies on other partitions and repeats the same statement (docs/reference/protocols.md 6.4)."""
+        return self.commit_ts, self.query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """Rows of one shape under one name, in the window: the first and last commit ts and how many."""
+
+    database: str
+    table: str
+    shape: Shape
+    first_ts: int
+    last_ts: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """What was done about a statement, or about a column or table seen first in rows (query empty)."""
+
+    commit_ts: int
+    database: str
+    query: str
+    effect: str  # applied · no effect · ignored · seen
+    why: str = ""  # it was ignored: what kept it from being carried out
+    tables: tuple[str, ...] = ()  # incarnations that it changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misfit:
+    """Rows that fit their table neither before nor after any statement of the window: those sent with this name and shape from first_ts
+    up to, including, until_ts (TSO, None: all). table: its name; columns: those that nothing told of; sent, known: both schemas as SQL.
+
+    unsaid: of a table that nothing defines, the columns of which the messages do not say the type, each with what is missing; known is
+    empty then, unless rows that said enough made the table.
+    """
+
+    sighting: Sighting
+    first_ts: int
+    until_ts: int | None
+    table: str
+    columns: tuple[str, ...]
+    sent: str
+    known: str
+    unsaid: tuple[tuple[str, str], ...] = ()
+
+
+class Compiled(NamedTuple):
+    """The catalog at a window's end, what is entered into the DDL ledger, and rows that no table takes."""
+
+    catalog: Catalog
+    ledger: list[LedgerEntry]
+    misfits: list[Misfit]
+
+
+def compile_window(
+    catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[Sighting], policy: Policy, *, told: bool = False
+) -> Compiled:
+    """What the statements and rows of a window make of the catalog.
+
+    told: the messages carry every statement, so rows of a defined table that have a column which none told of are misfits; else, and with
+    `ddl = "ignore"`, the column comes to life with them.
+    Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do.
+    """
+    ledger: list[LedgerEntry] = []
+    strangers: list[_Stranger] = []
+    added = frozenset(name.lower() for s in statements for name in _columns_added(s)) if told else None
+    rules = _Rules(added, _unsaid(sightings), policy.ddl == "ignore")
+    pending = sorted(sightings, key=lambda s: s.first_ts)
+    for statement in sorted(statements, key=lambda s: s.commit_ts):
+        before = [s for s in pending if s.first_ts <= statement.commit_ts]
+        catalog = _see_all(catalog, before, rules, ledger, strangers)
+        pending = pending[len(before) :]
+        catalog = _inhabited(catalog, sightings, statement.commit_ts)
+        catalog, entry = _execute(catalog, statement, policy)
+        ledger.append(entry)
+    catalog = _see_all(catalog, pending, rules, ledger, strangers)
+    again = [left for s in sightings if (left := _unseen(catalog, s)) is not None]
+    catalog = _see_all(catalog, again, rules, ledger, strangers)
+    catalog = _inhabited(catalog, sightings, max((s.last_ts for s in sightings), default=0))
+    return Compiled(catalog, ledger, _misfits(catalog, strangers))
+
+
+def sanitised(name: str) -> str:
+    """A name as Avro schemas write it (docs/reference/protocols.md 4.2)."""
+    safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return f"_{safe}" if safe[:1].isdigit() else safe
+
+
+def same_name(sent: str, name: str) -> bool:
+    """Whether a name in a message is this name: ignoring case, or sanitised."""
+    return sent.lower() in (name.lower(), sanitised(name).lower())
+
+
+def sent_type(column: ShapeColumn) -> MysqlType:
+    """The type as far as a message tells it; text where it does not."""
+    mysql = MysqlType.parse(column.full_type or column.type or "text")
+    return replace(mysql, elements=column.elements) if column.elements else mysql
+
+
+def _execute(catalog: Catalog, s: Statement, policy: Policy) -> tuple[Catalog, LedgerEntry]:
+    if s.commit_ts in policy.ignore_ddl and not s.recorded:
+        return catalog, _entry(s, "ignored", why="ignore_ddl names its commit ts")
+    try:
+        after = _apply_all(catalog, s.commit_ts, parse(s.query, s.database))
+        if policy.ddl == "strict" and after != catalog:
+            raise OrderError("the feed's policy is ddl = strict", code="DDL_REFUSED")
+    except (OrderError, ContractError) as e:
+        if policy.ddl == "ignore":
+            return catalog, _entry(s, "ignored", why=f"{e.code}: {e.message}")
+        raise OrderError(f"{e.message}: {s.query!r} in {s.database!r} at TSO {show(s.commit_ts)}", code=e.code, remedy=_remedy(s)) from e
+    was = catalog.incarnations
+    return after, _entry(
+        s, "applied" if after != catalog else "no effect", tuple(k for k, i in after.incarnations.items() if i != was.get(k))
+    )
+
+
+def _inhabited(catalog: Catalog, sightings: Sequence[Sighting], ts: int) -> Catalog:
+    """Tables that may have rows up to ts, as far as their first and last ones tell, are not empty."""
+    for i in [i for i in catalog.incarnations.values() if i.empty]:
+        if any(s.first_ts <= ts and s.last_ts > i.from_ts and any(_means(s, n) for n in i.names) for s in sightings):
+            catalog = catalog.with_(replace(i, empty=False))
+    return catalog
+
+
+def _apply_all(catalog: Catalog, ts: int, changes: list[Change]) -> Catalog:
+    for change in changes:
+        catalog = apply(catalog, ts, change)
+    return catalog
+
+
+def _entry(s: Statement, effect: str, tables: tuple[str, ...] = (), why: str = "") -> LedgerEntry:
+    return LedgerEntry(commit_ts=s.commit_ts, database=s.database, query=s.query, effect=effect, tables=tables, why=why)
+
+
+def _remedy(s: Statement) -> str:
+    return (
+        "nothing is lost: the window waits. If the statement changed no row and no column, go on with "
+        f"`ignore_ddl = [{s.commit_ts}]` under [policy] in feed.toml; if other statements say what it did, write those into ddl.jsonl with "
+        "its commit_ts as well (docs/ddl.md); else a version that supports it, or a new snapshot, is needed"
+    )
+
+
+def _misfits(catalog: Catalog, strangers: Sequence[_Stranger]) -> list[Misfit]:
+    """Those that were seen twice, from two statements on, once."""
+    found: list[Misfit] = []
+    for m in (_misfit(catalog, stranger) for stranger in strangers):
+        alike = (x for x in found if replace(x.sighting, first_ts=0) == replace(m.sighting, first_ts=0))
+        if not any(x.until_ts is None or m.first_ts <= x.until_ts for x in alike):
+            found.append(m)
+    return found
+
+
+def _misfit(catalog: Catalog, stranger: _Stranger) -> Misfit:
+    """They end where the name means another table, or a later statement brought what they have."""
+    s, i, unsaid = stranger
+    return Misfit(
+        sighting=s,
+        first_ts=s.first_ts,
+        until_ts=min(_ends(catalog, s, i), default=None),
+        table=i.name if i else written(s.database, s.table),
+        columns=_unknown(i, s) if i else tuple(c.name for c in s.shape.columns),
+        sent=", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.shape.columns),
+        known=", ".join(f"{c.name} {c.type.sql}" for c in i.columns) if i else "",
+        unsaid=unsaid,
+    )
+
+
+def _ends(catalog: Catalog, s: Sighting, i: Incarnation | None) -> list[int]:
+    if i is None:
+        born = (n.after_ts for life in catalog.incarnations.values() for n in life.names if _means(s, n))
+        return [ts for ts in born if ts >= s.first_ts]
+    now = catalog.incarnations[i.id]
+    ends = [n.until_ts for n in now.names if _means(s, n) and n.until_ts is not None and n.until_ts >= s.first_ts]
+    return ends + [
+        g.after_ts for g in now.segments if g.after_ts >= s.first_ts and not _missing(s, [c.name for c in g.columns] + [*i.virtual])
+    ]
+
+
+def _columns_added(s: Statement) -> list[str]:
+    try:
+        changes = parse(s.query, s.database)
+    except ContractError:
+        return []
+    return [c.column.name for c in changes if isinstance(c, AddColumn)]
+
+
+class _Stranger(NamedTuple):
+    """Rows with columns that their table did not have then. table: as it was known, None if nothing was; unsaid: as of Misfit."""
+
+    sighting: Sighting
+    table: Incarnation | None
+    unsaid: tuple[tuple[str, str], ...] = ()
+
+
+_Unsaid = dict[tuple[str, str], dict[str, str]]  # what no message of the window says of types: by table as sent, in lower case, and column
+
+
+class _Rules(NamedTuple):
+    """added: columns that statements of the window bring, in lower case; rows of a defined table may have no other. None: no statement is
+    sent. ignores: they may have any (`ddl = "ignore"`)."""
+
+    added: frozenset[str] | None
+    unsaid: _Unsaid
+    ignores: bool
+
+
+def _unsaid(sightings: Sequence[Sighting]) -> _Unsaid:
+    shapes: dict[tuple[str, str], list[Shape]] = {}
+    for s in sightings:
+        shapes.setdefault((s.database.lower(), s.table.lower()), []).append(s.shape)
+    return {name: unsaid_of(of_table) for name, of_table in shapes.items()}
+
+
+def _see_all(
+    catalog: Catalog, sightings: Sequence[Sighting], rules: _Rules, ledger: list[LedgerEntry], strangers: list[_Stranger]
+) -> Catalog:
+    for s in sightings:
+        found = find_sent(catalog, s.database, s.table)
+        stranger = _stranger(s, found, rules)
+        if stranger is not None:
+            strangers.append(stranger)
+            continue
+        catalog, seen = _see(catalog, s)
+        ledger += seen
+    return catalog
+
+
+def _stranger(s: Sighting, found: Incarnation | None, rules: _Rules) -> _Stranger | None:
+    """Whether nothing says the types of their table, or of columns that are new to it."""
+    unsaid = rules.unsaid[s.database.lower(), s.table.lower()]
+    unknown = _unknown(found, s) if found else tuple(unsaid)
+    missing = tuple((name, unsaid[name]) for name in unknown if name in unsaid)
+    if found is None or found.guessed:
+        return _Stranger(s, found, missing) if missing else None
+    untold = rules.added is not None and not rules.added.issuperset(c.lower() for c in unknown)
+    return _Stranger(s, found) if (untold or missing) and not rules.ignores else None
+
+
+def _unknown(i: Incarnation, s: Sighting) -> tuple[str, ...]:
+    """Columns of the rows that the table does not have, nor computes."""
+    return _missing(s, [*(c.name for c in i.columns), *i.virtual])
+
+
+def _missing(s: Sighting, known: Sequence[str]) -> tuple[str, ...]:
+    return tuple(c.name for c in s.shape.columns if not any(same_name(c.name, k) for k in known))
+
+
+def _see(catalog: Catalog, s: Sighting) -> tuple[Catalog, list[LedgerEntry]]:
+    found = find_sent(catalog, s.database, s.table)
+    if found is None:
+        born = create(catalog, s.database, s.table, _guess(s.shape), s.first_ts - 1, guessed=True)
+        return born, [_seen(s, f"table {s.database}.{s.table}")]
+    known = found
+    for c in s.shape.columns:
+        if not any(same_name(c.name, k.name) for k in known.columns):
+            column = ColumnDef(name=c.name, type=sent_type(c))
+            known = add_column(known, column, s.first_ts - 1)
+    new = [c.name for c in known.columns if c not in found.columns]
+    return catalog.with_(known), [_seen(s, f"column {name} of {found.name}") for name in new]
+
+
+def _unseen(catalog: Catalog, s: Sighting) -> Sighting | None:
+    """Rows of one shape may lie on both sides of a DROP or RENAME: what of them is later than the last life of the name, or lacks
+    columns in the present one, is seen again from there on."""
+    names = [(i, n) for i in catalog.incarnations.values() for n in i.names if _means(s, n)]
+    i = next((i for i, n in names if n.after_ts < s.last_ts and (n.until_ts is None or s.last_ts <= n.until_ts)), None)
+    if i is None:
+        ends = [n.until_ts for _, n in names if n.until_ts is not None and n.until_ts < s.last_ts]
+        return replace(s, first_ts=max(ends) + 1) if ends else None
+    last = i.segments[-1]
+    lacks = any(not any(same_name(c.name, k.name) for k in last.columns) for c in s.shape.columns)
+    return replace(s, first_ts=max(s.first_ts, last.after_ts + 1)) if lacks and i.dropped_ts is None and last.after_ts < s.last_ts else None
+
+
+def _means(s: Sighting, name: Name) -> bool:
+    return same_name(s.database, name.database) and same_name(s.table, name.table)
+
+
+def find_sent(catalog: Catalog, database: str, table: str) -> Incarnation | None:
+    """The living table that a message's names mean; exact names go before sanitised ones."""
+    exact = catalog.find(database, table)
+    if exact is not None:
+        return exact
+    alike = [i for i in catalog.alive() if same_name(database, i.names[-1].database) and same_name(table, i.names[-1].table)]
+    return alike[0] if alike else None
+
+
+def _seen(s: Sighting, what: str) -> LedgerEntry:
+    return LedgerEntry(commit_ts=s.first_ts, database=s.database, query="", effect=f"seen: {what}")
+
+
+def _guess(shape: Shape) -> TableDef:
+    columns = tuple(ColumnDef(name=c.name, type=sent_type(c), nullable=not c.key) for c in shape.columns)
+    return TableDef(columns=columns, primary_key=tuple(c.name for c in shape.columns if c.key))

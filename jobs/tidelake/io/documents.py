@@ -1,0 +1,78 @@
+"""The lake's JSON documents: read and validated in one place. One that cannot be read is named, with what brings it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tidelake.errors import DamageError
+from tidelake.io.object_store import Store
+
+_M = TypeVar("_M", bound=BaseModel)
+_T = TypeVar("_T")
+
+_LAND = "remove it, then run `tidelake land --feed {feed} --hour {hour}`, which writes it again"
+_REMEDIES = {  # by the first folder of the key
+    "manifests": _LAND,
+    "closing": _LAND,
+    "sink": _LAND,
+    "decoded": "remove it, then run `tidelake decode --feed {feed} --hour {hour}`, which writes it again",
+    "cuts": "remove it: it is rebuilt from publish/{name} and certificates/{name}, and `tidelake upkeep --feed {feed}` writes it again",
+    "certificates": "remove it: it is rebuilt from publish/{name} and cuts/{name}",
+    "publish": "bring back an earlier version of the object; if `tidelake status --feed {feed}` shows a cut of that number or a later one, "
+    "remove it instead",
+    "runs": "remove it, then run the hour again: `tidelake run --feed {feed} --hour …` writes it again",
+    "misfits": "remove it, then `tidelake redo --feed {feed} --from …` of the cut's hour writes it again",
+    "seeds": "remove it and run `tidelake seed` again",
+    "lake.json": "remove it: the next `tidelake run` writes it again",
+    "leases": "when no run works on the feed, `tidelake unlock --feed {feed}` writes a new one",
+}
+_RESTORE = "bring back an earlier version of the object"
+
+
+def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T]) -> _T:
+    """A document's content as `validate` of pydantic reads it. Raises DamageError: names the object and what brings it back."""
+    try:
+        return validate(data)
+    except ValidationError as e:
+        first = e.errors(include_url=False, include_input=False)[0]
+        raise damaged(store, key, data, ".".join(map(str, first["loc"])), first["msg"]) from None
+
+
+def read_document(store: Store, key: str, kind: type[_M]) -> _M:
+    """A document. Raises StorageError (NOT_FOUND), DamageError."""
+    return parsed(store, key, store.read(key), kind.model_validate_json)
+
+
+def find_document(store: Store, key: str, kind: type[_M]) -> _M | None:
+    """A document, None where there is none. Raises DamageError."""
+    data = store.read_if_present(key)
+    return None if data is None else parsed(store, key, data, kind.model_validate_json)
+
+
+def members(store: Store, key: str, data: bytes) -> dict[str, Any]:
+    """The members of a document without a model. Raises DamageError."""
+    try:
+        found = json.loads(data)
+    except ValueError as e:
+        raise damaged(store, key, data, "", str(e)) from None
+    if not isinstance(found, dict):
+        raise damaged(store, key, data, "", "not an object")
+    return found
+
+
+def damaged(store: Store, key: str, data: bytes, where: str, why: str) -> DamageError:
+    """The error for a document that cannot be read. where: the member, empty for the whole."""
+    size = f"{len(data):,} bytes" if data else "empty"
+    return DamageError(f"{store.uri_of(key)} ({size}) cannot be read: {where + ': ' if where else ''}{why}", remedy=remedy_of(key))
+
+
+def remedy_of(key: str) -> str:
+    """What brings a document back that is lost or damaged."""
+    folder, _, name = key.partition("/")
+    feed = name.partition("/")[0].removesuffix(".json")
+    hour = name.partition("hour=")[2].partition("/")[0].removesuffix(".json") or "…"
+    return _REMEDIES.get(folder, _RESTORE).format(feed=feed, hour=hour, name=name)

@@ -1,0 +1,69 @@
+"""What archiving tells people: a line now and then, and what it did in all."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from threading import Lock
+
+import pyarrow as pa
+
+from tidelake.land.archiver.write import Written
+
+TELL_SECONDS = 30.0
+
+_MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """What is durable of one run. bytes: of the messages' keys and values."""
+
+    messages: int = 0
+    bytes: int = 0
+    objects: int = 0
+    topics: tuple[str, ...] = ()
+
+
+class Told:
+    """Counts what readers and the uploader do, from several threads, and tells a line of it every TELL_SECONDS."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell, self._lock = tell, Lock()
+        self._messages = self._bytes = 0  # read since the last line
+        self._since = time.monotonic()
+        self.archived = Archived()
+
+    def read(self, batch: pa.RecordBatch) -> None:
+        """These messages were read."""
+        with self._lock:
+            self._messages += len(batch)
+            self._bytes += batch.nbytes
+
+    def wrote(self, written: Written) -> None:
+        """This object is durable."""
+        before = self.archived
+        self.archived = Archived(
+            messages=before.messages + written.messages,
+            bytes=before.bytes + written.bytes,
+            objects=before.objects + 1,
+            topics=tuple(sorted({*before.topics, written.topic})),
+        )
+
+    def now_and_then(self, lags: Iterable[tuple[str, int]]) -> None:
+        """Tell the line if it is time for it. lags: topic, and messages of one of its partitions that are still to be read."""
+        passed = time.monotonic() - self._since
+        if passed < TELL_SECONDS:
+            return
+        lag = defaultdict[str, int](int)
+        for topic, behind in lags:
+            lag[topic] += behind
+        with self._lock:
+            messages, speed = self._messages, self._bytes / _MB / passed
+            self._messages = self._bytes = 0
+        self._since += passed
+        behind_of = ", ".join(f"{topic} {behind:,}" for topic, behind in sorted(lag.items()))
+        objects = self.archived.objects
+        self._tell(f"{messages:,} messages read, {speed:.1f} MB/s; {objects:,} objects written; behind: {behind_of or 'no topics'}")

@@ -1,0 +1,68 @@
+"""What the archiver keeps of a topic beside its objects: Kafka's id of it, and where behind its last object the log holds no message.
+
+The objects say the rest. Without the id nobody could tell a topic that was made anew and has more messages than the one before; without
+the stretches, markers of transactions that expired behind the last object would look like messages that were never archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pydantic import BaseModel, ValidationError
+
+from tidelake.config.lake_paths import archived_topic_key
+from tidelake.errors import StorageError
+from tidelake.io.kafka import Place
+from tidelake.io.storage import Store
+from tidelake.land.store.topic_identity import check_ids
+
+
+class TopicState(BaseModel):
+    """topic_id: None where the brokers give none. empty: by partition, the offset behind its last object, and the one behind those that
+    hold no message."""
+
+    topic_id: str | None = None
+    empty: dict[int, tuple[int, int]] = {}
+
+
+class Kept:
+    """What is kept of the topics of an archive, read when it is first asked for. check: raises LeaseError where nothing may be written."""
+
+    def __init__(self, system: Store, check: Callable[[], None]) -> None:
+        self._system, self._check = system, check
+        self._states = dict[str, TopicState]()
+
+    def identify(self, ids: Mapping[str, str]) -> None:
+        """Keep the ids of topics that are new. Raises OrderError (TOPIC_RECREATED), StorageError."""
+        known = {topic: topic_id for topic in ids if (topic_id := self._state(topic).topic_id) is not None}
+        check_ids(known, ids, "the archive has messages of")
+        for topic in ids.keys() - known.keys():
+            self._write(topic, self._state(topic).model_copy(update={"topic_id": ids[topic]}))
+
+    def behind_empty(self, place: Place, begin: int) -> int:
+        """Where to read on. begin: behind the partition's last object. Raises StorageError."""
+        at, behind = self._state(place[0]).empty.get(place[1], (begin, begin))
+        return behind if at == begin else begin
+
+    def note_empty(self, stretches: Mapping[Place, tuple[int, int]]) -> None:
+        """Keep where partitions hold no message behind their last object, if that is news. Raises StorageError."""
+        for topic in sorted({topic for topic, _ in stretches}):
+            state = self._state(topic)
+            empty = state.empty | {number: stretch for (name, number), stretch in stretches.items() if name == topic}
+            if empty != state.empty:
+                self._write(topic, state.model_copy(update={"empty": empty}))
+
+    def _state(self, topic: str) -> TopicState:
+        if topic not in self._states:
+            key = archived_topic_key(topic)
+            text = self._system.read_if_present(key)
+            try:
+                self._states[topic] = TopicState() if text is None else TopicState.model_validate_json(text)
+            except ValidationError as e:
+                raise StorageError(f"{self._system.uri_of(key)} is not what the archiver keeps of a topic: {e}", code="BAD_OBJECT") from e
+        return self._states[topic]
+
+    def _write(self, topic: str, state: TopicState) -> None:
+        self._check()
+        self._system.write(archived_topic_key(topic), state.model_dump_json().encode())
+        self._states[topic] = state

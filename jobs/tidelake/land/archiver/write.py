@@ -1,0 +1,47 @@
+"""One object into the archive: only under the lease, and only where nothing is that it overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidelake.config.lake_paths import archived_folder, archived_key
+from tidelake.errors import Coordinates, LeaseError
+from tidelake.io.storage import Store
+from tidelake.land.archiver.resume import objects
+from tidelake.land.store.objects import Draft, described
+from tidelake.land.store.ranges import common, show
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """An object that is durable. next: the offset behind those that it covers; bytes: of the messages' keys and values."""
+
+    topic: str
+    partition: int
+    next: int
+    messages: int
+    bytes: int
+
+
+def archive_object(archive: Store, check: Callable[[], None], draft: Draft) -> Written:
+    """Put the draft's object there unless it is.
+
+    check: raises LeaseError if the lease is not held any more. Raises it, LeaseError (OVERLAP) for offsets that an object has which this
+    archiver did not write, StorageError.
+    """
+    assert draft.covers is not None
+    first, last = draft.covers
+    digest = described(draft).sha256
+    key = archived_key(draft.topic, draft.hour, draft.partition, first, last, digest)
+    check()
+    for other, _, span in objects(archive, f"{archived_folder(draft.topic, draft.hour, draft.partition)}/"):
+        if other != key and (again := common((span,), (draft.covers,))):
+            raise LeaseError(
+                f"{archive.uri_of(other)} has offsets {show(again)} already",
+                code="OVERLAP",
+                at=Coordinates(draft.topic, draft.partition, again[0][0]),
+                remedy="another archiver writes there: stop one of them; started again, this one goes on behind it",
+            )
+    archive.put_if_absent(key, draft.path.read_bytes())
+    return Written(topic=draft.topic, partition=draft.partition, next=last + 1, messages=draft.events, bytes=draft.bytes)

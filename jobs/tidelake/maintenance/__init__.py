@@ -1,0 +1,1 @@
+"""Maintenance: small files, old cuts, orphans, old changelogs, and redo."""

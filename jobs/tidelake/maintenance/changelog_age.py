@@ -1,0 +1,153 @@
+"""Changelogs by age: the files whose changes are no longer kept, and how they go: whole files, by metadata alone, on a branch.
+
+A file goes when the day or hour of its partition ends at or before the horizon (cuts.horizon). The horizon is raised first, in the table
+of published cuts, so that nobody takes what is left for all there was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel
+
+from tidelake.config.lake_paths import published_table
+from tidelake.errors import StorageError
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.catalog_errors import retried
+from tidelake.lake.cuts import ensure_published
+from tidelake.tso import from_ms
+
+BY = "_commit_at"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LENGTHS = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
+
+
+class Going(BaseModel):
+    """What goes of a changelog. first, last: its oldest and youngest partition, `2026-01-05` or `2026-01-05T10`."""
+
+    files: int
+    rows: int
+    bytes: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldFile:
+    """A file of a changelog whose changes are not kept any more. span: the word of its partition, `day` or `hour`; name: which one."""
+
+    file: Any  # pyiceberg's
+    span: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Where it is, in full."""
+        return str(self.file.file_path)
+
+    @property
+    def rows(self) -> int:
+        return int(self.file.record_count)
+
+    @property
+    def bytes(self) -> int:
+        return int(self.file.file_size_in_bytes)
+
+
+def old_files(table: LakeTable, snapshot_id: int, gone: int) -> list[OldFile]:
+    """The files of a snapshot that hold changes up to the horizon and no others, the oldest first. gone: the horizon."""
+    if not gone:
+        return []
+    found = ((one, *_partition(table, one)) for one in data_files(table, snapshot_id))
+    old = (OldFile(file=f, span=span, name=name) for f, span, name, until in found if from_ms(_ms(until)) - 1 <= gone)
+    return sorted(old, key=lambda f: (f.name, f.path))
+
+
+def data_files(table: LakeTable, snapshot_id: int) -> Iterator[Any]:
+    """pyiceberg's, of a snapshot."""
+    return (task.file for task in table.table.scan(snapshot_id=snapshot_id).plan_files())
+
+
+def summed(files: Sequence[OldFile]) -> Going | None:
+    """None where nothing goes."""
+    if not files:
+        return None
+    rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
+    return Going(files=len(files), rows=rows, bytes=size, first=files[0].name, last=files[-1].name)
+
+
+def raise_horizon(catalog: LakeCatalog, feed: str, gone: int) -> None:
+    """Say in all rows of the feed's cuts that changes at or before a TSO may be gone. One commit."""
+    ensure_published(catalog)
+    own = f"feed == '{feed}'"  # a feed's name needs no quoting
+
+    def attempt() -> None:
+        table = catalog.load(published_table()).table
+        rows = table.scan(own).to_arrow()
+        at = rows.schema.get_field_index("changes_after")
+        raised = pc.max_element_wise(rows.column(at), pa.scalar(gone, pa.int64()))
+        table.overwrite(rows.set_column(at, rows.field(at), raised), overwrite_filter=own)
+
+    retried(published_table(), attempt)
+
+
+def remove(catalog: LakeCatalog, identifier: str, branch: str, files: Sequence[OldFile]) -> None:
+    """Take files out of a branch: one commit, of metadata alone. Raises StorageError (ROWS_DIFFER) if other rows went than should."""
+
+    def attempt() -> None:
+        table = catalog.load(identifier).table
+        with table.transaction() as change, change.update_snapshot(branch=branch).overwrite() as snapshot:
+            for f in files:
+                snapshot.delete_data_file(f.file)
+
+    before = _rows_of(catalog.load(identifier), branch)
+    retried(identifier, attempt)
+    gone = before - _rows_of(catalog.load(identifier), branch)
+    if gone != sum(f.rows for f in files):
+        raise StorageError(
+            f"{identifier}: {sum(f.rows for f in files):,} rows should go, {gone:,} would; nothing is published", code="ROWS_DIFFER"
+        )
+
+
+def _rows_of(table: LakeTable, branch: str) -> int:
+    return int(table.summary(table.branch(branch))["total-records"])
+
+
+def hours_of(table: LakeTable) -> list[str]:
+    """Names of the partition fields of a changelog that is partitioned by hour, as earlier versions made them."""
+    return [f.name for f in table.table.spec().fields if str(f.transform) == "hour"]
+
+
+def by_day(catalog: LakeCatalog, identifier: str) -> None:
+    """Partition a changelog by day from now on, if it is by hour. What is written stays readable, by its own partitions."""
+
+    def attempt() -> None:
+        table = catalog.load(identifier)
+        if hours := hours_of(table):
+            with table.table.update_spec() as change:
+                for name in hours:
+                    change.remove_field(name)
+                change.add_field(BY, "day", f"{BY}_day")
+
+    retried(identifier, attempt)
+
+
+def _partition(table: LakeTable, file: Any) -> tuple[str, str, datetime]:
+    """(word, name, end) of the time that a file's partition is; the end of time where it is none."""
+    fields = table.table.specs()[file.spec_id].fields
+    for i, field in enumerate(fields):
+        word, value = str(field.transform), file.partition[i]
+        if word in _LENGTHS and value is not None:
+            number = (value - _EPOCH.date()).days if isinstance(value, date) else int(value)
+            begin = _EPOCH + number * _LENGTHS[word]
+            return word, f"{begin:%Y-%m-%d}" if word == "day" else f"{begin:%Y-%m-%dT%H}", begin + _LENGTHS[word]
+    return "", "", datetime.max.replace(tzinfo=UTC)
+
+
+def _ms(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

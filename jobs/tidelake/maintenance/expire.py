@@ -1,0 +1,108 @@
+"""Letting go of cuts: first they leave the published ones, then goes what only they needed. Cut short anywhere, the next upkeep goes on.
+
+Iceberg's expire_snapshots takes everything older than five days unless it is told a moment, even where it is told ids (measured); so it
+is told 1970 and the ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.config.lake_paths import CATALOG, cut_key, cuts, published_table, run_key
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.catalog_errors import retried
+from tidelake.lake.cut import Cut
+from tidelake.lake.cuts import ensure_published
+from tidelake.lake.opened import Lake
+from tidelake.maintenance.maintenance_plan import TablePlan, UpkeepPlan
+from tidelake.maintenance.needs import stale_branches
+from tidelake.spark.spread import THREADS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OF_TABLES = ("database", "table", "incarnation", "identifier", "uuid", "snapshot_id", "rows")
+_AT_ONCE = 500  # ids in one statement
+_NEVER = "TIMESTAMP '1970-01-02 00:00:00'"
+
+
+def let_go(catalog: LakeCatalog, feed: str, going: Sequence[int], many_files: int) -> None:
+    """Take cuts out of those that can be read: one row each is left of them, which names no table. The feed's rows become one file
+    where cuts go or it has many."""
+    ensure_published(catalog)
+    own = f"feed == '{feed}'"  # a feed's name needs no quoting
+
+    def attempt() -> None:
+        table = catalog.load(published_table()).table
+        if going or sum(1 for _ in table.scan(own).plan_files()) >= many_files:
+            table.overwrite(_without(table.scan(own).to_arrow(), going), overwrite_filter=own)
+
+    retried(published_table(), attempt)
+
+
+def _without(rows: pa.Table, going: Sequence[int]) -> pa.Table:
+    goes = pc.is_in(rows["seq"], pa.array(going, pa.int64()))
+    marked = rows.filter(goes).append_column("_row", pa.array(range(pc.sum(goes).as_py() or 0), pa.int64()))
+    first = marked.group_by("seq").aggregate([("_row", "min")])["_row_min"]
+    marks = marked.take(first).drop_columns(["_row"])
+    for name in _OF_TABLES:
+        at = marks.schema.get_field_index(name)
+        marks = marks.set_column(at, marks.field(at), pa.nulls(marks.num_rows, marks.field(at).type))
+    at = marks.schema.get_field_index("expired")
+    marks = marks.set_column(at, marks.field(at), pa.array([True] * marks.num_rows, pa.bool_()))
+    return pa.concat_tables([rows.filter(pc.invert(goes)), marks]).sort_by("seq")
+
+
+def forget_documents(lake: Lake, kept: Container[int], newest: Cut) -> None:
+    """Remove the documents of earlier cuts but these, after what stages handed to one another for them. Certificates and intents stay."""
+    feed = lake.feed.name
+    for seq in [int(o.key.removeprefix(cuts(feed)).removesuffix(".json")) for o in lake.store.objects(cuts(feed))]:
+        if seq < newest.seq and seq not in kept:
+            for stage in ("order", "validate"):
+                lake.store.delete(run_key(feed, seq, stage))
+            lake.store.delete(cut_key(feed, seq))
+
+
+def drop_gone(lake: Lake, plan: UpkeepPlan, newest: Cut) -> list[str]:
+    """Drop the tables that no retained cut reads, and branches of runs that lost their number; the dropped tables."""
+    for p in plan.tables:
+        if p.gone:
+            lake.catalog.drop(p.table, lake.feed.name)
+            lake.tell("upkeep", f"dropped {p.table}, which no cut needs")
+        elif (table := lake.catalog.find(p.table)) is not None and (stale := stale_branches(table, newest)):
+            lake.catalog.drop_branches(table, stale)
+    return [p.table for p in plan.tables if p.gone]
+
+
+def expire_snapshots(lake: Lake, tables: Sequence[TablePlan]) -> tuple[int, int]:
+    """Expire what the plan says; (snapshots, files that only they needed)."""
+    todo = [p for p in tables if p.expires and not p.gone]
+    if not todo:
+        return 0, 0
+    spark = lake.spark
+
+    def one(p: TablePlan) -> int:
+        deleted = sum(_expire(spark, p.table, p.expires[i : i + _AT_ONCE]) for i in range(0, len(p.expires), _AT_ONCE))
+        lake.tell("upkeep", f"{p.table}: expired {len(p.expires)} of {p.snapshots} snapshots, deleted {deleted} files")
+        return deleted
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        deleted = sum(pool.map(one, todo))
+    return sum(len(p.expires) for p in todo), deleted
+
+
+def call_name(identifier: str) -> str:
+    """A table as procedures take it."""
+    return "'" + ".".join(f"`{part}`" for part in identifier.split(".")) + "'"
+
+
+def _expire(spark: SparkSession, identifier: str, ids: Sequence[int]) -> int:
+    listed = ", ".join(f"{i}L" for i in ids)
+    arguments = f"table => {call_name(identifier)}, older_than => {_NEVER}, snapshot_ids => array({listed})"
+    row = spark.sql(f"CALL {CATALOG}.system.expire_snapshots({arguments})").collect()[0]
+    return sum(int(n or 0) for n in row.asDict().values())

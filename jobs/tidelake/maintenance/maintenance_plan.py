@@ -1,0 +1,135 @@
+"""What upkeep finds and would do: which cuts go, what every table holds, which of its snapshots which cuts keep."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator
+
+from pydantic import BaseModel
+
+from tidelake.config.lake_paths import ddl_table, events_table, late_table, published_table, run_key
+from tidelake.config.retention import Upkeep, Why, changes_kept_after, retained
+from tidelake.io.documents import find_document
+from tidelake.io.storage import open_store
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.cut import Cut, Staged
+from tidelake.lake.cut_documents import next_seq
+from tidelake.lake.cuts import horizon, lineage, published
+from tidelake.lake.opened import Lake
+from tidelake.maintenance.changelog_age import Going, hours_of, old_files, summed
+from tidelake.maintenance.changelog_archive import folder
+from tidelake.maintenance.needs import Needs, events_needed, expirable, needs
+
+SMALL = 0.75  # of the wanted size; Iceberg's rewrite takes files below it
+
+
+class TablePlan(BaseModel):
+    """One physical table. kept: snapshot id → numbers of the cuts that read it; expires: snapshot ids that nobody needs.
+
+    gone: no retained cut reads the table, it is dropped; orphans: None until they were looked for; old: of a changelog, what is not kept
+    any more; archive: the folder that it is copied to first.
+    """
+
+    table: str
+    files: int = 0
+    bytes: int = 0
+    small_files: int = 0
+    delete_files: int = 0
+    rewrites: bool = False
+    snapshots: int = 0
+    kept: dict[int, list[int]] = {}
+    expires: list[int] = []
+    gone: bool = False
+    old: Going | None = None
+    archive: str | None = None
+    orphans: int | None = None
+    orphan_bytes: int = 0
+
+
+class UpkeepPlan(BaseModel):
+    """A feed. cuts: retained ones and why; lets_go: those that can no longer be read afterwards; staged: the hour that is staged and not
+    published, for which rewriting waits; changes_after: the TSO after which all changes are kept, 0: all are."""
+
+    feed: str
+    cuts: dict[int, Why]
+    lets_go: list[int]
+    staged: str | None
+    changes_after: int
+    tables: list[TablePlan]
+    folders: list[str] = []  # of tables that the catalog no longer has
+    folder_bytes: int = 0
+
+
+def plan_upkeep(lake: Lake, newest: Cut, before_ms: int) -> tuple[UpkeepPlan, Needs]:
+    """The plan, orphans left out, and what it rests on. before_ms: only snapshots from before it expire. Reads, writes nothing."""
+    feed = lake.feed
+    every = published(lake.catalog, feed.name)
+    cuts = retained(every, feed.upkeep)
+    led, before = lineage(lake.catalog, feed.name), horizon(lake.catalog, feed.name)
+    gone = max(before, changes_kept_after((led[seq] for seq in led if seq in cuts), newest.resolved_ts, feed.upkeep))
+    need = needs(lake.store, newest, cuts, before)
+    staged = find_document(lake.store, run_key(feed.name, next_seq(lake.store, feed.name, newest.seq), "order"), Staged)
+    tables = [*_of_cuts(lake, newest, need, before_ms, gone), *_of_system(lake, need, before_ms)]
+    plan = UpkeepPlan(
+        feed=feed.name,
+        cuts=cuts,
+        lets_go=sorted(every.keys() - cuts.keys()),
+        staged=staged.cut.hour if staged else None,
+        changes_after=gone if any(p.old for p in tables) else before,
+        tables=tables,
+    )
+    return plan, need
+
+
+def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int) -> Iterator[TablePlan]:
+    changelogs = {t.uuid: t.snapshot_id for t in newest.changelogs.values()} if lake.feed.upkeep.keep_changelog else {}
+    current = {t.uuid for t in (*newest.snapshots.values(), *newest.changelogs.values())}
+    for uuid, identifier in sorted(need.places.items(), key=lambda item: item[1]):
+        table = lake.catalog.find(identifier)
+        if table is None or table.uuid != uuid:
+            continue  # an earlier upkeep dropped it
+        table.require(lake.feed.name)
+        if uuid in need.gone:
+            yield TablePlan(table=identifier, snapshots=len(table.table.snapshots()), gone=True)
+            continue
+        kept = need.cuts[uuid]
+        plan = _with_snapshots(TablePlan(table=identifier, kept=dict(kept)), table, set(kept), before_ms)
+        old = old_files(table, changelogs[uuid], gone) if uuid in changelogs else []
+        uri = lake.feed.upkeep.archive_changelog if old else None
+        place = None if uri is None else open_store(uri).uri_of(folder(lake.feed.name, identifier))
+        plan = plan.model_copy(update={"old": summed(old), "archive": place})
+        yield _with_files(plan, table, lake.feed.upkeep, {f.path for f in old}) if uuid in current else plan
+
+
+def _of_system(lake: Lake, need: Needs, before_ms: int) -> Iterator[TablePlan]:
+    """Tidelake's own tables, which are read as they are now; but events also as a cut was made from them."""
+    own, shared = (events_table(lake.feed.name), late_table(lake.feed.name)), (published_table(), ddl_table())
+    for identifier in (*own, *shared):
+        table = lake.catalog.find_own(identifier, lake.feed.name) if identifier in own else lake.catalog.find(identifier)
+        if table is not None:
+            kept = events_needed(table, need) if identifier == events_table(lake.feed.name) else set[int]()
+            yield _with_snapshots(TablePlan(table=identifier), table, kept, before_ms)
+
+
+def _with_snapshots(plan: TablePlan, table: LakeTable, needed: set[int], before_ms: int) -> TablePlan:
+    expires = expirable(table, needed, before_ms)
+    return plan.model_copy(update={"snapshots": len(table.table.snapshots()), "expires": expires})
+
+
+def _with_files(plan: TablePlan, table: LakeTable, settings: Upkeep, old: Container[str]) -> TablePlan:
+    """With what main holds. Small files are put together where a partition has so many; a delete file is always worth it. Those that the
+    table is no longer partitioned by count as of one partition: Iceberg puts them where they belong now. old: files that go."""
+    by_hour = bool(hours_of(table))
+    small = Counter[tuple[object, ...]]()
+    files = size = 0
+    deletes = set[str]()
+    for task in table.table.scan().plan_files():
+        files, size = files + 1, size + task.file.file_size_in_bytes
+        deletes |= {d.file_path for d in task.delete_files}
+        if task.file.file_size_in_bytes < SMALL * (settings.file_mb << 20) and task.file.file_path not in old:
+            values = task.file.partition
+            now = task.file.spec_id == table.table.spec().spec_id and not by_hour
+            small[tuple(values[i] for i in range(len(values))) if now else ("before",)] += 1
+    found = {"files": files, "bytes": size, "small_files": small.total(), "delete_files": len(deletes)}
+    rewrites = bool(deletes) or any(n >= settings.small_files for n in small.values())
+    return plan.model_copy(update=found | {"rewrites": rewrites})

@@ -1,0 +1,111 @@
+"""Orphans: files in the warehouse that no metadata names. Left by attempts that were killed, and by tables that were dropped.
+
+Only what is older than orphan_age counts: a run that is staging now has written files that nothing names yet. Of folders that no table
+of the catalog has, only those count whose own metadata carries the feed's mark: another catalog may have tables in the same warehouse.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+
+from tidelake.errors import StorageError
+from tidelake.io.object_store import ObjectInfo
+from tidelake.io.storage import Store, open_store
+from tidelake.lake.data_files import named_files, plain
+from tidelake.lake.opened import Lake
+from tidelake.lake.owner import OWNER
+from tidelake.maintenance.maintenance_plan import TablePlan
+from tidelake.spark.spread import THREADS
+
+_METADATA = ".metadata.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """The folder of a table that the catalog no longer has, below the warehouse."""
+
+    folder: str
+    objects: tuple[ObjectInfo, ...]
+
+
+def find_orphans(lake: Lake, tables: Sequence[TablePlan], before_ms: int, *, remove: bool) -> list[TablePlan]:
+    """The plans with the orphans of their tables counted; remove: and removed. Starts no Spark."""
+
+    def one(p: TablePlan) -> TablePlan:
+        return p if p.gone else _of_table(lake, p, before_ms, remove=remove)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(one, tables))
+
+
+def leftovers(lake: Lake, before_ms: int) -> list[Leftover]:
+    """Folders of tables that were the feed's and are in the catalog no more, if all in them is older than that moment."""
+    own = sorted(n for n, owner in lake.catalog.namespaces().items() if owner == lake.feed.name)
+    known = {
+        lake.catalog.load(t).table.location().removeprefix(f"{lake.settings.warehouse}/") for ns in own for t in lake.catalog.tables(ns)
+    }
+    warehouse, found = open_store(lake.settings.warehouse), []
+    for namespace in own:
+        for folder, objects in groupby(warehouse.objects(f"{namespace}/"), key=lambda o: "/".join(o.key.split("/")[:2])):
+            inside = tuple(objects)
+            if folder in known or any(o.modified_ms >= before_ms for o in inside):
+                continue
+            if _mark(warehouse, inside) == lake.feed.name:
+                found.append(Leftover(folder=folder, objects=inside))
+            else:
+                lake.tell("upkeep", f"{folder} is no table of the catalog, and not marked as feed {lake.feed.name}'s: it stays")
+    return found
+
+
+def _mark(warehouse: Store, inside: Sequence[ObjectInfo]) -> str | None:
+    """The feed that a table's newest metadata names; None where nothing does."""
+    documents = [o for o in inside if o.key.endswith(_METADATA)]
+    if not documents:
+        return None
+    try:
+        mark = json.loads(warehouse.read(max(documents, key=lambda o: (o.modified_ms, o.key)).key))["properties"][OWNER]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return str(mark)
+
+
+def remove_leftovers(lake: Lake, found: Sequence[Leftover]) -> None:
+    """Remove these folders; what says whose they are goes last, so that a removal cut short is gone on with."""
+    warehouse, keys = open_store(lake.settings.warehouse), [o.key for one in found for o in one.objects]
+    with ThreadPoolExecutor(THREADS) as pool:
+        for last in (False, True):
+            list(pool.map(warehouse.delete, (key for key in keys if key.endswith(_METADATA) == last)))
+
+
+def _of_table(lake: Lake, p: TablePlan, before_ms: int, *, remove: bool) -> TablePlan:
+    parent, _, folder = plain(lake.catalog.load(p.table).table.location()).rpartition("/")
+    store = open_store(parent)
+    found = [o for o in _unnamed(lake, store, p.table, folder) if o.modified_ms < before_ms]
+    size = sum(o.size for o in found)
+    if found and remove:
+        for o in found:
+            store.delete(o.key)
+        lake.tell("upkeep", f"{p.table}: removed {len(found)} orphans, {size:,} bytes")
+    return p.model_copy(update={"orphans": len(found), "orphan_bytes": size})
+
+
+def _unnamed(lake: Lake, store: Store, identifier: str, folder: str) -> list[ObjectInfo]:
+    """The objects of a table's folder that its metadata does not name. They are listed first: what is named meanwhile is none of them.
+
+    Raises StorageError (FILE_LOST) where the table's own metadata is not among them: then names and objects cannot be compared.
+    """
+    inside = list(store.objects(f"{folder}/"))
+    table = lake.catalog.load(identifier)
+    own = plain(table.table.metadata_location).removeprefix(f"{store.uri}/")
+    if own not in {o.key for o in inside}:
+        raise StorageError(
+            f"table {identifier}: its metadata {table.table.metadata_location} is not among the objects of {store.uri}/{folder}",
+            code="FILE_LOST",
+            remedy="no orphan of it is removed; bring the file back, or ask why its folder does not show it",
+        )
+    named = {plain(path).removeprefix(f"{store.uri}/") for path in named_files(table)}
+    return [o for o in inside if o.key not in named]

@@ -1,0 +1,110 @@
+"""Redo: decode published hours again and build from there to where the lake stands, aside; then switch, as one publication.
+
+The window starts at the last cut before the first hour and ends at the newest cut's hour: the cuts between become one, tables as of
+any TSO between can be had as before, from the changelogs. Until it is published readers have the newest cut, undisturbed. A redo that
+is cut short before its intent leaves that cut; the same command starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from pydantic import BaseModel
+
+from tidelake.errors import ConfigError
+from tidelake.io.texts import plural
+from tidelake.lake.cuts import base_of, first_held, lineage
+from tidelake.lake.namespaces import refuse_taken
+from tidelake.lake.opened import Lake
+from tidelake.land.store.manifest import generations
+from tidelake.run import compact, decode, hours_from, land, order, validate
+from tidelake.tso import format_hour, parse_hour, show
+
+
+class RedoPlan(BaseModel):
+    """What a redo does. decoded: hours that are decoded again; lands: those of them that are landed first; until: the hour of the cut that
+    comes out; replaced: published cuts that it takes the place of; after_ts: the TSO up to which the lake stays as it is, 0 where nothing
+    does."""
+
+    feed: str
+    decoded: list[str]
+    lands: list[str] = []
+    until: str
+    after_ts: int
+    replaced: list[int]
+    seq: int
+
+    def lines(self) -> list[str]:
+        """For people."""
+        hours = self.decoded[0] if len(self.decoded) == 1 else f"{self.decoded[0]} to {self.decoded[-1]}"
+        cuts = f"cut {self.replaced[0]}" if len(self.replaced) == 1 else f"cuts {self.replaced[0]} to {self.replaced[-1]}"
+        after = f"everything after {show(self.after_ts)}" if self.after_ts else "everything"
+        land = [f"  land {', '.join(self.lands)} first"] if self.lands else []
+        return [
+            f"{self.feed}: decode {hours} again ({plural(len(self.decoded), 'hour')})",
+            *land,
+            f"  build {after} up to hour {self.until} anew, aside",
+            f"  publish it as cut {self.seq} in place of {cuts}",
+        ]
+
+
+class Redone(BaseModel):
+    """A redo that is done. tables: rows added, removed and changed by table, those without a difference left out; changed columns and
+    commit ts alone are none."""
+
+    plan: RedoPlan
+    resolved_ts: int
+    tables: dict[str, dict[str, int]]
+
+
+def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
+    """What a redo of these hours does. Hours below the first cut's are brought in, with all between them and it.
+
+    Raises ConfigError: NOT_PUBLISHED for hours after the newest cut, which are just run, BEFORE_FIRST_HOUR; what `base_of` raises.
+    """
+    feed, begin, end = lake.feed.name, format_hour(first), format_hour(last)
+    if end < begin:
+        raise ConfigError(f"--to {end} is before --from {begin}", remedy="--to is the last hour of the range")
+    lake.feed.check_hour(begin)
+    base = base_of(lake.catalog, lake.store, feed, begin)
+    if base.newest is None or base.newest.hour < end:
+        until = base.newest.hour if base.newest else None
+        raise ConfigError(
+            f"hour {end} of feed {feed} is not published{f': the newest cut reaches to {until}' if until else ''}",
+            code="NOT_PUBLISHED",
+            remedy=f"run it: `tidelake run --feed {feed} --hour {end} --redo`",
+        )
+    refuse_taken(lake.catalog, lake.feed, base.newest.catalog)
+    after = base.cut.resolved_ts if base.cut else 0
+    held = first_held(lake.catalog, lake.store, base.newest)
+    below = parse_hour(held) - timedelta(hours=1) if held and begin < held else last
+    decoded = [format_hour(h) for h in hours_from(first, (max(last, below) - first) // timedelta(hours=1) + 1)]
+    landed = generations(lake.store, feed)
+    return RedoPlan(
+        feed=feed,
+        decoded=decoded,
+        lands=[h for h in decoded if h not in landed],
+        until=base.newest.hour,
+        after_ts=after,
+        replaced=sorted(seq for seq, resolved in lineage(lake.catalog, feed).items() if resolved > after),
+        seq=base.seq,
+    )
+
+
+def redo(lake: Lake, first: datetime, last: datetime, tell: Callable[[str], None] = lambda _: None) -> Redone:
+    """Decode the hours again, build anew, publish. Raises what the stages raise."""
+    plan = plan_redo(lake, first, last)
+    for hour in plan.lands:
+        tell(f"landing {hour}")
+        land(lake, parse_hour(hour))
+    for n, hour in enumerate(plan.decoded, 1):
+        tell(f"decoding {hour} ({n} of {len(plan.decoded)})")
+        decode(lake, parse_hour(hour), redo=True)
+    end, since = parse_hour(plan.until), plan.decoded[0]
+    tell(f"ordering up to {plan.until}")
+    order(lake, end, since)
+    validate(lake, end, since)
+    report = compact(lake, end, since)
+    assert report.cut is not None, "a redo always publishes"
+    return Redone(plan=plan, resolved_ts=report.cut.resolved_ts, tables=report.certificate["redo"]["tables"])

@@ -1,0 +1,142 @@
+"""Rewriting: small files and delete files of a table become few large ones, with the same rows, and files of changelogs whose changes
+are not kept any more go; published as any run publishes.
+
+The newest cut is published again under the next number, with the same window, rows and columns, and other snapshot ids. So the next
+hour's windows start from the rewritten tables, a rewrite cut short is dropped or rolled forward like an hour, and the cut before it
+stays readable until retention lets it go. Iceberg rewrites on a branch; what it commits is a `replace`, which readers of changes skip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from tidelake import __version__
+from tidelake.config.lake_paths import BRANCH, CATALOG, MAIN
+from tidelake.errors import StorageError
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.cut import Advance, Cut, Intent, TableCut
+from tidelake.lake.cut_documents import next_seq, read_certificate
+from tidelake.lake.opened import Lake
+from tidelake.maintenance.changelog_age import OldFile, by_day, old_files, remove, summed
+from tidelake.maintenance.expire import call_name
+from tidelake.maintenance.maintenance_plan import TablePlan
+from tidelake.order.sql.changelog import begin_branch, sql_name
+from tidelake.spark.spread import THREADS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def stage_rewrite(
+    lake: Lake, newest: Cut, tables: Sequence[TablePlan], fence: int, gone: int = 0, archived: Mapping[str, str] | None = None
+) -> Intent | None:
+    """Rewrite these tables on branches; the intent that publishes it, None if Iceberg found nothing to do.
+
+    gone: the horizon; archived: changelog → manifest of the copies of what goes.
+    Raises StorageError: TABLE_MOVED if main is not at the cut's snapshot, ROWS_DIFFER if a rewrite has not the rows of before.
+    """
+    seq = next_seq(lake.store, newest.feed, newest.seq)
+    branch = f"{BRANCH}{seq}_{fence}"
+    by_name = {t.identifier: (i, t) for part in (newest.snapshots, newest.changelogs) for i, t in part.items()}
+    todo = [p for p in tables if p.rewrites or p.old is not None]
+    if not todo:
+        return None
+    spark = lake.spark if any(p.rewrites for p in todo) else None  # started once, before the threads
+    going = {p.table: old_files(lake.catalog.load(p.table), by_name[p.table][1].snapshot_id, gone) for p in todo if p.old is not None}
+
+    def one(p: TablePlan) -> Advance | None:
+        return _staged(lake, spark if p.rewrites else None, *by_name[p.table], branch, going.get(p.table, []))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        advances = [a for a in pool.map(one, todo) if a is not None]
+    return _intent(lake, newest, advances, seq, branch, _let_go(going, gone, archived or {})) if advances else None
+
+
+def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCut, branch: str, going: Sequence[OldFile]) -> Advance | None:
+    """One table: without the files that go, and rewritten where there is a session."""
+    table = lake.catalog.load(t.identifier)
+    if table.main != t.snapshot_id:
+        raise StorageError(
+            f"{t.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake made",
+            code="TABLE_MOVED",
+            remedy=f"set {MAIN} back to snapshot {t.snapshot_id}, then run again",
+        )
+    begin_branch(lake.catalog, table, branch, t.snapshot_id)
+    if going:
+        remove(lake.catalog, t.identifier, branch, going)
+        lake.tell("upkeep", f"{t.identifier}: {len(going)} files up to {going[-1].name} go")
+    staged = lake.catalog.load(t.identifier)
+    head = staged.branch(branch) if spark is None else _rewritten(lake, spark, staged, branch)
+    if head == t.snapshot_id:
+        lake.catalog.drop_branches(lake.catalog.load(t.identifier), [branch])
+        return None
+    return Advance(
+        identifier=t.identifier, uuid=t.uuid, base=t.snapshot_id, to=head, branch=branch, incarnation=incarnation, buckets=t.buckets
+    )
+
+
+def _rewritten(lake: Lake, spark: SparkSession, table: LakeTable, branch: str) -> int:
+    """The branch's snapshot after Iceberg rewrote its files."""
+    base = table.branch(branch)
+    by_day(lake.catalog, table.identifier)
+    row = spark.sql(_call(table, branch, lake.feed.upkeep.file_mb << 20, lake.feed.upkeep.small_files)).collect()[0]
+    staged = lake.catalog.load(table.identifier)
+    head = staged.branch(branch)
+    if head != base:
+        before, after = (_rows(spark, staged, snapshot_id) for snapshot_id in (base, head))
+        if before != after:
+            raise StorageError(f"{table.identifier}: {before:,} rows, rewritten {after:,}; nothing is published", code="ROWS_DIFFER")
+        lake.tell("upkeep", f"{table.identifier}: {row['rewritten_data_files_count']} files became {row['added_data_files_count']}")
+    return head
+
+
+def _call(table: LakeTable, branch: str, file_bytes: int, small_files: int) -> str:
+    """Sorted tables are sorted again; one delete file in its reach is enough for a file to be rewritten."""
+    options = {
+        "target-file-size-bytes": file_bytes,
+        "min-input-files": small_files,
+        "delete-file-threshold": 1,
+        "remove-dangling-deletes": "true",
+        "partial-progress.enabled": "false",  # one commit or none
+    }
+    listed = ", ".join(f"'{k}', '{v}'" for k, v in options.items())
+    strategy = "sort" if table.table.sort_order().fields else "binpack"
+    arguments = f"table => {call_name(table.identifier)}, branch => '{branch}', strategy => '{strategy}', options => map({listed})"
+    return f"CALL {CATALOG}.system.rewrite_data_files({arguments})"
+
+
+def _rows(spark: SparkSession, table: LakeTable, snapshot_id: int) -> int:
+    """From the summary, which tells the rows where nothing is deleted by position; else counted."""
+    summary = table.summary(snapshot_id)
+    if int(summary.get("total-delete-files", 0)) == 0:
+        return int(summary["total-records"])
+    return spark.read.option("versionAsOf", snapshot_id).table(sql_name(table.identifier)).count()
+
+
+def _let_go(going: Mapping[str, Sequence[OldFile]], gone: int, archived: Mapping[str, str]) -> dict[str, Any]:
+    """What the certificate says of changes that are not kept any more."""
+    sums = {name: summed(files) for name, files in going.items()}
+    tables = {name: s.model_dump() | {"archived": archived.get(name)} for name, s in sums.items() if s is not None}
+    return {"let_go": {"changes_after": gone, "tables": tables}} if tables else {}
+
+
+def _intent(lake: Lake, newest: Cut, advances: Sequence[Advance], seq: int, branch: str, let_go: dict[str, Any]) -> Intent:
+    to = {a.uuid: a.to for a in advances}
+    again = newest.model_dump(exclude={"follows"}) | {"seq": seq, "run": branch, "version": __version__, "published_at_ms": 0}
+    cut = Cut.model_validate(again)
+    cut.snapshots, cut.changelogs = _moved(cut.snapshots, to), _moved(cut.changelogs, to)
+    proof = read_certificate(lake.store, newest.feed, newest.seq)
+    tables = {a.identifier: {"from": a.base, "to": a.to} for a in advances}
+    return Intent(
+        cut=cut,
+        advances=list(advances),
+        certificate=proof
+        | {"cut": cut.seq, "run": branch, "version": __version__, "rewrites": {"cut": newest.seq, "tables": tables}}
+        | let_go,
+    )
+
+
+def _moved(tables: Mapping[str, TableCut], to: Mapping[str, int]) -> dict[str, TableCut]:
+    return {i: t.model_copy(update={"snapshot_id": to.get(t.uuid, t.snapshot_id)}) for i, t in tables.items()}

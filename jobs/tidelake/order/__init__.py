@@ -1,0 +1,1 @@
+"""Order: events of a window become typed, deduplicated, ordered changelogs."""

@@ -1,0 +1,129 @@
+"""Typed rows of one bucket → its changes, deduplicated and in order, in Arrow: what order.sql.rows says in SQL.
+
+Oracle: history.ordering.deduplicated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.history.ordering import CLASS
+from tidelake.order.arrow.arrow_rows import AT, BARE_UPDATE, DELETE, INSERT, MOVE, UPDATE, UPSERT
+from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.spark.buckets import buckets_of
+
+SLICE = 1 << 17  # events that become changes at once: about a row group
+_OPS = {INSERT: "insert", UPSERT: "upsert", DELETE: "delete", BARE_UPDATE: "update", UPDATE: "update", MOVE: "update"}
+_CLASS = np.array([CLASS[_OPS[k]] for k in range(len(_OPS))], np.int8)
+_TYPES = pa.array(["INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE"])
+_OLD = {DELETE: 3, UPDATE: 1, MOVE: 3}  # kind → which of _TYPES its old image is
+_NEW = {INSERT: 0, UPSERT: 2, BARE_UPDATE: 2, UPDATE: 2, MOVE: 0}
+_TYPE_OF = np.array([[_OLD.get(k, 0), _NEW.get(k, 0)] for k in range(len(_OPS))])
+_HAS = np.array([[k in _OLD, k in _NEW] for k in range(len(_OPS))])
+_DAY_MS = 86_400_000
+_META = dict(zip(("_topic", "_kafka_partition", "_offset", "_ordinal"), AT, strict=True))
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Part = tuple[int, int, pa.Table]
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changes of one bucket. rows: as arrow_rows.Typed has them; counted: events by what became of them, complete at the end."""
+
+    table: ArrowTable
+    bucket: int
+    rows: pa.Table
+    counted: Counter[str] = field(default_factory=Counter)
+
+    def parts(self) -> Iterator[Part]:
+        """(bucket, day since 1970, changes by commit ts). Deletes of rows that moved to another key may be of other buckets; they come
+        last."""
+        order, strays = self._distinct(), list[tuple[int, pa.Table]]()
+        for first in range(0, len(order), SLICE):
+            yield from _by_day(self.bucket, self._changes(order[first : first + SLICE], strays))
+        for bucket in sorted({b for b, _ in strays}):
+            yield from _by_day(bucket, pa.concat_tables(t for b, t in strays if b == bucket))
+
+    def _distinct(self) -> Numbers:
+        """The numbers of the rows in order, one of each change: of copies the one with the lowest coordinates."""
+        kind = np.asarray(self.rows.column("kind"))
+        deleted = pa.array(kind == DELETE)
+        keys = {f"k{k}": pc.if_else(deleted, self.rows.column(f"b{k}"), self.rows.column(f"a{k}")) for k in self.table.key}
+        identity: dict[str, Any] = {"ts": self.rows.column("commit_ts"), **keys, "class": pa.array(_CLASS[kind])}
+        at = {"topic": _ranks(self.rows.column("topic").combine_chunks())} | {c: self.rows.column(c) for c in AT[1:]}
+        by = pa.table(identity | at)
+        order = pc.sort_indices(by, sort_keys=[(c, "ascending") for c in by.column_names])
+        numbers = np.asarray(order).astype(np.int64)
+        numbers = numbers[~_repeats(by.select(list(identity)), numbers)]
+        for k, n in enumerate(np.bincount(kind[numbers], minlength=len(_OPS)).tolist()):
+            self.counted.update({"distinct": n, f"{_OPS[k]}s": n})
+            self.counted.update({"key_changes": n} if k == MOVE else {"bare_updates": n} if k == BARE_UPDATE else {})
+        return numbers
+
+    def _changes(self, rows: Numbers, strays: list[tuple[int, pa.Table]]) -> pa.Table:
+        """The changes of these rows, one or two of each. strays: (bucket, changes), to which those of other buckets are added."""
+        kind = np.asarray(self.rows.column("kind").take(pa.array(rows)))
+        event, side = np.nonzero(_HAS[kind])
+        old, new = rows[event[side == 0]], rows[event[side == 1]]
+        place = pa.array(np.where(side == 0, np.cumsum(side == 0) - 1, len(old) + np.cumsum(side) - 1))
+        columns = {c.name: _two(self.rows, c.id, old, new).take(place) for c in self.table.columns}
+        at = pa.array(rows[event])
+        ts = np.asarray(self.rows.column("commit_ts").take(at))
+        columns["_change_type"] = _TYPES.take(pa.array(_TYPE_OF[kind[event], side]))
+        columns["_commit_ts"] = pa.array(ts)
+        columns["_commit_at"] = pa.array((ts >> 18) * 1000).cast(pa.timestamp("us", "UTC"))
+        changes = pa.table(columns | {name: self.rows.column(c).take(at) for name, c in _META.items()})
+        left = (kind[event] == MOVE) & (side == 0)
+        return self._without_strays(changes, left, strays) if left.any() else changes
+
+    def _without_strays(self, changes: pa.Table, left: Mask, strays: list[tuple[int, pa.Table]]) -> pa.Table:
+        """left: rows that moved away, whose bucket is to be looked at."""
+        name = next(c.name for c in self.table.columns if c.id == self.table.bucket)
+        bucket = np.full(changes.num_rows, self.bucket)
+        keys = changes.column(name).filter(pa.array(left)).combine_chunks()
+        bucket[left] = buckets_of(keys, self.table.buckets)
+        strays += [(b, changes.filter(pa.array(bucket == b))) for b in np.unique(bucket).tolist() if b != self.bucket]
+        return changes.filter(pa.array(bucket == self.bucket))
+
+
+def _two(rows: pa.Table, number: int, old: Numbers, new: Numbers) -> pa.Array:
+    """The old images' values of a column, then the new ones'."""
+    parts = rows.column(f"b{number}").take(pa.array(old)), rows.column(f"a{number}").take(pa.array(new))
+    return pa.chunked_array([x for part in parts for x in part.chunks], parts[0].type).combine_chunks()
+
+
+def _ranks(topics: pa.DictionaryArray) -> pa.Array:
+    """The topics as numbers that sort as they do."""
+    words = topics.dictionary.to_pylist()
+    rank = {w: n for n, w in enumerate(sorted(words))}
+    return pa.array([rank[w] for w in words], pa.int32()).take(topics.indices)
+
+
+def _repeats(identity: pa.Table, order: Numbers) -> Mask:
+    """In this order: whether a row is the same as the one before."""
+    ts = np.asarray(identity.column("ts"))[order]
+    again = np.zeros(len(order), np.bool_)
+    at = np.flatnonzero(ts[1:] == ts[:-1]) + 1
+    same = np.ones(len(at), np.bool_)
+    for name in identity.column_names[1:]:
+        column = identity.column(name)
+        same &= np.asarray(pc.equal(column.take(pa.array(order[at])), column.take(pa.array(order[at - 1]))))
+    again[at] = same
+    return again
+
+
+def _by_day(bucket: int, changes: pa.Table) -> Iterator[Part]:
+    days = (np.asarray(changes.column("_commit_ts")) >> 18) // _DAY_MS
+    found, first = np.unique(days, return_index=True)
+    for day, low, high in zip(found.tolist(), first.tolist(), [*first[1:].tolist(), len(days)], strict=True):
+        yield bucket, day, changes.slice(low, high - low)

@@ -1,0 +1,55 @@
+"""Which tables of a window the workers order themselves (order.arrow.arrow_staging)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tidelake.history.projection import Projection
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.data_files import file_schema
+from tidelake.lake.tables import CHANGELOG_COLUMNS, physical
+from tidelake.order.arrow.arrow_cells import arrow_type, cell_type
+from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, Position, SentName
+from tidelake.order.sql.rows import TableRows, late_cells
+
+MOST_ROWS = 1_000_000  # row events of a bucket: a worker has them in memory
+
+
+def can_be_read(table: TableRows, rows: int) -> bool:
+    """Whether workers can order a table's rows as far as its columns tell. rows: row events of the window."""
+    feed, i = table.feed, table.incarnation
+    if not i.key or table.bucket is None or rows > MOST_ROWS * table.buckets:
+        return False
+    if feed.by_offsets or feed.watermark.source == "checkpoints" or feed.policy.handle_only == "accept":
+        return False
+    columns = table.projections
+    return {*i.key} <= {p.column.id for p in columns} and all(_reads(p, table) for p in columns)
+
+
+def _reads(p: Projection, table: TableRows) -> bool:
+    """Whether the cells of a column are of one type that workers read."""
+    rules = table.rules(p.column)
+    kinds = {cell_type(mysql, rules) for mysql in (p.column.type, *(place.type for place in p.places))}
+    return len(kinds) == 1 and None not in kinds and not late_cells(p, table)
+
+
+def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
+    """Of a table that can be read. target: its changelog, with all columns of the window."""
+    columns, have = list[ArrowColumn](), target.columns()
+    for p in table.projections:
+        kind = cell_type(p.column.type, table.rules(p.column))
+        assert kind is not None
+        positions = (Position(shape=s.shape, position=s.position, after_ts=s.after_ts, until_ts=s.until_ts) for s in p.places)
+        name = physical(have, p.column.id)[0].name
+        columns.append(ArrowColumn(id=p.column.id, name=name, type=kind, positions=tuple(positions)))
+    fields = [pa.field(c.name, arrow_type(c.type.lake)) for c in columns]
+    fields += [pa.field(c.name, arrow_type(c.type)) for c in CHANGELOG_COLUMNS]
+    return ArrowTable(
+        names=tuple(SentName(database=n.database, table=n.table, after_ts=n.after_ts, until_ts=n.until_ts) for n in table.names),
+        columns=tuple(columns),
+        key=tuple(table.incarnation.key),
+        bucket=next(c.id for c in table.incarnation.columns if c.lake_name == table.bucket),
+        buckets=table.buckets,
+        location=target.table.location(),
+        schema_hex=file_schema(target, pa.schema(fields)).serialize().to_pybytes().hex(),
+    )

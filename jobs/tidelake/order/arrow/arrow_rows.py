@@ -1,0 +1,179 @@
+"""Row events → typed rows of each table and bucket, in Arrow: what order.sql.rows says in SQL, for tables that arrow_tables lets in.
+
+What a worker cannot read outright is refused with the table's number, not guessed: order.arrow.arrow_staging lets Spark stage that table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.order.arrow.arrow_cells import NotPlain, values
+from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, Position, SentName, names_of
+from tidelake.spark.buckets import buckets_of
+
+AT = ("topic", "partition", "offset", "ordinal")
+REPEATED = ("topic", "op", "database", "table", "checksum")  # to be read as dictionaries
+READ = (*AT, "op", "commit_ts", "database", "table", "shape", "before_shape", "after", "before", "handle_only", "checksum")
+INSERT, UPSERT, DELETE, BARE_UPDATE, UPDATE, MOVE = range(6)  # `kind` of typed rows; a MOVE goes to another key
+_KINDS = {"insert": INSERT, "upsert": UPSERT, "delete": DELETE, "update": UPDATE}
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Typed:
+    """Rows of one table in one bucket: AT, commit_ts, kind, and `a<id>`, `b<id>` (values after and before)."""
+
+    table: int
+    bucket: int
+    rows: pa.Table
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a worker found. refused: table → why; seen: table → row events by checksum word, '' for all."""
+
+    tables: Sequence[ArrowTable]
+    after_ts: int
+    until_ts: int
+    refused: dict[int, str] = field(default_factory=dict)
+    seen: dict[int, Counter[str]] = field(default_factory=dict)
+
+    def typed(self, events: pa.Table) -> Iterator[Typed]:
+        """The window's rows among these events, of tables that are not refused."""
+        ts = _numbers(events, "commit_ts", -1)
+        inside = (ts > self.after_ts) & (ts <= self.until_ts)
+        for table, rows in self._by_table(events, ts, inside):
+            try:
+                yield from self._of_table(table, events if len(rows) == events.num_rows else events.take(pa.array(rows)))
+            except NotPlain as e:
+                self.refused[table] = str(e)
+
+    def _by_table(self, events: pa.Table, ts: Numbers, inside: Mask) -> Iterator[tuple[int, Numbers]]:
+        """(table, numbers of its rows)."""
+        wanted, found = names_of(self.tables), dict[int, list[Numbers]]()
+        for name, rows in _by_name(events, inside):
+            for number in wanted.get(name, ()):
+                terms = [_inside(ts[rows], n) for n in self.tables[number].names if (n.database, n.table) == name]
+                found.setdefault(number, []).append(rows[np.logical_or.reduce(terms)])
+        for number, parts in found.items():
+            rows = np.sort(np.concatenate(parts))
+            if len(rows) and number not in self.refused:
+                yield number, rows
+
+    def _of_table(self, number: int, events: pa.Table) -> Iterator[Typed]:
+        table = self.tables[number]
+        if pc.any(events.column("handle_only")).as_py():
+            raise NotPlain("rows with their key alone")
+        rows, bucket = _typed(table, events)
+        self._count(number, events)
+        for b in np.unique(bucket).tolist():
+            mine = bucket == b
+            yield Typed(number, b, rows if mine.all() else rows.filter(pa.array(mine)))
+
+    def _count(self, number: int, events: pa.Table) -> None:
+        seen = self.seen.setdefault(number, Counter())
+        seen[""] += events.num_rows
+        words = events.column("checksum").combine_chunks()
+        if words.null_count < len(words):
+            seen.update({c["values"]: c["counts"] for c in pc.value_counts(words.drop_null().cast(pa.string())).to_pylist()})
+
+
+def _by_name(events: pa.Table, inside: Mask) -> Iterator[tuple[tuple[str, str], Numbers]]:
+    """Rows by (database, table) as sent."""
+    (one, ones), (two, twos) = (_coded(events, c) for c in ("database", "table"))
+    code = one * max(len(twos), 1) + two
+    code[~inside] = -1
+    order = np.argsort(code, kind="stable")
+    codes, begins = np.unique(code[order], return_index=True)
+    for c, rows in zip(codes.tolist(), np.split(order, begins[1:]), strict=True):
+        if c >= 0:
+            yield (ones[c // len(twos)], twos[c % len(twos)]), rows
+
+
+def _coded(events: pa.Table, name: str) -> tuple[Numbers, list[str]]:
+    """Of a dictionary column, its codes (-1 for NULL, which no row event has) and its words."""
+    column = events.column(name).combine_chunks()
+    return _filled(column.indices, -1), column.dictionary.to_pylist()
+
+
+def _inside(ts: Numbers, name: SentName | Position) -> Mask:
+    held = ts > name.after_ts
+    return held if name.until_ts is None else held & (ts <= name.until_ts)
+
+
+def _numbers(events: pa.Table, name: str, null: int) -> Numbers:
+    return _filled(events.column(name).combine_chunks(), null)
+
+
+def _filled(column: pa.Array, null: int) -> Numbers:
+    return np.asarray(column.cast(pa.int64()).fill_null(null))
+
+
+def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Numbers]:
+    """(rows as Typed has them, the bucket of each)."""
+    after, before = _Images(events, "after", "shape"), _Images(events, "before", "before_shape")
+    kind = _kinds(events)
+    updates = kind == UPDATE
+    found = dict[str, pa.Array]()
+    for c in table.columns:
+        (new, _), (old, sent) = after.cells(c), before.cells(c)
+        if (unsent := updates & ~sent).any():  # then an old value is the new one (docs/reference/protocols.md 5.4)
+            old = pc.if_else(pa.array(unsent), new, old)
+        found[f"a{c.id}"], found[f"b{c.id}"] = values(new, c.type), values(old, c.type)
+    kind[updates & before.absent] = BARE_UPDATE
+    deleted = pa.array(kind == DELETE)
+    key = {k: pc.if_else(deleted, found[f"b{k}"], found[f"a{k}"]) for k in table.key}
+    both = (kind == UPDATE).nonzero()[0]
+    if any(k.null_count for k in key.values()) or any(found[f"b{k}"].take(pa.array(both)).null_count for k in table.key):
+        raise NotPlain("a key that is NULL")
+    kind[_moved(table, found, kind)] = MOVE
+    bucket = buckets_of(key[table.bucket], table.buckets)
+    columns = {name: events.column(name).combine_chunks() for name in (*AT, "commit_ts")}
+    return pa.table(columns | {"kind": pa.array(kind.astype(np.int8))} | found), bucket
+
+
+def _kinds(events: pa.Table) -> Numbers:
+    codes, words = _coded(events, "op")
+    return np.array([_KINDS[w] for w in words], np.int64)[codes]
+
+
+def _moved(table: ArrowTable, found: dict[str, pa.Array], kind: Numbers) -> Mask:
+    """Updates to another key."""
+    other: Mask = kind < 0
+    for k in table.key:
+        other |= np.asarray(pc.fill_null(pc.not_equal(found[f"a{k}"], found[f"b{k}"]), False))
+    other &= kind == UPDATE
+    return other
+
+
+class _Images:
+    """The rows' images of one side."""
+
+    def __init__(self, events: pa.Table, side: str, shape: str) -> None:
+        lists = events.column(side).combine_chunks()
+        self.absent = np.asarray(pc.is_null(events.column(shape).combine_chunks()))
+        self._shapes = _numbers(events, shape, 0)
+        self._ts = _numbers(events, "commit_ts", -1)
+        offsets = np.asarray(lists.offsets).astype(np.int64)
+        self._first, self._end = offsets[:-1], offsets[1:]
+        self._cells = lists.values
+        self._none = np.asarray(pc.is_null(lists))
+
+    def cells(self, column: ArrowColumn) -> tuple[pa.Array, Mask]:
+        """(a column's cells, whether the row's shape has it)."""
+        position = np.full(len(self._ts), -1, np.int64)
+        for p in column.positions:
+            position[(self._shapes == p.shape) & _inside(self._ts, p)] = p.position
+        at = self._first + position
+        sent = position >= 0
+        missing = ~sent | self.absent | self._none | (at >= self._end)
+        return self._cells.take(pa.array(np.where(missing, 0, at), mask=missing)), sent & ~self.absent

@@ -1,0 +1,138 @@
+"""Changelogs staged by workers that read, type, order and write a window's rows in Arrow: one Spark job for all tables that can be.
+
+Spark only shuffles: many rows of a table and bucket travel as one. So nothing is planned for a table, and no row passes the JVM; an hour
+of 1,000,000 row events takes a third of the CPU time that order.sql.rows takes. A table that arrow_plan does not let in, or that a worker
+refuses, is staged by order.sql.changelog as ever; the changes are the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidelake.history.event import CHECKSUMS
+from tidelake.history.window import Window
+from tidelake.io.storage import open_store
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Advance, TableCounts, TableCut
+from tidelake.lake.data_files import WrittenFile, stage_files
+from tidelake.order.arrow.arrow_plan import arrow_table, can_be_read
+from tidelake.order.arrow.arrow_source import OrderJob, RowsSource
+from tidelake.order.arrow.arrow_writer import STAGED, Outcome, Writer
+from tidelake.order.sql.changelog import advanced, counts_of, open_changelog
+from tidelake.order.sql.rows import TableRows
+from tidelake.spark.data_source import read_source
+from tidelake.spark.spread import in_parts
+from tidelake.spark.worker_errors import heard
+from tidelake.spark.worker_secrets import handed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROW_BYTES = 256  # of an event, about: to share the work
+Sized = tuple[TableRows, int]  # a table, how many row events it has
+Staged = tuple[TableRows, Advance | None, TableCounts]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordering:
+    """What is the same for all tables. previous: incarnation → its changelog at the last cut; kept: uuids of the tables that published cuts
+    need; hours: whose events are read."""
+
+    catalog: LakeCatalog
+    events: LakeTable
+    window: Window
+    hours: Sequence[str]
+    branch: str
+    previous: dict[str, TableCut]
+    kept: Container[str]
+    threads: int
+
+
+def stage(spark: SparkSession, o: Ordering, todo: Sequence[Sized], tell: Callable[[str], None]) -> tuple[list[Staged], list[TableRows]]:
+    """Stage the changelogs of the tables that workers can order; (what was staged, tables that are left)."""
+    tables, events = [(t, rows) for t, rows in todo if can_be_read(t, rows)], _events(o)
+    if not tables or events is None:
+        return [], [t for t, _ in todo]
+    with ThreadPoolExecutor(o.threads) as pool:
+        opened = list(pool.map(lambda t: _opened(o, t[0]), tables))
+        files, outcomes = _run(spark, _job(spark, o, events, tables, [target for target, _ in opened]))
+
+        def finish(n: int) -> Staged | None:
+            return _finished(o, tables[n][0], *opened[n], files.get(n, []), outcomes.get(n, Outcome()))
+
+        staged = [s for s in pool.map(finish, range(len(tables))) if s is not None]
+    for n, outcome in outcomes.items():
+        if outcome.refused:
+            tell(f"{tables[n][0].incarnation.name}: left to Spark's SQL: {outcome.refused}")
+    done = {t.incarnation.id for t, _, _ in staged}
+    return staged, [t for t, _ in todo if t.incarnation.id not in done]
+
+
+def _finished(o: Ordering, table: TableRows, target: LakeTable, base: int, files: Sequence[WrittenFile], outcome: Outcome) -> Staged | None:
+    """Commit a table's files; None where it was refused: they go, and so does what was opened for them."""
+    if outcome.refused:
+        store = open_store(target.table.location())
+        for file in files:
+            store.delete(file.path)
+    elif files:
+        target = stage_files(o.catalog, target.identifier, o.branch, base, (), files, {"tidelake.run": o.branch})
+    advance, written = advanced(o.catalog, table, target, o.branch, base, o.previous.get(table.incarnation.id))
+    if outcome.refused:
+        return None
+    before = {"events": outcome.seen.get("", 0)} | {word: outcome.seen.get(word, 0) for word in CHECKSUMS}
+    return table, advance, counts_of(table, before, outcome.counted).model_copy(update={"changes": written})
+
+
+def _opened(o: Ordering, table: TableRows) -> tuple[LakeTable, int]:
+    return open_changelog(o.catalog, table, o.previous.get(table.incarnation.id), o.kept)
+
+
+def _events(o: Ordering) -> dict[str, int] | None:
+    """The sizes of the events' files by their keys below the table's location; None where one is elsewhere."""
+    location = f"{o.events.table.location()}/"
+    found = list(o.events.files({"kind": "row", "hour": list(o.hours)}, [], o.events.main))
+    return {f.path.removeprefix(location): f.size for f in found} if all(f.path.startswith(location) for f in found) else None
+
+
+def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Sequence[Sized], targets: Sequence[LakeTable]) -> OrderJob:
+    weights = {f"{n} {b}": rows * _ROW_BYTES // t.buckets for n, (t, rows) in enumerate(tables) for b in range(t.buckets)}
+    tasks = [[0] * t.buckets for t, _ in tables]
+    for task, groups in enumerate(in_parts(spark, weights)):
+        for n, b in (map(int, g.split()) for g in groups):
+            tasks[n][b] = task
+    return OrderJob(
+        events=o.events.table.location(),
+        parts=in_parts(spark, events),
+        after_ts=o.window.applied_ts,
+        until_ts=o.window.resolved_ts,
+        tables=[arrow_table(t, target) for (t, _), target in zip(tables, targets, strict=True)],
+        tasks=tasks,
+    )
+
+
+def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile]], dict[int, Outcome]]:
+    """By number of the table: its files, and what became of its events."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    many = 1 + max(max(t) for t in job.tasks)
+    rows = read_source(spark, RowsSource, job=job).repartitionById(many, "task")
+    staged = rows.mapInArrow(Writer(job, handed(spark)), from_arrow_schema(STAGED))
+    files, outcomes = dict[int, list[WrittenFile]](), dict[int, Outcome]()
+    with heard():
+        found = staged.collect()
+    for r in found:
+        if r["path"] is not None:
+            file = WrittenFile(path=r["path"], partition=(r["bucket"], r["day"]), size=r["size"], footer=bytes(r["footer"]))
+            files.setdefault(r["table"], []).append(file)
+            continue
+        told, before = Outcome.model_validate_json(r["outcome"]), outcomes.get(r["table"], Outcome())
+        outcomes[r["table"]] = Outcome(
+            refused=before.refused or told.refused,
+            seen=dict(Counter(before.seen) + Counter(told.seen)),
+            counted=dict(Counter(before.counted) + Counter(told.counted)),
+        )
+    return files, outcomes

@@ -1,0 +1,141 @@
+"""Rows of SENT → the changelogs' data files, in the workers that Spark's shuffle gave them to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from tidelake.io.object_store import Store
+from tidelake.io.storage import open_store
+from tidelake.order.arrow.arrow_changes import Changes, Part
+from tidelake.order.arrow.arrow_source import OrderJob, Told
+from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
+from tidelake.spark.worker_secrets import Handed
+from tidelake.spark.workers import worker
+
+# A file, where path is not NULL; else what became of a table's events, as JSON of Outcome.
+STAGED = pa.schema(
+    [
+        ("table", pa.int32()),
+        ("bucket", pa.int32()),
+        ("day", pa.int32()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("footer", pa.binary()),
+        ("outcome", pa.string()),
+    ]
+)
+MOST_BYTES = 512 << 20  # of a bucket's rows
+
+
+class Outcome(BaseModel):
+    """seen: row events by checksum word, '' for all; counted: events by what became of them (Changes.counted)."""
+
+    refused: str = ""
+    seen: dict[str, int] = {}
+    counted: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What Spark calls in a worker, with a job and what it is handed."""
+
+    job: OrderJob
+    handed: Handed
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with worker(self.handed.secrets()), TemporaryDirectory(prefix="tidelake-order-") as folder:
+            outcomes = dict[int, Outcome]()
+            groups = _received(batches, Path(folder), outcomes)
+            for (table, bucket), path in sorted(groups.items()):
+                outcome = outcomes.setdefault(table, Outcome())
+                if path.stat().st_size > MOST_BYTES:
+                    outcome.refused = outcome.refused or f"{path.stat().st_size:,} bytes of bucket {bucket} are too many for a worker"
+                if not outcome.refused:
+                    yield from _written(self.job.tables[table], table, bucket, path, outcome)
+                path.unlink()
+            for table, outcome in sorted(outcomes.items()):
+                yield _row(table=table, outcome=outcome.model_dump_json())
+
+
+def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[int, Outcome]) -> dict[tuple[int, int], Path]:
+    """The rows on this machine's disk, a file of streams for each table and bucket."""
+    groups = dict[tuple[int, int], Path]()
+    for batch in batches:
+        for n in range(batch.num_rows):
+            table, bucket, said = (batch.column(c)[n].as_py() for c in ("table", "bucket", "told"))
+            if said is not None:
+                _heard(outcomes.setdefault(table, Outcome()), Told.model_validate_json(said))
+                continue
+            path = groups.setdefault((table, bucket), folder / f"{table}-{bucket}")
+            with path.open("ab") as out:
+                out.write(batch.column("rows")[n].as_buffer())
+    return groups
+
+
+def _heard(outcome: Outcome, said: Told) -> None:
+    outcome.refused = outcome.refused or said.refused
+    outcome.seen = dict(Counter(outcome.seen) + Counter(said.seen))
+
+
+def _written(table: ArrowTable, number: int, bucket: int, path: Path, outcome: Outcome) -> Iterator[pa.RecordBatch]:
+    """A file for each day, and for each bucket that rows moved away from."""
+    changes = Changes(table, bucket, _read(path))
+    store = open_store(table.location)
+    with kept_if_whole(store) as keys:
+        files = _Files(store, table, keys, path.with_suffix(".parquet"))
+        for part in changes.parts():
+            yield from files.add(number, part)
+        yield from files.close(number)
+    outcome.counted = dict(Counter(outcome.counted) + changes.counted)
+
+
+def _read(path: Path) -> pa.Table:
+    streams = list[pa.Table]()
+    with pa.memory_map(str(path)) as source:
+        while source.tell() < source.size():
+            streams.append(pa.ipc.open_stream(source).read_all())
+    return pa.concat_tables(streams).unify_dictionaries()
+
+
+@dataclass(slots=True)
+class _Files:
+    """One file after another: of neighbouring parts of the same bucket and day."""
+
+    store: Store
+    table: ArrowTable
+    keys: list[str]
+    path: Path
+    open: OpenFile | None = None
+    of: tuple[int, int] = (-1, -1)
+
+    def add(self, number: int, part: Part) -> Iterator[pa.RecordBatch]:
+        bucket, day, changes = part
+        if self.of != (bucket, day):
+            yield from self.close(number)
+        if self.open is None:
+            self.open, self.of = OpenFile(self.path, self.table.schema), (bucket, day)
+        self.open.write(changes)
+
+    def close(self, number: int) -> Iterator[pa.RecordBatch]:
+        if self.open is None:
+            return
+        with self.open:
+            self.open = None
+        bucket, day = self.of
+        self.keys.append(f"data/bucket={bucket}/day={day}/{uuid4()}.parquet")
+        self.store.upload(self.keys[-1], self.path)
+        size = self.path.stat().st_size
+        yield _row(table=number, bucket=bucket, day=day, path=self.keys[-1], size=size, footer=footer(self.path))
+
+
+def _row(**cells: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([cells], schema=STAGED)

@@ -1,0 +1,83 @@
+"""Avro deletes carry no commit ts: where they belong in commit order (docs/architecture.md 8.2, docs/reference/protocols.md 4.1).
+
+In a partition, the first delivery of a table's rows does not go back in commit ts. So a delete lies between the ts of the row
+before it and of the row after it, told apart by stretches: a row whose ts steps back, or that repeats one of the same ts, begins a
+re-sent stretch. A delete between two stretches is a repeat, or will be sent again at its place: it is passed over.
+
+A delete takes the ts of the row before it (or the first of the window). It belongs to the window in which that ts and the message's
+time first lie at or before the cut's, a checkpoint's guarantee being that all rows up to it were sent before it was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tidelake.history.incarnations import Name
+from tidelake.history.window import Window
+from tidelake.spark.sql_casts import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def dated(rows: DataFrame, window: Window, applied_at_ms: int | None, resolved_at_ms: int, names: Sequence[Name]) -> DataFrame:
+    """The deletes of the window with a commit ts in it, and `unsettled`: whether they may in truth lie after the cut.
+
+    rows: row events of the hours to scan, deletes and others. applied_at_ms, resolved_at_ms: when the checkpoints that bound the
+    window were recorded. names: as sent; a table that took its name in the window has no rows under it before.
+    """
+    found = _between(_stretched(rows))
+    applied, resolved = window.applied_ts, window.resolved_ts
+    taken_before = f"(timestamp_ms <= {applied_at_ms} AND coalesce(lower, 0) <= {applied})" if applied_at_ms is not None else "false"
+    mine = found.where(
+        f"""op = 'delete' AND commit_ts IS NULL
+        AND (stretch_after IS NULL OR stretch_before IS NULL OR stretch_after = stretch_before)
+        AND (upper IS NULL OR upper > {applied})
+        AND NOT {taken_before}
+        AND timestamp_ms <= {resolved_at_ms} AND coalesce(lower, 0) <= {resolved}"""
+    )
+    born = " ".join(
+        f"WHEN database = {literal(n.database)} AND table = {literal(n.table)} THEN {n.after_ts + 1}" for n in _young(names, resolved)
+    )
+    start = f"coalesce(CASE {born} END, 0)" if born else "0"
+    ts = f"greatest(coalesce(lower, {start}), {applied + 1})"
+    unsettled = f"((upper IS NULL OR upper > {resolved}) AND timestamp_ms > {resolved >> 18})"
+    return mine.selectExpr("* EXCEPT (commit_ts)", f"{ts} AS commit_ts", f"{unsettled} AS unsettled")
+
+
+def _young(names: Sequence[Name], resolved: int) -> list[Name]:
+    """The latest interval of every name first."""
+    return sorted((n for n in names if 0 <= n.after_ts < resolved), key=lambda n: -n.after_ts)
+
+
+def _stretched(rows: DataFrame) -> DataFrame:
+    """Rows with `stretch`, counted per partition over rows that have a commit ts; null on deletes."""
+    from pyspark.sql import Window as Over
+    from pyspark.sql import functions as F
+
+    arrival = Over.partitionBy("topic", "partition", "dated").orderBy("offset", "ordinal")
+    marked = rows.withColumn("dated", F.col("commit_ts").isNotNull())
+    back = F.coalesce(F.col("commit_ts") < F.lag("commit_ts").over(arrival), F.lit(False))
+    marked = marked.withColumn("_leg", F.sum(back.cast("int")).over(arrival))
+    same = Over.partitionBy("topic", "partition", "dated", "_leg", "commit_ts", F.xxhash64("after")).orderBy("offset", "ordinal")
+    repeat = (F.row_number().over(same) > 1) & F.col("dated")
+    marked = marked.withColumn("_begins", (back | repeat).cast("int"))
+    return marked.withColumn("stretch", F.when(F.col("dated"), F.sum("_begins").over(arrival)))
+
+
+def _between(rows: DataFrame) -> DataFrame:
+    """Rows with the commit ts and stretch of the dated rows next to them."""
+    from pyspark.sql import Window as Over
+    from pyspark.sql import functions as F
+
+    of_partition = Over.partitionBy("topic", "partition")
+    down = [F.desc("offset"), F.desc("ordinal")]  # a frame that grows costs its length once, one that shrinks its square
+    before = of_partition.orderBy("offset", "ordinal").rowsBetween(Over.unboundedPreceding, -1)
+    behind = of_partition.orderBy(*down).rowsBetween(Over.unboundedPreceding, -1)
+    near = rows
+    for name, column in (("lower", "commit_ts"), ("stretch_before", "stretch")):
+        near = near.withColumn(name, F.last(column, ignorenulls=True).over(before))
+    for name, column in (("upper", "commit_ts"), ("stretch_after", "stretch")):
+        near = near.withColumn(name, F.last(column, ignorenulls=True).over(behind))
+    return near

@@ -1,0 +1,306 @@
+"""EXCHANGE PARTITION in the order stage: rows that change places become changes of both tables, with the statement's commit ts.
+
+At the statement's place in commit order both tables are folded as `asof` does, from the last cut and the changelogs staged so far. What
+leaves is written as DELETE, what comes as INSERT: so every reader of changelogs finds the rows where they are from then on. They come from
+no message: their `_kafka_partition` is LAST, their `_offset` the statement's number among those of its commit ts.
+
+A statement may come with the window after the cut of its own commit ts (docs/architecture.md 8.1). That cut stays: the rows change places
+one tick of the TSO later then, before all row events of that ts (FIRST).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
+from tidelake.errors import OrderError
+from tidelake.history.incarnations import Catalog, Column, Exchange, Incarnation
+from tidelake.history.projection import lived
+from tidelake.io.storage import Store
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Advance, TableCounts, TableCut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import Base, last_snapshot, places
+from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
+from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider
+from tidelake.order.sql.changelog import advanced, all_columns, begin_branch, open_changelog, sql_name
+from tidelake.order.sql.rows import TableRows
+from tidelake.spark.observed_counts import Observed
+from tidelake.spark.sql_casts import converted, quote
+from tidelake.tso import show
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_REMEDY = "nothing is lost: the window waits, and docs/ddl.md says what can be done (exchange partition)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanging:
+    """The run whose window holds the statements. applied_ts: its begin; names: the tables at its end."""
+
+    catalog: LakeCatalog
+    store: Store
+    feed: Feed
+    base: Base
+    applied_ts: int
+    names: Catalog
+    branch: str
+    tell: Callable[[str], None]
+
+    @property
+    def statements(self) -> list[tuple[Exchange, Incarnation]]:
+        """Those of the window in their order, each with the partitioned table."""
+        found = [(e, i) for i in self.names.incarnations.values() for e in i.exchanges if e.part is not None]
+        return sorted(found, key=lambda one: (one[0].ts, one[0].number))
+
+    def moment(self, e: Exchange) -> int:
+        """The commit ts that rows which change places get."""
+        return max(e.ts, self.applied_ts + 1)
+
+    def known(self, i: Incarnation) -> TableCut | None:
+        """The table's changelog at the last cut."""
+        return self.base.cut.changelogs.get(i.id) if self.base.cut else None
+
+    def since(self, i: Incarnation) -> tuple[int, TableCut | None]:
+        """TSO and snapshot that the table goes on from: of an earlier cut where it was dropped and recovered."""
+        cut = self.base.cut
+        if cut is None or i.id in cut.snapshots or not i.recovered:
+            return self.applied_ts, cut.snapshots.get(i.id) if cut else None
+        found = cut if self.base.follows is None else read_cut(self.store, cut.feed, self.base.follows)
+        ts, snapshot = last_snapshot(self.catalog, self.store, found, i)
+        here = places(self.base.newest) if self.base.newest else {}
+        return ts, snapshot.model_copy(update={"identifier": here.get(snapshot.uuid, snapshot.identifier)}) if snapshot else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """One of the two tables. changelog: with all columns of the window; at: the rows of it that count, None: no row has changed; begin:
+    where the branch begins, where this run's exchanges opened it."""
+
+    table: TableRows
+    changelog: LakeTable
+    at: int | None
+    begin: int | None
+    columns: tuple[Column, ...]
+
+
+def exchange_rows(
+    run: Exchanging, session: Callable[[], SparkSession], changelogs: Mapping[str, Advance], counts: Mapping[str, TableCounts]
+) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
+    """What the window's exchanges make of what was staged of its row events, by incarnation.
+
+    Raises OrderError (UNSUPPORTED_DDL) for rows that do not fit the partition they come into, and tables with different masks.
+    """
+    staged, counted = dict(changelogs), dict(counts)
+    for e, p in run.statements:
+        t = run.names.incarnations[e.other]
+        _check_masks(run.feed, e, p, t)
+        of_p, of_t = _side(run, p, t, e, staged), _side(run, t, p, e, staged)
+        left, came = _cross(run, session(), e, of_p, of_t)
+        for side, gone, new in ((of_p, left, came), (of_t, came, left)):
+            i = side.table.incarnation
+            advance = _advance(run, side, staged.get(i.id))
+            staged = {k: a for k, a in staged.items() if k != i.id} | ({i.id: advance} if advance else {})
+            if gone or new:
+                c = counted.get(i.id, TableCounts())
+                counted[i.id] = c.model_copy(update={"left": c.left + gone, "came": c.came + new, "changes": c.changes + gone + new})
+        run.tell(f"{p.name}: partition {e.partition}: {left} rows went to {t.name}, {came} came")
+    return staged, counted
+
+
+def _check_masks(feed: Feed, e: Exchange, p: Incarnation, t: Incarnation) -> None:
+    """Values cross as they are in the lake."""
+    others = {c.name.lower(): c for c in t.columns_at(e.ts)}
+    for c in p.columns_at(e.ts):
+        mine, other = ((mask_of(feed, i, x), lake_column(feed, i, x).type) for i, x in ((p, c), (t, others[c.name.lower()])))
+        if mine != other:
+            raise OrderError(
+                f"column {c.name!r} is {_said(*mine)} in {p.name}, {_said(*other)} in {t.name}: rows that change places at {show(e.ts)} "
+                "cannot be brought from one to the other",
+                code="UNSUPPORTED_DDL",
+                remedy=_REMEDY,
+            )
+
+
+def _said(mask: str | None, kind: str) -> str:
+    return f"masked ({mask})" if mask else kind
+
+
+def _side(run: Exchanging, i: Incarnation, other: Incarnation, e: Exchange, staged: Mapping[str, Advance]) -> _Side:
+    columns, advance = kept(run.feed, i, i.columns_at(e.ts)), staged.get(i.id)
+    table = TableRows(
+        feed=run.feed,
+        incarnation=i,
+        names=(),
+        shapes=(),
+        bucket=bucket_column(key_columns(run.feed, i, lived(i))),
+        buckets=advance.buckets if advance else _buckets(run, i, other, staged),
+        hours=1,
+    )
+    if advance is not None:
+        return _Side(table=table, changelog=run.catalog.load(advance.identifier), at=advance.to, begin=None, columns=columns)
+    previous = run.known(i)
+    opened, begin = open_changelog(run.catalog, table, previous, run.base.kept)
+    begin_branch(run.catalog, opened, run.branch, begin)
+    changelog = run.catalog.load(opened.identifier)
+    return _Side(table=table, changelog=changelog, at=previous.snapshot_id if previous else None, begin=begin, columns=columns)
+
+
+def _buckets(run: Exchanging, i: Incarnation, other: Incarnation, staged: Mapping[str, Advance]) -> int:
+    """Of a table that has none yet: as many as the one that its rows come from."""
+
+    def of(table: Incarnation) -> int | None:
+        tables = (run.base.cut.changelogs, run.base.cut.snapshots) if run.base.cut else ()
+        return next((known[table.id].buckets for known in tables if table.id in known), None)
+
+    own = run.feed.tables.get(i.name)
+    theirs = staged[other.id].buckets if other.id in staged else of(other)
+    return of(i) or (own and own.buckets) or theirs or 1
+
+
+def _advance(run: Exchanging, side: _Side, before: Advance | None) -> Advance | None:
+    i = side.table.incarnation
+    if before is not None:
+        return before.model_copy(update={"to": run.catalog.load(before.identifier).branch(run.branch)})
+    assert side.begin is not None
+    staged = run.catalog.load(side.changelog.identifier)
+    return advanced(run.catalog, side.table, staged, run.branch, side.begin, run.known(i))[0]
+
+
+def _cross(run: Exchanging, spark: SparkSession, e: Exchange, p: _Side, t: _Side) -> tuple[int, int]:
+    """Append what changes places to both changelogs; how many rows left the partition, how many came."""
+    from pyspark.sql import functions as F
+
+    for side in (p, t):
+        _check_types(run, spark, e, side)
+    leaving, coming = _standing(run, spark, p, e), _standing(run, spark, t, replace(e, part=None))
+    inside = f"_change_type = 'INSERT' AND NOT {_fits(run, p, e)}"
+    told = {"gone": "_change_type = 'DELETE'", "came": "_change_type = 'INSERT'", "misfits": inside}
+    sums = (F.coalesce(F.sum(F.expr(f"CAST({sql} AS BIGINT)")), F.lit(0)).alias(name) for name, sql in told.items())
+    moved = _changes(leaving, coming.selectExpr(*_called(t, p))).persist()
+    try:
+        found = Observed(moved, *sums)
+        _append(run, found.rows, p, e)
+        n = found.values()
+        if n["misfits"]:
+            raise _strangers(e, p, t, n["misfits"])
+        if n["gone"] or n["came"]:
+            _append(run, _mirrored(moved, p, t), t, e)
+    finally:
+        moved.unpersist()
+    return int(n["gone"]), int(n["came"])
+
+
+def _strangers(e: Exchange, p: _Side, t: _Side, rows: int) -> OrderError:
+    return OrderError(
+        f"{rows} rows of {t.table.incarnation.name} are none of partition {e.partition!r} of {p.table.incarnation.name}, where "
+        f"EXCHANGE PARTITION put them at TSO {show(e.ts)}: when they leave with it cannot be told by their columns",
+        code="UNSUPPORTED_DDL",
+        remedy=_REMEDY,
+    )
+
+
+def _check_types(run: Exchanging, spark: SparkSession, e: Exchange, side: _Side) -> None:
+    """Changes of the window are staged in the types of its end: those before the statement must be what they were."""
+    i = side.table.incarnation
+    last = {c.id: c for c in lived(i)}
+    types = {c.name: tuple(lake_column(run.feed, i, x).type for x in (c, last[c.id])) for c in side.columns}
+    changed = {name: both for name, both in types.items() if both[0] != both[1] and not wider(*both)}
+    if changed and side.begin is None and not _older(run, spark, side, e).where(f"_commit_ts > {run.applied_ts}").isEmpty():
+        name, (then, now) = next(iter(changed.items()))
+        raise OrderError(
+            f"column {name!r} of {i.name} is {then} where its rows change places at TSO {show(e.ts)}, {now} at the window's end: "
+            "what rows of the same window were before it is not known any more",
+            code="UNSUPPORTED_DDL",
+            remedy=_REMEDY,
+        )
+
+
+def _older(run: Exchanging, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
+    """The changes that come before the statement."""
+    frame = spark.read.option("versionAsOf", side.at).table(sql_name(side.changelog.identifier))
+    return frame.where(f"_commit_ts <= {e.ts} OR (_commit_ts = {run.moment(e)} AND _kafka_partition = {MOVED_FIRST})")
+
+
+def _fits(run: Exchanging, p: _Side, e: Exchange) -> str:
+    """SQL for the rows of the partition, never NULL."""
+    assert e.part is not None
+    return f"coalesce({_fold(run, p, e, 0).left(e.part)}, false)"
+
+
+def _standing(run: Exchanging, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
+    """The rows of a table, or of its partition e.part, as the statement finds them: its columns of then.
+
+    The column that tells the partition is part of the key, so one partition's rows can be told before they are folded.
+    """
+    since, snapshot = run.since(side.table.incarnation)
+    fold, where = _fold(run, side, e, since), _fits(run, side, e) if e.part is not None else "true"
+    base = changes = None
+    if snapshot is not None and fold.emptied_ts <= since:
+        frame = spark.read.option("versionAsOf", snapshot.snapshot_id).table(sql_name(snapshot.identifier))
+        base = base_rows(frame, run.catalog.load(snapshot.identifier).columns(snapshot.snapshot_id), fold).where(where)
+    if side.at is not None:
+        changes = change_rows(_older(run, spark, side, e), side.changelog.columns(side.at), fold).where(where)
+    if base is None and changes is None:
+        kinds = (f"CAST(NULL AS {lake_column(run.feed, fold.incarnation, c).type}) AS {quote(c.lake_name)}" for c in side.columns)
+        return spark.sql(f"SELECT {', '.join(kinds)}").where("false")
+    if fold.incarnation.key:
+        return fold_keyed(base, changes, fold).drop("_commit_ts")
+    return fold_multiset(base, changes, fold).where("_missing IS NULL").drop("_missing", "_commit_ts")
+
+
+def _fold(run: Exchanging, side: _Side, e: Exchange, since: int) -> Fold:
+    return Fold(
+        feed=run.feed,
+        incarnation=side.table.incarnation,
+        columns=side.columns,
+        applied_ts=since,
+        until_ts=run.moment(e),
+        by_arrival=run.feed.by_arrival,
+    )
+
+
+def _called(one: _Side, other: _Side) -> list[str]:
+    """SQL for the columns of one table under the names, and in the order, of the other's."""
+    names = {c.name.lower(): c.lake_name for c in one.columns}
+    return [f"{quote(names[c.name.lower()])} AS {quote(c.lake_name)}" for c in other.columns]
+
+
+def _changes(gone: DataFrame, came: DataFrame) -> DataFrame:
+    """Of one table. A key that goes and comes is deleted first."""
+    left, new = (("'DELETE' AS _change_type", "0 AS _ordinal"), ("'INSERT' AS _change_type", "1 AS _ordinal"))
+    return gone.selectExpr("*", *left).unionByName(came.selectExpr("*", *new))
+
+
+def _mirrored(changes: DataFrame, one: _Side, other: _Side) -> DataFrame:
+    """The same rows as changes of the other table."""
+    return changes.selectExpr(
+        *_called(one, other), "IF(_change_type = 'DELETE', 'INSERT', 'DELETE') AS _change_type", "1 - _ordinal AS _ordinal"
+    )
+
+
+def _append(run: Exchanging, rows: DataFrame, side: _Side, e: Exchange) -> None:
+    """As changes of the table, in the types that its changelog has at the window's end."""
+    i, have, ts = side.table.incarnation, side.changelog.columns(), run.moment(e)
+    holders = {c.id: physical(have, c.id)[0] for c in side.columns}
+    values = [
+        f"{converted(quote(c.lake_name), lake_column(run.feed, i, c).type, holders[c.id].type)} AS {quote(holders[c.id].name)}"
+        for c in side.columns
+    ]
+    written = rows.selectExpr(
+        *values,
+        "_change_type",
+        f"{ts}L AS _commit_ts",
+        f"timestamp_millis({ts >> 18}) AS _commit_at",
+        "'' AS _topic",
+        f"{MOVED_LAST if ts == e.ts else MOVED_FIRST} AS _kafka_partition",
+        f"{e.number}L AS _offset",
+        "_ordinal",
+        f"false AS {quote(PARTIAL.name)}",
+    )
+    writer = all_columns(written, side.changelog).writeTo(sql_name(side.changelog.identifier, run.branch))
+    writer.option("snapshot-property.tidelake.run", run.branch).option("distribution-mode", "hash").append()

@@ -1,0 +1,162 @@
+"""The late ledger: row events at or before what is published that came after it (docs/architecture.md 7).
+
+exact replay   an equal event was published: nothing to do
+conflict       another event of the same row and commit ts was published: one of the two is wrong
+truly late     no event of that row and commit ts was published: the tables lack it
+
+Conflicts and truly late rows stand in a table of their own; replays are only counted. Events are compared as they were sent, by table name,
+commit ts and cells, with what was published as the events table held it then. An update and its split delete and insert are the same:
+the row after it and the key that a delete frees are compared one by one. Equal rows of a table without key count, by stretch. Avro deletes
+have no commit ts and are not judged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import CATALOG, SYSTEM, late_table
+from tidelake.config.table_name import written
+from tidelake.errors import OrderError
+from tidelake.history.event import Shape
+from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
+from tidelake.lake.cut import Cut, LateCounts
+from tidelake.lake.cuts import Base
+from tidelake.lake.events import control_rows
+from tidelake.lake.owner import OWNER, SYSTEM_OWNER
+from tidelake.order.observed_tables import Seen
+from tidelake.order.replay_epochs import Steps, steps_back, with_stretch
+from tidelake.spark.sql_casts import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS = (
+    LakeColumn(name="seq", type="int", doc="of the cut at which it was found"),
+    LakeColumn(name="verdict", type="string", doc="conflict, or late: no such change is published"),
+    LakeColumn(name="hour", type="string", doc="of the archive"),
+    LakeColumn(name="topic", type="string", doc="Kafka coordinates of the event"),
+    LakeColumn(name="partition", type="int"),
+    LakeColumn(name="offset", type="bigint"),
+    LakeColumn(name="ordinal", type="int", doc="position of the event in its message"),
+    LakeColumn(name="commit_ts", type="bigint", doc="TSO"),
+    LakeColumn(name="database", type="string"),
+    LakeColumn(name="table", type="string"),
+    LakeColumn(name="op", type="string"),
+)
+_NAME = ("database", "table", "commit_ts")
+_COUNTED = {"replay": "replays", "conflict": "conflicts", "late": "late"}  # verdict → where it is counted
+
+
+def judge_late(session: SparkSession, catalog: LakeCatalog, feed: Feed, events: LakeTable, base: Base, seen: Seen) -> dict[str, LateCounts]:
+    """By table as sent, what the late rows are. Under the next cut's number the ledger then holds its conflicts and truly late rows only.
+
+    Raises OrderError (LATE_ROWS) where the feed's policy is to block.
+    """
+    cut = base.cut
+    judged = _judged(session, events, cut, seen) if seen.late and cut is not None else None
+    counts: dict[str, dict[str, int]] = {}
+    for row in judged.groupBy("database", "table", "verdict").count().collect() if judged else ():
+        counts.setdefault(written(row["database"], row["table"]), {})[_COUNTED[row["verdict"]]] = row["count"]
+    out = {name: LateCounts.model_validate(counts[name]) for name in sorted(counts)}
+    if judged is None or not any(c.conflicts or c.late for c in out.values()):
+        forget(catalog, feed.name, base.seq)
+        return out
+    _write(catalog, feed, judged.where("verdict != 'replay'"), base.seq)
+    if feed.policy.on_late == "block":
+        raise _blocked(feed, out)
+    return out
+
+
+def late_rows(catalog: LakeCatalog, feed: Feed) -> list[dict[str, Any]]:
+    """The ledger, in the order of cuts and coordinates; also of a window that was blocked and is not published."""
+    found = catalog.find_own(late_table(feed.name), feed.name)
+    rows = found.scan().read_all().to_pylist() if found is not None else []
+    return sorted(rows, key=lambda r: (r["seq"], r["topic"], r["partition"], r["offset"], r["ordinal"]))
+
+
+def _judged(session: SparkSession, events: LakeTable, cut: Cut, seen: Seen) -> DataFrame:
+    """The late events with their verdict."""
+    now = session.read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}").where(seen.where_late)
+    then = session.read.option("versionAsOf", cut.events_snapshot_id or events.main).table(f"{CATALOG}.{events.identifier}")
+    then = then.where(f"kind = 'row' AND hour <= {literal(cut.hour)} AND commit_ts BETWEEN {seen.late_from} AND {cut.resolved_ts}")
+    then = then.where(" OR ".join(f"(database = {literal(d)} AND table = {literal(t)})" for d, t in seen.late_names))
+    hours = sorted({r["hour"] for frame in (now, then) for r in frame.select("hour").distinct().collect()})
+    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in control_rows(events, "shape", hours, ["shape", "columns"])}
+    back = steps_back(events, hours)
+    return _verdicts(_facts(now, back, shapes, gone="op = 'delete'"), _facts(then, back, shapes, gone="before IS NOT NULL"))
+
+
+def _facts(rows: DataFrame, back: Steps, shapes: Mapping[int, Shape], gone: str) -> DataFrame:
+    """What row events say, as (mark, content, nth, key). gone: the events that say that the row before them is gone. Published ones
+    all do; of late ones only deletes have to be found as such.
+
+    `+` a row is so after it · `-` a row is gone · `=` an event of a table without key, the nth like it in its stretch.
+    """
+    keys = {i: [k for k, c in enumerate(s.columns) if c.key] for i, s in shapes.items()}
+    keyed = ", ".join(str(i) for i, k in keys.items() if k) or "NULL"
+    has_key = f"coalesce(shape IN ({keyed}) OR before_shape IN ({keyed}), false)"
+    after, before = _key("shape", "after", keys), _key("before_shape", "before", keys)
+    plus = f"IF(after IS NULL, NULL, named_struct('mark', '+', 'content', xxhash64(shape, after), 'key', xxhash64({after})))"
+    minus = f"IF({gone}, named_struct('mark', '-', 'content', xxhash64(key_before), 'key', xxhash64(key_before)), NULL)"
+    there = rows.where(has_key).withColumn("key_before", _expr(f"coalesce({before}, {after})"))
+    one = there.selectExpr(*_AT, f"inline(array_compact(array({plus}, {minus})))").selectExpr("*", "1 AS nth")
+    bare = with_stretch(rows.where(f"NOT {has_key}"), back)
+    order = "PARTITION BY database, table, commit_ts, op, content, topic, partition, stretch ORDER BY offset, ordinal"
+    content = "xxhash64(op, content.after, content.before)"
+    many = bare.selectExpr(*_AT, "'=' AS mark", f"{content} AS content", "0L AS key", f"row_number() OVER ({order}) AS nth")
+    return one.unionByName(many)
+
+
+_AT = ("hour", "topic", "partition", "offset", "ordinal", "database", "table", "commit_ts", "op")
+
+
+def _key(shape: str, cells: str, keys: Mapping[int, Sequence[int]]) -> str:
+    """The key's cells in an image, NULL where its shape has none: of an update, what did not change may be left out before."""
+    most = max((len(k) for k in keys.values()), default=0)
+    cases = " ".join(f"WHEN {i} THEN array({', '.join(f'get({cells}, {p})' for p in k)})" for i, k in keys.items() if k)
+    return f"CASE {shape} {cases} END" if most else "CAST(NULL AS array<binary>)"
+
+
+def _verdicts(late: DataFrame, said: DataFrame) -> DataFrame:
+    """Late events with their verdict: `replay` where all that they say is published, `conflict` where their row has another change."""
+    same = said.selectExpr(*_NAME, "mark", "content", "nth", "true AS same").distinct()
+    row = said.where("mark != '='").selectExpr(*_NAME, "key", "true AS known").distinct()
+    wanted = late.join(same, [*_NAME, "mark", "content", "nth"], "left").join(row, [*_NAME, "key"], "left")
+    verdict = "CASE WHEN same THEN 'replay' WHEN known THEN 'conflict' ELSE 'late' END AS verdict"
+    return wanted.selectExpr(*_AT, verdict)
+
+
+def _expr(sql: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.expr(sql)
+
+
+def _write(catalog: LakeCatalog, feed: Feed, rows: DataFrame, seq: int) -> None:
+    """What an earlier attempt at this cut wrote is replaced."""
+    identifier = late_table(feed.name)
+    if catalog.find_own(identifier, feed.name) is None:
+        catalog.claim_namespace(SYSTEM, SYSTEM_OWNER)
+        properties = {OWNER: feed.name, "write.distribution-mode": "none"}
+        catalog.create(identifier, list(_COLUMNS), partition=(("seq", "identity"),), properties=properties)
+    named = rows.selectExpr(f"{seq} AS seq", *(f"`{c.name}`" for c in _COLUMNS[1:]))
+    named.writeTo(f"{CATALOG}.{identifier}").overwrite(_expr(f"seq = {seq}"))
+
+
+def forget(catalog: LakeCatalog, feed: str, seq: int) -> None:
+    """Remove what an earlier attempt at this cut wrote."""
+    table = catalog.find_own(late_table(feed), feed)
+    if table is not None and any(table.files({"seq": seq}, (), table.main)):
+        catalog.remove(table.identifier, {"seq": seq})
+
+
+def _blocked(feed: Feed, counts: Mapping[str, LateCounts]) -> OrderError:
+    said = (f"{name}: {c.late} truly late, {c.conflicts} in conflict" for name, c in counts.items() if c.late or c.conflicts)
+    return OrderError(
+        f"feed {feed.name}: rows came after the cut that should hold them: {'; '.join(said)}",
+        code="LATE_ROWS",
+        remedy=f"look with `tidelake late --feed {feed.name}`; to go on without them, as incomplete cuts, "
+        'set [policy] on_late = "publish_incomplete"',
+    )

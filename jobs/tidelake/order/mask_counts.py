@@ -1,0 +1,29 @@
+"""How many values of a window were masked, for certificate and report."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tidelake.config.feed import Feed
+from tidelake.history.incarnations import Incarnation
+from tidelake.history.projection import project
+from tidelake.lake.tables import value_rules
+from tidelake.order.observed_tables import Seen
+from tidelake.order.sql.rows import sent_names
+
+
+def mask_counts(feed: Feed, i: Incarnation, seen: Seen) -> dict[str, dict[str, int]]:
+    """Column → mask → values: images of rows before and after changes that hold the column, NULL and repeats included."""
+    sent = {(n.database, n.table) for n in sent_names(i, seen.names)}
+    images = Counter[int]()
+    for g in seen.groups:
+        if (g.database, g.table) in sent:
+            for shape in (g.shape, g.before_shape):
+                if shape is not None:
+                    images[shape] += g.rows
+    out: dict[str, dict[str, int]] = {}
+    for p in project(i, [seen.shapes[s] for s in sorted(images)]):
+        mask = value_rules(feed, i, p.column).mask
+        if mask is not None and (found := sum(images[s] for s in {place.shape for place in p.places})):
+            out[p.column.name] = {mask: found}
+    return out

@@ -1,0 +1,176 @@
+"""What rows a window holds: names, shapes, counts, first and last commit ts, from one grouped job over narrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tidelake.errors import OrderError
+from tidelake.history.event import Shape
+from tidelake.history.incarnations import Name
+from tidelake.history.window import Sighting, Window
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.events import control_rows
+from tidelake.order.offset_rules import Places
+from tidelake.order.progress import Progress
+from tidelake.spark.sql_casts import literal
+from tidelake.tso import physical_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_HOUR_MS = 3_600_000
+_GROUP = ("database", "table", "shape", "before_shape", "place")
+_AT = ("hour", "topic", "partition")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Rows of the window that share names and shapes. first_ts, last_ts: None for Avro deletes, which have no commit ts."""
+
+    database: str
+    table: str
+    shape: int | None
+    before_shape: int | None
+    rows: int
+    first_ts: int | None
+    last_ts: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """where: SQL for the window's rows; where_any: for all rows of the hours to scan; where_late: for those that came after their cut.
+
+    late_from: the lowest commit ts of the late ones; late_names: their tables as sent. seeded: rows at or before the export that the
+    tables began with, which holds what they say. partitions: where the window's rows come from, of a feed that is ordered by offsets.
+    """
+
+    groups: tuple[Group, ...]
+    shapes: dict[int, Shape]
+    inside: int
+    seeded: int
+    late: int
+    waiting: int
+    undated: int
+    where: str
+    where_any: str
+    where_late: str
+    late_from: int
+    late_names: list[tuple[str, str]]
+    partitions: Places
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """Every (database, table) that was sent."""
+        return sorted({(g.database, g.table) for g in self.groups})
+
+    @property
+    def sightings(self) -> list[Sighting]:
+        """Per name and shape, for rows that have a commit ts."""
+        return [
+            Sighting(database=g.database, table=g.table, shape=self.shapes[s], first_ts=g.first_ts, last_ts=g.last_ts, rows=g.rows)
+            for g in self.groups
+            if (s := g.before_shape if g.shape is None else g.shape) is not None and g.first_ts is not None and g.last_ts is not None
+        ]
+
+    def without(self, where: Sequence[str], rows: int) -> Seen:
+        """These, but for some of the window's: SQL for which, and how many they are in all."""
+        return replace(self, inside=self.inside - rows, where=" AND NOT ".join([self.where, *where]))
+
+    def rows_of(self, names: Sequence[Name]) -> int:
+        """About how many rows were sent under these names."""
+        wanted = {(n.database, n.table) for n in names}
+        return sum(g.rows for g in self.groups if (g.database, g.table) in wanted)
+
+    def hours_of(self, names: Sequence[Name]) -> int:
+        """How many hours lie between their first and last commit ts, both counted; deletes without one lie among the others."""
+        wanted = {(n.database, n.table) for n in names}
+        mine = [g for g in self.groups if (g.database, g.table) in wanted and g.first_ts is not None and g.last_ts is not None]
+        hours = [physical_ms(ts or 0) // _HOUR_MS for g in mine for ts in (g.first_ts, g.last_ts)]
+        return max(hours) - min(hours) + 1 if hours else 1
+
+    def shapes_of(self, names: Sequence[Name]) -> tuple[Shape, ...]:
+        """The shapes of rows under these names."""
+        wanted = {(n.database, n.table) for n in names}
+        ids = {i for g in self.groups if (g.database, g.table) in wanted for i in (g.shape, g.before_shape) if i is not None}
+        return tuple(self.shapes[i] for i in sorted(ids))
+
+    def images_of(self, names: Sequence[Name]) -> tuple[frozenset[int], frozenset[int]]:
+        """The shapes of rows after a change, and those of rows that were deleted, under these names."""
+        wanted = {(n.database, n.table) for n in names}
+        mine = [g for g in self.groups if (g.database, g.table) in wanted]
+        return (
+            frozenset(g.shape for g in mine if g.shape is not None),
+            frozenset(g.before_shape for g in mine if g.shape is None and g.before_shape is not None),
+        )
+
+
+def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress, seeded_ts: int = 0, by_offsets: bool = False) -> Seen:
+    """Look at the row events of the hours to scan. seeded_ts: of the cut that the window goes on from.
+
+    Raises OrderError (TSO_TOO_LARGE, NO_COMMIT_TS).
+    """
+    scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
+    where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in done.again)])
+    a, m = window.applied_ts, window.resolved_ts
+    place = f"""CASE WHEN commit_ts IS NULL THEN 'undated' WHEN commit_ts < 0 THEN 'huge' WHEN commit_ts > {m} THEN 'waiting'
+        WHEN commit_ts > {a} THEN 'window' WHEN hour NOT IN ({new}) THEN 'published'
+        WHEN commit_ts <= {seeded_ts} THEN 'seeded' ELSE 'late' END"""
+    grouped = frame.where(where_any).selectExpr("*", f"{place} AS place").groupBy(*_GROUP, *(_AT if by_offsets else ()))
+    found = [r.asDict() for r in grouped.agg(*_aggregates()).collect()]
+    _refuse(found)
+    places = ("window", "seeded", "late", "waiting", "undated")
+    inside, seeded, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
+    mine, behind = [r for r in found if r["place"] in ("window", "undated")], [r for r in found if r["place"] == "late"]
+    return Seen(
+        groups=tuple(Group(**{k: v for k, v in r.items() if k not in ("place", "deletes", *_AT)}) for r in mine),
+        shapes=_shapes(events, done.scan),
+        inside=inside,
+        seeded=seeded,
+        late=late,
+        waiting=waiting,
+        undated=undated,
+        where=f"{where_any} AND commit_ts > {a} AND commit_ts <= {m}",
+        where_any=where_any,
+        where_late=f"{where_any} AND hour IN ({new}) AND commit_ts >= 0 AND commit_ts > {seeded_ts} AND commit_ts <= {a}",
+        late_from=min((r["first_ts"] for r in behind), default=0),
+        late_names=sorted({(r["database"], r["table"]) for r in behind}),
+        partitions=_partitions(mine) if by_offsets else {},
+    )
+
+
+def _partitions(found: list[dict[str, Any]]) -> Places:
+    out: dict[tuple[str, str, str], set[tuple[str, int]]] = {}
+    for r in found:
+        out.setdefault((r["hour"], r["database"].lower(), r["table"].lower()), set()).add((r["topic"], r["partition"]))
+    return {name: frozenset(where) for name, where in out.items()}
+
+
+def _aggregates() -> list[Column]:
+    from pyspark.sql import functions as F
+
+    return [
+        F.count("*").alias("rows"),
+        F.min("commit_ts").alias("first_ts"),
+        F.max("commit_ts").alias("last_ts"),
+        F.sum((F.col("op") == "delete").cast("int")).alias("deletes"),
+    ]
+
+
+def _refuse(found: list[dict[str, Any]]) -> None:
+    huge = [r for r in found if r["place"] == "huge"]
+    if huge:
+        raise OrderError(f"a row of {huge[0]['database']}.{huge[0]['table']} has a commit ts of 2^63 or more", code="TSO_TOO_LARGE")
+    undated = [r for r in found if r["place"] == "undated" and r["rows"] > r["deletes"]]
+    if undated:
+        raise OrderError(
+            f"rows of {undated[0]['database']}.{undated[0]['table']} have no commit ts",
+            code="NO_COMMIT_TS",
+            remedy="set enable-tidb-extension=true in the changefeed's sink URI; a source that has none is ordered by its offsets: "
+            '[watermark] from = "offsets" (docs/offsets.md)',
+        )
+
+
+def _shapes(events: LakeTable, hours: Sequence[str]) -> dict[int, Shape]:
+    return {r["shape"]: Shape.from_json(r["columns"]) for r in control_rows(events, "shape", hours, ["shape", "columns"])}

@@ -1,0 +1,46 @@
+"""Stretches: how often the resolved ts of a partition had gone back before a message (docs/reference/protocols.md 11.14).
+
+Tables without key need them: equal row events of one stretch are different rows, those of a later stretch are repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.events import control_batches
+from tidelake.spark.sql_casts import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Steps = dict[tuple[str, int], list[int]]
+
+
+def steps_back(events: LakeTable, hours: Sequence[str]) -> Steps:
+    """The offsets at which the resolved ts went back, per topic and partition, ascending."""
+    columns = ["topic", "partition", "offset", "ordinal", "commit_ts"]
+    batches = list(control_batches(events, "resolved", hours, columns))
+    if not batches:
+        return {}
+    marks = pa.Table.from_batches(batches).sort_by([(c, "ascending") for c in columns[:4]])
+    same = [pc.equal(marks.column(c)[1:], marks.column(c)[:-1]) for c in ("topic", "partition")]
+    back = pc.and_(pc.and_(*same), pc.less(marks.column("commit_ts")[1:], marks.column("commit_ts")[:-1]))
+    out: Steps = {}
+    for row in marks.slice(1).filter(back).select(columns[:3]).to_pylist():
+        out.setdefault((row["topic"], row["partition"]), []).append(row["offset"])
+    return out
+
+
+def with_stretch(rows: DataFrame, steps: Steps) -> DataFrame:
+    """The rows with `stretch` and `content`, what equal rows have in common."""
+    pairs = (f"{literal(f'{t}/{p}')}, array({', '.join(f'{o}L' for o in offsets)})" for (t, p), offsets in steps.items())
+    known = f"map({', '.join(pairs)})" if steps else "CAST(map() AS map<string, array<bigint>>)"
+    of_partition = f"try_element_at({known}, concat(topic, '/', partition))"
+    stretch = f"coalesce(size(filter({of_partition}, o -> o <= offset)), 0)"
+    once = rows.dropDuplicates(["topic", "partition", "offset", "ordinal"])  # an archive may hold a message in two hours
+    return once.selectExpr("*", f"{stretch} AS stretch", "struct(after, before) AS content")

@@ -1,0 +1,208 @@
+"""Rows that fit their table neither before nor after any statement, or whose table nothing defines (window.Misfit): put aside, decided
+about, kept to look at.
+
+They stand for groups: the rows of an hour that have the same name and shape, so the same statement is missing. A group is called by the
+coordinates of its first row; the document of a cut's misfits is written before the cut, so a window that they block shows them, too.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel, TypeAdapter
+
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import misfits, misfits_key
+from tidelake.errors import SHAPE_MISFIT, UNDEFINED_TABLE, Coordinates, OrderError
+from tidelake.history.window import Misfit
+from tidelake.io.documents import parsed
+from tidelake.io.storage import Store
+from tidelake.io.texts import plural
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.cut_documents import next_seq
+from tidelake.lake.cuts import lineage, published
+from tidelake.lake.decisions import Rejected, by_decision
+from tidelake.land.store.landed import read_landed
+from tidelake.land.store.manifest import newest
+from tidelake.order.observed_tables import Seen
+from tidelake.spark.sql_casts import literal
+from tidelake.tso import show
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SENT = "coalesce(shape, before_shape)"
+_NAMED = 10  # tables in an error
+
+
+class Group(BaseModel):
+    """Rows of one hour that are put aside together, by the first of them. first_ts: their lowest commit ts (TSO)."""
+
+    hour: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    first_ts: int
+    rows: int
+    table: str
+    error: str
+    code: str = SHAPE_MISFIT
+
+    def rejected(self) -> Rejected:
+        """As the quarantine shows it."""
+        at = Coordinates(self.topic, self.partition, self.offset)
+        return Rejected(
+            hour=self.hour,
+            at=at,
+            timestamp_ms=self.timestamp_ms,
+            code=self.code,
+            error=self.error,
+            commit_ts=self.first_ts,
+            rows=self.rows,
+            table=self.table,
+        )
+
+
+class Aside(NamedTuple):
+    """The window's rows without misfits, how many these are by code, and what the cut says of those whose loss was accepted."""
+
+    seen: Seen
+    rows: dict[str, int]
+    accepted: list[str]
+
+
+_GROUPS = TypeAdapter(list[Group])
+
+
+def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: Seen, found: Sequence[Misfit], seq: int) -> Aside:
+    """Take the misfits out of the window's rows, and keep what they are. seq: of the cut to come.
+
+    Raises OrderError (SHAPE_MISFIT or UNDEFINED_TABLE, at the first row) where nobody decided about a group and the feed's policy is
+    `on_reject = "block"`.
+    """
+    groups = _groups(feed, frame, seen, found) if found else []
+    key = misfits_key(feed.name, seq)
+    if groups or store.head(key) is not None:  # an earlier attempt may have found what is mended now
+        store.write(key, _GROUPS.dump_json(groups, indent=1))
+    undecided, accepted = by_decision(store, feed.name, [g.rejected() for g in groups])
+    if undecided and feed.policy.on_reject == "block":
+        raise _refused(feed, undecided, found)
+    rows = Counter[str]()
+    for g in groups:
+        rows[g.code] += g.rows
+    said = [f"{r.at} ({plural(r.rows, 'row')})" for r in accepted]
+    return Aside(seen.without([_where(m) for m in found], rows.total()), dict(rows), said)
+
+
+def misfit_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence[str] | None = None) -> list[Rejected]:
+    """What published cuts lack because it fits no table, and what blocks the next window; hours: only of these."""
+    keys = {o.key for o in store.objects(misfits(feed))}
+    if not keys:
+        return []
+    seqs = [*lineage(catalog, feed), next_seq(store, feed, max(published(catalog, feed), default=0))]
+    documents = (
+        parsed(store, key, store.read(key), _GROUPS.validate_json) for seq in sorted(seqs) if (key := misfits_key(feed, seq)) in keys
+    )
+    return [g.rejected() for groups in documents for g in groups if hours is None or g.hour in hours]
+
+
+def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[bytes | None, bytes | None]:
+    """(key, value) of a message as it was landed; nothing where it is not landed any more. Raises OrderError (LANDED_DAMAGED)."""
+    manifest = newest(store, feed, hour)
+    objects = [o for o in manifest.objects if (o.topic, o.partition) == (at.topic, at.partition)] if manifest else []
+    for o in objects:
+        if o.first <= (at.offset or 0) <= o.last and store.head(o.key) is not None:
+            messages = pq.read_table(io.BytesIO(read_landed(store, feed, o)), columns=["offset", "key", "value"])
+            for row in messages.filter(pc.field("offset") == at.offset).to_pylist():
+                return row["key"], row["value"]
+    return None, None
+
+
+def _groups(feed: Feed, frame: DataFrame, seen: Seen, found: Sequence[Misfit]) -> list[Group]:
+    """From one job over the window's narrow columns."""
+    from pyspark.sql import functions as F
+
+    rows = frame.where(f"({seen.where}) AND ({' OR '.join(map(_where, found))})")
+    place = F.struct("topic", "partition", "offset")
+    grouped = rows.groupBy("hour", "database", "table", F.expr(_SENT).alias("sent")).agg(
+        F.min(place).alias("first"),
+        F.min_by("timestamp_ms", place).alias("timestamp_ms"),
+        F.min("commit_ts").alias("first_ts"),
+        F.count("*").alias("rows"),
+    )
+    said = {(m.sighting.database, m.sighting.table, m.sighting.shape.id): m for m in reversed(found)}
+    groups = [
+        Group(
+            hour=r["hour"],
+            **r["first"].asDict(),
+            timestamp_ms=r["timestamp_ms"],
+            first_ts=r["first_ts"],
+            rows=r["rows"],
+            table=said[r["database"], r["table"], r["sent"]].table,
+            error=_error(feed, said[r["database"], r["table"], r["sent"]], r["rows"], r["first_ts"]),
+            code=_code(said[r["database"], r["table"], r["sent"]]),
+        )
+        for r in grouped.collect()
+    ]
+    return sorted(groups, key=lambda g: (g.hour, g.topic, g.partition, g.offset))
+
+
+def _where(m: Misfit) -> str:
+    until = "" if m.until_ts is None else f" AND commit_ts <= {m.until_ts}"
+    s = m.sighting
+    sent = f"database = {literal(s.database)} AND table = {literal(s.table)} AND {_SENT} = {s.shape.id}"
+    return f"({sent} AND commit_ts >= {m.first_ts}{until})"
+
+
+def _code(m: Misfit) -> str:
+    return UNDEFINED_TABLE if m.unsaid else SHAPE_MISFIT
+
+
+def _error(feed: Feed, m: Misfit, rows: int, first_ts: int) -> str:
+    if m.unsaid:
+        missing = ", ".join(f"{name} ({what})" for name, what in m.unsaid)
+        return (
+            f"neither tables.sql nor a CREATE TABLE statement defines {m.table}, and {feed.protocol} messages do not say enough of its "
+            f"columns: {missing}; {plural(rows, 'row')} from TSO {show(first_ts)} on"
+        )
+    return (
+        f"the schema of {m.table}, before and after every statement, does not fit {plural(rows, 'row')} from TSO {show(first_ts)} on: "
+        f"sent ({m.sent}), known ({m.known})"
+    )
+
+
+def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[Misfit]) -> OrderError:
+    first, more = undecided[0], len(undecided) - 1
+    if first.code == UNDEFINED_TABLE:
+        raise _undefined(feed, first, undecided, found)
+    columns = ", ".join(dict.fromkeys(name for m in found for name in m.columns))
+    return OrderError(
+        first.error + (f"; and {more} more of such groups" if more else ""),
+        code=SHAPE_MISFIT,
+        at=first.at,
+        remedy=f"nothing is lost: the window waits. Say the statement that brought {columns} in ddl.jsonl, with a commit_ts before those "
+        'rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows. `tidelake quarantine accept '
+        f"--feed {feed.name}` goes on without the rows",
+    )
+
+
+def _undefined(feed: Feed, first: Rejected, undecided: Sequence[Rejected], found: Sequence[Misfit]) -> OrderError:
+    """All tables are named: one look at their definitions mends them all."""
+    tables = list(dict.fromkeys(m.table for m in found if m.unsaid))
+    others = f"; so it is with {', '.join(tables[1:_NAMED])}{' …' if len(tables) > _NAMED else ''}" if len(tables) > 1 else ""
+    known = [m.table for m in found if m.unsaid and m.known]
+    again = f"; {known[0]} is published as its first messages said: `tidelake redo` from then on takes the definition" if known else ""
+    return OrderError(
+        first.error + others,
+        code=UNDEFINED_TABLE,
+        at=first.at,
+        remedy=f"nothing is lost: the window waits. Write CREATE TABLE (SHOW CREATE TABLE prints it) of "
+        f"{plural(len(tables), 'table')} into {feed.folder / 'tables.sql'}, as of before those rows, and run again{again}. `tidelake "
+        f'quarantine accept --feed {feed.name}`, or [policy] on_reject = "publish_incomplete", goes on without the rows',
+    )

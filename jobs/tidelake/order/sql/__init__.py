@@ -1,0 +1,1 @@
+"""Ordering by Spark SQL."""

@@ -1,0 +1,82 @@
+"""Masks at the order stage: of rows that decode left in the clear, hashes are made in Python workers.
+
+Spark could hash by itself, but its plans, which the UI and the event log keep, would then hold the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.errors import OrderError
+from tidelake.history.projection import Place, Projection, lived
+from tidelake.lake.tables import mask_of
+from tidelake.order.sql.rows import TableRows
+from tidelake.spark.worker_errors import told
+from tidelake.spark.worker_secrets import handed
+from tidelake.wire.masks import SIDES, Places, check_mask, masked_cells, refuse_other_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def hashed(rows: DataFrame, table: TableRows) -> DataFrame:
+    """The table's row events with all cells hashed that the feed wants hashed. They pass through Python only if some are not yet.
+
+    Raises ConfigError for a mask that a column cannot have, OrderError (MASKED) for cells that are masked otherwise.
+    """
+    i = table.incarnation
+    for c in lived(i):
+        if (mask := mask_of(table.feed, i, c)) is not None:
+            check_mask(i.name, c.name, mask, c.id in i.key, c.type)
+    todo = [place for p in table.projections for place in _in_clear(p, table)]
+    if not todo:
+        return rows
+    marks = {m for p in table.projections if (m := mask_of(table.feed, table.incarnation, p.column)) is not None}
+    given = handed(rows.sparkSession)
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        key = given.secrets().mask_key.encode()
+        with told():
+            refuse_other_key(marks, key)
+        for batch in batches:
+            yield _masked(batch, todo, key)
+
+    return rows.mapInArrow(work, rows.schema)
+
+
+def _in_clear(p: Projection, table: TableRows) -> list[Place]:
+    """The places of cells to hash."""
+    wanted = mask_of(table.feed, table.incarnation, p.column)
+    columns = {s.id: s.columns for s in table.shapes}
+    for place in p.places:
+        have = columns[place.shape][place.position].mask
+        if have is not None and have != wanted:
+            raise OrderError(
+                f"column {p.column.name} of {table.incarnation.name} was decoded with mask {have}, the feed says {wanted or 'none'}",
+                code="MASKED",
+                remedy=f"decode the hours after the last cut again: `tidelake decode --feed {table.feed.name} --hour … --redo`",
+            )
+    hashes = wanted is not None and wanted.startswith("hash")
+    return [place for place in p.places if hashes and columns[place.shape][place.position].mask is None]
+
+
+def _masked(batch: pa.RecordBatch, todo: Iterable[Place], key: bytes) -> pa.RecordBatch:
+    ts = batch.column("commit_ts")
+    for side, said in SIDES.items():
+        places: Places = {}
+        for place in todo:
+            there = pc.equal(batch.column(said), place.shape)
+            there = pc.and_(there, pc.fill_null(pc.greater(ts, place.after_ts), True))
+            if place.until_ts is not None:
+                there = pc.and_(there, pc.fill_null(pc.less_equal(ts, place.until_ts), True))
+            rows = np.flatnonzero(np.array(pc.fill_null(there, False)))
+            places.setdefault("hash", []).append((rows, place.position))
+        at = batch.schema.get_field_index(side)
+        cells = masked_cells(batch.column(side), places, key).cast(batch.schema.field(at).type)
+        batch = batch.set_column(at, batch.schema.field(at), cells)
+    return batch

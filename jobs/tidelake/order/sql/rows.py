@@ -1,0 +1,266 @@
+"""Row events of a window → typed, deduplicated changelog rows of one table, as one lazy frame (docs/architecture.md 8.2).
+
+One shuffle: rows are distributed by the bucket of their key, which serves deduplication and the write alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import CATALOG
+from tidelake.decode.late_types import PROTOCOLS, late_text
+from tidelake.history.ddl.column_types import MysqlType, lake_type
+from tidelake.history.event import Shape
+from tidelake.history.incarnations import Column, Incarnation, Name
+from tidelake.history.ordering import CLASS
+from tidelake.history.projection import Place, Projection, lived, project
+from tidelake.history.window import same_name
+from tidelake.lake.tables import kept, lake_column, value_rules
+from tidelake.spark.spread import bucket_and, by_bucket
+from tidelake.spark.sql_casts import NAMES_SENT, CastRules, cast, converted, literal, losses, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+AT = ("topic", "partition", "offset", "ordinal")
+_SIDES = ("after", "before")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """What is known of one table's rows in a window. names: as sent, with the interval in which they mean this table."""
+
+    feed: Feed
+    incarnation: Incarnation
+    names: tuple[Name, ...]
+    shapes: tuple[Shape, ...]
+    bucket: str | None  # the changelog's column that rows are bucketed by
+    buckets: int
+    hours: int  # of commit ts, from the first to the last one
+    few: bool = False  # so few rows, among few others, that one task takes them all
+    images: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # shapes after changes, shapes of deletes
+
+    @property
+    def projections(self) -> list[Projection]:
+        """All columns that lived in the window, but for those that the feed drops."""
+        known = {c.id for c in kept(self.feed, self.incarnation, lived(self.incarnation))}
+        return [p for p in project(self.incarnation, self.shapes) if p.column.id in known]
+
+    @property
+    def thin_deletes(self) -> bool:
+        """Whether deletes lack columns that other changes carry (`delete-only-output-handle-key-columns`; nothing in a message says so)."""
+        after, deletes = self.images
+        alive = {c.id for c in self.incarnation.columns}
+        carried = [{place.shape for place in p.places} for p in self.projections if p.column.id in alive]
+        return any(not deletes <= shapes for shapes in carried if not after or after & shapes)
+
+    def rules(self, column: Column) -> CastRules:
+        """How a column's text becomes a value."""
+        values = value_rules(self.feed, self.incarnation, column)
+        return CastRules(time_zone=self.feed.time_zone, values=values, names_sent=self.feed.protocol in NAMES_SENT)
+
+
+def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tuple[Name, ...]:
+    """The names in messages that mean this table, each with its interval."""
+    return tuple(
+        Name(database=d, table=t, after_ts=n.after_ts, until_ts=n.until_ts)
+        for n in incarnation.names
+        for d, t in sent
+        if same_name(d, n.database) and same_name(t, n.table)
+    )
+
+
+def of_table(rows: DataFrame, names: Sequence[Name]) -> DataFrame:
+    """The rows sent under these names, each in its interval."""
+    return rows.where(" OR ".join(_in_interval(n) for n in names) or "false")
+
+
+def at_once(rows: DataFrame, table: TableRows) -> DataFrame:
+    """Few rows in one partition, which serves deduplication and the write without a shuffle: planning one costs more than the rows do."""
+    return rows.coalesce(1) if table.few else rows
+
+
+def _in_interval(n: Name) -> str:
+    until = "" if n.until_ts is None else f" AND commit_ts <= {n.until_ts}"
+    return f"(database = {literal(n.database)} AND table = {literal(n.table)} AND commit_ts > {n.after_ts}{until})"
+
+
+def typed(rows: DataFrame, table: TableRows) -> DataFrame:
+    """Events with `a` and `b` (structs of typed columns `c<id>` after and before), `key_<id>` (cells of the key that an event is of),
+    `moved` (an update to another key), `class`, `partial` (only the handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the
+    columns where something may be lost."""
+    projections = table.projections
+    values = with_values(rows, table)
+    key = table.incarnation.key
+    same = " AND ".join(f"a{k} <=> b{k}" for k in key) or "true"
+    classes = " ".join(f"WHEN {literal(op)} THEN {n}" for op, n in CLASS.items())
+    counters = [f"{sql} AS {name}" for p in projections for name, sql in _lost(p, table).items()]
+    return values.selectExpr(
+        *AT,
+        "op",
+        "commit_ts",
+        f"CASE op {classes} END AS class",
+        f"named_struct({_struct(projections, 'a')}) AS a",
+        f"named_struct({_struct(projections, 'b')}) AS b",
+        *(f"IF(op = 'delete', b{k}, a{k}) AS key_{k}" for k in key),
+        f"coalesce(op = 'update' AND before_shape IS NOT NULL AND NOT ({same}), false) AS moved",
+        "before_shape IS NOT NULL AS has_before",
+        "coalesce(handle_only, false) AS partial",
+        *(["stretch", "content"] if "stretch" in values.columns else []),
+        *counters,
+    )
+
+
+def with_values(rows: DataFrame, table: TableRows) -> DataFrame:
+    """Events with `a<id>` and `b<id>`, the cells of columns after and before, and `va<id>` and `vb<id>`, their values."""
+    from pyspark.sql import functions as F
+
+    projections = table.projections
+    images = ((p, side) for p in projections for side in _SIDES)
+    cells = rows.selectExpr("*", *(f"{_masked(_cell(p, side), p, table)} AS {side[0]}{p.column.id}" for p, side in images))
+    if late := {name: F.expr(sql) for p in projections for name, sql in late_cells(p, table).items()}:
+        cells = cells.withColumns(late)
+    return cells.selectExpr("*", *(f"{_value(p, table, side)} AS v{side[0]}{p.column.id}" for p in projections for side in _SIDES))
+
+
+def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
+    """One of each change: a whole copy before a partial one, then the one with the lowest coordinates (history.ordering.deduplicated).
+
+    In each bucket they come by commit ts, as the changelog keeps them: the sort compares numbers before keys, and serves the write.
+
+    Where offsets order a feed, a repeat is not told from a change: every event is one, and they come in no order.
+    """
+    from pyspark.sql import Window as Over
+    from pyspark.sql import functions as F
+
+    identity = ["commit_ts", *(f"key_{k}" for k in table.incarnation.key), "class"]
+    if not table.incarnation.key and not table.feed.by_offsets:
+        of_stretch = Over.partitionBy("content", "commit_ts", "op", "topic", "partition", "stretch").orderBy("offset", "ordinal")
+        events = events.withColumn("nth", F.row_number().over(of_stretch))
+        identity = ["commit_ts", "content", "op", "nth"]
+    distributed = events
+    if table.bucket:
+        number = next(c.id for c in table.incarnation.columns if c.lake_name == table.bucket)
+        of = f"IF(op = 'delete', b.c{number}, a.c{number})"
+        distributed = events.withColumn("_bucket", F.expr(f"{CATALOG}.system.bucket({table.buckets}, {of})"))
+        distributed = distributed if table.few else by_bucket(distributed, table.buckets)
+        identity = bucket_and(identity, table.buckets, None if table.few else events.sparkSession)
+    if table.feed.by_offsets:
+        return distributed
+    copies = Over.partitionBy(*identity).orderBy("partial", *AT)
+    return distributed.withColumn("_copy", F.row_number().over(copies)).where("_copy = 1")
+
+
+def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataFrame:
+    """Changelog rows. names: source column id → the changelog's column. An update that moves a row to another key is a delete and an
+    insert; an upsert is UPDATE_AFTER."""
+    exploded = events.selectExpr(
+        *AT,
+        "commit_ts",
+        "partial",
+        """inline(CASE
+            WHEN op = 'insert' THEN array(named_struct('t', 'INSERT', 'v', a))
+            WHEN op = 'upsert' THEN array(named_struct('t', 'UPDATE_AFTER', 'v', a))
+            WHEN op = 'delete' THEN array(named_struct('t', 'DELETE', 'v', b))
+            WHEN moved THEN array(named_struct('t', 'DELETE', 'v', b), named_struct('t', 'INSERT', 'v', a))
+            WHEN has_before THEN array(named_struct('t', 'UPDATE_BEFORE', 'v', b), named_struct('t', 'UPDATE_AFTER', 'v', a))
+            ELSE array(named_struct('t', 'UPDATE_AFTER', 'v', a)) END)""",
+    )
+    return exploded.selectExpr(
+        *(f"v.c{p.column.id} AS {quote(names[p.column.id])}" for p in table.projections if p.column.id in names),
+        "t AS _change_type",
+        "commit_ts AS _commit_ts",
+        "timestamp_millis(shiftright(commit_ts, 18)) AS _commit_at",
+        "topic AS _topic",
+        "partition AS _kafka_partition",
+        "offset AS _offset",
+        "ordinal AS _ordinal",
+        "partial AND t != 'DELETE' AS _partial",
+    )
+
+
+def _struct(projections: Sequence[Projection], side: str) -> str:
+    """By id: in a window several columns may bear one name, one after the other."""
+    return ", ".join(f"'c{p.column.id}', v{side}{p.column.id}" for p in projections)
+
+
+def _cell(p: Projection, side: str) -> str:
+    """The raw cell. Before an update, a column that was not sent is the one after it (docs/reference/protocols.md 5.4)."""
+    after = f"get(after, {_position(p.places, 'shape')})"
+    if side == "after":
+        return after
+    position = _position(p.places, "before_shape")
+    return f"IF({position} IS NOT NULL, get(before, {position}), IF(op = 'update', {after}, NULL))"
+
+
+def _masked(cell: str, p: Projection, table: TableRows) -> str:
+    """What can be masked without a secret, once more where decode did it; hashes are made before (order_masks)."""
+    mask, mysql = table.rules(p.column).values.mask, p.column.type
+    if mask == "null":
+        return "CAST(NULL AS BINARY)"
+    if mask is None or not (size := re.fullmatch(r"truncate\((\d+)\)", mask)):
+        return cell
+    return f"substring({cell}, 1, {size[1]})" if mysql.is_binary else f"CAST(substring(CAST({cell} AS STRING), 1, {size[1]}) AS BINARY)"
+
+
+def late_cells(p: Projection, table: TableRows) -> dict[str, str]:
+    """Cells of a column whose type the messages did not say, by name: SQL for their canonical text."""
+    if table.feed.protocol not in PROTOCOLS or table.rules(p.column).values.mask is not None:
+        return {}
+    columns = {s.id: s.columns for s in table.shapes}
+    bare = [place for place in p.places if columns[place.shape][place.position].type is None]
+    out = dict[str, str]()
+    for name, shape in ((f"a{p.column.id}", "shape"), (f"b{p.column.id}", "coalesce(before_shape, shape)")):
+        texts = ((place, late_text(name, place.type, table.feed.time_zone)) for place in bare)
+        cases = " ".join(f"WHEN {shape} = {place.shape}{_bounds(place)} THEN {text}" for place, text in texts if text)
+        out |= {name: f"CASE {cases} ELSE {name} END"} if cases else {}
+    return out
+
+
+def _position(places: Sequence[Place], shape: str) -> str:
+    cases = " ".join(f"WHEN {shape} = {p.shape}{_bounds(p)} THEN {p.position}" for p in places)
+    return f"CASE {cases} END" if cases else "CAST(NULL AS INT)"
+
+
+def _bounds(p: Place) -> str:
+    """Only where one shape has several places the commit ts decides; -1 is before every row."""
+    low = f" AND commit_ts > {p.after_ts}" if p.after_ts >= 0 else ""
+    return low + (f" AND commit_ts <= {p.until_ts}" if p.until_ts is not None else "")
+
+
+def _value(p: Projection, table: TableRows, side: str) -> str:
+    """The typed value, of the column's last type; cells from before a MODIFY are read as what they were then."""
+    cell, rules = f"{side[0]}{p.column.id}", table.rules(p.column)
+    to = lake_column(table.feed, table.incarnation, p.column).type
+    default = _converted(cell, p.column.type, to, rules)
+    others = [place for place in p.places if _other(place.type, p.column.type, rules)]
+    cases = " ".join(f"WHEN {_then(place)} THEN {_converted(cell, place.type, to, rules)}" for place in others)
+    return f"CASE {cases} ELSE {default} END" if cases else default
+
+
+def _other(then: MysqlType, now: MysqlType, rules: CastRules) -> bool:
+    return cast("x", then, rules) != cast("x", now, rules)
+
+
+def _then(p: Place) -> str:
+    return f"coalesce(shape, before_shape) = {p.shape}{_bounds(p)}"
+
+
+def _converted(cell: str, then: MysqlType, to: str, rules: CastRules) -> str:
+    return converted(cast(cell, then, rules), lake_type(then, rules.values), to)
+
+
+def counters(table: TableRows) -> list[str]:
+    """The names of the counters that `typed` adds."""
+    return [name for p in table.projections for name in _lost(p, table)]
+
+
+def _lost(p: Projection, table: TableRows) -> dict[str, str]:
+    """Counters of a column: name → SQL for how many of a row's two cells of it count."""
+    rules, mysql, k = table.rules(p.column), p.column.type, p.column.id
+    a, b = (losses(f"{s}{k}", f"v{s}{k}", mysql, rules) for s in "ab")
+    return {f"{kind}_{k}": f"CAST({a[kind]} AS INT) + CAST({b[kind]} AS INT)" for kind in a}

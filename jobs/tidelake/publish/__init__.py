@@ -1,0 +1,1 @@
+"""Publish: a cut becomes visible in one step; recovery, abandon and rollback."""

@@ -1,0 +1,224 @@
+"""Giving up a publishing that was begun and cannot be carried out: what it moved goes back, and its number is never used again.
+
+A note in place of the cut's document says so. Note and document are both written by put-if-absent, so a run that is publishing at the
+same time either has written the document, then nothing is given up, or finds the note and stops. What such a run may still do to a table
+is refused there: main moves only together with the staged branch, and the branch is dropped before main goes back.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import BaseModel
+
+from tidelake.config.lake_paths import MAIN, cut_key, intent_key
+from tidelake.errors import ConfigError
+from tidelake.io.documents import read_document
+from tidelake.io.storage import Store
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Abandoned, Advance, Cut, Intent, Move, Return
+from tidelake.lake.cut_documents import find_outcome, newest_intent
+from tidelake.lake.cuts import is_published, newest_cut
+from tidelake.lake.cuts import places as where
+from tidelake.lake.opened import Lake
+from tidelake.lake.owner import OWNER
+from tidelake.order.late import forget
+from tidelake.publish.steps import find_at, is_at, places_of
+
+Tell = Callable[[str], None]
+
+
+class Step(BaseModel):
+    """What is undone of one table. what: back (main, to the snapshot) · branch (staged rows are dropped) · name (to the one before) ·
+    left (the table is gone, or somebody else moved its main)."""
+
+    table: str
+    what: Literal["back", "branch", "name", "left"]
+    detail: str
+
+
+class GivenUp(BaseModel):
+    """A publishing that is given up, or would be. seq: its number, which no other cut gets."""
+
+    feed: str
+    seq: int
+    hour: str
+    run: str
+    steps: list[Step]
+
+    def lines(self, *, dry_run: bool) -> list[str]:
+        """For people."""
+        verb = "would be given up" if dry_run else "is given up"
+        head = f"{self.feed}: the publishing of cut {self.seq} (hour {self.hour}) {verb}; readers keep the cut before it"
+        tail = f"  the number {self.seq} is not used again; landed and decoded hours stay: run the hour again to stage it anew"
+        return [head, *(f"  {s.table}: {s.detail}" for s in self.steps), tail]
+
+
+def abandon(lake: Lake, *, dry_run: bool = False) -> GivenUp | None:
+    """Give up the feed's publishing that is not finished; None where there is none. Holds the lease.
+
+    Raises ConfigError (COMPLETE), LeaseError, StorageError (DAMAGED).
+    """
+    if dry_run:
+        intent = _pending(lake)
+        return _given_up(lake, intent) if intent else None
+    with lake.hold("abandon", anyhow=True):
+        intent = _pending(lake)
+        if intent is None:
+            return None
+        found = _given_up(lake, intent)
+        give_up(lake.catalog, lake.store, intent, lambda what: lake.tell("abandon", what))
+        return found
+
+
+def _pending(lake: Lake) -> Intent | None:
+    """The intent that is neither carried out nor given up to the end."""
+    store, feed = lake.store, lake.feed.name
+    seq = newest_intent(store, feed)
+    if not seq or is_published(lake.catalog, feed, seq):
+        return None
+    outcome = find_outcome(store, feed, seq)
+    refuse_complete(outcome)
+    return None if isinstance(outcome, Abandoned) and outcome.undone else read_document(store, intent_key(feed, seq), Intent)
+
+
+def _given_up(lake: Lake, intent: Intent) -> GivenUp:
+    cut = intent.cut
+    return GivenUp(feed=cut.feed, seq=cut.seq, hour=cut.hour, run=cut.run, steps=plan(lake.catalog, intent))
+
+
+def plan(catalog: LakeCatalog, intent: Intent) -> list[Step]:
+    """What giving up an intent undoes now. Reads, writes nothing."""
+    places = {m.uuid: m for m in intent.moves}
+    found = [_of_advance(catalog, a, places.get(a.uuid), intent.cut.seq) for a in intent.advances]
+    found += [_of_return(catalog, r, places.get(r.uuid)) for r in intent.returns]
+    found += [[Step(table=at, what="name", detail=f"takes its name {m.source} again")] for m in intent.moves if (at := _away(catalog, m))]
+    return [step for steps in found for step in steps]
+
+
+def give_up(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell = lambda _: None) -> None:
+    """Decide that an intent is not carried out, then undo what was. Repeatable.
+
+    Raises ConfigError (COMPLETE) if all its tables are moved and its cut's document is written: it will be published.
+    """
+    cut, key = intent.cut, cut_key(intent.cut.feed, intent.cut.seq)
+    by = f"{socket.gethostname()} (process {os.getpid()})"
+    note = Abandoned(feed=cut.feed, seq=cut.seq, hour=cut.hour, run=cut.run, abandoned_at_ms=int(time.time() * 1000), by=by)
+    if not store.put_if_absent(key, note.model_dump_json(indent=1).encode()):
+        outcome = find_outcome(store, cut.feed, cut.seq)
+        refuse_complete(outcome)
+        assert isinstance(outcome, Abandoned), "nothing else stands there"
+        note = outcome
+    finish(catalog, store, intent, note, tell)
+
+
+def refuse_complete(outcome: Cut | Abandoned | None) -> None:
+    """Raise ConfigError (COMPLETE) for a cut whose document is written."""
+    if isinstance(outcome, Cut):
+        raise ConfigError(
+            f"cut {outcome.seq} of feed {outcome.feed} cannot be given up: all its tables are moved, only its record is not whole",
+            code="COMPLETE",
+            remedy=f"run any stage: it finishes the record; `tidelake rewind --feed {outcome.feed} --to …` goes back from there",
+        )
+
+
+def finish(catalog: LakeCatalog, store: Store, intent: Intent, note: Abandoned, tell: Tell = lambda _: None) -> None:
+    """Undo what an intent that was given up had moved. Repeatable; the note then says that it is done."""
+    places = {m.uuid: m for m in intent.moves}
+    for a in intent.advances:
+        _undo_advance(catalog, a, places.get(a.uuid), intent.cut.seq)
+        tell(f"set back {a.identifier}")
+    for r in intent.returns:
+        table = find_at(catalog, r.uuid, places_of(r.identifier, places.get(r.uuid)))
+        if table is not None and table.main == r.to != r.base:
+            catalog.restore(table, r.to, r.base)
+            tell(f"set back {r.identifier}")
+    for m in intent.moves:
+        if m.target not in (m.parking, m.source) and is_at(catalog, m.target, m.uuid):
+            catalog.rename(m.target, m.parking)
+    for m in intent.moves:
+        if m.source != m.parking and is_at(catalog, m.parking, m.uuid):
+            _name_again(catalog, m, tell)
+    _drop_new(catalog, store, intent)
+    forget(catalog, note.feed, note.seq)
+    done = note.model_copy(update={"undone": True})
+    store.write(cut_key(note.feed, note.seq), done.model_dump_json(indent=1).encode())
+
+
+def _name_again(catalog: LakeCatalog, m: Move, tell: Tell) -> None:
+    if catalog.find(m.source) is not None:
+        tell(f"{m.source} is taken by another table: this one stays {m.parking}")
+        return
+    catalog.rename(m.parking, m.source)
+    tell(f"{m.source} has its name again")
+
+
+def _drop_new(catalog: LakeCatalog, store: Store, intent: Intent) -> None:
+    """Drop the feed's own tables that were made for this cut and are empty now, and the namespaces that nothing is in any more."""
+    newest, feed = newest_cut(catalog, store, intent.cut.feed), intent.cut.feed
+    known = where(newest) if newest else {}
+    places = {m.uuid: m for m in intent.moves}
+    for a in intent.advances:
+        table = find_at(catalog, a.uuid, places_of(a.identifier, places.get(a.uuid)))
+        if table is not None and a.uuid not in known and _is_empty(table, a) and table.properties.get(OWNER) == feed:
+            catalog.drop(table.identifier, feed)
+    names = [a.identifier for a in intent.advances] + [n for m in intent.moves for n in (m.parking, m.target)]
+    for namespace in sorted({n.rpartition(".")[0] for n in names}):
+        catalog.release_namespace(namespace, feed)
+
+
+def _is_empty(table: LakeTable, a: Advance) -> bool:
+    return table.main == a.base and table.summary(a.base).get("total-records") == "0"
+
+
+def _undo_advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> None:
+    table = find_at(catalog, a.uuid, places_of(a.identifier, move))
+    if table is None:
+        return
+    if a.branch in table.branches:
+        catalog.drop_branches(table, [a.branch])
+        table = catalog.load(table.identifier)
+    if _moved(table, a, seq):
+        catalog.restore(table, table.main, a.base)
+
+
+def _moved(table: LakeTable, a: Advance, seq: int) -> bool:
+    """Whether main or the columns are as this publishing left them."""
+    if table.main == a.base:
+        return a.reshape is not None and not table.stands_at(a.base)
+    return table.main == a.to or table.summary(table.main).get("tidelake.cut") == str(seq)
+
+
+def _of_advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> list[Step]:
+    table = find_at(catalog, a.uuid, places_of(a.identifier, move))
+    if table is None:
+        return [Step(table=a.identifier, what="left", detail="is gone; nothing to undo")]
+    steps = []
+    if _moved(table, a, seq):
+        steps.append(Step(table=table.identifier, what="back", detail=f"{MAIN} goes back to snapshot {a.base}, with its columns"))
+    elif table.main != a.base:
+        steps.append(
+            Step(table=table.identifier, what="left", detail=f"{MAIN} is at snapshot {table.main}, which no run made: left as it is")
+        )
+    if a.branch in table.branches:
+        steps.append(Step(table=table.identifier, what="branch", detail=f"the staged branch {a.branch} is dropped"))
+    return steps
+
+
+def _of_return(catalog: LakeCatalog, r: Return, move: Move | None) -> list[Step]:
+    table = find_at(catalog, r.uuid, places_of(r.identifier, move))
+    if table is None or not table.main == r.to != r.base:
+        return []
+    return [Step(table=table.identifier, what="back", detail=f"{MAIN} goes to snapshot {r.base} again, with its columns")]
+
+
+def _away(catalog: LakeCatalog, m: Move) -> str | None:
+    """Where a table stands that has left its name."""
+    if is_at(catalog, m.source, m.uuid):
+        return None
+    found = find_at(catalog, m.uuid, [m.parking, m.target])
+    return found.identifier if found else None

@@ -1,0 +1,46 @@
+"""Recovery: a publishing that was cut short is carried out again, one that was given up is undone to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelake.config.lake_paths import certificate_key, cut_key, intent_key
+from tidelake.errors import ConfigError
+from tidelake.io.documents import read_document
+from tidelake.io.storage import Store
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.cut import Abandoned, Cut, Intent
+from tidelake.lake.cut_documents import find_outcome, keep, newest_intent, read_cut
+from tidelake.lake.cuts import is_published
+from tidelake.publish.abandon import finish
+from tidelake.publish.steps import carry_out
+
+
+def recover(catalog: LakeCatalog, store: Store, feed: str, tell: Callable[[str], None] = lambda _: None) -> Cut | None:
+    """Finish what the newest intent began; the cut that was published by it, None if there was nothing to publish.
+
+    A published cut's document that is lost is written again. Raises ConfigError (WRONG_CATALOG), DamageError, and what `carry_out` raises.
+    """
+    seq = newest_intent(store, feed)
+    if not seq:
+        return None
+    published, proven = is_published(catalog, feed, seq), store.head(certificate_key(feed, seq)) is not None
+    if published and proven:
+        if store.head(cut_key(feed, seq)) is None:
+            tell(f"writing the document of cut {seq} again, which is lost")
+            keep(store, read_cut(store, feed, seq))
+        return None
+    if proven:
+        raise ConfigError(
+            f"cut {seq} of feed {feed} was published, its certificate says so, but the catalog does not know it",
+            code="WRONG_CATALOG",
+            remedy="is the catalog an older copy? Bring back the newest one",
+        )
+    outcome = find_outcome(store, feed, seq)
+    intent = read_document(store, intent_key(feed, seq), Intent)
+    if isinstance(outcome, Abandoned):
+        if not outcome.undone:
+            finish(catalog, store, intent, outcome, tell)
+        return None
+    tell(f"rolling forward the publishing of cut {seq} (hour {intent.cut.hour})")
+    return carry_out(catalog, store, intent, tell)

@@ -1,0 +1,254 @@
+"""Rewind: all tables of a feed back to a published cut, as one publication (docs/architecture.md 8.6).
+
+It publishes that cut again under the next number, so the history of cuts is only ever added to, and the next window starts where the
+cut ended. No row is written: main of every table goes back to the cut's snapshot and its columns to that snapshot's; tables that the
+cut does not know leave their names, those that were dropped or replaced since take theirs again. Nothing is deleted: who reads by
+snapshot id reads on, and the cut that was undone can be rewound to like any other. Where the changes up to the cut are not kept any more,
+changelogs begin anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from tidelake import __version__
+from tidelake.errors import ConfigError, StorageError
+from tidelake.history.incarnations import Incarnation
+from tidelake.io.storage import Store
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Cut, Intent, Return, TableCut
+from tidelake.lake.cut_documents import next_seq, read_certificate, read_cut
+from tidelake.lake.cuts import horizon, lineage, newest_cut, published, with_kept_changes
+from tidelake.lake.cuts import places as where
+from tidelake.lake.names import retired
+from tidelake.lake.namespaces import clear_way, refuse_taken
+from tidelake.lake.opened import Lake
+from tidelake.publish.recovery import recover
+from tidelake.publish.steps import carry_out, declare, plan_moves
+from tidelake.tso import last_of, parse_moment, show
+
+
+class TableRewind(BaseModel):
+    """One table. what: back · unchanged · leaves (the cut does not know it) · returns (it was dropped or replaced since); snapshots:
+    None where it has none at that cut; changes: changelog rows that are undone, less than 0 where they come back."""
+
+    table: str
+    what: str
+    from_snapshot: int | None
+    to_snapshot: int | None
+    rows_before: int
+    rows_after: int
+    changes: int
+
+
+class Rewound(BaseModel):
+    """A rewind, done or planned. seq: of the cut that it publishes, None where the lake stands at the wanted cut already."""
+
+    feed: str
+    seq: int | None
+    from_cut: int
+    from_ts: int
+    to_cut: int
+    to_ts: int
+    hour: str  # the last one that the cut holds; the next is the first to run again
+    changes: int  # changelog rows that are undone, of all tables
+    tables: list[TableRewind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    """Every physical table of the feed and where it is now."""
+
+    newest: Cut
+    target: Cut
+    now: Mapping[str, str]  # uuid → identifier
+
+    @property
+    def wanted(self) -> dict[str, TableCut]:
+        """The tables of the wanted cut, by uuid."""
+        return {t.uuid: t for t in (*self.target.snapshots.values(), *self.target.changelogs.values())}
+
+    @property
+    def gone(self) -> dict[str, TableCut]:
+        """Tables of the newest cut that the wanted one does not know."""
+        tables = (*self.newest.snapshots.values(), *self.newest.changelogs.values())
+        return {t.uuid: t for t in tables if t.uuid not in self.wanted}
+
+
+def rewind(lake: Lake, to: str, *, dry_run: bool = False) -> Rewound:
+    """Set all tables back to the published cut at this TSO or time. Holds the lease; a rewind cut short is rolled forward by whatever
+    runs next.
+
+    Raises ConfigError (NOT_A_CUT, with the nearest ones), StorageError (NOT_FOUND: a snapshot has expired; TABLE_MOVED, TAKEN),
+    what `namespaces.refuse_taken` and `clear_way` raise.
+    """
+    if dry_run:
+        return _planned(lake, to)[0]
+    with lake.hold(f"rewind to {to}") as fence:
+        recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("rewind", what))
+        plan, places = _planned(lake, to)
+        if plan.seq is None:
+            return plan
+        intent = _intent(lake, plan, places, fence)
+        clear_way(lake.catalog, intent, places.now, lambda what: lake.tell("rewind", what))
+        declare(lake.store, intent)
+        carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("rewind", what))
+    return plan
+
+
+def wanted_cut(catalog: LakeCatalog, store: Store, feed: str, to: str) -> Cut:
+    """The cut at a TSO or ISO time, of those that lead to the newest one, else the last one undone; or any by its number, `cut 7`.
+
+    Raises ConfigError (NOT_A_CUT)."""
+    every, current = published(catalog, feed), lineage(catalog, feed)
+    if not every:
+        raise ConfigError(f"feed {feed} has published nothing yet", code="NOT_A_CUT")
+    numbered = re.fullmatch(r"cut ([0-9]+)", to)
+    if numbered is not None:
+        if int(numbered[1]) not in every:
+            raise ConfigError(f"feed {feed} has no {to}", code="NOT_A_CUT", remedy=f"they are numbered up to {max(every)}")
+        return read_cut(store, feed, int(numbered[1]))
+    low, high = _span(to)
+    for among in (current, every):
+        found = [seq for seq, resolved in among.items() if low <= resolved <= high]
+        if found:
+            return read_cut(store, feed, max(found))
+    below = max((r for r in current.values() if r < low), default=None)
+    above = min((r for r in current.values() if r > high), default=None)
+    near = " and ".join(show(r) for r in (below, above) if r is not None)
+    raise ConfigError(f"feed {feed} has no cut at {to}", code="NOT_A_CUT", remedy=f"the nearest: {near}; --to takes one of them")
+
+
+def _span(to: str) -> tuple[int, int]:
+    """The TSOs that are meant: one, or those of a millisecond."""
+    if to.isdecimal():
+        return int(to), int(to)
+    last = last_of(parse_moment(to))
+    return last - last % (1 << 18), last
+
+
+def _planned(lake: Lake, to: str) -> tuple[Rewound, _Places]:
+    feed = lake.feed.name
+    target = with_kept_changes(wanted_cut(lake.catalog, lake.store, feed, to), horizon(lake.catalog, feed))
+    refuse_taken(lake.catalog, lake.feed, target.catalog)
+    newest = newest_cut(lake.catalog, lake.store, feed) or target
+    places = _Places(newest=newest, target=target, now=where(newest))
+    same = newest.resolved_ts == target.resolved_ts and not places.gone and newest.snapshots == target.snapshots
+    moved = _tables(lake.catalog, places)
+    plan = Rewound(
+        feed=feed,
+        seq=None if same else next_seq(lake.store, feed, newest.seq),
+        from_cut=newest.seq,
+        from_ts=newest.resolved_ts,
+        to_cut=target.seq,
+        to_ts=target.resolved_ts,
+        hour=target.hour,
+        changes=sum(t.changes for t in moved),
+        tables=moved,
+    )
+    return plan, places
+
+
+def _tables(catalog: LakeCatalog, places: _Places) -> list[TableRewind]:
+    """All tables of both cuts, by the name that they have in the wanted cut, else in the newest."""
+    newest, target = places.newest, places.target
+    lives: dict[str, Incarnation] = newest.catalog.incarnations | target.catalog.incarnations
+    found = []
+    for i in lives:
+        was, will = newest.snapshots.get(i), target.snapshots.get(i)
+        changes = _records(catalog, places, newest.changelogs.get(i)) - _records(catalog, places, target.changelogs.get(i))
+        if was or will or changes:
+            found.append(
+                TableRewind(
+                    table=lives[i].name,
+                    what=_what(was, will),
+                    from_snapshot=was.snapshot_id if was else None,
+                    to_snapshot=will.snapshot_id if will else None,
+                    rows_before=was.rows if was else 0,
+                    rows_after=will.rows if will else 0,
+                    changes=changes,
+                )
+            )
+    return sorted(found, key=lambda t: t.table)
+
+
+def _what(was: TableCut | None, will: TableCut | None) -> str:
+    if will is None:
+        return "leaves"
+    if was is None or was.uuid != will.uuid:
+        return "returns"
+    return "unchanged" if was.snapshot_id == will.snapshot_id else "back"
+
+
+def _records(catalog: LakeCatalog, places: _Places, t: TableCut | None) -> int:
+    """Rows of a changelog at a cut, from its snapshot's summary."""
+    return 0 if t is None else int(_load(catalog, places, t).summary(t.snapshot_id).get("total-records", 0))
+
+
+def _load(catalog: LakeCatalog, places: _Places, t: TableCut) -> LakeTable:
+    return catalog.load(places.now.get(t.uuid, t.identifier))
+
+
+def _intent(lake: Lake, plan: Rewound, places: _Places, fence: int) -> Intent:
+    target, gone = places.target, places.gone
+    wanted = {u: t.identifier for u, t in places.wanted.items()} | {u: retired(places.now[u], u) for u in gone}
+    cut = target.model_copy(
+        deep=True,
+        update={
+            "seq": plan.seq,
+            "follows": target.seq,
+            "run": f"rewind_{plan.seq}_{fence}",
+            "version": __version__,
+            "past": {u: wanted.get(u, i) for u, i in places.now.items() if u not in places.wanted},
+        },
+    )
+    return Intent(
+        cut=cut,
+        returns=_returns(lake.catalog, places),
+        moves=plan_moves({u: places.now[u] for u in wanted}, wanted),
+        certificate=_certificate(lake.store, plan, cut),
+    )
+
+
+def _returns(catalog: LakeCatalog, places: _Places) -> list[Return]:
+    """The tables whose main or columns are not as of the wanted cut."""
+    heads = {t.uuid: t.snapshot_id for t in (*places.newest.snapshots.values(), *places.newest.changelogs.values())}
+    found = []
+    for uuid, t in places.wanted.items():
+        table = _load(catalog, places, t)
+        table.summary(t.snapshot_id)  # it must be there
+        if table.main != heads.get(uuid, table.main):
+            raise StorageError(
+                f"{table.identifier}: main is at snapshot {table.main}, which no run of Tidelake made",
+                code="TABLE_MOVED",
+                remedy=f"set main back to snapshot {heads[uuid]}, then run again",
+            )
+        if not table.stands_at(t.snapshot_id):
+            found.append(Return(identifier=table.identifier, uuid=uuid, base=table.main, to=t.snapshot_id))
+    return found
+
+
+def _certificate(store: Store, plan: Rewound, cut: Cut) -> dict[str, Any]:
+    """The wanted cut's proof, which holds again, and what the rewind undid."""
+    proof = read_certificate(store, plan.feed, plan.to_cut)
+    said = {"cut": cut.seq, "run": cut.run, "version": cut.version, "rewind": plan.model_dump(exclude={"seq", "feed"})}
+    return proof | said
+
+
+def lines(plan: Rewound) -> list[str]:
+    """For people."""
+    if plan.seq is None:
+        return [f"{plan.feed} stands at cut {plan.from_cut}, {show(plan.to_ts)}: nothing to do"]
+    head = f"{plan.feed}: from cut {plan.from_cut}, {show(plan.from_ts)}, to cut {plan.to_cut}, {show(plan.to_ts)}, as cut {plan.seq}"
+    tail = f"  {plan.changes:,} changelog rows undone; hours after {plan.hour} can be run again"
+    return [head, *(f"  {_line(t)}" for t in plan.tables), tail]
+
+
+def _line(t: TableRewind) -> str:
+    snapshots = f"snapshot {t.from_snapshot or 'none'} → {t.to_snapshot or 'none'}" if t.what != "unchanged" else "no commit"
+    return f"{t.table}: {t.what}, {snapshots}, {t.rows_before:,} → {t.rows_after:,} rows, {t.changes:,} changes undone"

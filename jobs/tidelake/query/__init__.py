@@ -1,0 +1,1 @@
+"""Questions about published tables: as of a TSO, changes, versions, differences, status."""

@@ -1,0 +1,225 @@
+"""A table as it stood at a TSO: newest cut at or before it ⊕ the changelog after that cut (docs/architecture.md 8.6).
+
+At a cut no Spark is needed. Snapshots are read by id, so a cut is whole and never changes, whatever is published meanwhile.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidelake.config.table_name import parse, written
+from tidelake.errors import ConfigError, StorageError
+from tidelake.history.incarnations import Catalog, Column, Incarnation, Name
+from tidelake.lake.cut import Cut, TableCut
+from tidelake.lake.cuts import KEEP_CHANGES, cut_for, horizon, last_snapshot, lineage, newest_cut, places
+from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
+from tidelake.lake.opened import Lake
+from tidelake.lake.tables import kept, shown_type
+from tidelake.order.sql.changelog import sql_name
+from tidelake.query.render import Rendered
+from tidelake.spark.fetch import fetched
+from tidelake.spark.sql_casts import quote
+from tidelake.tso import show
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsOf:
+    """A table's rows at ts, in the lake's types, with the columns to print in table order."""
+
+    name: str
+    ts: int
+    columns: list[Rendered]
+    rows: pa.RecordBatchReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A feed at a TSO. names: by incarnation, of the tables alive then; cut: where the TSO is one."""
+
+    ts: int
+    names: dict[str, str]
+    catalog: Catalog
+    cut: Cut | None
+
+    def snapshot(self, incarnation: str) -> tuple[str, int] | None:
+        """What holds the table's rows: a physical table and its snapshot. None between cuts."""
+        at = self.cut.snapshots.get(incarnation) if self.cut is not None else None
+        return None if at is None else (at.uuid, at.snapshot_id)
+
+
+def standing(lake: Lake, ts: int | None) -> Standing:
+    """The feed at a TSO, None: at the newest cut. Raises StorageError (NOT_PUBLISHED)."""
+    ts, before, after = _cuts(lake, ts)
+    alive = ((i, _name_at(i, ts)) for i in after.catalog.incarnations.values())
+    names = {i.id: written(n.database, n.table) for i, n in alive if n is not None}
+    return Standing(ts=ts, names=names, catalog=after.catalog, cut=before if before is not None and before.resolved_ts == ts else None)
+
+
+def tables_at(lake: Lake, ts: int | None) -> tuple[int, list[str]]:
+    """(the TSO, names of all tables alive at it)."""
+    at = standing(lake, ts)
+    return at.ts, sorted(at.names.values())
+
+
+def life_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Incarnation]:
+    """(the TSO, the life that bears the name at it). Raises as table_asof does."""
+    ts, _, after = _cuts(lake, ts)
+    return ts, _named(after.catalog, table, ts)
+
+
+@contextmanager
+def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], SparkSession]) -> Iterator[AsOf]:
+    """The table that bears the name at ts (None: at the newest cut). Raises ConfigError (UNKNOWN_TABLE, with the name's lives),
+    StorageError (NOT_PUBLISHED; NOT_RETAINED between cuts whose changes upkeep let go)."""
+    ts, before, after = _cuts(lake, ts)
+    incarnation = _named(after.catalog, table, ts)
+    columns = kept(lake.feed, incarnation, incarnation.columns_at(ts))
+    shown = [Rendered(name=c.lake_name, type=shown_type(lake.feed, incarnation, c)) for c in columns]
+    newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
+    if before is not None and before.resolved_ts == ts:
+        here = placed_now(newest, before.snapshots[incarnation.id])
+        yield AsOf(name=table, ts=ts, columns=shown, rows=_rows(lake, here, columns))
+        return
+    frame = _between(lake, session(), incarnation, ts, before, after, newest)
+    with tempfile.TemporaryDirectory(prefix="tidelake-asof-") as folder:
+        yield AsOf(name=table, ts=ts, columns=shown, rows=fetched(frame.drop("_commit_ts"), Path(folder)))
+
+
+def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> DataFrame:
+    """The same as a frame: the source's columns in the lake's types, in table order. Raises what `table_asof` raises."""
+    ts, before, after = _cuts(lake, ts)
+    incarnation = _named(after.catalog, table, ts)
+    newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
+    if before is None or before.resolved_ts < ts:
+        return _between(lake, spark, incarnation, ts, before, after, newest).drop("_commit_ts")
+    here = placed_now(newest, before.snapshots[incarnation.id])
+    frame = spark.read.option("versionAsOf", here.snapshot_id).table(sql_name(here.identifier))
+    names = _names(lake, here)
+    return frame.selectExpr(
+        *(f"{quote(names[c.id])} AS {quote(c.lake_name)}" for c in kept(lake.feed, incarnation, incarnation.columns_at(ts)))
+    )
+
+
+def _names(lake: Lake, at: TableCut) -> dict[int, str]:
+    """What the source's columns are called in a snapshot: a version that reserved fewer names may have written it."""
+    return {k: name for k, (_, name) in lake.catalog.load(at.identifier).fields(at.snapshot_id).items()}
+
+
+def _rows(lake: Lake, at: TableCut, columns: Sequence[Column]) -> pa.RecordBatchReader:
+    names = _names(lake, at)
+    reader = lake.catalog.load(at.identifier).scan(columns=[names[c.id] for c in columns], snapshot_id=at.snapshot_id)
+    called = {names[c.id]: c.lake_name for c in columns}
+    if all(was == now for was, now in called.items()):
+        return reader
+    schema = pa.schema([f.with_name(called[f.name]) for f in reader.schema])
+    return pa.RecordBatchReader.from_batches(schema, (b.rename_columns(schema.names) for b in reader))
+
+
+def alive_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Cut, Incarnation]:
+    """(the TSO, the first cut that holds it, the table that bears the name then). Raises what `table_asof` raises."""
+    ts, _, after = _cuts(lake, ts)
+    return ts, after, _named(after.catalog, table, ts)
+
+
+def lives(catalog: Catalog, table: str) -> str:
+    """When a name meant a table, for messages."""
+    own = [(i, n) for i in catalog.incarnations.values() for n in i.names if written(n.database, n.table).lower() == table.lower()]
+    if not own:
+        known = sorted({i.name for i in catalog.alive()})
+        return f"no table ever had that name; tables now: {', '.join(known) or 'none'}"
+    alive = {i.name for i in catalog.alive()}
+    spans = []
+    for incarnation, name in own:
+        since = f"from {show(name.after_ts)} " if name.after_ts > 0 else ""
+        then = f", is {incarnation.name} now" if incarnation.name in alive else ", was dropped then"
+        spans.append(f"{since}until {show(name.until_ts)}{then}" if name.until_ts else f"{since or 'always '}up to now")
+    return f"a table had that name {'; '.join(spans)}"
+
+
+def _cuts(lake: Lake, ts: int | None) -> tuple[int, Cut | None, Cut]:
+    if ts is None:
+        cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+        if cut is not None:
+            return cut.resolved_ts, cut, cut
+        ts = 0
+    return ts, *cut_for(lake.catalog, lake.store, lake.feed.name, ts)
+
+
+def _named(catalog: Catalog, table: str, ts: int) -> Incarnation:
+    found = catalog.asof(*parse(table), ts)
+    if found is None:
+        raise ConfigError(f"no table {table!r} at TSO {show(ts)}: {lives(catalog, table)}", code="UNKNOWN_TABLE")
+    return found
+
+
+def _name_at(i: Incarnation, ts: int) -> Name | None:
+    return next((n for n in i.names if n.after_ts <= ts and (n.until_ts is None or ts < n.until_ts)), None)
+
+
+def placed_now(newest: Cut, t: TableCut) -> TableCut:
+    """Where a cut's physical table is now."""
+    return t.model_copy(update={"identifier": places(newest).get(t.uuid, t.identifier)})
+
+
+def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: Cut | None, after: Cut, newest: Cut) -> DataFrame:
+    """A table at a TSO between two cuts: the one before and the changelog. Raises StorageError (NOT_RETAINED)."""
+    _refuse_gap(lake, i, ts, before, after)
+    since, snapshot = last_snapshot(lake.catalog, lake.store, before, i)
+    fold = Fold(
+        feed=lake.feed,
+        incarnation=i,
+        columns=kept(lake.feed, i, i.columns_at(ts)),
+        applied_ts=since,
+        until_ts=ts,
+        by_arrival=lake.feed.by_arrival,
+    )
+    return _folded(lake, spark, fold, snapshot, after, newest)
+
+
+def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: Cut) -> None:
+    """Between two cuts a table is built from all changes since the first of them, or since the table began."""
+    gone = horizon(lake.catalog, lake.feed.name)
+    since = before.resolved_ts if before is not None else 0
+    if not gone or max(since, i.from_ts) >= gone:
+        return
+    cuts = " or ".join(show(cut.resolved_ts) for cut in (before, after) if cut is not None)
+    first = first_whole(lake, gone)
+    raise StorageError(
+        f"feed {lake.feed.name}: {i.name} cannot be had at TSO {show(ts)}: changes up to {show(gone)} are not all kept",
+        code="NOT_RETAINED",
+        remedy=f"take the cut at {cuts}{f', or any TSO from {show(first)} on' if first is not None else ''}; {KEEP_CHANGES}",
+    )
+
+
+def first_whole(lake: Lake, gone: int) -> int | None:
+    """The first cut from which on every TSO can be had; None until the next one. gone: the horizon."""
+    return min((ts for ts in lineage(lake.catalog, lake.feed.name).values() if ts >= gone), default=None)
+
+
+def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | None, after: Cut, newest: Cut) -> DataFrame:
+    i = fold.incarnation.id
+    base = changes = None
+    if snapshot is not None and fold.emptied_ts <= fold.applied_ts:
+        at = placed_now(newest, snapshot)
+        frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+        base = base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+    if i in after.changelogs:
+        at = placed_now(newest, after.changelogs[i])
+        frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+        changes = change_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+    if base is None and changes is None:
+        empty = ", ".join(f"CAST(NULL AS STRING) AS {quote(c.lake_name)}" for c in fold.columns)
+        return spark.sql(f"SELECT {empty}, 0L AS _commit_ts").where("false")
+    if fold.incarnation.key:
+        return fold_keyed(base, changes, fold)
+    return fold_multiset(base, changes, fold).where("_missing IS NULL").drop("_missing")

@@ -1,0 +1,166 @@
+"""A changelog as versions of rows, each with the time that it was valid (a slowly changing dimension of type 2).
+
+A version is valid at ts if `_valid_from_ts <= ts` and `ts < _valid_to_ts` (NULL: still): the versions valid at ts are the table as of
+ts. Of several changes of a row at one commit ts the last one counts, as in a snapshot. What ends a version: the next change of its key,
+a delete, the next TRUNCATE of the table or of its partition, the table's DROP.
+
+Where upkeep let go of changes the view begins at the first cut that all changes after are kept of: with its rows, each valid from the
+change that made it so. Versions that ended by then are not in it.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidelake.errors import ConfigError, StorageError
+from tidelake.history.ddl.changes import TruncateTable
+from tidelake.history.ddl.statement import parse
+from tidelake.history.incarnations import Incarnation
+from tidelake.lake.cut import Cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import KEEP_CHANGES, cut_for, horizon, lineage, newest_cut
+from tidelake.lake.ddl_ledger import entries
+from tidelake.lake.fold import Fold, base_rows, change_rows, place
+from tidelake.lake.opened import Lake
+from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
+from tidelake.order.sql.changelog import sql_name
+from tidelake.query.asof import alive_at, first_whole, placed_now
+from tidelake.query.render import Rendered
+from tidelake.spark.sql_casts import quote
+from tidelake.tso import show
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VALIDITY = {
+    "_valid_from_ts": "BIGINT",
+    "_valid_to_ts": "BIGINT",
+    "_valid_from": "TIMESTAMP",
+    "_valid_to": "TIMESTAMP",
+    "_current": "BOOLEAN",
+}
+_READERS = 16
+_FIRST = ("'INSERT' AS _change_type", "'' AS _topic", "-1 AS _kafka_partition", "-1L AS _offset", "-1 AS _ordinal")
+
+
+def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> tuple[DataFrame, list[Rendered]]:
+    """(versions, their columns in order) of the table that bears the name at ts (None: at the newest cut), as known at ts: a version
+    that ended later is still valid. Columns: the source's as of ts, then `_valid_from_ts` and `_valid_to_ts` (TSO), `_valid_from` and
+    `_valid_to` (their times), `_current`; `_partial` too where rows came with their key alone. Versions from before a column was added
+    have its default.
+
+    Raises ConfigError (UNKNOWN_TABLE; NO_KEY: which rows of a table without a key are versions of one another is not known),
+    StorageError (NOT_PUBLISHED, NOT_RETAINED).
+    """
+    ts, after, incarnation = alive_at(lake, table, ts)
+    if not incarnation.key:
+        raise ConfigError(
+            f"table {table} has no key, so its rows have no versions",
+            code="NO_KEY",
+            remedy="its changes are there without --scd2; a table with a unique key in tables.sql has versions",
+        )
+    whole = replace(incarnation, truncations=(), removals=())  # rows that left with a statement are versions, too
+    own = kept(lake.feed, incarnation, incarnation.columns_at(ts))
+    start = _start(lake, incarnation, ts)
+    since = start.resolved_ts if start else 0
+    fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=since, until_ts=ts, by_arrival=lake.feed.by_arrival)
+    columns = [Rendered(name=c.lake_name, type=shown_type(lake.feed, incarnation, c)) for c in own]
+    validity = [Rendered(name=n, type=None) for n in VALIDITY]
+    began = _began(lake, spark, after, start, fold) if start else _seeded(lake, spark, after, fold)
+    if incarnation.id not in after.changelogs and began is None:
+        kinds = {quote(c.lake_name): lake_column(lake.feed, incarnation, c).type for c in fold.columns} | VALIDITY
+        nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in kinds.items())
+        return spark.sql(f"SELECT {nulls}").where("false"), [*columns, *validity]
+    changes = _changes(lake, spark, after, fold) if incarnation.id in after.changelogs else None
+    marks = [PARTIAL.name] if changes is not None and PARTIAL.name in changes.columns else []
+    if began is not None:
+        first = began.selectExpr("*", *_FIRST, *(f"false AS {m}" for m in marks))
+        changes = first if changes is None else changes.unionByName(first)
+    assert changes is not None
+    versions = _versions(changes, fold, marks, _ends(lake, incarnation, fold))
+    return versions, [*columns, *(Rendered(name=m, type=None) for m in marks), *validity]
+
+
+def _changes(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFrame:
+    at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, after.changelogs[fold.incarnation.id])
+    log = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+    return change_rows(log, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+
+
+def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFrame | None:
+    """The rows that the table began with, where that was a full export. Raises StorageError (NOT_RETAINED) if upkeep let that cut go."""
+    if not after.seeded_ts or fold.incarnation.from_ts != after.seeded_ts:
+        return None
+    cuts = (read_cut(lake.store, lake.feed.name, seq) for seq in sorted(lineage(lake.catalog, lake.feed.name)))
+    seed = next(cuts, after)
+    if not seed.is_seed or fold.incarnation.id not in seed.snapshots:
+        raise StorageError(
+            f"feed {lake.feed.name}: the cut of the export that {fold.incarnation.name} began with is not kept any more",
+            code="NOT_RETAINED",
+            remedy="its changes are there without --scd2; keep_cuts and keep_daily under [upkeep] in feed.toml say how long cuts are kept",
+        )
+    return _began(lake, spark, after, seed, fold)
+
+
+def _start(lake: Lake, i: Incarnation, ts: int) -> Cut | None:
+    """The cut that the view begins at where changes since the table began are gone. Raises StorageError (NOT_RETAINED)."""
+    gone = horizon(lake.catalog, lake.feed.name)
+    if not gone or i.from_ts >= gone:
+        return None
+    first = first_whole(lake, gone)
+    cut = cut_for(lake.catalog, lake.store, lake.feed.name, first)[1] if first is not None and first <= ts else None
+    if cut is None or (i.recovered and i.id not in cut.snapshots):
+        raise StorageError(
+            f"feed {lake.feed.name}: versions of {i.name} are not known at TSO {show(ts)}: changes up to {show(gone)} are not all kept",
+            code="NOT_RETAINED",
+            remedy=f"{f'they are from TSO {show(first)} on; ' if first is not None and cut is None else ''}{KEEP_CHANGES}",
+        )
+    return cut
+
+
+def _began(lake: Lake, spark: SparkSession, after: Cut, cut: Cut, fold: Fold) -> DataFrame | None:
+    """The rows at a cut that the view begins with, None where the table is younger."""
+    if fold.incarnation.id not in cut.snapshots:
+        return None
+    at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, cut.snapshots[fold.incarnation.id])
+    frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
+    return base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+
+
+def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str]) -> DataFrame:
+    """ends: SQL for the TSOs at which a row left with a statement, NULL where it did not."""
+    from pyspark.sql import functions as F
+
+    key, names = [quote(k) for k in fold.key], [quote(c.lake_name) for c in fold.columns]
+    rest = [n for n in names if n not in key]
+    one = F.expr(f"max_by(struct({', '.join([*rest, *marks, '_change_type'])}), {place(fold)})").alias("_row")
+    last = changes.where("_change_type != 'UPDATE_BEFORE'").groupBy(*key, "_commit_ts").agg(one)
+    following = f"lead(_commit_ts) OVER (PARTITION BY {', '.join(key)} ORDER BY _commit_ts)"
+    ended = last.withColumn("_to", F.expr(f"least({following}, array_min(array({', '.join(ends)})))" if ends else following))
+    valid = ended.where("_row._change_type != 'DELETE' AND (_to IS NULL OR _to > _commit_ts)")
+    return valid.selectExpr(
+        *(f"_row.{n} AS {n}" if n in rest else n for n in names),
+        *(f"coalesce(_row.{m}, false) AS {m}" for m in marks),
+        "_commit_ts AS _valid_from_ts",
+        "_to AS _valid_to_ts",
+        "timestamp_millis(shiftright(_commit_ts, 18)) AS _valid_from",
+        "timestamp_millis(shiftright(_to, 18)) AS _valid_to",
+        "_to IS NULL AS _current",
+    )
+
+
+def _ends(lake: Lake, i: Incarnation, fold: Fold) -> list[str]:
+    """Where rows left up to fold.until_ts: of truncations each cut knows those of its window, the ledger those of cuts that are gone;
+    the life itself knows all partitions that left."""
+    seqs = lineage(lake.catalog, lake.feed.name)
+    with ThreadPoolExecutor(_READERS) as pool:
+        cuts = pool.map(lambda seq: read_cut(lake.store, lake.feed.name, seq), seqs)
+        known = (c.catalog.incarnations.get(i.id) for c in cuts)
+        emptied = {t for k in known if k is not None for t in k.truncations}
+    sent = (e for e in entries(lake.catalog, lake.feed.name) if e["incarnation"] == i.id and e["effect"] == "applied" and e["statement"])
+    emptied |= {e["commit_ts"] for e in sent if any(isinstance(c, TruncateTable) for c in parse(e["statement"], e["database"] or ""))}
+    whole = {t: "true" for t in emptied if t <= fold.until_ts}
+    parts = [(r.ts, f"coalesce({fold.left(r)}, false)") for r in {*i.past_removals, *i.removals} if r.ts <= fold.until_ts]
+    return [f"IF(_commit_ts <= {t} AND {left}, {t}L, NULL)" for t, left in sorted([*whole.items(), *parts])]

@@ -1,0 +1,189 @@
+"""Compare a table with its source: sums of ranges, then of parts of the ranges that differ, down to the rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pyarrow as pa
+
+from tidelake.query.verify import questions
+from tidelake.query.verify.here import SIZES, Here, Part, texts_within
+from tidelake.query.verify.questions import Bound, Plan, Range
+from tidelake.query.verify.upstream import Upstream
+
+NARROWED = 100  # parts that differ are looked into at each level
+LISTED = 10_000  # rows of a part that are asked for
+MISSING_HERE, MISSING_UPSTREAM, CHANGED = "missing here", "missing upstream", "different"
+_T = TypeVar("_T")
+Advance = Callable[[int, int], None]  # ranges compared, of how many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDifference:
+    """One row. key: column → text, all columns where the table has no key; columns: name → (here, upstream) of those that differ."""
+
+    kind: str
+    key: dict[str, str | None]
+    columns: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Compared:
+    """What came of a table. different: of the ranges; unanswered: questions that wait; unlisted: what was not looked into, in words."""
+
+    rows_here: int = 0
+    rows_upstream: int = 0
+    ranges: int = 0
+    different: int = 0
+    unanswered: int = 0
+    rows: list[RowDifference] = field(default_factory=list)
+    unlisted: list[str] = field(default_factory=list)
+
+    @property
+    def equal(self) -> bool:
+        """Nothing differs, or only texts that mean the same."""
+        return self.different == 0 or not (self.rows or self.unlisted or self.unanswered)
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """A part whose sums differ. upstream: how many rows it has there."""
+
+    part: Part
+    upstream: int
+
+
+Scan = Callable[[Callable[[pa.RecordBatchReader], list[tuple[str, ...]]]], list[tuple[str, ...]]]
+
+
+def compare(
+    plan: Plan, here: Here, upstream: Upstream, scan: Scan, sizes: Sequence[int] = SIZES, advance: Advance | None = None
+) -> Compared:
+    """All of it. scan: reads the lake's table once more, for the rows of parts that differ."""
+    found = Compared(rows_here=here.rows)
+    doubts = _ranges(plan, here, upstream, sizes[0], found, advance)
+    for size in sizes[1:]:
+        doubts = _narrowed(plan, here, upstream, size, _some(doubts, found), found)
+    _rows(plan, upstream, scan, _some(doubts, found), found)
+    return found
+
+
+def _ranges(plan: Plan, here: Here, upstream: Upstream, size: int, found: Compared, advance: Advance | None) -> list[_Doubt]:
+    parts = here.parts(size)
+    found.ranges = len(parts)
+    doubts: list[_Doubt] = []
+    done = 0
+    for group in _batches(plan, parts):
+        counted = _counted(plan, upstream, group, found)
+        found.rows_upstream += sum(n for _, n, _ in counted)
+        doubts += _doubts(counted)
+        done += len(group)
+        if advance is not None:
+            advance(done, len(parts))
+    found.different = len(doubts)
+    return doubts
+
+
+def _narrowed(plan: Plan, here: Here, upstream: Upstream, size: int, doubts: Iterable[_Doubt], found: Compared) -> list[_Doubt]:
+    out: list[_Doubt] = []
+    finer: list[list[Part]] = []
+    for doubt in doubts:
+        parts = here.parts(size, doubt.part.range)
+        if len(parts) == 1:
+            out.append(doubt)
+        else:
+            finer.append(parts)
+    for group in _batches(plan, finer):
+        out += _doubts(_counted(plan, upstream, [part for parts in group for part in parts], found))
+    return sorted(out, key=lambda d: d.part.place)
+
+
+def _batches(plan: Plan, items: Sequence[_T]) -> list[Sequence[_T]]:
+    """What one question is about. Ranges of a hash have no index: each question reads the whole table, so there is but one."""
+    return [items] if plan.scans and items else [[item] for item in items]
+
+
+def _counted(plan: Plan, upstream: Upstream, parts: Sequence[Part], found: Compared) -> list[tuple[Part, int, int]]:
+    """Rows and sums upstream of parts in their order, between which there may be gaps; none where that is not answered."""
+    ends: list[tuple[Part | None, Bound | None]] = []  # of what the question tells apart; None is a gap
+    for part in parts:
+        if ends and part.range.low != ends[-1][1]:
+            ends.append((None, part.range.low))
+        ends.append((part, part.range.high))
+    inside = Range(low=parts[0].range.low, high=parts[-1].range.high)
+    answer = upstream.ask(questions.sums(plan, inside, [high for _, high in ends[:-1] if high is not None]))
+    if answer is None:
+        found.unanswered += 1
+        return []
+    there = {int(number): (int(n), int(total)) for number, n, total in answer}
+    return [(part, *there.get(i, (0, 0))) for i, (part, _) in enumerate(ends) if part is not None]
+
+
+def _doubts(counted: Iterable[tuple[Part, int, int]]) -> list[_Doubt]:
+    return [_Doubt(part, n) for part, n, total in counted if (n, total) != (part.rows, part.total)]
+
+
+def _some(doubts: Sequence[_Doubt], found: Compared) -> Sequence[_Doubt]:
+    if len(doubts) > NARROWED:
+        found.unlisted.append(f"{len(doubts) - NARROWED} more parts of the table that differ")
+    return doubts[:NARROWED]
+
+
+def _rows(plan: Plan, upstream: Upstream, scan: Scan, doubts: Iterable[_Doubt], found: Compared) -> None:
+    short = []
+    for doubt in doubts:
+        if max(doubt.upstream, doubt.part.rows) > LISTED:
+            found.unlisted.append(f"{_words(plan, doubt.part.range)}: {doubt.part.rows:,} rows here, {doubt.upstream:,} upstream")
+        else:
+            short.append(doubt.part.range)
+    ranges: list[Range] = []
+    there: list[tuple[str, ...]] = []
+    for group in _batches(plan, short):
+        answer = upstream.ask(questions.rows(plan, group))
+        if answer is None:
+            found.unanswered += 1
+        else:
+            ranges += group
+            there += answer
+    if ranges:
+        here = scan(lambda rows: texts_within(plan, rows, ranges))
+        found.rows += _keyed(plan, here, there) if plan.key else _multiset(plan, here, there)
+
+
+def _keyed(plan: Plan, here: Sequence[tuple[str, ...]], there: Sequence[tuple[str, ...]]) -> list[RowDifference]:
+    places = [i for i, t in enumerate(plan.texts) if t.name in plan.key]
+    a, b = ({tuple(row[i] for i in places): row for row in rows} for rows in (here, there))
+    if (len(a), len(b)) != (len(here), len(there)):
+        return _multiset(plan, here, there)  # a key twice, which must not hide that
+    out: list[RowDifference] = []
+    for key in sorted(a.keys() | b.keys()):
+        shown = {plan.texts[i].name: plan.texts[i].shown(text) for i, text in zip(places, key, strict=True)}
+        if key not in a or key not in b:
+            out.append(RowDifference(kind=MISSING_UPSTREAM if key in a else MISSING_HERE, key=shown))
+            continue
+        cells = zip(plan.texts, a[key], b[key], strict=True)
+        columns = {t.name: (t.shown(x), t.shown(y)) for t, x, y in cells if not t.same(x, y)}
+        if columns:
+            out.append(RowDifference(kind=CHANGED, key=shown, columns=columns))
+    return out
+
+
+def _multiset(plan: Plan, here: Sequence[tuple[str, ...]], there: Sequence[tuple[str, ...]]) -> list[RowDifference]:
+    a, b = Counter(here), Counter(there)
+    sides = ((MISSING_UPSTREAM, a - b), (MISSING_HERE, b - a))
+    return [
+        RowDifference(kind=kind, key={t.name: t.shown(x) for t, x in zip(plan.texts, row, strict=True)})
+        for kind, rows in sides
+        for row in sorted(rows.elements())
+    ]
+
+
+def _words(plan: Plan, r: Range) -> str:
+    """A range as people read it."""
+    of = "hash of the row" if plan.scans else ", ".join(plan.key[: len(plan.places)])
+    after = f"after {', '.join(map(str, r.low))}" if r.low else ""
+    until = f"up to {', '.join(map(str, r.high))}" if r.high else ""
+    return " ".join(x for x in (of, after, until) if x)

@@ -1,0 +1,150 @@
+"""What is asked of the source: SQL that reads, one statement a question, whose id names its answer.
+
+    sums    SELECT id, part, COUNT(*), BIT_XOR(64 bits of MD5(row text)) … WHERE range GROUP BY 2
+    rows    SELECT id, cell, … WHERE range
+
+sync-diff-inspector sums so as well, CRC32 before and MD5 since. CRC32 is linear: two rows that changed by the same bits cancel out.
+Rows of a table without a key are added instead, as two equal ones would cancel out too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidelake.config.table_name import written
+from tidelake.query.verify.cell_texts import CellText, Source, quoted, row_text
+
+Bound = tuple[int | str, ...]  # values of the range columns: integers, or decimals as text
+DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A column, or an expression, that ranges are of; integers or decimals, which every server orders alike."""
+
+    upstream: str
+    here: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Rows after low, up to and including high; None = without end."""
+
+    low: Bound | None = None
+    high: Bound | None = None
+
+
+EVERYTHING = Range()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How a table is compared as of ts. key: texts that name a row, () = no key; scans: ranges are of a hash, each question reads all."""
+
+    source: Source
+    ts: int
+    database: str
+    table: str
+    texts: tuple[CellText, ...]
+    key: tuple[str, ...]
+    places: tuple[Place, ...]
+    scans: bool
+
+    @property
+    def name(self) -> str:
+        """`db.table`."""
+        return written(self.database, self.table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One statement and its id, by which an answer in a file is found."""
+
+    id: str
+    sql: str
+
+    @property
+    def script(self) -> str:
+        """The statement, and one that says that its answer is whole."""
+        return f"{self.sql};\nSELECT '{self.id}','{DONE}';"
+
+
+def sums(plan: Plan, inside: Range, bounds: Sequence[Bound] = ()) -> Question:
+    """The sums of the parts of a range: part i ends at bounds[i], the last one at the range's end."""
+    value = f"CAST(CONV(SUBSTRING(MD5({row_text(plan.texts)[0]}),1,16),16,10) AS UNSIGNED)"
+    total = f"{'BIT_XOR' if plan.key else 'SUM'}({value})"
+    return _question(plan, f"{_part(plan, bounds)},COUNT(*),COALESCE({total},0)", [inside], " GROUP BY 2" if bounds else "")
+
+
+def rows(plan: Plan, ranges: Sequence[Range]) -> Question:
+    """The texts of the rows in any of these ranges."""
+    return _question(plan, ",".join(t.upstream for t in plan.texts), ranges)
+
+
+def session(source: Source, ts: int) -> list[str]:
+    """The statements that a session begins with: as of the TSO where the source can, else one state for all questions.
+
+    After them nothing can be changed: TiDB refuses writes while tidb_snapshot is set, the others in a READ ONLY transaction, which TiDB
+    does not know (tidb_enable_noop_functions).
+    """
+    common = ["SET NAMES utf8mb4", "SET SESSION time_zone='+00:00'", "SET SESSION sql_mode=''"]
+    if source is Source.tidb:
+        return [*common, f"SET SESSION tidb_snapshot='{ts}'"]
+    consistent = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+    return [*common, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", consistent]
+
+
+def within(names: Sequence[str], inside: Range) -> str:
+    """SQL, of either side: the columns' values are in the range; empty if they always are."""
+    terms = []
+    if inside.low is not None:
+        terms += [f"{names[0]} >= {inside.low[0]}"] * (len(names) > 1)  # for the index
+        terms.append(f"NOT ({_until(names, inside.low)})" if len(names) > 1 else f"{names[0]} > {inside.low[0]}")
+    if inside.high is not None:
+        terms += [f"{names[0]} <= {inside.high[0]}"] * (len(names) > 1)
+        terms.append(f"({_until(names, inside.high)})")
+    return " AND ".join(terms)
+
+
+def anywhere(names: Sequence[str], ranges: Sequence[Range]) -> str:
+    """SQL, of either side: the columns' values are in one of the ranges; empty if they always are."""
+    terms = [within(names, r) for r in ranges]
+    return " OR ".join(f"({t})" if len(terms) > 1 else t for t in terms) if all(terms) else ""
+
+
+def hashed(text: tuple[str, str]) -> Place:
+    """A place for what no number orders: 32 bits of a text's MD5."""
+    return Place(
+        upstream=f"CAST(CONV(SUBSTRING(MD5({text[0]}),1,8),16,10) AS UNSIGNED)",
+        here=f"CAST('0x' || md5({text[1]})[1:8] AS BIGINT)",
+    )
+
+
+def _question(plan: Plan, select: str, ranges: Sequence[Range], group: str = "") -> Question:
+    condition = anywhere([p.upstream for p in plan.places], ranges)
+    where = f" WHERE {condition}" if condition else ""
+    tail = f"{select} FROM {quoted(plan.database)}.{quoted(plan.table)}{where}{group}"
+    made = "q" + hashlib.sha256(f"{plan.source} {plan.ts} {tail}".encode()).hexdigest()[:15]  # other TSOs have other answers
+    return Question(id=made, sql=f"SELECT '{made}',{tail}")
+
+
+def _part(plan: Plan, bounds: Sequence[Bound]) -> str:
+    if not bounds:
+        return "0"
+    names = [p.upstream for p in plan.places]
+    if plan.scans:  # INTERVAL computes the hash once; it counts the bounds at or below it, so the next integer begins the next part
+        return f"INTERVAL({names[0]},{','.join(str(int(b[0]) + 1) for b in bounds)})"
+    whens = " ".join(f"WHEN {_until(names, b)} THEN {i}" for i, b in enumerate(bounds))
+    return f"CASE {whens} ELSE {len(bounds)} END"
+
+
+def _until(names: Sequence[str], bound: Bound) -> str:
+    """The columns' values are at most these, in their order."""
+    last = len(names) - 1
+    either = []
+    for i, name in enumerate(names):
+        equal = [f"{n} = {v}" for n, v in zip(names[:i], bound[:i], strict=True)]
+        either.append(" AND ".join([*equal, f"{name} {'<=' if i == last else '<'} {bound[i]}"]))
+    return " OR ".join(f"({e})" if len(either) > 1 else e for e in either)

@@ -1,0 +1,1 @@
+"""Seed: a full export becomes a feed's first cut."""

@@ -1,0 +1,125 @@
+"""The Python Data Source `tidelake-export`: files of an export in, row events out, one input partition per file, read in the worker.
+
+Rows are events as a decoder makes them: inserts at the export's TSO, masked before they leave the worker, with the file's number as
+partition and the row's as offset. Rows that cannot be read do not travel: a report of each file, written into the lake when it is read
+to its end, counts them and says where the first ones stand. It holds no value, so nothing that a mask should hide.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel
+from pyspark.sql.types import StructType
+
+from tidelake.config.lake_paths import seed_report_key
+from tidelake.decode.masker import MaskNames, masker
+from tidelake.errors import StorageError
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.event import EVENT, Shape, shape_rows
+from tidelake.io.storage import open_store
+from tidelake.seed.exports.dialect import Dialect
+from tidelake.seed.exports.export_files import ExportFile
+from tidelake.seed.exports.export_rows import Batch, FileReport, Reading, read_rows
+from tidelake.spark.data_source import EventReader, EventSource
+from tidelake.spark.worker_secrets import NONE, Secrets
+from tidelake.tso import wrap
+
+
+class ExportJob(BaseModel):
+    """What a worker needs to read a table's files. shape: of the rows, as JSON; first: the number of the first file."""
+
+    export_uri: str
+    lake_uri: str
+    feed: str
+    run: str
+    ts: int
+    database: str
+    table: str
+    shape: str
+    may_lack: list[str]
+    files: list[ExportFile]
+    first: int
+    dialect: Dialect
+    time_zone: str
+    names_sent: bool
+    masks: MaskNames = MaskNames()
+
+
+class ExportSource(EventSource):
+    """`read_source(spark, ExportSource, job=ExportJob)`."""
+
+    FORMAT = "tidelake-export"
+
+    def reader(self, schema: StructType) -> ExportReader:
+        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.secrets)
+
+
+class ExportReader(EventReader[int]):
+    """Plans one partition per file."""
+
+    def __init__(self, job: ExportJob, secrets: Secrets = NONE) -> None:
+        super().__init__(range(len(job.files)), secrets)
+        self.job = job
+
+    def rows(self, part: int) -> Iterator[pa.RecordBatch]:
+        return _rows(self.job, part, self.secrets.mask_key.encode())
+
+
+def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:
+    file, shape = job.files[number], Shape.from_json(job.shape)
+    masked = masker(job.masks, key)
+    report = FileReport(key=file.key)
+    with tempfile.TemporaryDirectory(prefix="tidelake-seed-") as folder:
+        path = Path(folder) / "file"
+        report.sha256 = open_store(job.export_uri).download(file.key, path)
+        report.size = path.stat().st_size
+        if report.size != file.size:
+            raise _changed(job, file)
+        for batch in read_rows(path, file, _reading(job, shape), report):
+            events = masked(pa.concat_batches([_events(job, shape, job.first + number, batch), shape_rows([shape])]))
+            yield events.slice(0, len(batch.cells))
+    store = open_store(job.lake_uri)
+    store.write(seed_report_key(job.feed, job.run, job.first + number), report.model_dump_json(indent=1).encode())
+
+
+def _reading(job: ExportJob, shape: Shape) -> Reading:
+    return Reading(
+        columns=[(c.name, MysqlType.parse(c.full_type or "text")) for c in shape.columns],
+        may_lack=frozenset(name.lower() for name in job.may_lack),
+        dialect=job.dialect,
+        time_zone=job.time_zone,
+        names_sent=job.names_sent,
+    )
+
+
+def _events(job: ExportJob, shape: Shape, number: int, batch: Batch) -> pa.RecordBatch:
+    """The rows as inserts at the export's TSO."""
+    n = len(batch.cells)
+    said = {"topic": "", "partition": number, "ordinal": 0, "kind": "row", "op": "insert", "commit_ts": wrap(job.ts)}
+    said |= {"database": job.database, "table": job.table, "shape": shape.id, "handle_only": False}
+    columns = {name: pa.repeat(pa.scalar(v, EVENT.field(name).type), n) for name, v in said.items()}
+    columns |= {"offset": batch.numbers, "after": _in_order(batch, [c.name for c in shape.columns])}
+    arrays = [columns[f.name] if f.name in columns else pa.nulls(n, f.type) for f in EVENT]
+    return pa.RecordBatch.from_arrays(arrays, schema=EVENT)
+
+
+def _in_order(batch: Batch, names: Sequence[str]) -> pa.ListArray:
+    """The cells in the table's order, NULL where the file has no such column."""
+    if list(batch.columns) == list(names):
+        return batch.cells
+    n, width = len(batch.cells), len(batch.columns)
+    places = np.array([batch.columns.index(name) if name in batch.columns else -1 for name in names])
+    source = np.arange(n)[:, None] * width + places
+    chosen = pa.array(source.ravel(), pa.int64(), mask=np.broadcast_to(places < 0, source.shape).ravel())
+    starts = pa.array(np.arange(n + 1) * len(names), pa.int32())
+    return pa.ListArray.from_arrays(starts, batch.cells.flatten().take(chosen))
+
+
+def _changed(job: ExportJob, file: ExportFile) -> StorageError:
+    uri = open_store(job.export_uri).uri_of(file.key)
+    return StorageError(f"{uri} has another size than when it was listed", code="CHANGED", remedy="is the export still being written?")

@@ -1,0 +1,233 @@
+"""The rows of an export's file: text of any kind in pieces of bounded size, refused rows told by number and place.
+
+A file is read once, from its beginning to its end. A row may be as large as MAX_ROW; nothing else of a file is kept in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+from pydantic import BaseModel
+
+from tidelake.archives.readers.codecs import decompressed, naming
+from tidelake.archives.readers.shape import SourceObject
+from tidelake.errors import ContractError
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.ddl.tokens import Cursor
+from tidelake.seed.exports.dialect import Dialect
+from tidelake.seed.exports.export_cells import canonical
+from tidelake.seed.exports.export_files import ExportFile
+from tidelake.seed.exports.export_parquet import parquet_columns, read_parquet
+from tidelake.seed.exports.scan.dump_csv import scan_csv
+from tidelake.seed.exports.scan.dump_rows import BAD, END, INSIDE, NUMBER, WHY, Room
+from tidelake.seed.exports.scan.dump_sql import scan_sql
+
+PIECE = 4 << 20
+MAX_ROW = 256 << 20  # TiDB's largest row is 120 MiB; escapes may double it
+KEPT = 100  # refused rows of a file that are told one by one
+_ZONE = re.compile(rb"SET\s+(?:SESSION\s+)?@?@?TIME_ZONE\s*=\s*'([^']*)'", re.IGNORECASE)
+_VALUES = re.compile(rb"\bVALUES\s*", re.IGNORECASE)
+_UTC = frozenset({"+00:00", "UTC"})
+
+Columns = Sequence[tuple[str, MysqlType]]
+Scan = Callable[[bytes, int, bool, bool], Room]  # piece, number of its first row, inside a statement, final
+
+
+class Refused(BaseModel):
+    """A row that cannot be read. row: its number in the file, from 1, the header not counted; byte: where it begins, decompressed."""
+
+    row: int
+    byte: int
+    code: str
+    error: str
+
+
+class FileReport(BaseModel):
+    """What was read of a file. refused: how many rows could not be; examples: the first of them."""
+
+    key: str
+    size: int = 0
+    sha256: str = ""
+    rows: int = 0
+    refused: int = 0
+    examples: list[Refused] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a table's files are read. columns: those that the lake knows of the table, in its order; may_lack: those that are no loss."""
+
+    columns: Columns
+    may_lack: frozenset[str]
+    dialect: Dialect
+    time_zone: str
+    names_sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows. cells: in the order of `columns`; numbers: their numbers in the file."""
+
+    columns: tuple[str, ...]
+    cells: pa.ListArray
+    numbers: pa.Array
+
+
+def read_rows(path: Path, file: ExportFile, reading: Reading, report: FileReport) -> Iterator[Batch]:
+    """The rows of a local copy of a file; what was found is added to the report.
+
+    Raises ContractError where the file has other columns than the table, StorageError where it is damaged.
+    """
+    if file.kind == "parquet":
+        columns = _wanted(parquet_columns(path), reading, file)
+        first = 1
+        for cells in read_parquet(path, columns, reading.time_zone, names_sent=reading.names_sent):
+            yield _batch(columns, cells, pa.array(range(first, first + len(cells)), pa.int64()))
+            first += len(cells)
+        report.rows = first - 1
+        return
+    source = SourceObject(topic="", partition=0, key=file.key, number=0, size=file.size, etag=file.etag)
+    with decompressed(path, source) as stream:
+        text = _Text(stream, source)
+        columns, scan = (_csv if file.kind == "csv" else _sql)(text, reading, file)
+        if columns:
+            yield from _scanned(text, columns, scan, reading, report)
+
+
+class _Text:
+    """A file's text with what is read of it and not yet scanned."""
+
+    def __init__(self, stream: IO[bytes], source: SourceObject) -> None:
+        self._stream, self._source = stream, source
+        self.rest, self.at, self.ended = b"", 0, False
+
+    def more(self, size: int = PIECE) -> None:
+        """Read on."""
+        with naming(self._source):
+            piece = self._stream.read(size)
+        self.ended = not piece
+        self.rest += piece
+
+    def skip(self, size: int) -> None:
+        """Done with so much of it."""
+        self.rest, self.at = self.rest[size:], self.at + size
+
+
+def _scanned(text: _Text, columns: Columns, scan: Scan, reading: Reading, report: FileReport) -> Iterator[Batch]:
+    number, inside, width, size = 1, False, len(columns), PIECE
+    while not (text.ended and not text.rest):
+        text.more(size)
+        room = scan(text.rest, number, inside, text.ended)
+        _refuse(room, text.at, report)
+        cells = room.rows(width)
+        if len(cells):
+            report.rows += len(cells)
+            numbers = pa.array(room.numbers[: len(cells)])
+            yield _batch(columns, canonical(cells, [t for _, t in columns], names_sent=reading.names_sent), numbers)
+        number, inside, end = int(room.at[NUMBER]), bool(room.at[INSIDE]), int(room.at[END])
+        text.skip(end)
+        size = PIECE if end else max(PIECE, len(text.rest))  # a large row: twice as much next time
+        if len(text.rest) > MAX_ROW:
+            error = f"no row ends within {MAX_ROW:,} bytes from here; the rest of the file is not read"
+            _add(report, Refused(row=number, byte=text.at, code="TOO_LARGE", error=error))
+            return
+        if text.ended:
+            return
+
+
+def _refuse(room: Room, base: int, report: FileReport) -> None:
+    count = int(room.at[BAD])
+    for row, at, code in room.bad[: min(count, KEPT)].tolist():
+        _add(report, Refused(row=row, byte=base + at, code=WHY[code][0], error=WHY[code][1]), counted=0)
+    report.refused += count
+
+
+def _add(report: FileReport, refused: Refused, counted: int = 1) -> None:
+    report.refused += counted
+    if len(report.examples) < KEPT:
+        report.examples.append(refused)
+
+
+def _csv(text: _Text, reading: Reading, file: ExportFile) -> tuple[Columns, Scan]:
+    d = reading.dialect
+    names = [name for name, _ in reading.columns]
+    if d.header:
+        while b"\n" not in text.rest and not text.ended:
+            text.more()
+        line, newline, _ = text.rest.partition(b"\n")
+        text.skip(len(line) + len(newline))
+        names = _header(line.removesuffix(b"\r").decode(errors="replace"), d) if line else []
+    columns = _wanted(names, reading, file) if names else ()
+    if not d.null and len(reading.columns) == 1:
+        raise ContractError(f"{file.key}: with an empty --csv-null a NULL would be a blank line", remedy="export it as SQL")
+    words = (d.separator.encode(), d.delimiter.encode(), d.null.encode(), d.escape)
+    return columns, lambda piece, number, _, final: scan_csv(piece, len(columns), number, final, *words)
+
+
+def _header(line: str, d: Dialect) -> list[str]:
+    q, escape = re.escape(d.delimiter), r"\\." if d.escape else "(?!)"
+    fields = re.findall(rf"(?:^|(?<={re.escape(d.separator)})){q}((?:{escape}|{q}{q}|[^{q}])*){q}(?={re.escape(d.separator)}|$)", line)
+    plain = [f.replace(d.delimiter * 2, d.delimiter) for f in fields]
+    return [re.sub(r"\\(.)", r"\1", f) for f in plain] if d.escape else plain
+
+
+def _sql(text: _Text, reading: Reading, file: ExportFile) -> tuple[Columns, Scan]:
+    while (found := _statement(text.rest)) is None and not text.ended and len(text.rest) < MAX_ROW:
+        text.more(1 << 16)
+    _check_zone(text.rest[: 1 << 16], reading, file)
+    if found is None:
+        if text.rest.strip() and b"INSERT" in text.rest.upper():
+            raise ContractError(f"{file.key}: does not begin with a statement that brings rows", remedy="is it a file of Dumpling?")
+        return (), lambda *_: Room.of(0, 1, 1, 1, False)
+    head, names = found
+    columns = _wanted(names or [name for name, _ in reading.columns], reading, file)
+    escape = reading.dialect.escape
+    return columns, lambda piece, number, inside, final: scan_sql(piece, len(columns), number, final, head, inside, escape)
+
+
+def _statement(text: bytes) -> tuple[bytes, list[str]] | None:
+    """(how its statements begin, the columns that they name) of a file that begins so."""
+    start = text.find(b"INSERT INTO ")
+    values = _VALUES.search(text, start) if start >= 0 else None
+    if values is None:
+        return None
+    cursor = Cursor(text[start : values.start()].decode())
+    cursor.expect("INSERT", "INTO")
+    cursor.table("")
+    return text[start : values.start()] + values[0].rstrip(), list(cursor.names()) if cursor.next.upper == "(" else []
+
+
+def _check_zone(text: bytes, reading: Reading, file: ExportFile) -> None:
+    found = _ZONE.search(text)
+    zone = found[1].decode(errors="replace") if found else reading.time_zone
+    if zone != reading.time_zone and not {zone, reading.time_zone} <= _UTC:
+        raise ContractError(
+            f"{file.key}: written in time zone {zone!r}, the feed's is {reading.time_zone!r}",
+            code="TIME_ZONE",
+            remedy=f"export with `--params time_zone={reading.time_zone}`",
+        )
+
+
+def _wanted(names: Sequence[str], reading: Reading, file: ExportFile) -> Columns:
+    """The file's columns with their types. Raises ContractError for columns that only one of file and table has."""
+    known = {name.lower(): (name, mysql) for name, mysql in reading.columns}
+    strange = [n for n in names if n.lower() not in known]
+    missing = [n for n in known if n not in {x.lower() for x in names} and n not in reading.may_lack]
+    if strange or missing:
+        what = f"has column {strange[0]!r}, which the table has not" if strange else f"lacks the table's column {missing[0]!r}"
+        raise ContractError(
+            f"{file.key} {what}",
+            code="OTHER_COLUMNS",
+            remedy='Dumpling leaves out generated columns: of a stored one the feed may say mask = "drop"; else the file\'s CREATE TABLE '
+            "is of another moment, or the file has no header (--csv-no-header)",
+        )
+    return [known[n.lower()] for n in names]
+
+
+def _batch(columns: Columns, cells: pa.ListArray, numbers: pa.Array) -> Batch:
+    return Batch(tuple(name for name, _ in columns), cells, numbers)

@@ -1,0 +1,1 @@
+"""Compiled readers of SQL and CSV dumps."""

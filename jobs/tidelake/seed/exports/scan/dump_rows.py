@@ -1,0 +1,58 @@
+"""What the scanners of an export's text files hand over: whole rows of one piece of a file, and those that are none."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelake.history.event import EVENT
+from tidelake.wire.kernels.columnar import Bytes, Cells, Flags, Ints, Longs
+
+TRUNCATED, BAD_ESCAPE, BAD_QUOTE, BAD_COUNT, BAD_TOKEN = 1, 2, 3, 4, 5
+WHY = {
+    TRUNCATED: ("TRUNCATED", "the file ends inside the row"),
+    BAD_ESCAPE: ("BAD_VALUE", "a backslash is followed by what Dumpling does not escape; was it written without --escape-backslash?"),
+    BAD_QUOTE: ("BAD_STRUCTURE", "something other than a separator or a line end follows a closing quote"),
+    BAD_COUNT: ("BAD_STRUCTURE", "another number of values than the file has columns"),
+    BAD_TOKEN: ("BAD_STRUCTURE", "what stands here is no value, row or statement that Dumpling writes"),
+}
+ROWS, BAD, CELLS, SIZE, END, NUMBER, INSIDE = range(7)  # of `Room.at`
+LIST = EVENT.field("after").type
+Numbers = npt.NDArray[np.int64]
+
+
+class Room(NamedTuple):
+    """Arrays that a scan fills. bad: row number, byte and code of each refused row; at: counts, how far it came, what it goes on with."""
+
+    offsets: Ints
+    present: Flags
+    data: Bytes
+    numbers: Longs
+    bad: Numbers
+    at: Longs
+
+    @classmethod
+    def of(cls, size: int, rows: int, columns: int, number: int, inside: bool) -> Room:
+        """Room for so many bytes and rows; number: of the first row; inside: whether a statement goes on."""
+        cells = min(rows * columns, size + 1)
+        at = np.zeros(7, np.int64)
+        at[NUMBER], at[INSIDE] = number, inside
+        return cls(
+            np.zeros(cells + 1, np.int32),
+            np.zeros(cells, np.bool_),
+            np.empty(size, np.uint8),
+            np.empty(rows, np.int64),
+            np.empty((rows, 3), np.int64),
+            at,
+        )
+
+    def rows(self, columns: int) -> pa.ListArray:
+        """The whole rows, one list of cells each."""
+        n, cells = int(self.at[ROWS]), int(self.at[CELLS])
+        data = self.data[: int(self.at[SIZE])].copy()
+        starts = (np.arange(n + 1) * columns).astype(np.int32)
+        found = Cells(starts=starts, offsets=self.offsets[: cells + 1].copy(), present=self.present[:cells].copy(), data=data)
+        return found.array(np.ones(n, np.bool_))

@@ -1,0 +1,190 @@
+"""What a seed would do: tables, files and the TSO of a full export, checked against the feed (docs/seed.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pydantic import BaseModel
+
+from tidelake.config.feed import Feed
+from tidelake.config.table_name import written
+from tidelake.errors import ConfigError, ContractError
+from tidelake.history.contract import read_tables
+from tidelake.history.ddl.changes import TableDef
+from tidelake.history.incarnations import Catalog, create
+from tidelake.io.storage import open_store
+from tidelake.io.texts import plural
+from tidelake.lake.cut import Cut
+from tidelake.lake.cuts import newest_cut
+from tidelake.lake.names import snapshot_name
+from tidelake.lake.namespaces import refuse_taken
+from tidelake.lake.opened import Lake
+from tidelake.seed.exports.dialect import Dialect
+from tidelake.seed.exports.export_files import ExportTable, chosen, definition, list_export
+from tidelake.seed.exports.position import METADATA, export_ts
+from tidelake.tso import at, format_hour, show
+
+_BUCKET_BYTES = 128 << 20
+_GROWS = {".gz": 4, ".gzip": 4, ".zst": 4, ".zstd": 4, ".parquet": 3}  # text behind so many bytes, about
+
+
+class SeedTable(BaseModel):
+    """One table. table: the lake's; kind: of its files, empty where it has none; bytes: of them as they lie there."""
+
+    name: str
+    table: str
+    kind: str
+    files: int
+    bytes: int
+    columns: int
+    key: list[str]
+    buckets: int
+
+
+class SeedPlan(BaseModel):
+    """hour: the seed's cut counts as having reached so far, so hours after it can be run; left_out: tables of the export that were not
+    asked for; others: its views, sequences and the like."""
+
+    feed: str
+    source: str
+    ts: int
+    hour: str
+    files: int
+    bytes: int
+    tables: list[SeedTable]
+    left_out: list[str]
+    others: list[str]
+
+    def lines(self) -> list[str]:
+        """For people."""
+        what = f"{plural(len(self.tables), 'table')}, {plural(self.files, 'file')}, {self.bytes:,} bytes"
+        out = [f"{self.feed}: {what} of {self.source} at {show(self.ts)}"]
+        for t in self.tables:
+            files = f"{plural(t.files, t.kind + ' file')}, {t.bytes:,} bytes" if t.files else "no rows"
+            key = f"key {', '.join(t.key)}" if t.key else "no key"
+            out.append(f"  {t.name}: {files}, {plural(t.columns, 'column')}, {key} → {t.table}, {plural(t.buckets, 'bucket')}")
+        out += [f"  {name}: left out, not among --tables" for name in self.left_out]
+        return out + [f"  {name}: holds no rows of its own" for name in self.others]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A plan with what carries it out. names: all tables, born at the TSO; of_export: by incarnation."""
+
+    plan: SeedPlan
+    names: Catalog
+    of_export: dict[str, ExportTable]
+
+
+def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resumed: Cut | None = None) -> Prepared:
+    """Look at an export. Reads listings, metadata and CREATE TABLE statements, writes nothing. resumed: the cut that may be there already.
+
+    Raises ConfigError (NO_COMMIT_TS, CUT_EXISTS, NOT_AN_EXPORT, UNKNOWN_FILE, UNKNOWN_TABLE, NO_TSO, TSO_DIFFERS, EXPORT_UNFINISHED),
+    ContractError (NO_DEFINITION, OTHER_DEFINITION), what `namespaces.refuse_taken` raises.
+    """
+    if lake.feed.by_offsets:
+        raise ConfigError(
+            f"feed {lake.feed.name} is ordered by offsets: nothing says which of its changes an export holds already",
+            code="NO_COMMIT_TS",
+            remedy="a seed needs messages with a commit ts: of TiCDC, enable-tidb-extension; docs/seed.md",
+        )
+    cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+    if cut is not None and cut != resumed:
+        raise ConfigError(
+            f"feed {lake.feed.name} has published cut {cut.seq} at {show(cut.resolved_ts)}; a seed can only be the first",
+            code="CUT_EXISTS",
+            remedy="give the feed another lake, or another name, to begin with this export",
+        )
+    store = open_store(source)
+    export = list_export(store)
+    wanted = chosen(export, tables, store)
+    stands_at = export_ts(export.metadata, ts, store.uri_of(METADATA))
+    defined = _definitions(lake.feed, source, wanted, whole=not tables)
+    names, of_export = Catalog(), dict[str, ExportTable]()
+    for t in wanted:
+        names = create(names, t.database, t.table, defined[t.name], stands_at)
+        of_export[list(names.incarnations)[-1]] = t
+    refuse_taken(lake.catalog, lake.feed, names)
+    found = [_table(lake.feed, names, i, t) for i, t in of_export.items()]
+    plan = SeedPlan(
+        feed=lake.feed.name,
+        source=store.uri,
+        ts=stands_at,
+        hour=format_hour(at(stands_at) - timedelta(hours=2)),  # clocks of brokers may be behind TiDB's, but not by an hour
+        files=sum(t.files for t in found),
+        bytes=sum(t.bytes for t in found),
+        tables=found,
+        left_out=[t.name for t in export.tables if t not in wanted],
+        others=list(export.others),
+    )
+    return Prepared(plan=plan, names=names, of_export=of_export)
+
+
+def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whole: bool) -> dict[str, TableDef]:
+    """By `db.table`: the export's CREATE TABLE, else that of tables.sql; where both say it, they must agree."""
+    said = {written(t.database, t.table).lower(): t.definition for t in read_tables(feed.folder)}
+    store, out = open_store(source), dict[str, TableDef]()
+    for t in wanted:
+        own, other = definition(store, t), said.get(t.name.lower())
+        if own is None and other is None:
+            raise ContractError(
+                f"{source} has rows of {t.name}, but neither it nor tables.sql says its columns",
+                code="NO_DEFINITION",
+                remedy=f"put {t.name}-schema.sql with its CREATE TABLE beside them, or the statement into {feed.folder / 'tables.sql'}",
+            )
+        if own is not None and other is not None and _meaning(own) != _meaning(other):
+            raise ContractError(
+                f"{feed.folder / 'tables.sql'} defines {t.name} otherwise than {store.uri_of(t.schema or '')}",
+                code="OTHER_DEFINITION",
+                remedy="tables.sql says what tables were when the feed starts, which is the TSO of the export: take its statement, or none",
+            )
+        found = own or other
+        assert found is not None
+        out[t.name] = found
+    missing = said.keys() - {t.name.lower() for t in wanted}
+    if whole and missing:
+        raise ConfigError(
+            f"{feed.folder / 'tables.sql'} defines {min(missing)}, which {source} has not",
+            code="UNKNOWN_TABLE",
+            remedy="export it, too, or take it out of tables.sql if it was not there yet",
+        )
+    return out
+
+
+def _meaning(d: TableDef) -> tuple[object, ...]:
+    key = tuple(c.lower() for c in d.handle.columns) if d.handle else ()
+    return [(c.name.lower(), c.type) for c in d.visible], key
+
+
+def _table(feed: Feed, names: Catalog, incarnation: str, t: ExportTable) -> SeedTable:
+    i = names.incarnations[incarnation]
+    by_id = {c.id: c.name for c in i.columns}
+    return SeedTable(
+        name=t.name,
+        table=snapshot_name(feed, i),
+        kind=t.files[0].kind if t.files else "",
+        files=len(t.files),
+        bytes=t.bytes,
+        columns=len(i.columns),
+        key=[by_id[k] for k in i.key],
+        buckets=_buckets(feed, t),
+    )
+
+
+def _buckets(feed: Feed, t: ExportTable) -> int:
+    """One for each 128 MiB of text, as a power of two, or what feed.toml says: rows are counted only when they are read."""
+    own = feed.tables.get(t.name)
+    if own and own.buckets:
+        return own.buckets
+    text = sum(f.size * next((n for end, n in _GROWS.items() if f.key.endswith(end)), 1) for f in t.files)
+    return min(256, 1 << (text // _BUCKET_BYTES).bit_length())
+
+
+def dialect_of(dialect: Dialect, plan: SeedPlan) -> dict[str, object]:
+    """What of a dialect the export's files have, for the certificate."""
+    kinds = {t.kind for t in plan.tables}
+    if "csv" in kinds:
+        return dialect.model_dump()
+    return {"escape": dialect.escape} if "sql" in kinds else {}

@@ -1,0 +1,348 @@
+"""Seed: a full export becomes the first cut of a feed, at the TSO that it was made at; changes go on from there (docs/seed.md).
+
+Rows pass through the same casts, masks and tables as changes do: the export's files are read as events at its TSO. Nothing is visible
+until the cut is published, as every cut is; a seed that is cut short before that begins anew, one cut short after it is rolled forward.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from tidelake import __version__
+from tidelake.compact.fold_target import Folded
+from tidelake.compact.snapshot import fill_table
+from tidelake.compact.stage import intent_of, proof_of
+from tidelake.config.lake_paths import BRANCH, events_table, seed_report_key, seed_reports
+from tidelake.decode.masker import MaskNames
+from tidelake.errors import ConfigError, QualityError
+from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.incarnations import ALWAYS, Incarnation
+from tidelake.io.documents import read_document
+from tidelake.io.texts import plural
+from tidelake.lake.cut import Cut, Staged, TableCounts
+from tidelake.lake.cut_documents import next_seq
+from tidelake.lake.fold import Fold
+from tidelake.lake.namespaces import clear_way, take
+from tidelake.lake.opened import Lake
+from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
+from tidelake.order.incomplete import Why, reasons, refuse
+from tidelake.order.sql.order_masks import hashed
+from tidelake.order.sql.rows import TableRows, counters, typed
+from tidelake.publish.recovery import recover
+from tidelake.publish.steps import carry_out, declare
+from tidelake.seed.export_source import ExportJob, ExportSource
+from tidelake.seed.exports.dialect import Dialect
+from tidelake.seed.exports.export_rows import FileReport
+from tidelake.seed.seed_plan import Prepared, SeedPlan, dialect_of, prepare
+from tidelake.spark.data_source import read_source
+from tidelake.spark.observed_counts import Observed
+from tidelake.spark.spread import THREADS
+from tidelake.spark.sql_casts import LOSSES, NAMES_SENT, quote
+from tidelake.spark.worker_errors import heard
+from tidelake.validate.quality.judge import judge_measures
+from tidelake.validate.quality.verdict import Verdict
+from tidelake.validate.stage import table_measures
+from tidelake.wire.masks import marks_of, masked_shape
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Progress = Callable[[int, int], None]  # bytes of files read, of all
+_LOOK_SECONDS = 2.0
+_TOLD = 5  # places named in an error
+
+
+class Seeded(BaseModel):
+    """A seed that is done. rows: by table; refused: rows that this run could not read and left out by policy."""
+
+    plan: SeedPlan
+    cut: int
+    rows: dict[str, int]
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What the steps share. first: the number of each table's first file, by incarnation."""
+
+    lake: Lake
+    prepared: Prepared
+    dialect: Dialect
+    name: str
+    seq: int
+    first: Mapping[str, int]
+
+    @property
+    def ts(self) -> int:
+        return self.prepared.plan.ts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filled:
+    """A table's staged snapshot and what was found on the way."""
+
+    incarnation: Incarnation
+    folded: Folded
+    counts: TableCounts
+    null_keys: int
+    reports: list[FileReport]
+
+
+def seed(
+    lake: Lake,
+    source: str,
+    ts: int | None = None,
+    tables: Sequence[str] = (),
+    dialect: Dialect | None = None,
+    progress: Progress | None = None,
+) -> Seeded:
+    """Load an export and publish it as cut 1. Holds the lease.
+
+    Raises what `prepare` raises, ContractError (OTHER_COLUMNS, TIME_ZONE), StorageError (CHANGED, BAD_OBJECT), QualityError
+    (ROWS_REFUSED, EXPECTATION_FAILED, KEY_NOT_UNIQUE), OrderError (INCOMPLETE).
+    """
+    started, feed = time.time(), lake.feed
+    with lake.hold("seed") as fence:
+        resumed = recover(lake.catalog, lake.store, feed.name, lambda what: lake.tell("seed", what))
+        prepared = prepare(lake, source, ts, tables, resumed)
+        if resumed is not None:
+            return _resumed(prepared, resumed)
+        take(lake.catalog, feed, prepared.names)
+        seq = next_seq(lake.store, feed.name, 0)
+        run = _Run(
+            lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"{BRANCH}{seq}_{fence}", seq=seq, first=_numbers(prepared)
+        )
+        spark = lake.spark  # once, not by every thread
+        with heard(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
+            filled = list(pool.map(lambda i: _fill(run, spark, i), prepared.names.alive()))
+        refused = _refused(run, filled)
+        staged = Staged(cut=_cut(run, filled, refused), counts={f.incarnation.id: f.counts for f in filled})
+        refuse(feed, staged.cut)
+        verdict = _judged(run, staged, filled)
+        folded = {f.incarnation.id: f.folded for f in filled}
+        intent = intent_of(feed, staged, folded)
+        seconds = {"seed": round(time.time() - started, 3)}
+        intent.certificate = proof_of(staged, verdict, folded, None, intent.cut, seconds) | {"seed": _source(run, filled)}
+        clear_way(lake.catalog, intent, (), lambda what: lake.tell("seed", what))
+        declare(lake.store, intent)
+        cut = carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("seed", what))
+    rows = {f.incarnation.name: f.folded.table.rows for f in filled}
+    return Seeded(plan=prepared.plan, cut=cut.seq, rows=rows, refused=refused)
+
+
+def _resumed(prepared: Prepared, cut: Cut) -> Seeded:
+    """The seed whose publishing was cut short, and is done now. Raises ConfigError (CUT_EXISTS) if it was not of this export."""
+    names = {i: life.name for i, life in cut.catalog.incarnations.items()}
+    if not cut.is_seed or cut.seeded_ts != prepared.plan.ts or set(names.values()) != {t.name for t in prepared.plan.tables}:
+        raise ConfigError(
+            f"cut {cut.seq}, whose publishing was cut short, is published now and is not of this export; a seed can only be the first",
+            code="CUT_EXISTS",
+        )
+    return Seeded(plan=prepared.plan, cut=cut.seq, rows={names[i]: t.rows for i, t in cut.snapshots.items()})
+
+
+def _numbers(prepared: Prepared) -> dict[str, int]:
+    first, out = 0, dict[str, int]()
+    for i, t in prepared.of_export.items():
+        out[i] = first
+        first += len(t.files)
+    return out
+
+
+def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
+    """One table: read, typed and written to a branch."""
+    from pyspark.sql import functions as F
+
+    lake, feed = run.lake, run.lake.feed
+    table = _table_rows(run, i)
+    rows = typed(hashed(_frame(run, i), table), table)
+    null_key = " OR ".join(f"a.c{c.source_id} IS NULL" for c in key_columns(feed, i, i.columns)) or "false"
+    sums = {name: name for name in counters(table)} | {"null_keys": f"CAST(coalesce({null_key}, false) AS INT)"}
+    measures = [F.coalesce(F.sum(F.expr(sql)), F.lit(0)).alias(name) for name, sql in sums.items()]
+    observed = Observed(rows, F.count(F.lit(1)).alias("rows"), *measures, again=lambda: typed(hashed(_frame(run, i), table), table))
+    columns = kept(feed, i, i.columns)
+    fold = Fold(feed=feed, incarnation=i, columns=columns, applied_ts=0, until_ts=run.ts, by_arrival=False)
+    values = observed.rows.selectExpr(*(f"a.c{c.id} AS {quote(c.lake_name)}" for c in columns), "commit_ts AS _commit_ts")
+    buckets = next(t.buckets for t in run.prepared.plan.tables if t.name == run.prepared.of_export[i.id].name)
+    folded = fill_table(spark, lake.catalog, fold, values, run.name, buckets)
+    found = observed.values()
+    reports = [_report(run, i, k) for k in range(len(run.prepared.of_export[i.id].files))]
+    counts = _counts(table, found, sum(r.rows for r in reports))
+    _refuse_unfit(run, i, table, counts)
+    lake.tell("seed", f"{i.name}: {folded.table.rows:,} rows")
+    return _Filled(incarnation=i, folded=folded, counts=counts, null_keys=found["null_keys"], reports=reports)
+
+
+def _table_rows(run: _Run, i: Incarnation) -> TableRows:
+    """As for a window's rows; the export's stand at the TSO at which the table's life begins for later ones."""
+    feed, shape = run.lake.feed, _shape(i)
+    masked = masked_shape(shape, marks_of(feed), i.names[0].database, i.names[0].table)
+    born = replace(i, segments=(replace(i.segments[0], after_ts=ALWAYS),))
+    return TableRows(
+        feed=feed,
+        incarnation=born,
+        names=i.names,
+        shapes=(masked,),
+        bucket=bucket_column(key_columns(feed, i, i.columns)),
+        buckets=1,
+        hours=1,
+    )
+
+
+def _shape(i: Incarnation) -> Shape:
+    """Of the rows: all columns, as CREATE TABLE defines them."""
+    return Shape(tuple(ShapeColumn(c.name, c.type.name, c.id in i.key, full_type=c.type.sql, elements=c.type.elements) for c in i.columns))
+
+
+def _frame(run: _Run, i: Incarnation) -> DataFrame:
+    """The table's rows as events."""
+    feed, t = run.lake.feed, run.prepared.of_export[i.id]
+    job = ExportJob(
+        export_uri=run.prepared.plan.source,
+        lake_uri=feed.lake.uri,
+        feed=feed.name,
+        run=run.name,
+        ts=run.ts,
+        database=t.database,
+        table=t.table,
+        shape=_shape(i).json,
+        may_lack=[c.name for c in i.columns if value_rules(feed, i, c).mask == "drop"],
+        files=list(t.files),
+        first=run.first[i.id],
+        dialect=run.dialect,
+        time_zone=feed.time_zone,
+        names_sent=feed.protocol in NAMES_SENT,
+        masks=MaskNames(marks=marks_of(feed)),
+    )
+    return read_source(run.lake.spark, ExportSource, job=job)
+
+
+def _report(run: _Run, i: Incarnation, k: int) -> FileReport:
+    """What the worker found in a file."""
+    key = seed_report_key(run.lake.feed.name, run.name, run.first[i.id] + k)
+    return read_document(run.lake.store, key, FileReport)
+
+
+def _counts(table: TableRows, found: Mapping[str, Any], read: int) -> TableCounts:
+    names = {p.column.id: p.column.name for p in table.projections}
+    lost: dict[str, dict[str, int]] = {kind: {} for kind in LOSSES}
+    for measure in counters(table):
+        kind, _, number = measure.partition("_")
+        if found[measure]:
+            lost[kind][names[int(number)]] = found[measure]
+    return TableCounts.model_validate({"events": read, "inserts": read} | lost)
+
+
+def _refuse_unfit(run: _Run, i: Incarnation, table: TableRows, counts: TableCounts) -> None:
+    """Raises QualityError (EXPECTATION_FAILED) for values that do not fit their type, with the places of the first ones."""
+    if not counts.unfit:
+        return
+    ids = {c.name: c.id for c in i.columns}
+    column, n = next(iter(counts.unfit.items()))
+    rows = typed(hashed(_frame(run, i), table), table).where(f"unfit_{ids[column]} > 0")
+    files = run.prepared.of_export[i.id].files
+    places = [f"{files[r['partition'] - run.first[i.id]].key} row {r['offset']}" for r in rows.limit(_TOLD).collect()]
+    raise QualityError(
+        f"{i.name}.{column}: {plural(n, 'value')} cannot be read as {i.column(column).type.sql}: {', '.join(places)}; nothing is published",
+        code="EXPECTATION_FAILED",
+        remedy=f'correct them, or say what becomes of them: [columns."{i.name}".{column}] unfit = "null" or "string" (docs/types.md)',
+    )
+
+
+def _refused(run: _Run, filled: Sequence[_Filled]) -> int:
+    """How many rows could not be read. Raises QualityError (ROWS_REFUSED) if the feed does not publish without them."""
+    bad = [r for f in filled for r in f.reports if r.refused]
+    total = sum(r.refused for r in bad)
+    if not total or run.lake.feed.policy.on_reject != "block":
+        return total
+    first = bad[0].examples[0]
+    where = run.lake.store.uri_of(seed_reports(run.lake.feed.name, run.name))
+    raise QualityError(
+        f"{plural(total, 'row')} of {plural(len(bad), 'file')} cannot be read, the first: {bad[0].key} row {first.row} "
+        f"at byte {first.byte}: {first.code}: {first.error}; nothing is published",
+        code="ROWS_REFUSED",
+        remedy=f"the others stand in {where}; mend the files, say how they are written (--csv-…), or accept the loss: "
+        '[policy] on_reject = "publish_incomplete"',
+    )
+
+
+def _cut(run: _Run, filled: Sequence[_Filled], refused: int) -> Cut:
+    """refused: rows that could not be read."""
+    plan, names = run.prepared.plan, run.prepared.names
+    lacks = [Why("ROWS_REFUSED", f"{plural(refused, 'row')} of the export could not be read")] if refused else []
+    for f in filled:
+        names = names.with_(replace(f.incarnation, empty=f.folded.table.rows == 0))
+    events = run.lake.catalog.find_own(events_table(plan.feed), plan.feed)
+    return Cut(
+        feed=plan.feed,
+        seq=run.seq,
+        seeded_ts=plan.ts,
+        hour=plan.hour,
+        applied_ts=0,
+        resolved_ts=plan.ts,
+        run=run.name,
+        version=__version__,
+        events_snapshot_id=events.main if events else None,
+        incomplete=refused > 0,
+        incomplete_because=reasons(lacks, 1, plan.hour, None),
+        catalog=names,
+    )
+
+
+def _judged(run: _Run, staged: Staged, filled: Sequence[_Filled]) -> Verdict:
+    """The rules that every table gets. Raises QualityError (EXPECTATION_FAILED)."""
+    at = {"first_ts": run.ts, "last_ts": run.ts}
+    measures = [
+        m
+        for f in filled
+        for m in table_measures(f.incarnation, f.counts, at | {"INSERT": f.folded.table.rows, "null_keys": f.null_keys}, staged)
+    ]
+    cut = staged.cut
+    verdict = Verdict(feed=cut.feed, hour=cut.hour, seq=cut.seq, run=cut.run, checks=judge_measures(measures))
+    verdict.refuse()
+    return verdict
+
+
+def _source(run: _Run, filled: Sequence[_Filled]) -> dict[str, Any]:
+    """For the certificate."""
+    plan = run.prepared.plan
+    return {
+        "source": plan.source,
+        "ts": plan.ts,
+        "dialect": dialect_of(run.dialect, plan),
+        "rows": {f.incarnation.name: f.folded.table.rows for f in filled},
+        "refused": sum(r.refused for f in filled for r in f.reports),
+        "left_out": plan.left_out,
+        "files": [r.model_dump() for f in filled for r in f.reports],
+    }
+
+
+@contextmanager
+def _watched(run: _Run, progress: Progress | None) -> Iterator[None]:
+    """Tell how many bytes of files are read, told by their reports."""
+    if progress is None:
+        yield
+        return
+    files = [f.size for t in run.prepared.of_export.values() for f in t.files]
+    over, prefix = Event(), seed_reports(run.lake.feed.name, run.name)
+
+    def look() -> None:
+        while not over.wait(_LOOK_SECONDS):
+            numbers = [int(o.key.removeprefix(prefix).removesuffix(".json")) for o in run.lake.store.objects(prefix)]
+            progress(sum(files[n] for n in numbers), sum(files))
+
+    watcher = Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()

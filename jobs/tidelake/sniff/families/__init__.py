@@ -1,0 +1,1 @@
+"""Families of protocols, and what one message shows of its own."""

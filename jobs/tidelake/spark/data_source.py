@@ -1,0 +1,96 @@
+"""The frame of our Python Data Sources: Arrow batches, one input partition for each part (an object, a file), errors told to the driver.
+
+Facts that bind (docs/reference/platform.md 6, 15): no dictionaries, no implicit casts, never `pushFilters`; importable in workers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from pydantic import BaseModel
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from tidelake.history.event import EVENT
+from tidelake.spark.worker_secrets import NONE, OPTION, Handed, Secrets, is_client, place_of
+from tidelake.spark.workers import settle, worker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Part = TypeVar("Part")
+_KNOWN: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()  # names of the sources that a session has learned
+
+
+def read_source(spark: SparkSession, source: type[EventSource], **options: BaseModel) -> DataFrame:
+    """A frame of the source's rows. The session learns the source at first use, and hands its workers their secrets.
+
+    Args:
+        source: One of our Python Data Sources.
+        options: Its options, one JSON document each.
+    """
+    _register(spark, source)
+    reader = spark.read.format(source.FORMAT).option(OPTION, place_of(spark))
+    for name, value in options.items():
+        reader = reader.option(name, value.model_dump_json())
+    return reader.load()
+
+
+def _register(spark: SparkSession, source: type[EventSource]) -> None:
+    """Spark refuses a source whose name the thread's active session knows, so the session is made the active one first."""
+    known = _KNOWN.setdefault(spark, set())
+    if source.FORMAT in known:
+        return
+    if not is_client(spark):
+        jvm: Any = spark._jvm  # where PySpark itself tells which session is active
+        jvm.SparkSession.setActiveSession(spark._jsparkSession)
+    spark.dataSource.register(source)
+    known.add(source.FORMAT)
+
+
+class EventSource(DataSource):
+    """A source whose rows `read_source` gives."""
+
+    FORMAT: ClassVar[str]
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        settle()  # it is made in a worker that looks up sources, its reader in one that plans
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.FORMAT
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(EVENT)
+
+    @property
+    def secrets(self) -> Secrets:
+        """Read where the source is planned."""
+        return Handed(self.options.get(OPTION, "")).secrets()
+
+
+class EventReader(DataSourceReader, Generic[Part]):
+    """Plans one partition per part and reads it in a worker."""
+
+    def __init__(self, parts: Sequence[Part], secrets: Secrets = NONE) -> None:
+        self.parts, self.secrets = parts, secrets
+        settle()
+
+    @abstractmethod
+    def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """Batches of the source's rows."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(part) for part in self.parts]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        if partition is None:
+            return  # Spark reads nothing once where there are no partitions: an hour without objects, a table without files
+        with worker(self.secrets):
+            yield from self.rows(partition.value)

@@ -1,0 +1,117 @@
+"""One Spark session for all stages of an hour: local, on a cluster, or a thin client of a Spark Connect server (spark.application)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidelake.errors import ConfigError
+from tidelake.spark.application import EXTENSIONS, RUNTIME, SECRETS, prepare_environment, static_settings
+from tidelake.spark.connect import shared_server
+from tidelake.spark.lake_settings import LakeSettings
+from tidelake.spark.worker_secrets import elsewhere, handed_over, keep_place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_kept: list[SparkSession] = []
+
+
+@contextmanager
+def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iterator[SparkSession]:
+    """A session that sees the lake as catalog `lake`; stopped at the end unless its application was there before.
+
+    brief: if an application is started for it, one tuned for little data."""
+    with _remote() as remote, _handed_over(lake) as place:
+        spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name, brief)  # a session knows one lake
+        try:
+            _refuse_to_be_written_down(spark, lake)
+            _set_up(spark, lake, place)
+            yield spark
+        finally:
+            if remote or not _kept:
+                spark.stop()
+
+
+def _set_up(spark: SparkSession, lake: LakeSettings, place: str) -> None:
+    """The session's settings. place: of its workers' secrets."""
+    keep_place(spark, place)
+    for key, value in (RUNTIME | lake.spark).items():
+        spark.conf.set(key, value)
+    for key in set(SECRETS) - set(lake.spark):
+        spark.conf.unset(key)
+
+
+def _handed_over(lake: LakeSettings) -> AbstractContextManager[str]:
+    """Where the session's workers find what they must not be told in a plan."""
+    folder = os.environ.get("TIDELAKE_SPARK_SERVER")
+    if not folder and os.environ.get("TIDELAKE_SPARK_REMOTE"):
+        return nullcontext(elsewhere(lake.worker.mask_key))
+    return handed_over(lake.worker, Path(folder) if folder else None)
+
+
+def _refuse_to_be_written_down(spark: SparkSession, lake: LakeSettings) -> None:
+    """Raises ConfigError (SECRETS) where Spark's event log would hold secrets of the catalog."""
+    told = [key for key in SECRETS if key in lake.spark]
+    if not told or spark.conf.get("spark.eventLog.enabled", "false") != "true":
+        return
+    began_with = {r["key"] for r in spark.sql("SET").collect()}  # a Connect server tells nobody the values, not even by conf.get
+    if told := [key for key in told if key not in began_with]:
+        raise ConfigError(
+            f"this Spark application would write {told[0]} into its event log: it hides only settings that it was started with",
+            code="SECRETS",
+            remedy=f"start it with {', '.join(f'{key}=none' for key in SECRETS)} (docs/cluster.md), or without spark.eventLog.enabled",
+        )
+
+
+@contextmanager
+def _remote() -> Iterator[str | None]:
+    """The URL of a Spark Connect server, None to run Spark in this process."""
+    folder = os.environ.get("TIDELAKE_SPARK_SERVER")
+    if not folder:
+        yield os.environ.get("TIDELAKE_SPARK_REMOTE")
+        return
+    with shared_server(Path(folder)) as remote:
+        yield remote
+
+
+@contextmanager
+def keep(name: str, *, brief: bool = False) -> Iterator[None]:
+    """Start an application whose sessions the lakes opened meanwhile use instead of their own; stopped at the end.
+
+    brief: tuned for little data and a short life."""
+    _kept.append(_start(name, brief))
+    try:
+        yield
+    finally:
+        _kept.pop().stop()
+
+
+def _start(name: str, brief: bool = False) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    builder = SparkSession.builder.appName(name).config("spark.sql.extensions", EXTENSIONS)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM: master, memory and jars are its affair
+        return builder.getOrCreate()
+    prepare_environment()
+    for key, value in static_settings(brief=brief).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _connect(remote: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    spark: SparkSession = SparkSession.builder.remote(remote).create()
+    return spark
+
+
+def fetch_jars() -> None:
+    """Let Spark fetch the packages, by starting a session that needs them."""
+    with keep("tidelake setup", brief=True):
+        pass

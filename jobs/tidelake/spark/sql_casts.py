@@ -1,0 +1,186 @@
+"""Canonical text → lake types as Spark SQL, run in the JVM (docs/types.md). Builds expressions only; strings are quoted here.
+
+A value that cannot be read as its type without loss becomes NULL and is counted; nothing is rounded or guessed. Spark's own casts would
+round decimals, cut fractions of a second, drop a DATE's time and a DATETIME's zone, and move clocks out of the hour that summer time skips.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from tidelake.config.policy import PLAIN, ValueRules
+from tidelake.history.ddl.column_types import MysqlType, lake_type
+
+NAMES_SENT = frozenset({"avro", "csv", "debezium"})  # protocols that send ENUM and SET as names
+LOSSES = ("unfit", "voided", "nulled", "repaired", "ambiguous")
+_ZERO = r"^\\d{4}-(00-\\d{2}|\\d{2}-00)"
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
+DATES = {"date": _DAY, "datetime": _MOMENT, "timestamp": _MOMENT}
+_LARGEST = {"float": "CAST(3.4028235E38 AS FLOAT)", "double": "1.7976931348623157E308D"}
+_YEARS = (1970, 2039)  # of TIMESTAMP
+_IN_LAST_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRules:
+    """What a cast must know besides the types. names_sent: ENUM and SET come as names (of the protocols in NAMES_SENT), not numbers."""
+
+    time_zone: str
+    names_sent: bool
+    values: ValueRules = PLAIN
+
+
+def quote(name: str) -> str:
+    """A column's name in SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A string in SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def cast(cell: str, mysql: MysqlType, rules: CastRules) -> str:
+    """SQL for a cell (an expression of type binary) as its type's lake type; NULL where the text does not fit."""
+    to, text = lake_type(mysql, rules.values), f"CAST({cell} AS STRING)"
+    if to == "binary":
+        return cell
+    if rules.values.mask == "hash":
+        return text
+    if is_numbered(mysql, rules):
+        names = _members(text, mysql)
+        return f"coalesce({names}, make_valid_utf8({text}))" if rules.values.unfit == "string" else names
+    if to == "string":
+        return f"make_valid_utf8({text})"
+    value = from_text(text, mysql, rules)
+    if mysql.word in DATES:
+        return f"IF({text} RLIKE '{DATES[mysql.word]}', {value}, NULL)"
+    return value
+
+
+def from_text(text: str, mysql: MysqlType, rules: CastRules) -> str:
+    """SQL for canonical text (an expression of type string) as the lake type; ENUM and SET as names, binary as hex digits."""
+    to = lake_type(mysql, rules.values)
+    if to == "binary":
+        return f"unhex({text})"
+    if to == "string":
+        return text
+    if to == "array<float>":
+        finite = f"x BETWEEN -{_LARGEST['float']} AND {_LARGEST['float']}"
+        return f"get(filter(array(from_json({text}, 'array<float>')), v -> forall(v, x -> coalesce({finite}, false))), 0)"
+    if to == "timestamp":
+        return _instant(text, rules.time_zone)
+    if match := re.fullmatch(r"decimal\(\d+,(\d+)\)", to):
+        return _decimal(text, to, int(match[1]))
+    if to in _LARGEST:
+        value = f"try_cast({text} AS {to})"
+        return f"IF({value} BETWEEN -{_LARGEST[to]} AND {_LARGEST[to]}, {value}, NULL)"
+    return f"try_cast({text} AS {to})"
+
+
+def converted(value: str, have: str, to: str) -> str:
+    """SQL for a value of one lake type as another, as MODIFY COLUMN converts it: numbers are rounded half away from zero."""
+    if have == to:
+        return value
+    if to in ("int", "bigint") and have == "string":
+        value, have = f"try_cast({value} AS decimal(38,10))", "decimal"
+    return f"try_cast({f'round({value})' if to in ('int', 'bigint') and have.startswith('decimal') else value} AS {to})"
+
+
+def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[str, str]:
+    """SQL, boolean, by the kind of loss (of LOSSES) that this column may have: whether `typed`, the cell's value, has it.
+
+    unfit: the type does not hold it, which blocks publishing · voided: the same, NULL by policy · nulled: a zero date that is NULL by
+    policy · repaired: invalid UTF-8 became U+FFFD · ambiguous: another value reads the same in the lake.
+    """
+    to, values = lake_type(mysql, rules.values), rules.values
+    if to == "binary" or values.mask in ("hash", "null"):
+        return {}
+    if to == "string" and not is_numbered(mysql, rules):
+        return {"repaired": f"({cell} IS NOT NULL AND NOT is_valid_utf8(CAST({cell} AS STRING)))"}
+    lost = f"{cell} IS NOT NULL AND {typed} IS NULL"
+    kind = "unfit" if values.unfit == "reject" else "voided"
+    doubtful = _ambiguous(cell, typed, mysql, rules)
+    out = {"ambiguous": f"coalesce({doubtful}, false)"} if doubtful else {}
+    if mysql.word not in DATES:
+        return {kind: f"({lost})"} | out
+    zero = is_zero_date(cell)
+    out[kind] = f"({lost} AND NOT {zero})"
+    if values.zero_date == "null":
+        return out | {"nulled": f"({lost} AND {zero})"}
+    return out | {"unfit": f"({lost})" if kind == "unfit" else f"({lost} AND {zero})"}
+
+
+def is_zero_date(cell: str) -> str:
+    """SQL, boolean: month or day is zero."""
+    return f"CAST({cell} AS STRING) RLIKE '{_ZERO}'"
+
+
+def is_numbered(mysql: MysqlType, rules: CastRules) -> bool:
+    """Whether cells are numbers that stand for known names."""
+    return mysql.elements is not None and not rules.names_sent
+
+
+def _decimal(text: str, to: str, scale: int) -> str:
+    """Zeros behind the scale say nothing; any other digit there would be rounded. No MySQL writes an exponent."""
+    short = f"IF(contains({text}, '.'), rtrim('0', {text}), {text})"
+    fits = f"length({short}) - instr(concat({short}, '.'), '.') <= {scale} AND NOT contains(lower({text}), 'e')"
+    return f"IF({fits}, try_cast({short} AS {to}), NULL)"
+
+
+def _instant(text: str, time_zone: str) -> str:
+    """NULL for a time that the zone's clocks skipped: Spark would take the hour after."""
+    if not _named(time_zone):
+        return f"try_cast(concat({text}, {literal('Z' if time_zone == 'UTC' else f' {time_zone}')}) AS TIMESTAMP)"
+    value = f"try_cast(concat({text}, {literal(f' {time_zone}')}) AS TIMESTAMP)"
+    return f"IF(from_utc_timestamp({value}, {literal(time_zone)}) = try_cast(concat({text}, 'Z') AS TIMESTAMP), {value}, NULL)"
+
+
+def _named(time_zone: str) -> bool:
+    return time_zone != "UTC" and time_zone[0] not in "+-"
+
+
+@lru_cache(maxsize=64)
+def repeated_minutes(time_zone: str) -> tuple[int, ...]:
+    """By how many minutes the zone's clocks were set back, ever since TIMESTAMP begins: texts of such an hour mean two instants."""
+    if not _named(time_zone):
+        return ()
+    zone, found = ZoneInfo(time_zone), set[timedelta]()
+    day, end = (datetime(year, 1, 1, tzinfo=UTC) for year in _YEARS)
+    before = day.astimezone(zone).utcoffset()
+    while day < end:
+        day += _IN_LAST_DAY
+        after = day.astimezone(zone).utcoffset()
+        if before is not None and after is not None and after < before:
+            found.add(before - after)
+        before = after
+    return tuple(sorted(int(d.total_seconds()) // 60 for d in found))
+
+
+def _ambiguous(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> str | None:
+    """A time that clocks showed twice is read as the first of the two; the number 0 of ENUM and SET reads like a member ''."""
+    if mysql.elements is not None and "" in mysql.elements:
+        return f"{typed} = ''"
+    zone = literal(rules.time_zone)
+    if lake_type(mysql, rules.values) != "timestamp" or not (minutes := repeated_minutes(rules.time_zone)):
+        return None
+    shown = f"from_utc_timestamp({typed}, {zone})"
+    again = (f"{shown} = from_utc_timestamp({typed} + INTERVAL {m} MINUTES, {zone})" for m in minutes)
+    return f"({' OR '.join(again)})"
+
+
+def _members(text: str, mysql: MysqlType) -> str:
+    """ENUM and SET numbers as names. 0 is the empty value of an ENUM and the empty SET; a number beyond the list fits nothing."""
+    names = f"array({', '.join(literal(e) for e in mysql.elements or ())})"
+    if mysql.word == "enum":
+        number = f"try_cast({text} AS INT)"
+        return f"IF({number} = 0, '', IF({number} > 0, try_element_at({names}, {number}), NULL))"  # -1 would count from the end
+    bits, count = f"try_cast({text} AS DECIMAL(20,0))", len(mysql.elements or ())
+    wrapped = f"CAST(IF({bits} >= 9223372036854775808, {bits} - 18446744073709551616, {bits}) AS BIGINT)"
+    chosen = f"filter({names}, (name, i) -> (shiftright({wrapped}, i) & 1) = 1)"
+    return f"IF({bits} BETWEEN 0 AND {(1 << count) - 1}, array_join({chosen}, ','), NULL)"

@@ -1,0 +1,1 @@
+"""Validate: rules judged on what order staged, and the reports about it."""

@@ -1,0 +1,147 @@
+"""Judging by Great Expectations, its only user: what Spark counted of every table, and the users' own expectations on a table's rows.
+
+Great Expectations takes seconds to import, so nothing does before something is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidelake.errors import ConfigError
+from tidelake.history.contract import Expectation, Severity
+from tidelake.validate.quality import wording
+from tidelake.validate.quality.expectations import build, check_expectation
+from tidelake.validate.quality.validation import Outcome, quiet, validate
+from tidelake.validate.quality.verdict import Check
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from great_expectations.expectations.expectation import Expectation as GxExpectation
+    from pyspark.sql import DataFrame
+
+__all__ = ["Measure", "check_expectation", "judge_frame", "judge_measures"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A number that was counted of a table, and the limits it must keep, at least one. expected, observed: for people; derived if empty."""
+
+    table: str
+    rule: str
+    value: int | float
+    severity: Severity = "critical"
+    column: str | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    expected: str = ""
+    observed: str = ""
+    examples: tuple[str, ...] = ()
+    origin: str = "every table"
+    remedy: str = ""
+
+    def __post_init__(self) -> None:
+        if self.minimum is None and self.maximum is None:
+            raise ValueError(f"measure {self.rule!r} of {self.table!r} has no limit")
+
+
+def judge_measures(measures: Sequence[Measure]) -> list[Check]:
+    """One check a measure, in their order; all are judged by one validation of one small frame."""
+    if not measures:
+        return []
+    complete = {"result_format": "COMPLETE", "unexpected_index_column_names": ["number"]}
+    outcomes = validate("pandas", _frame(measures), _limits(), complete)
+    error = next((o.error for o in outcomes if o.error is not None), None)
+    broken = {row["number"] for o in outcomes for row in o.result.get("unexpected_index_list") or ()}
+    return [_measured(m, number not in broken, error) for number, m in enumerate(measures)]
+
+
+def judge_frame(frame: DataFrame, expectations: Sequence[Expectation]) -> list[Check]:
+    """One check an expectation, in their order; frame holds one table's rows of the window and is read several times: cache what is dear.
+
+    An expectation that cannot be judged (an unknown column, a wrong argument) is a failed check that says why.
+    """
+    built: dict[int, GxExpectation] = {}
+    refused: dict[int, Check] = {}
+    for number, e in enumerate(expectations):
+        try:
+            built[number] = build(e)
+        except ConfigError as error:
+            refused[number] = _check(e, wording.arguments(e), Outcome(success=False, result={}, error=f"{error.message}; {error.remedy}"))
+    outcomes = dict(zip(built, validate("spark", frame, list(built.values())), strict=True))
+    return [
+        refused[number] if number in refused else _check(e, wording.expected(e, built[number]), outcomes[number])
+        for number, e in enumerate(expectations)
+    ]
+
+
+def _check(e: Expectation, expected: str, outcome: Outcome) -> Check:
+    column = e.arguments.get("column")
+    return Check(
+        table=e.table,
+        rule=wording.rule(e),
+        severity=e.severity,
+        success=outcome.success,
+        column=column if isinstance(column, str) else None,
+        observed=wording.observed(e, outcome),
+        expected=expected,
+        unexpected=wording.unexpected(e, outcome),
+        examples=wording.examples(outcome),
+        origin=e.origin,
+    )
+
+
+def _frame(measures: Sequence[Measure]) -> pd.DataFrame:
+    """Numbers stay Python's own: as float64 a column with gaps would round TSOs."""
+    import pandas as pd
+
+    columns: Mapping[str, list[Any]] = {
+        "value": [m.value for m in measures],
+        "minimum": [m.minimum for m in measures],
+        "maximum": [m.maximum for m in measures],
+    }
+    return pd.DataFrame({"number": range(len(measures))} | {k: pd.Series(v, dtype=object) for k, v in columns.items()})
+
+
+def _limits() -> list[GxExpectation]:
+    """Every value is there (NaN is none), none is below its minimum, none above its maximum."""
+    with quiet():
+        from great_expectations.expectations.core import expect_column_pair_values_a_to_be_greater_than_b as pairs
+        from great_expectations.expectations.core import expect_column_values_to_not_be_null as single
+
+        ordered: dict[str, Any] = {"or_equal": True, "ignore_row_if": "either_value_is_missing"}
+        return [
+            single.ExpectColumnValuesToNotBeNull(column="value"),
+            pairs.ExpectColumnPairValuesAToBeGreaterThanB(column_A="value", column_B="minimum", **ordered),
+            pairs.ExpectColumnPairValuesAToBeGreaterThanB(column_A="maximum", column_B="value", **ordered),
+        ]
+
+
+def _measured(m: Measure, success: bool, error: str | None) -> Check:
+    counts_offenders = m.maximum == 0 and not m.minimum and isinstance(m.value, int)
+    observed = f"could not be judged: {error}" if error is not None else m.observed or wording.show(m.value)
+    return Check(
+        table=m.table,
+        rule=m.rule,
+        severity=m.severity,
+        success=success and error is None,
+        column=m.column,
+        observed=observed,
+        expected=m.expected or _between(m),
+        unexpected=abs(int(m.value)) if counts_offenders and not success else 0,
+        examples=list(m.examples),
+        origin=m.origin,
+        remedy=m.remedy,
+    )
+
+
+def _between(m: Measure) -> str:
+    if m.maximum == 0 and not m.minimum:
+        return "none"
+    if m.minimum == m.maximum:
+        return f"exactly {wording.show(m.maximum)}"
+    if m.minimum is None:
+        return f"at most {wording.show(m.maximum)}"
+    low = wording.show(m.minimum)
+    return f"at least {low}" if m.maximum is None else f"between {low} and {wording.show(m.maximum)}"

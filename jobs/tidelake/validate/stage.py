@@ -1,0 +1,178 @@
+"""The validate stage: rules of the window, judged on the staged changelogs; a critical failure keeps compact from publishing.
+
+Every table's rules are counted for all tables together; the rules of expectations/ run on the table's new row images.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidelake.config.feed import Feed
+from tidelake.config.lake_paths import run_key
+from tidelake.history.contract import Expectation, read_expectations
+from tidelake.history.definitions import unsaid_types
+from tidelake.history.incarnations import Incarnation
+from tidelake.io.storage import open_store
+from tidelake.io.texts import plural
+from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.cut import Staged, TableCounts
+from tidelake.lake.staged import read_staged
+from tidelake.lake.tables import PARTIAL
+from tidelake.order.sql.invalid_values import setting
+from tidelake.spark.sql_casts import literal
+from tidelake.tso import show
+from tidelake.validate.quality.judge import Measure, judge_frame, judge_measures
+from tidelake.validate.quality.verdict import Verdict
+from tidelake.validate.written import KINDS, Written, appended, written
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_IMAGES = ("INSERT", "UPDATE_AFTER")  # rows as they now are
+
+
+def validate_window(
+    session: Callable[[], SparkSession],
+    catalog: LakeCatalog,
+    feed: Feed,
+    hour: str,
+    tell: Callable[[str], None] = lambda _: None,
+    redo_from: str | None = None,
+) -> Verdict | None:
+    """Judge what order staged and store the verdict; None where the hour is published. Whether it blocks: Verdict.refuse.
+
+    redo_from: as order was given it.
+    """
+    started, store = time.time(), open_store(feed.lake.uri)
+    _, staged = read_staged(catalog, store, feed, hour, redo_from)
+    if staged is None:
+        return None
+    spark = session()
+    tables = staged.cut.catalog.incarnations
+    found = written(spark, catalog, staged)
+    measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged)]
+    checks = judge_measures([*_whole(staged), *measures])
+    for i, rules in _own_rules(feed, staged).items():
+        if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
+            continue  # only deletes and partial rows: an aggregate over no rows says nothing
+        tell(f"{tables[i].name}: {len(rules)} expectations")
+        images = _images(appended(spark, staged.changelogs[i])).persist()
+        checks += judge_frame(images, rules)
+        images.unpersist()
+    verdict = Verdict(
+        feed=feed.name,
+        hour=staged.cut.hour,
+        seq=staged.cut.seq,
+        run=staged.cut.run,
+        checks=checks,
+        seconds={"validate": round(time.time() - started, 3)},
+    )
+    store.write(run_key(feed.name, staged.cut.seq, "validate"), verdict.model_dump_json(indent=1).encode())
+    return verdict
+
+
+def _images(frame: DataFrame) -> DataFrame:
+    """The rows as they now are, without those whose columns are not known."""
+    whole = " AND NOT coalesce(_partial, false)" if PARTIAL.name in frame.columns else ""
+    return frame.where(f"_change_type IN ({', '.join(literal(kind) for kind in _IMAGES)}){whole}")
+
+
+def _own_rules(feed: Feed, staged: Staged) -> dict[str, list[Expectation]]:
+    """The expectations of tables that have changes, by incarnation."""
+    names = {i.name: i.id for i in staged.cut.catalog.alive() if i.id in staged.changelogs}
+    out: dict[str, list[Expectation]] = {}
+    for e in read_expectations(feed.folder):
+        if e.table in names:
+            out.setdefault(names[e.table], []).append(e)
+    return out
+
+
+def _whole(staged: Staged) -> list[Measure]:
+    """Rules of the window as a whole."""
+    placed = sum(c.events - c.undated for c in staged.counts.values())
+    return [
+        Measure(
+            table="",
+            rule="every row event of the window belongs to a table",
+            severity="critical",
+            value=staged.window_events - placed,
+            minimum=0,
+            maximum=0,
+            expected=f"{staged.window_events} row events in tables",
+            observed=f"{placed}",
+        )
+    ]
+
+
+def table_measures(i: Incarnation, c: TableCounts, again: Written, staged: Staged) -> list[Measure]:
+    """The rules every table gets. again: rows by change type, `null_keys`, `first_ts`, `last_ts`."""
+    cut = staged.cut
+    outside = [ts for ts in (again.get("first_ts"), again.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
+    changes = sum(again.get(k, 0) for k in KINDS)
+    wanted = c.inserts + c.deletes + c.upserts + 2 * c.updates - c.bare_updates + c.came + c.left
+    rules = [
+        _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside)),
+        _zero(i, "counts reconcile", abs(changes - wanted), f"{wanted} changes of {c.events - c.duplicates} events", f"{changes} written"),
+    ]
+    if i.guessed:
+        missing = unsaid_types(i.columns)
+        found = f"messages said them{f', but for {len(missing)} columns: ' + '; '.join(missing) if missing else ''}"
+        wanted_types = "tables.sql, a statement or messages say them"
+        rules.append(_zero(i, "types are known", len(missing), wanted_types, found, severity="warning"))
+    if i.key:
+        rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", f"{again.get('null_keys', 0)} rows"))
+    rules += [_unfit(i, c, name, n) for name, n in c.unfit.items()]
+    if not c.unfit:
+        rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
+    rules += [
+        _zero(i, "types parsed", n, "every value fits its type", f"{n} values do not, they are NULL now", column=name, severity="warning")
+        for name, n in c.voided.items()
+    ]
+    rules += [
+        _zero(i, "text is UTF-8", n, "valid UTF-8", f"{n} texts were repaired with U+FFFD", column=name, severity="warning")
+        for name, n in c.repaired.items()
+    ]
+    return rules + ([_checksums(i, c.checksums)] if c.checksums else [])
+
+
+def _unfit(i: Incarnation, c: TableCounts, column: str, n: int) -> Measure:
+    measure = _zero(
+        i, "types parsed", n, "every value fits its type", f"{plural(n, 'value')} that {'does' if n == 1 else 'do'} not", column
+    )
+    either = f'{setting(i.name, column, "null")} in feed.toml, or "string"'
+    remedy = f"the rows are in the archive at these coordinates. To let such values pass as NULL, or as text, set {either} (docs/types.md)"
+    return replace(measure, examples=tuple(c.unfit_values.get(column, ())), remedy=remedy)
+
+
+def _checksums(i: Incarnation, found: Mapping[str, int]) -> Measure:
+    """Of the rows that carry one."""
+    differ, unclear = found.get("mismatch", 0), found.get("unverifiable", 0)
+    said = (
+        f"{found.get('verified', 0)} do"
+        + (f", {differ} do not" if differ else "")
+        + (f", of {unclear} it cannot be said" if unclear else "")
+    )
+    return _zero(i, "rows add up to their checksums", differ, "every row does", said, severity="warning")
+
+
+def _zero(
+    i: Incarnation, rule: str, value: int, expected: str, observed: str, column: str | None = None, severity: str = "critical"
+) -> Measure:
+    return Measure(
+        table=i.name,
+        rule=rule,
+        column=column,
+        severity="warning" if severity == "warning" else "critical",
+        value=value,
+        minimum=0,
+        maximum=0,
+        expected=expected,
+        observed=observed,
+    )
+
+
+def _shown(moments: Sequence[int]) -> str:
+    return ", ".join(show(ts) for ts in moments) or "all are"

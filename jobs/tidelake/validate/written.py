@@ -1,0 +1,82 @@
+"""What a run wrote to changelogs, counted again: rows by change type, null keys, first and last commit ts.
+
+Small ones are read here, as Spark would plan longer than it counts; the others in one Spark job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.cut import Advance, Staged
+from tidelake.lake.tables import physical
+from tidelake.order.sql.changelog import sql_name
+from tidelake.spark.spread import THREADS
+from tidelake.spark.sql_casts import literal, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Written = Mapping[str, int]
+KINDS = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
+AT_HAND = 100_000  # changes
+
+
+def appended(spark: SparkSession, a: Advance) -> DataFrame:
+    """The rows that a run staged."""
+    reader = spark.read.option("start-snapshot-id", a.base).option("end-snapshot-id", a.to)
+    return reader.table(sql_name(a.identifier))
+
+
+def written(spark: SparkSession, catalog: LakeCatalog, staged: Staged) -> dict[str, Written]:
+    """By incarnation: a number for each of KINDS, `null_keys`, `first_ts` and `last_ts`; nothing of a changelog without new rows."""
+    changelogs, tables = staged.changelogs, staged.cut.catalog.incarnations
+
+    def loaded(i: str) -> tuple[LakeTable, list[str]]:
+        table = catalog.load(changelogs[i].identifier)
+        return table, [physical(table.columns(), k)[0].name for k in tables[i].key]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = dict(zip(changelogs, pool.map(loaded, changelogs), strict=True))
+        few = [i for i in changelogs if staged.counts[i].changes <= AT_HAND]
+        here = dict(zip(few, pool.map(lambda i: _here(*found[i], changelogs[i]), few), strict=True))
+    return here | _by_spark(spark, {i: (changelogs[i], keys) for i, (_, keys) in found.items() if i not in here})
+
+
+def _here(table: LakeTable, keys: Sequence[str], a: Advance) -> Written:
+    rows = table.added(a.base, a.to, ["_change_type", "_commit_ts", *keys])
+    kinds = {c["values"]: c["counts"] for c in pc.value_counts(rows["_change_type"]).to_pylist()}
+    nulls = reduce(pc.or_, (pc.is_null(rows[k]) for k in keys), pa.scalar(False))
+    bounds = pc.min_max(rows["_commit_ts"]).as_py()
+    null_keys = (pc.sum(nulls).as_py() or 0) if keys else 0
+    return {**{k: kinds.get(k, 0) for k in KINDS}, "null_keys": null_keys, "first_ts": bounds["min"], "last_ts": bounds["max"]}
+
+
+def _by_spark(spark: SparkSession, todo: Mapping[str, tuple[Advance, Sequence[str]]]) -> dict[str, Written]:
+    if not todo:
+        return {}
+    narrow = []
+    for i, (a, keys) in todo.items():
+        null_key = " OR ".join(f"{quote(k)} IS NULL" for k in keys) or "false"
+        rows = appended(spark, a)
+        narrow.append(rows.selectExpr(f"{literal(i)} AS incarnation", "_change_type", "_commit_ts", f"({null_key}) AS null_key"))
+    grouped = reduce(lambda a, b: a.unionByName(b), narrow).groupBy("incarnation")
+    found = grouped.agg(*_aggregates()).collect()
+    return {r["incarnation"]: {k: v for k, v in r.asDict().items() if k != "incarnation"} for r in found}
+
+
+def _aggregates() -> list[Any]:
+    from pyspark.sql import functions as F
+
+    return [
+        *(F.count(F.when(F.col("_change_type") == kind, 1)).alias(kind) for kind in KINDS),
+        F.count(F.when(F.col("null_key"), 1)).alias("null_keys"),
+        F.min("_commit_ts").alias("first_ts"),
+        F.max("_commit_ts").alias("last_ts"),
+    ]

@@ -1,0 +1,1 @@
+"""Binary messages: Avro, Canal's protobuf and Craft, scanned column by column."""

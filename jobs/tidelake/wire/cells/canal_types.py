@@ -1,0 +1,23 @@
+"""Column types as Canal says them, in JSON and in protobuf alike (docs/reference/protocols.md 5.3)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tidelake.errors import ContractError, DecodeError
+from tidelake.history.ddl.column_types import MysqlType
+
+MAX_TYPE = 64  # characters of a type outside its parentheses
+
+
+@lru_cache(maxsize=4096)
+def column_type(text: str) -> tuple[str, str | None, bool]:
+    """The word of a type, its full text where that says more, and whether its values are bytes. Raises DecodeError."""
+    head, parenthesis, tail = text.partition("(")[0], "(" in text, text.rpartition(")")[2]
+    if len(head) > MAX_TYPE or (parenthesis and len(tail) > MAX_TYPE):
+        raise DecodeError(f"mysqlType {text[:40]!r}... of {len(text)} characters is no MySQL type", code="UNKNOWN_TYPE")
+    try:
+        parsed = MysqlType.parse(text)
+    except ContractError as e:
+        raise DecodeError(f"mysqlType {text[:80]!r} is no MySQL type", code="UNKNOWN_TYPE") from e
+    return parsed.name, text if parenthesis else None, parsed.is_binary

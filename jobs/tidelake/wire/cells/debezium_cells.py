@@ -1,0 +1,226 @@
+"""Values of Debezium's JSON (docs/reference/protocols.md 9.2) → canonical text, by the column's type.
+
+integers        number, BIGINT UNSIGNED wrapped to int64         DATE       days since 1970-01-01
+BIT(1)          boolean, BIT(n): base64, little-endian           DATETIME   milli- or microseconds since 1970, as if UTC
+DECIMAL         double                                           TIMESTAMP  RFC 3339 text in UTC; second 0 = the zero timestamp
+binary          base64                                           TIME       microseconds
+
+Where a NULL was replaced by the column's default, the default's text stands instead: digits, a date, the raw text of a binary column.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NoReturn
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from tidelake.errors import DecodeError
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.event import ShapeColumn
+from tidelake.wire.cells.plain_cells import is_binary, number, scalar
+from tidelake.wire.json.json_text import Number, kind
+
+MICRO_TIMESTAMP = "io.debezium.time.MicroTimestamp"
+MAX_FSP, MILLI_DIGITS = 6, 3  # a DATETIME of more fraction digits is sent in microseconds
+DAYS = (-719_528, 2_932_896)  # 0000-01-01 to 9999-12-31
+MAX_TIME = (838 * 3600 + 59 * 60 + 59) * 1_000_000 + 999_999
+MAX_DECIMAL = 65  # digits
+ZERO = "1970-01-01T00:00:00Z"
+_INTEGER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+_DECIMAL = re.compile(r"-?[0-9]{1,65}(\.[0-9]{1,30})?", re.ASCII)
+_INSTANT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]{1,6})?Z", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_DATETIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?", re.ASCII)
+_TIME = re.compile(r"-?[0-9]{2,3}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column and what the schema says of its values. meaning: Debezium's name. default: text that may stand for a NULL."""
+
+    column: ShapeColumn
+    meaning: str = ""
+    default: str | None = None
+
+
+def cell(value: Any, field: Field, time_zone: str, where: str) -> bytes | None:
+    """The canonical text, or the bytes of a binary column. Raises DecodeError."""
+    if value is None:
+        return None
+    if field.column.type is None:
+        return b"%d" % value if isinstance(value, bool) else scalar(value, where)  # BIT(1) is the only boolean
+    if is_binary(field.column):
+        return _binary(value, field, where)
+    word = field.column.type.removesuffix(" unsigned")
+    return _READERS.get(word, _text)(value, field, time_zone, where)
+
+
+def _refuse(value: Any, field: Field, where: str) -> NoReturn:
+    said = repr(value) if isinstance(value, str) else str(value) if isinstance(value, int) and value.bit_length() < 99 else "one"
+    raise DecodeError(f"{where}: a JSON {kind(value)}, {said[:60]}, for type {field.column.type}", code="BAD_VALUE")
+
+
+def _text(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    if isinstance(value, Number) or not isinstance(value, str):
+        _refuse(value, field, where)
+    return value.encode()
+
+
+def _integer(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    if isinstance(value, str) and not isinstance(value, Number) and _INTEGER.fullmatch(value):
+        return value.encode()
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 64:
+        _refuse(value, field, where)
+    return b"%d" % (value + (1 << 64) if value < 0 and field.column.type == "bigint unsigned" else value)
+
+
+def _float(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    if isinstance(value, str) and not isinstance(value, Number) and _DECIMAL.fullmatch(value):
+        return value.encode()
+    if type(value) is not int and not isinstance(value, Number):
+        _refuse(value, field, where)
+    return number(value, where)
+
+
+def _decimal(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    """Plain digits, with the column's scale where that is known: none is dropped, the column may have a larger scale by now."""
+    try:
+        plain = Decimal(_float(value, field, time_zone, where).decode())
+    except ArithmeticError:  # an exponent beyond all bounds
+        _refuse(value, field, where)
+    if plain.adjusted() > MAX_DECIMAL or plain.adjusted() < -MAX_DECIMAL:
+        _refuse(value, field, where)
+    scale = _parsed(field.column.full_type).scale if field.column.full_type else None
+    padded = f"{plain:f}" if scale is None else f"{plain:.{scale}f}"
+    return (padded if Decimal(padded) == plain else f"{plain:f}").encode()
+
+
+def _bit(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    if isinstance(value, bool) or (type(value) is int and 0 <= value < 1 << 64):
+        return b"%d" % value
+    if isinstance(value, Number) or not isinstance(value, str):
+        _refuse(value, field, where)
+    raw = _from_base64(value)
+    if raw is None or not 0 < len(raw) <= 8:
+        _refuse(value, field, where)
+    return b"%d" % int.from_bytes(raw, "little")
+
+
+def _binary(value: Any, field: Field, where: str) -> bytes:
+    if isinstance(value, Number) or not isinstance(value, str):
+        _refuse(value, field, where)
+    raw = None if value == field.default else _from_base64(value)
+    if raw is None and field.default is not None and value != field.default:
+        raise DecodeError(f"{where}: {len(value)} characters are neither base64 nor the column's default", code="BAD_VALUE")
+    return value.encode() if raw is None else raw
+
+
+def _from_base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _date(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    if isinstance(value, str) and not isinstance(value, Number) and _DATE.fullmatch(value):
+        return value.encode()
+    if type(value) is not int or not DAYS[0] <= value <= DAYS[1]:
+        _refuse(value, field, where)
+    return _day(value).encode()
+
+
+def _datetime(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    if isinstance(value, str) and not isinstance(value, Number) and _DATETIME.fullmatch(value):
+        return value.encode()
+    if type(value) is not int:
+        _refuse(value, field, where)
+    digits = _digits(field)
+    in_micros = field.meaning == MICRO_TIMESTAMP or (not field.meaning and digits is not None and digits > MILLI_DIGITS)
+    days, micros = divmod(value if in_micros else value * 1000, 86_400_000_000)
+    if not DAYS[0] <= days <= DAYS[1]:
+        _refuse(value, field, where)
+    return f"{_day(days)} {_clock(micros, digits)}".encode()
+
+
+def _time(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    if isinstance(value, str) and not isinstance(value, Number) and _TIME.fullmatch(value):
+        return value.encode()
+    if type(value) is not int or abs(value) > MAX_TIME:
+        _refuse(value, field, where)
+    return f"{'-' if value < 0 else ''}{_clock(abs(value), _digits(field))}".encode()
+
+
+def _timestamp(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+    """In the changefeed's time zone, as every other protocol prints it."""
+    match = _INSTANT.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        _refuse(value, field, where)
+    day, clock, fraction = match[1], match[2], match[3] or ""
+    if value == ZERO:
+        day, clock = "0000-00-00", "00:00:00"
+        fraction = f".{'0' * (_digits(field) or 0)}".rstrip(".")
+    else:
+        try:
+            at = datetime.fromisoformat(f"{day}T{clock}+00:00").astimezone(_zone(time_zone))
+        except (ValueError, OverflowError):
+            _refuse(value, field, where)
+        day, clock = f"{at.year:04}-{at.month:02}-{at.day:02}", f"{at.hour:02}:{at.minute:02}:{at.second:02}"
+    return f"{day} {clock}{fraction}".encode()
+
+
+def _day(days: int) -> str:
+    return str(np.datetime64(days, "D"))
+
+
+def _clock(micros: int, digits: int | None) -> str:
+    """Hours may pass 99. Where the column's fraction digits are unknown or too few: none, three or six, whichever shows all."""
+    seconds, fraction = divmod(micros, 1_000_000)
+    shown = 0 if fraction == 0 else 6 if fraction % 1000 else 3
+    if digits is not None and fraction % 10 ** (6 - digits) == 0:
+        shown = digits
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{text}.{fraction:06}"[: len(text) + 1 + shown] if shown else text
+
+
+def _digits(field: Field) -> int | None:
+    """The fraction digits, where the table's columns say them."""
+    digits = _parsed(field.column.full_type).fraction_digits if field.column.full_type else None
+    return digits if digits is not None and digits <= MAX_FSP else None
+
+
+@lru_cache(maxsize=4096)
+def _parsed(full_type: str) -> MysqlType:
+    return MysqlType.parse(full_type)
+
+
+@lru_cache(maxsize=16)
+def _zone(name: str) -> tzinfo:
+    """A name of the tz database, or an offset like +08:00."""
+    if name == "UTC":
+        return UTC
+    if name[0] in "+-":
+        minutes = int(name[1:3]) * 60 + int(name[4:6])
+        return timezone(timedelta(minutes=-minutes if name[0] == "-" else minutes))
+    return ZoneInfo(name)
+
+
+_READERS: dict[str, Callable[[Any, Field, str, str], bytes]] = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), _integer),
+    **dict.fromkeys(("float", "double"), _float),
+    "decimal": _decimal,
+    "bit": _bit,
+    "date": _date,
+    "datetime": _datetime,
+    "timestamp": _timestamp,
+    "time": _time,
+}

@@ -1,0 +1,1 @@
+"""TiDB's row checksums, computed over decoded columns."""

@@ -1,0 +1,1 @@
+"""JSON messages: scanned and typed column by column."""

@@ -1,0 +1,1 @@
+"""Compiled loops and column builders that all wire formats share."""

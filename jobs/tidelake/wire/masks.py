@@ -1,0 +1,201 @@
+"""Masked cells of events: dropped, NULL, hashed or truncated, column by column of a batch (docs/masking.md).
+
+A masked image gets a shape of its own that says of each column how it is masked, so every later stage knows what it has before it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.config import table_name
+from tidelake.config.feed import Feed
+from tidelake.errors import ConfigError
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.event import Shape
+from tidelake.history.window import same_name, sent_type
+
+SIDES = {"after": "shape", "before": "before_shape"}  # an image, and the column that says its shape
+TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
+HASHED = MysqlType("char", length=64)  # what a hashed column holds
+_DOCUMENTED = re.compile(r" /\* mask (\S+) \*/$")
+_ID = b"tidelake: the id of a mask key"
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
+_CONTINUES, _CONTINUED = 0xC0, 0x80  # of UTF-8: (byte & _CONTINUES) == _CONTINUED is no first byte of a character
+Longs = npt.NDArray[np.int64]
+Places = dict[str, list[tuple[Longs, int]]]  # by mask: rows, and which of their cells
+_M = TypeVar("_M")
+
+
+def mark(mask: str, key: bytes) -> str:
+    """How a mask is named in shapes, tables and certificates: with the id of its key, never with the key."""
+    return f"hash:{hmac.digest(key, _ID, 'sha256').hex()[:12]}" if mask == "hash" else mask
+
+
+def refuse_other_key(marks: Iterable[str], key: bytes) -> None:
+    """In a worker, before anything is hashed. Raises ConfigError (MASK_KEY) where the key is missing, or is not the one of the marks."""
+    if any(m.startswith("hash") and m != mark("hash", key) for m in marks):
+        raise ConfigError(
+            "policy.mask_key: the key did not reach the worker, or is another",
+            code="MASK_KEY",
+            remedy="a Spark Connect server that Tidelake did not start needs the key's variable in its environment, its executors too "
+            "(docs/cluster.md)",
+        )
+
+
+def mask_key(feed: Feed) -> bytes:
+    """The key of the feed's hashes, empty where it has none."""
+    return (feed.policy.mask_key or "").encode()
+
+
+def marks_of(feed: Feed) -> list[tuple[str, str, str]]:
+    """(`db.table`, column, mark) of every mask of the feed, sorted."""
+    key = mask_key(feed)
+    return sorted((t, c, mark(p.mask, key)) for t, columns in feed.columns.items() for c, p in columns.items() if p.mask)
+
+
+def documented(text: str, mark: str | None) -> str:
+    """A lake column's documentation, with its mask."""
+    return f"{text} /* mask {mark} */" if mark else text
+
+
+def read_documented(doc: str) -> tuple[str, str | None]:
+    """The inverse of `documented`."""
+    found = _DOCUMENTED.search(doc)
+    return (doc[: found.start()], found[1]) if found else (doc, None)
+
+
+def may_truncate(mysql: MysqlType) -> bool:
+    """Whether values of the type have characters or bytes to leave away."""
+    return mysql.word in TEXT or mysql.is_binary
+
+
+def masked_text(text: str, mark: str, mysql: MysqlType, key: bytes) -> str | None:
+    """A column's default under its mask. text: canonical, hex digits for bytes."""
+    if mark in ("null", "drop"):
+        return None
+    cells = pa.array([bytes.fromhex(text) if mysql.is_binary else text.encode()], pa.binary())
+    out: bytes = _replaced(cells, mark, key, mysql.is_binary)[0].as_py()
+    return out.hex() if mysql.is_binary and not mark.startswith("hash") else out.decode()
+
+
+def masked_shape(plain: Shape, marks: Iterable[tuple[str, str, str]], database: str, table: str) -> Shape:
+    """The shape of a table's rows once they are masked, by the names that the feed says. Raises ConfigError as `marked` does."""
+    wanted = by_name(marks, database, table)
+    return marked(plain, table_name.written(database, table), {c.name: mark_at(wanted, c.name) for c in plain.columns})
+
+
+def by_name(marks: Iterable[tuple[str, str, str]], database: str, table: str) -> dict[str, str]:
+    """The marks of a table as it is sent: column → mark."""
+    return {c: m for t, c, m in marks if _names(t, database, table)}
+
+
+def mark_at(marks: Mapping[str, _M], column: str) -> _M | None:
+    """What is said of a column as it is sent; exact names go before sanitised ones."""
+    exact = next((m for name, m in marks.items() if name.lower() == column.lower()), None)
+    return exact if exact is not None else next((m for name, m in marks.items() if same_name(column, name)), None)
+
+
+def marked(plain: Shape, table: str, marks: Mapping[str, str | None]) -> Shape:
+    """The shape with these marks, by its columns' names. Raises ConfigError for a mask that a column cannot have."""
+    columns = tuple(replace(c, mask=marks.get(c.name)) for c in plain.columns)
+    for c in columns:
+        if c.mask is not None:
+            check_mask(table, c.name, c.mask, c.key, sent_type(c) if c.full_type or c.type else None)
+    return Shape(columns)
+
+
+def check_mask(table: str, column: str, mark: str, in_key: bool, mysql: MysqlType | None) -> None:
+    """Raises ConfigError for a mask that makes different rows one, or that the type cannot have."""
+    where = f'feed.toml: columns."{table}".{column}.mask'
+    if in_key and not mark.startswith("hash"):
+        raise ConfigError(f'{where}: {column} is in the key of {table}: rows would become one (found "{mark}")', remedy='allowed: "hash"')
+    if mysql is not None and mark.startswith("truncate") and not may_truncate(mysql):
+        raise ConfigError(f"{where}: {mysql.sql} has no characters to leave away", remedy='allowed: "hash", "null", "drop"')
+
+
+def masked_cells(images: pa.ListArray, places: Mapping[str, Sequence[tuple[Longs, int]]], key: bytes) -> pa.ListArray:
+    """The images with some of their cells masked. places: by kind of mask, rows and the position of the cell in their lists."""
+    starts, flat = np.asarray(images.offsets, np.int64), images.values
+    ends, there = starts[1:], np.array(images.is_valid())
+    source, parts, gone = np.arange(len(flat)), [flat], np.zeros(len(flat), np.bool_)
+    for kind, wanted in places.items():
+        at = np.concatenate([_inside(starts, ends, there, rows, i) for rows, i in wanted])
+        if kind in ("null", "drop"):
+            gone[at] = True
+            continue
+        source[at] = sum(map(len, parts)) + np.arange(len(at))
+        parts.append(_replaced(flat.take(pa.array(at)), kind.removesuffix(_OF_BYTES), key, kind.endswith(_OF_BYTES)))
+    cells = pa.concat_arrays(parts).take(pa.array(source, pa.int64(), mask=gone))
+    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), cells, mask=pa.array(~there))
+
+
+_OF_BYTES = " of bytes"
+
+
+def kind_of(mark: str, mysql: MysqlType) -> str:
+    """How `masked_cells` calls a mask on a column of this type."""
+    return mark + _OF_BYTES if mysql.is_binary else mark
+
+
+def _inside(starts: Longs, ends: Longs, there: npt.NDArray[np.bool_], rows: Longs, i: int) -> Longs:
+    at = starts[rows] + i
+    return at[there[rows] & (at < ends[rows])]
+
+
+def _names(table: str, database: str, sent: str) -> bool:
+    own = table_name.parse(table)
+    return same_name(database, own.database) and same_name(sent, own.table)
+
+
+def _replaced(cells: pa.BinaryArray, mark: str, key: bytes, of_bytes: bool) -> pa.BinaryArray:
+    """The cells hashed or truncated; NULL stays NULL."""
+    if mark.startswith("hash"):
+        return _hashed(cells, key)
+    length = _TRUNCATE.fullmatch(mark)
+    if length is None:
+        raise ConfigError(f"feed.toml: no mask {mark!r}")
+    size = int(length[1])
+    return pc.binary_slice(cells, 0, size) if of_bytes else _shortened(cells, size)
+
+
+def _hashed(cells: pa.BinaryArray, key: bytes) -> pa.BinaryArray:
+    """Equal values are hashed once."""
+    from tidelake.wire.kernels.hmac_sha256 import HEX_DIGITS, hmac_hex
+
+    encoded = cells.dictionary_encode()
+    data, offsets = _bytes(encoded.dictionary)
+    digits = hmac_hex(key, data, offsets)
+    hashes = pa.FixedSizeBinaryArray.from_buffers(pa.binary(HEX_DIGITS), len(offsets) - 1, [None, pa.py_buffer(digits)])
+    return hashes.cast(pa.binary()).take(encoded.indices)
+
+
+def _shortened(cells: pa.BinaryArray, size: int) -> pa.BinaryArray:
+    """The first characters of UTF-8, counted by their first bytes, so that invalid text is cut as well."""
+    filled = cells.fill_null(b"")
+    data, offsets = _bytes(filled)
+    first = np.concatenate([[0], np.cumsum((data & _CONTINUES) != _CONTINUED)])  # characters before each byte
+    wanted = first[offsets[:-1]] + size
+    ends = np.minimum(np.searchsorted(first, wanted, side="right") - 1, offsets[1:])
+    owner = np.repeat(np.arange(len(filled)), np.diff(offsets))
+    kept = data[np.arange(len(data)) < ends[owner]]
+    lengths = np.maximum(ends - offsets[:-1], 0)
+    buffers = [None, pa.py_buffer(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)), pa.py_buffer(kept)]
+    short = pa.Array.from_buffers(pa.binary(), len(filled), buffers)
+    return pc.if_else(cells.is_valid(), short, pa.scalar(None, pa.binary()))
+
+
+def _bytes(cells: pa.BinaryArray) -> tuple[npt.NDArray[np.uint8], Longs]:
+    """The values' bytes, and where each begins."""
+    _, offsets, data = cells.buffers()
+    at = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1].astype(np.int64)
+    content = np.frombuffer(data, np.uint8)[at[0] : at[-1]] if data is not None and at[-1] > at[0] else np.zeros(0, np.uint8)
+    return content, at - at[0]

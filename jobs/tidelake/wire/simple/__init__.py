@@ -1,0 +1,1 @@
+"""TiCDC's Simple protocol, in JSON and in Avro."""

@@ -1,0 +1,39 @@
+"""Windows in short: statements, first sights, and the catalog that they make."""
+
+from __future__ import annotations
+
+from tidelake.config.policy import Policy
+from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation
+from tidelake.history.window import Sighting, Statement, compile_window
+
+ID = ShapeColumn(name="id", type="bigint", key=True)
+
+
+def shape(*names: str) -> Shape:
+    return Shape((ID, *(ShapeColumn(name=n, type="varchar") for n in names)))
+
+
+def said(ts: int, query: str, database: str = "shop") -> Statement:
+    return Statement(commit_ts=ts, database=database, query=query)
+
+
+def seen(first: int, last: int, sent: Shape, table: str = "orders", database: str = "shop") -> Sighting:
+    return Sighting(database=database, table=table, shape=sent, first_ts=first, last_ts=last, rows=9)
+
+
+def compiled(
+    statements: list[Statement], sightings: list[Sighting], catalog: Catalog | None = None, **policy: object
+) -> tuple[Catalog, list[str]]:
+    """The catalog, and the ledger as `ts effect`."""
+    after, ledger, _ = compile_window(catalog or Catalog(), statements, sightings, Policy.model_validate(policy))
+    return after, [f"{e.commit_ts} {e.effect}" for e in ledger]
+
+
+def known(query: str = "CREATE TABLE orders (id BIGINT PRIMARY KEY, a VARCHAR(5))", ts: int = ALWAYS) -> Catalog:
+    return compiled([said(ts, query)], [])[0]
+
+
+def only(catalog: Catalog) -> Incarnation:
+    (found,) = catalog.incarnations.values()
+    return found

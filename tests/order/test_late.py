@@ -1,0 +1,132 @@
+"""Rows that come after the cut that should hold them: replays are known as such, all others stand in the late ledger."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lake.histories import publish, resolved, row, rows_of
+from tests.order.test_windows import KV, TEXT, opened, table
+from tidelake.cli import run
+from tidelake.config.lake_paths import certificate_key
+from tidelake.config.policy import Policy
+from tidelake.errors import OrderError
+from tidelake.lake.cuts import newest_cut
+from tidelake.lake.opened import Lake
+from tidelake.order.late import late_rows
+
+pytestmark = pytest.mark.usefixtures("spark_app")
+FIRST = [row(0, "insert", 100, KV, ("1", "a")), row(0, "insert", 110, KV, ("2", "b")), *resolved(200)]
+
+
+def judged(lake: Lake) -> tuple[dict[str, Any], bool]:
+    """What the newest certificate says of late rows, and whether its cut is incomplete."""
+    cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+    assert cut is not None
+    said = json.loads(lake.store.read(certificate_key(lake.feed.name, cut.seq)))
+    return said["late"], cut.incomplete
+
+
+def ledger(lake: Lake) -> list[tuple[int, str, int, int, str]]:
+    """The late ledger: cut, verdict, offset, commit ts, table."""
+    return [(r["seq"], r["verdict"], r["offset"], r["commit_ts"], r["table"]) for r in late_rows(lake.catalog, lake.feed)]
+
+
+def test_a_replay_is_counted_and_nothing_else(tmp_path: Path) -> None:
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, FIRST))
+        publish(lake, feed.add(lake, [*FIRST, row(0, "insert", 300, KV, ("3", "c")), *resolved(300)]))
+        assert judged(lake) == ({"d.k": {"replays": 2}}, False)
+        assert ledger(lake) == []
+
+
+def test_rows_that_were_never_published_and_those_that_contradict_stand_in_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, FIRST))
+        late = [row(0, "insert", 100, KV, ("1", "z")), row(0, "insert", 150, KV, ("7", "x")), row(0, "delete", 110, KV, None, ("1", "a"))]
+        publish(lake, feed.add(lake, [*late, row(0, "insert", 110, KV, ("2", "b")), row(0, "insert", 300, KV, ("3", "c")), *resolved(300)]))
+        assert judged(lake) == ({"d.k": {"replays": 1, "conflicts": 1, "late": 2}}, True)
+        assert ledger(lake) == [(2, "conflict", 3, 100, "k"), (2, "late", 4, 150, "k"), (2, "late", 5, 110, "k")]
+        assert rows_of(lake, "d.k") == table(("1", "a"), ("2", "b"), ("3", "c"))
+        monkeypatch.setattr("tidelake.cli.late.opened", lambda *_, **__: nullcontext(lake))
+        assert run(["late", "--feed", "shop", "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert [(r["cut"], r["published"], r["verdict"], r["message"], r["table"], r["op"]) for r in said] == [
+            (2, True, "conflict", "t[0]@3", "d.k", "insert"),
+            (2, True, "late", "t[0]@4", "d.k", "insert"),
+            (2, True, "late", "t[0]@5", "d.k", "delete"),
+        ]
+        assert run(["late", "--feed", "shop"]) == 0
+        assert "truly late: no such change is published" in capsys.readouterr().out
+
+
+def test_an_update_comes_again_as_its_two_halves_or_the_other_way_round(tmp_path: Path) -> None:
+    moved = row(0, "update", 150, KV, ("3", "a"), ("1", "a"))
+    same = row(0, "update", 160, KV, ("2", "c"), ("2", "b"))
+    halves = [row(0, "delete", 150, KV, None, ("1", "a")), row(0, "insert", 150, KV, ("3", "a"))]
+    other = [row(0, "delete", 160, KV, None, ("2", "b")), row(0, "insert", 160, KV, ("2", "c"))]
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, [*FIRST[:2], moved, *other, *resolved(200)]))
+        publish(lake, feed.add(lake, [*halves, same, *resolved(300)]))
+        assert judged(lake) == ({"d.k": {"replays": 3}}, False)
+        assert rows_of(lake, "d.k") == table(("3", "a"), ("2", "c"))
+
+
+def test_equal_rows_of_a_table_without_key_count_by_stretch(tmp_path: Path) -> None:
+    def m(value: str, ts: int) -> Any:
+        return row(0, "insert", ts, TEXT, (value,), table="m")
+
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, [m("x", 100), m("x", 100), m("y", 110), *resolved(200)]))
+        publish(lake, feed.add(lake, [*resolved(90), m("x", 100), m("x", 100), m("x", 100), m("y", 110), m("y", 120), *resolved(300)]))
+        assert judged(lake) == ({"d.m": {"replays": 3, "late": 2}}, True)
+        assert ledger(lake) == [(2, "late", 7, 100, "m"), (2, "late", 9, 120, "m")]
+
+
+def test_an_hour_decoded_again_after_its_cut_is_looked_at_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as (feed, lake):
+        first = feed.add(lake, FIRST)
+        publish(lake, first)
+        publish(lake, feed.add(lake, resolved(300)))
+        feed.more(lake, first, [row(0, "insert", 150, KV, ("7", "x")), row(0, "insert", 350, KV, ("8", "y"))])
+        publish(lake, feed.add(lake, resolved(400)))
+        assert judged(lake) == ({"d.k": {"replays": 2, "late": 1}}, True)
+        assert [entry[1:4] for entry in ledger(lake)] == [("late", 4, 150)]
+        assert rows_of(lake, "d.k") == table(("1", "a"), ("2", "b"), ("8", "y")), "what is after the last cut is taken into the next"
+        publish(lake, feed.add(lake, resolved(500)))
+        assert judged(lake)[0] == {}, "once"
+
+
+def test_a_feed_may_stop_at_them(tmp_path: Path) -> None:
+    with opened(tmp_path, policy=Policy(on_late="block")) as (feed, lake):
+        publish(lake, feed.add(lake, FIRST))
+        hour = feed.add(lake, [row(0, "insert", 150, KV, ("7", "x")), *resolved(300)])
+        for _ in range(2):
+            with pytest.raises(OrderError, match=r"LATE_ROWS.*d\.k: 1 truly late, 0 in conflict.*tidelake late") as stopped:
+                publish(lake, hour)
+        assert stopped.value.exit_code == 3
+        assert ledger(lake) == [(2, "late", 3, 150, "k")]
+        cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+        assert cut is not None
+        assert cut.seq == 1
+
+
+def test_the_ledger_forgets_what_an_attempt_found_that_was_not_published(tmp_path: Path) -> None:
+    with opened(tmp_path, policy=Policy(on_late="block")) as (feed, lake):
+        publish(lake, feed.add(lake, FIRST))
+        hour = feed.add(lake, [row(0, "insert", 150, KV, ("7", "x")), *resolved(300)])
+        with pytest.raises(OrderError, match="LATE_ROWS"):
+            publish(lake, hour)
+        assert len(ledger(lake)) == 1
+        feed.again(lake, hour, [row(0, "insert", 100, KV, ("1", "a")), *resolved(300)])
+        publish(lake, hour)
+        assert judged(lake) == ({"d.k": {"replays": 1}}, False)
+        assert ledger(lake) == []
+        publish(lake, feed.add(lake, [row(0, "insert", 400, KV, ("8", "y")), *resolved(400)]))
+        assert judged(lake) == ({}, False)

@@ -1,0 +1,200 @@
+"""Rewind: every table is as it was at the cut, under its name and with its columns, and a rewind killed at any step is rolled forward."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.lake import lakes
+from tests.lake.killed import Killed, kill_at
+from tidelake.config.lake_paths import certificate_key
+from tidelake.errors import ConfigError, OwnershipError, StorageError
+from tidelake.io.storage import open_store
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.cut import Advance, Cut, Intent, Reshape, TableCut
+from tidelake.lake.cuts import lineage, published
+from tidelake.lake.opened import Lake
+from tidelake.publish.recovery import recover
+from tidelake.publish.rollback import lines, rewind
+from tidelake.publish.steps import carry_out, declare, plan_moves
+from tidelake.tso import at
+
+FIRST, SECOND = 463368564662075392, 463369508380639232  # an hour apart
+THEN = {"d.a": {"a"}, "d.b": {"b"}, "d.c": {"c"}, "d.old": {"old"}}
+NOW = {"d.a": {"a", "new"}, "d.b": {"c"}, "d.c": {"b"}, "d.young": {"y"}}
+
+
+def published_twice(folder: Path) -> Lake:
+    """Cut 1 holds a, b, c and old. By cut 2 a has a row more and its column another name, b and c swapped names, old was dropped and
+    young is born."""
+    lake = lakes.catalog(folder)
+    opened = Lake(feed=lakes.feed(folder), store=open_store(str(folder / "lake")), settings=lake.settings, catalog=lake)
+    a, b, c, old = (lakes.table(lake, f"d.{t}", [(1, t)]) for t in ("a", "b", "c", "old"))
+    log = lakes.table(lake, "d_changelog.a", [(1, "a")])
+    one = _cut(1, FIRST, {"a": a, "b": b, "c": c, "old": old}, log)
+    _publish(opened, Intent(cut=one))
+    young = lakes.table(lake, "d.young", [(1, "y")])
+    two = _cut(2, SECOND, {"a": a, "b": c, "c": b, "young": young}, log)
+    park = f"d_past.old__{old.uuid[:8]}"
+    two.past[old.uuid] = park
+    advances = []
+    for made, t, reshape in ((a, two.snapshots["d.a@-1"], Reshape(renamed={2: "w"})), (log, two.changelogs["d.a@-1"], None)):
+        head = lakes.stage(lake, made, "run_2_1", [(2, "new")])
+        t.snapshot_id, t.rows = head, 2
+        how = {"identifier": t.identifier, "uuid": made.uuid, "base": made.main, "to": head, "branch": "run_2_1"}
+        advances.append(Advance(**how, incarnation="d.a@-1", reshape=reshape))
+    moves = plan_moves({b.uuid: "d.b", c.uuid: "d.c", old.uuid: "d.old"}, {b.uuid: "d.c", c.uuid: "d.b", old.uuid: park})
+    _publish(opened, Intent(cut=two, advances=advances, moves=moves))
+    assert seen(opened) == NOW
+    return opened
+
+
+def _cut(seq: int, ts: int, tables: dict[str, LakeTable], log: LakeTable) -> Cut:
+    return Cut(
+        feed="shop",
+        seq=seq,
+        hour=f"2026-01-05T{9 + seq:02d}",
+        applied_ts=0,
+        resolved_ts=ts,
+        run=f"run_{seq}_1",
+        version="0",
+        catalog=lakes.names(*tables),
+        snapshots={
+            f"d.{n}@-1": TableCut(identifier=f"d.{n}", uuid=t.uuid, snapshot_id=t.main, rows=1, buckets=1) for n, t in tables.items()
+        },
+        changelogs={"d.a@-1": TableCut(identifier="d_changelog.a", uuid=log.uuid, snapshot_id=log.main)},
+    )
+
+
+def _publish(lake: Lake, intent: Intent) -> None:
+    intent.certificate = {"feed": "shop", "cut": intent.cut.seq, "hour": intent.cut.hour}
+    declare(lake.store, intent)
+    carry_out(lake.catalog, lake.store, intent)
+
+
+def seen(lake: Lake) -> dict[str, set[object]]:
+    """What readers of every table see: the texts."""
+    return {t: texts(lake, t) for t in lake.catalog.tables("d")}
+
+
+def texts(lake: Lake, table: str, snapshot_id: int | None = None) -> set[object]:
+    """Its one column beside the key, whatever it is called."""
+    return {r[name] for r in lakes.contents(lake.catalog, table, snapshot_id) for name in r.keys() - {"id", "_commit_ts"}}
+
+
+def names_of(lake: Lake, table: str) -> list[str]:
+    """A table's columns."""
+    return [c.name for c in lake.catalog.load(table).columns()]
+
+
+def test_everything_is_as_it_was_and_nothing_is_deleted(tmp_path: Path) -> None:
+    lake = published_twice(tmp_path)
+    head = lake.catalog.load("d.a").main
+    done = rewind(lake, str(FIRST))
+    assert (seen(lake), names_of(lake, "d.a")) == (THEN, ["id", "v", "_commit_ts"])
+    assert len(lakes.contents(lake.catalog, "d_changelog.a")) == 1
+    assert [r["w"] for r in lakes.contents(lake.catalog, "d.a", head)] == ["a", "new"], "who reads the undone cut by its ids reads on"
+    assert [t.rpartition("__")[0] for t in lake.catalog.tables("d_past")] == ["d_past.young"]
+    facts = {(t.table, t.what, t.rows_before, t.rows_after, t.changes) for t in done.tables}
+    assert facts == {
+        ("d.a", "back", 2, 1, 1),
+        ("d.b", "returns", 1, 1, 0),
+        ("d.c", "returns", 1, 1, 0),
+        ("d.old", "returns", 0, 1, 0),
+        ("d.young", "leaves", 1, 0, 0),
+    }
+    assert (published(lake.catalog, "shop"), lineage(lake.catalog, "shop")) == ({1: FIRST, 2: SECOND, 3: FIRST}, {3: FIRST, 1: FIRST})
+    proof = json.loads(lake.store.read(certificate_key("shop", 3)))
+    assert (proof["cut"], proof["hour"], proof["rewind"]["changes"], proof["rewind"]["from_cut"]) == (3, "2026-01-05T10", 1, 2)
+
+
+def test_a_dry_run_says_the_same_and_touches_nothing(tmp_path: Path) -> None:
+    lake = published_twice(tmp_path)
+    plan = rewind(lake, str(FIRST), dry_run=True)
+    assert (seen(lake), published(lake.catalog, "shop")) == (NOW, {1: FIRST, 2: SECOND})
+    assert lines(plan)[-1] == "  1 changelog rows undone; hours after 2026-01-05T10 can be run again"
+    assert rewind(lake, str(FIRST)) == plan
+
+
+def test_a_rewind_that_was_a_mistake_is_undone_by_a_rewind_to_the_cut_that_it_undid(tmp_path: Path) -> None:
+    lake = published_twice(tmp_path)
+    rewind(lake, str(FIRST))
+    again = rewind(lake, str(SECOND))
+    assert (again.seq, again.to_cut, again.changes) == (4, 2, -1)
+    assert (seen(lake), names_of(lake, "d.a")) == (NOW, ["id", "w", "_commit_ts"])
+    assert lineage(lake.catalog, "shop") == {4: SECOND, 2: SECOND, 1: FIRST}
+    nothing = rewind(lake, str(SECOND))
+    assert (nothing.seq, lines(nothing)[0][-13:]) == (None, "nothing to do")
+
+
+def test_a_time_means_the_cut_of_that_millisecond_and_what_is_no_cut_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    lake = published_twice(tmp_path)
+    assert rewind(lake, at(FIRST).isoformat(), dry_run=True).to_cut == 1
+    with pytest.raises(ConfigError, match=rf"no cut at {FIRST + 1}; the nearest: {FIRST} \(.*\) and {SECOND} \(") as refused:
+        rewind(lake, str(FIRST + 1))
+    assert (refused.value.code, refused.value.exit_code) == ("NOT_A_CUT", 2)
+    with pytest.raises(ConfigError, match=rf"the nearest: {SECOND} \("):
+        rewind(lake, "2036-01-05T12:00:00Z")
+
+
+STEPS: list[tuple[str, str, int]] = [
+    ("after the intent", "restore", 0),
+    ("between two tables", "restore", 1),
+    *((f"before name change {n}", "rename", n) for n in range(6)),
+    ("before the cut's document", "record", 0),
+    ("before the published rows", "append", 0),
+    ("before the certificate", "certificate", 0),
+]
+SAMPLE = ("between two tables", "before name change 3", "before the certificate")
+
+
+@pytest.mark.parametrize(
+    ("where", "step", "nth"), [pytest.param(*s, id=s[0], marks=[] if s[0] in SAMPLE else pytest.mark.long) for s in STEPS]
+)
+def test_a_rewind_killed_at_any_step_is_rolled_forward(
+    where: str, step: str, nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = published_twice(tmp_path)
+    with monkeypatch.context() as patch:
+        kill_at(patch, step, nth)
+        with pytest.raises(Killed):
+            rewind(lake, str(FIRST))
+    assert (3 in published(lake.catalog, "shop")) == (step == "certificate"), "a cut is visible before it is whole"
+    finished = recover(lake.catalog, lake.store, "shop")
+    assert finished is not None
+    assert (finished.seq, finished.follows) == (3, 1)
+    assert (seen(lake), names_of(lake, "d.a")) == (THEN, ["id", "v", "_commit_ts"])
+    assert lineage(lake.catalog, "shop") == {3: FIRST, 1: FIRST}
+    assert recover(lake.catalog, lake.store, "shop") is None
+    assert rewind(lake, str(FIRST)).seq is None
+
+
+def test_the_second_of_two_publishers_is_refused_before_it_touches_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = published_twice(tmp_path)
+    other = Intent(cut=_cut(3, SECOND + 1, {"a": lake.catalog.load("d.a")}, lake.catalog.load("d_changelog.a")))
+    monkeypatch.setattr("tidelake.publish.rollback.recover", lambda *_: declare(lake.store, other))  # while this one plans
+    with pytest.raises(StorageError, match="was published by another run") as error:
+        rewind(lake, str(FIRST))
+    assert (error.value.code, seen(lake)) == ("TAKEN", NOW)
+
+
+def test_what_a_run_left_unpublished_makes_room_and_what_is_somebody_elses_does_not(tmp_path: Path) -> None:
+    lake = published_twice(tmp_path)
+    lakes.table(lake.catalog, "d.old", [(5, "left behind")])
+    rewind(lake, str(FIRST))
+    assert seen(lake) == THEN
+    rewind(lake, str(SECOND))
+    lake.catalog.create("d.old", lakes.COLUMNS)
+    with pytest.raises(OwnershipError, match=r"d\.old is taken: that table was not made by Tidelake") as error:
+        rewind(lake, str(FIRST))
+    assert (error.value.code, lineage(lake.catalog, "shop")[4]) == ("NOT_OURS", SECOND)
+
+
+def test_a_table_that_someone_else_wrote_to_is_not_set_back(tmp_path: Path) -> None:
+    lake = published_twice(tmp_path)
+    lake.catalog.append("d.b", lakes.batch(lake.catalog.load("d.b"), [(9, "stranger")]))
+    with pytest.raises(StorageError, match="which no run of Tidelake made") as error:
+        rewind(lake, str(FIRST))
+    assert (error.value.code, published(lake.catalog, "shop")) == ("TABLE_MOVED", {1: FIRST, 2: SECOND})
