@@ -87,7 +87,7 @@ class StageOperator(BaseOperator):
     """One stage of one feed. schemas: the folder of feeds. The task has the stage's name."""
 
     operator_extra_links = (QualityReportLink(),)
-    command: ClassVar[Sequence[str]] = (sys.executable, "-P", "-m", "tidelake.cli")
+    command: ClassVar[Sequence[str]] = (sys.executable, "-P", "-m", "tidelake")
 
     def __init__(self, *, stage: str, feed: str, schemas: str, **kwargs: Any) -> None:
         super().__init__(task_id=stage, **kwargs)

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tidelake.config.lake_paths import cuts
 from tidelake.errors import OrderError, OwnershipError, QualityError
 from tidelake.lake.opened import Lake
+from tidelake.lake.target import Target
 from tidelake.lake.turns import is_published, refuse_out_of_turn
 from tidelake.land import LandReport, land_hour
 from tidelake.tso import format_hour
 from tidelake.validate.quality.applicable import check_rules
 
 if TYPE_CHECKING:
-    from tidelake.compact.stage import CompactReport
     from tidelake.decode.stage import DecodeReport
     from tidelake.order.stage import OrderReport
+    from tidelake.publish.stage import Published
     from tidelake.validate.quality.verdict import Verdict
+
+log = logging.getLogger("tidelake.report")
 
 STAGES = ("land", "decode", "order", "validate", "compact")
 
@@ -46,44 +49,58 @@ def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
     if not redo:
         is_published(lake.feed, lake.catalog, lake.store, newest_cut(lake.catalog, lake.store, lake.feed.name), format_hour(hour))
     with lake.hold(f"decode {format_hour(hour)}"):
-        return decode_hour(lambda: lake.spark, lake.catalog, lake.feed, hour, redo=redo)
+        return decode_hour(lake, hour, redo=redo)
 
 
 def order(lake: Lake, hour: datetime, redo_from: str | None = None) -> OrderReport:
-    """Events → staged changelogs; first finishes a publishing that was cut short. redo_from: anew from this hour on (maintenance.redo)."""
+    """Events → staged changelogs; first finishes a publication that was cut short.
+
+    Args:
+        redo_from: A redo's first hour: all that is published from it on is built anew.
+    """
     from tidelake.order.stage import order_window
     from tidelake.publish.recovery import recover
 
     with _reported(lake, hour), lake.hold(f"order {format_hour(hour)}") as fence:
-        recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
-        tell = partial(lake.tell, "order")
-        return order_window(lambda: lake.spark, lake.catalog, lake.feed, hour, fence, tell, redo_from)
+        recover(lake.catalog, lake.store, lake.feed.name)
+        return order_window(lake, Target(format_hour(hour), redo_from), fence)
 
 
 def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdict | None:
     """Judge what order staged. Raises QualityError if it must not be published. Holds the lease: nobody may stage anew meanwhile."""
     from tidelake.validate.stage import validate_window
 
-    name = format_hour(hour)
-    with _reported(lake, hour), lake.hold(f"validate {name}"):
-        verdict = validate_window(lambda: lake.spark, lake.catalog, lake.feed, name, partial(lake.tell, "validate"), redo_from)
+    with _reported(lake, hour), lake.hold(f"validate {format_hour(hour)}"):
+        verdict = validate_window(lake, Target(format_hour(hour), redo_from))
         if verdict is not None:
             verdict.refuse()
         return verdict
 
 
-def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> CompactReport:
-    """Staged changelogs ⊕ snapshots → a published cut."""
-    from tidelake.compact.stage import compact_window
-    from tidelake.publish.recovery import recover
+def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> Published:
+    """Staged changelogs ⊕ snapshots → a published cut, and the report of its hour."""
     from tidelake.validate.report import write_report
 
-    name = format_hour(hour)
-    with _reported(lake, hour), lake.hold(f"compact {name}"):
-        recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("compact", what))
-        report = compact_window(lambda: lake.spark, lake.catalog, lake.feed, name, partial(lake.tell, "compact"), redo_from)
-    lake.tell("report", write_report(lake, report.cut.hour if report.cut else name))
-    return report
+    with _reported(lake, hour), lake.hold(f"compact {format_hour(hour)}"):
+        published = _compacted(lake, Target(format_hour(hour), redo_from))
+    log.info(write_report(lake, published.cut.hour if published.cut else format_hour(hour)))
+    return published
+
+
+def _compacted(lake: Lake, target: Target) -> Published:
+    from tidelake.compact.stage import fold_window
+    from tidelake.lake.staged import read_staged
+    from tidelake.publish.recovery import recover
+    from tidelake.publish.stage import Published, publish_window
+    from tidelake.validate.stage import passed
+
+    started = time.time()
+    recover(lake.catalog, lake.store, lake.feed.name)
+    newest, staged = read_staged(lake, target)
+    if staged is None:
+        return Published(cut=None, certificate={})
+    verdict = passed(lake, staged)
+    return publish_window(lake, newest, staged, verdict, fold_window(lake, newest, staged), started)
 
 
 @contextmanager
@@ -94,7 +111,7 @@ def _reported(lake: Lake, hour: datetime) -> Iterator[None]:
     try:
         yield
     except (OrderError, OwnershipError, QualityError) as e:
-        lake.tell("report", write_report(lake, format_hour(hour), e))
+        log.info(write_report(lake, format_hour(hour), e))
         raise
 
 
@@ -120,7 +137,7 @@ class HourRun:
     landed: LandReport
     decoded: DecodeReport
     ordered: OrderReport
-    compacted: CompactReport | None
+    compacted: Published | None
     seconds: dict[str, float]
 
 
@@ -130,11 +147,16 @@ def run_hour(
     *,
     redo: bool = False,
     progress: Callable[[int, int], None] | None = None,
-    begin: Callable[[str], None] | None = None,
 ) -> HourRun:
-    """All five stages of an hour. progress: called with (bytes landed, bytes to land); begin: with the stage and hour that is at work.
+    """Run all five stages of an hour. Each stage logs its beginning, with `begins` set in the record.
 
-    Raises what `turns.refuse_out_of_turn` and `namespaces.refuse_taken` raise, before it lands anything."""
+    Args:
+        redo: Decode again, also where nothing changed.
+        progress: Called with (bytes landed, bytes to land).
+
+    Raises:
+        TidelakeError: What the stages raise; what `turns.refuse_out_of_turn` and `namespaces.refuse_taken` raise before anything is landed.
+    """
     from tidelake.decode.known import opening
     from tidelake.lake.cuts import newest_cut
     from tidelake.lake.namespaces import refuse_taken
@@ -143,9 +165,7 @@ def run_hour(
 
     @contextmanager
     def timed(stage: str) -> Iterator[None]:
-        lake.tell(stage, format_hour(hour))
-        if begin is not None:
-            begin(f"{stage} {format_hour(hour)}")
+        logging.getLogger(f"tidelake.{stage}").info(format_hour(hour), extra={"begins": stage})
         started = time.monotonic()
         yield
         seconds[stage] = round(time.monotonic() - started, 3)
@@ -157,7 +177,7 @@ def run_hour(
     with timed("decode"):
         decoded = decode(lake, hour, redo=redo)
     if decoded.record.quarantined:
-        lake.tell("decode", decoded.record.quarantined)
+        logging.getLogger("tidelake.decode").info(decoded.record.quarantined)
     with timed("order"):
         ordered = order(lake, hour)
     compacted = None

@@ -84,7 +84,7 @@ def _measured(servers: str, budget: int) -> dict[str, Any]:
     held = psutil.Process().memory_info().rss
     reset_peak()
     started = time.monotonic()
-    done = archive(feed, Goal(once=True), Event(), lambda _: None)
+    done = archive(feed, Goal(once=True), Event())
     seconds = time.monotonic() - started
     if psutil.Process().children():
         raise SystemExit("archiving started processes, whose memory is not counted")

@@ -51,7 +51,7 @@ def main(what: str, servers: str, lake: str, budget_mb: int) -> dict[str, Any]:
 def _archive(feed: Feed) -> int:
     from tidelake.land.archiver.follow import Goal, archive  # the others need not pay for it
 
-    return archive(feed, Goal(once=True), Event(), lambda _: None).bytes
+    return archive(feed, Goal(once=True), Event()).bytes
 
 
 def _take(feed: Feed, *, cut: bool = False) -> int:

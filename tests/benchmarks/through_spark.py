@@ -26,13 +26,14 @@ from tests.benchmarks.measure import Used, measured
 from tests.benchmarks.workload import FEEDS, make
 from tidelake.config.feed import load_feed
 from tidelake.config.lake_paths import CATALOG, events_table
-from tidelake.decode.landed_source import FORMAT, DecodeJob, LandedReader
+from tidelake.decode.landed_source import DecodeJob, LandedReader, LandedSource
 from tidelake.decode.stage import decode_hour
 from tidelake.demo.embedded_s3 import EmbeddedS3
 from tidelake.history.event import EVENT
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import newest
 from tidelake.run import kept_session, land
+from tidelake.spark.data_source import read_source
 from tidelake.tso import format_hour
 
 WRITTEN = "1970-01-01T00"  # the hour that the Arrow files' rows are written to
@@ -49,11 +50,11 @@ def main(folder: Path, protocol: str, rows: int, passes: int) -> dict[str, Any]:
         job = DecodeJob(lake_uri=feed.lake.uri, feed=feed.name, objects=list(found.objects), protocol=protocol, options=feed.options)
         files, alone = _finished(job, folder / "arrow")
         runs = Runs(lake, job, files)
-        steps = {"first": _used(lambda: decode_hour(lambda: lake.spark, lake.catalog, lake.feed, hour))}
+        steps = {"first": _used(lambda: decode_hour(lake, hour))}
         runs.write()
         turns = [_used(runs.write)]
         for _ in range(passes):
-            turns += [_used(lambda: decode_hour(lambda: lake.spark, lake.catalog, lake.feed, hour, redo=True)), _used(runs.write)]
+            turns += [_used(lambda: decode_hour(lake, hour, redo=True)), _used(runs.write)]
         steps |= {"decode to nowhere": _used(runs.decode_to_nowhere), "files to nowhere": _used(runs.read_to_nowhere)}
         table = lake.catalog.load(events_table(lake.feed.name))
         counts = [_counts(lake, h) for h in (format_hour(hour), WRITTEN)]
@@ -103,7 +104,7 @@ class Runs:
 
     def decode_to_nowhere(self) -> None:
         """Landed objects to Spark's rows, which nobody takes."""
-        rows = self.lake.spark.read.format(FORMAT).option("job", self.job.model_dump_json()).load()
+        rows = read_source(self.lake.spark, LandedSource, job=self.job)
         rows.write.format("noop").mode("overwrite").save()
 
     def _finished(self) -> DataFrame:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import logging
 
 import pytest
 
 from tidelake.cli import common
 from tidelake.cli.terminal import Terminal
+
+LAND, DECODE = logging.getLogger("tidelake.land"), logging.getLogger("tidelake.decode")
 
 
 def drawn(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -17,10 +20,10 @@ def drawn(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with common.working("run 2026-01-05T10") as bar:
         assert (bar is not None) == terminal
         if bar is not None:
-            bar.begin("land 2026-01-05T10")
+            LAND.info("2026-01-05T10", extra={"begins": "land"})
             bar(3, 4)
             bar._progress.refresh()
-            bar.begin("decode 2026-01-05T10")
+            DECODE.info("2026-01-05T10", extra={"begins": "decode"})
             bar._progress.refresh()
     return [line.strip() for part in text.getvalue().split("\r") for line in part.splitlines() if "2026" in line]
 

@@ -96,7 +96,7 @@ def landed(lake: Lake, hour: str, first: int, messages: Sequence[Message]) -> st
     }
     manifest = Manifest(feed="shop", hour=hour, generation=1, protocol="open", layout="aiven-jsonl", **found)
     lake.store.write(manifest_key("shop", hour, 1), manifest.to_json())
-    decode_hour(lambda: lake.spark, lake.catalog, lake.feed, parse_hour(hour))
+    decode_hour(lake, parse_hour(hour))
     return hour
 
 

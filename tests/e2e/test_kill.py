@@ -15,21 +15,20 @@ import pytest
 from tests.checkout import CHECKOUT
 from tests.e2e.bazaar import FEED, Bazaar
 
-LAKE = "tidelake.lake"
 PLACES = {
     "land, before the manifest": ("tidelake.land.hour:record", 1),
-    "decode, after the events were written": (f"{LAKE}.decode:record_of", 1),
-    "order, with a table staged by SQL": (f"{LAKE}.order:stage_changelog", 1),
-    "order, with files written and some staged": (f"{LAKE}.arrow_order:stage_files", 3),
-    "validate, before the verdict": (f"{LAKE}.validate:judge_measures", 1),
-    "compact, before a table is staged by SQL": (f"{LAKE}.snapshot:_overwrite", 1),
-    "compact, with files written and some staged": (f"{LAKE}.fold_tables:stage_files", 3),
-    "compact, before the intent": (f"{LAKE}.compact:declare", 1),
-    "publish, right after the intent": (f"{LAKE}.compact:carry_out", 1),
-    "publish, between two tables": (f"{LAKE}.catalog:LakeCatalog.advance", 4),
-    "publish, between two names": (f"{LAKE}.catalog:LakeCatalog.rename", 2),
-    "publish, before the published record": (f"{LAKE}.publish:record", 1),
-    "publish, before the certificate": (f"{LAKE}.publish:certificate", 1),
+    "decode, after the events were written": ("tidelake.decode.stage:record_of", 1),
+    "order, with a table staged by SQL": ("tidelake.order.staging:stage_changelog", 1),
+    "order, with files written and some staged": ("tidelake.order.arrow.arrow_staging:stage_files", 3),
+    "validate, before the verdict": ("tidelake.validate.stage:judge_measures", 1),
+    "compact, before a table is staged by SQL": ("tidelake.compact.snapshot:_overwrite", 1),
+    "compact, with files written and some staged": ("tidelake.compact.fold_tables:stage_files", 3),
+    "compact, before the intent": ("tidelake.publish.stage:declare", 1),
+    "publish, right after the intent": ("tidelake.publish.stage:carry_out", 1),
+    "publish, between two tables": ("tidelake.lake.catalog:LakeCatalog.advance", 4),
+    "publish, between two names": ("tidelake.lake.catalog:LakeCatalog.rename", 2),
+    "publish, before the published record": ("tidelake.publish.steps:record", 1),
+    "publish, before the certificate": ("tidelake.publish.steps:certificate", 1),
 }
 SAMPLE = ("publish, between two tables",)
 

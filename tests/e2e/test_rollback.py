@@ -19,14 +19,13 @@ from tests.checkout import CHECKOUT
 from tests.cli.calls import call
 from tests.e2e.bazaar import FEED, Bazaar
 
-LAKE = "tidelake.lake"
 PLACES = {
-    "before the intent": (f"{LAKE}.rewind:declare", 1),
-    "right after the intent": (f"{LAKE}.rewind:carry_out", 1),
-    "between two tables": (f"{LAKE}.catalog:LakeCatalog.restore", 3),
-    "between two names": (f"{LAKE}.catalog:LakeCatalog.rename", 2),
-    "before the published record": (f"{LAKE}.publish:record", 1),
-    "before the certificate": (f"{LAKE}.publish:certificate", 1),
+    "before the intent": ("tidelake.publish.rollback:declare", 1),
+    "right after the intent": ("tidelake.publish.rollback:carry_out", 1),
+    "between two tables": ("tidelake.lake.catalog:LakeCatalog.restore", 3),
+    "between two names": ("tidelake.lake.catalog:LakeCatalog.rename", 2),
+    "before the published record": ("tidelake.publish.steps:record", 1),
+    "before the certificate": ("tidelake.publish.steps:certificate", 1),
 }
 
 

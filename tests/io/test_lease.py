@@ -17,6 +17,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.logged import log_calls
 from tidelake.config.lake_paths import lease_key
 from tidelake.errors import LeaseError, OrderError, StorageError
 from tidelake.io import lease, storage
@@ -113,7 +114,7 @@ def test_who_waits_gets_the_lease_when_it_is_given_back_and_is_told_once(store: 
         heard.set()
 
     def second() -> int:
-        with hold(store, "shop", "second", wait_seconds=20, tell=tell) as fence:
+        with log_calls(lambda _, what: tell(what)), hold(store, "shop", "second", wait_seconds=20) as fence:
             order.append("second")
             return fence
 
@@ -306,8 +307,7 @@ YEAR = 365 * 86_400
 
 def test_a_lease_far_in_the_future_is_named_with_its_holder_and_the_way_out(folder: Store) -> None:
     put(folder, seconds=YEAR)
-    told: list[str] = []
-    with pytest.raises(LeaseError) as error, hold(folder, "shop", "compact", wait_seconds=0, tell=told.append):
+    with pytest.raises(LeaseError) as error, hold(folder, "shop", "compact", wait_seconds=0):
         pass
     said = str(error.value)
     assert f"feed shop is held by order 2026-01-05T10 on {ELSEWHERE} (process 1), until 20" in said

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from tests.lake import lakes
-from tidelake.compact.stage import proof_of
 from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.incarnations import Catalog, create
@@ -17,6 +16,7 @@ from tidelake.lake.cut import Advance, Cut, Intent, Staged, TableCut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import CHANGELOG_COLUMNS
+from tidelake.publish.certificate import proof_of
 from tidelake.publish.steps import carry_out, declare
 from tidelake.tso import at, last_of
 from tidelake.validate.quality.verdict import Verdict

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.lake import lakes
-from tidelake.compact.stage import intent_of
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import name_hash
 from tidelake.errors import OwnershipError
@@ -17,6 +16,7 @@ from tidelake.history.incarnations import Catalog, create
 from tidelake.lake.cut import Cut, Staged, TableCut
 from tidelake.lake.names import namespace_of, namespaces_of, snapshot_name
 from tidelake.lake.namespaces import refuse_collisions
+from tidelake.publish.intent import intent_of
 
 
 def feed_of(folder: Path, namespace: str = "{database}") -> Feed:

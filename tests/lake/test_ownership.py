@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.lake import lakes
+from tests.logged import messages_of
 from tidelake.compact.fold_target import Folded
-from tidelake.compact.stage import intent_of
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import (
     certificates,
@@ -45,6 +45,7 @@ from tidelake.maintenance.orphans import leftovers, remove_leftovers
 from tidelake.order.late import late_rows
 from tidelake.order.sql.changelog import begin_branch, open_changelog
 from tidelake.order.sql.rows import TableRows
+from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare, plan_moves
 from tidelake.spark.parquet_files import kept_if_whole
@@ -177,8 +178,8 @@ def moving(lake: LakeCatalog, source: str, to: str) -> Intent:
 def test_what_a_run_staged_and_did_not_publish_makes_way_before_the_intent(lake: LakeCatalog) -> None:
     intent = moving(lake, "d_past.t__00000000", "d.t")
     leftover = lakes.table(lake, "d.t")
-    said: list[str] = []
-    clear_way(lake, intent, (), said.append)
+    with messages_of("publish") as said:
+        clear_way(lake, intent, ())
     assert said == ["dropped d.t, which was staged and never published"]
     assert not stays(lake, leftover)
 
@@ -260,12 +261,11 @@ def test_databases_shop_and_shop_changelog_are_published_side_by_side(tmp_path: 
 
 def test_folders_of_another_catalogs_tables_in_the_same_warehouse_stay(tmp_path: Path) -> None:
     """Two catalogs over one lake, each with a namespace d: to the one, the other's tables look like folders that nobody needs."""
-    said: list[str] = []
     elsewhere = {"uri": str(tmp_path / "lake"), "catalog": f"jdbc:sqlite:{tmp_path / 'other.db'}"}
     with Lake.of(lakes.feed(tmp_path, "other", lake=elsewhere)) as theirs:
         theirs.catalog.claim_namespace("d", "other")
         there = theirs.catalog.create("d.t", lakes.COLUMNS, properties={"tidelake.feed": "other"})
-    with Lake.of(lakes.feed(tmp_path), lambda _, what: said.append(what)) as lake:
+    with messages_of("maintenance") as said, Lake.of(lakes.feed(tmp_path)) as lake:
         mine = lakes.table(lake.catalog, "d.lost", [(1, "a")])
         lake.catalog.drop("d.lost", "shop")
         strange = tmp_path / "lake" / "warehouse" / "d" / "strange"

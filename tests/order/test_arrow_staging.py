@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.lake.histories import Message, ddl, feeder, resolved, row, shape
+from tests.logged import messages_of
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import Policy
 from tidelake.lake.cut import Staged
@@ -133,9 +134,10 @@ def opened(folder: Path, **changes: Any) -> Iterator[tuple[Any, Lake]]:
 
 def staged_by(lake: Lake, hour: str, tells: list[str] | None = None) -> tuple[Staged, list[dict[str, Any]], dict[str, list[int]]]:
     """(what order said, the changelog's rows as they are in each bucket, rows by bucket and day)."""
-    heard: list[str] = [] if tells is None else tells
-    lake.tell = lambda stage, what: heard.append(what)
-    staged = order(lake, parse_hour(hour)).staged
+    with messages_of("order") as heard:
+        staged = order(lake, parse_hour(hour)).staged
+    if tells is not None:
+        tells += heard
     assert staged is not None
     advance = staged.changelogs["d.k@-1"]
     table = lake.catalog.load(advance.identifier)

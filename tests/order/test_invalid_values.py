@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lake.histories import Feeder, publish, resolved, row, rows_of, shape
+from tests.logged import log_calls
 from tests.order.test_windows import opened, table
 from tidelake.config.feed import ColumnPolicy
 from tidelake.config.policy import Policy
@@ -29,7 +30,7 @@ def heard(feed: Feeder) -> tuple[str, list[str]]:
         row(0, "insert", 11, SENT, ("2", "a@b.c", "12,5x", "2026-01-05")),
         row(0, "update", 12, SENT, ("1", "a@b.c", "1.005\n", "0000-00-00"), ("1", "a@b.c", "12.50", "0000-00-00")),
     ]
-    with Lake.of(feed.feed, lambda stage, what: told.append(f"{stage}: {what}")) as lake:
+    with log_calls(lambda stage, what: told.append(f"{stage}: {what}")), Lake.of(feed.feed) as lake:
         hour = feed.add(lake, [*rows, *resolved(15)])
         with pytest.raises(QualityError) as refused:
             publish(lake, hour)

@@ -13,13 +13,14 @@ from tests.archives.objects import Message
 from tests.lake import lakes
 from tests.lake.histories import TOPIC, rows_of
 from tests.land import archive
+from tests.logged import log_calls
 from tests.order.offset_feeds import SQL, OffsetFeeder, Sent, Step, Truth, ddl, drop, encoded, put
 from tidelake.config.feed import Watermark
 from tidelake.config.policy import Policy
 from tidelake.config.source import Source
 from tidelake.lake.opened import Lake
 from tidelake.run import run_hour
-from tidelake.tso import begin_ts, end_ts
+from tidelake.tso import begin_ts, end_ts, format_hour
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 
@@ -74,8 +75,10 @@ def test_every_hour_from_the_archive_on_is_the_truth_and_so_is_every_earlier_one
             for step in (s for share in shares for message in share for s in message):
                 truth.apply(step)
             begun: list[str] = []
-            compacted = run_hour(lake, archive.at(number), begin=begun.append).compacted
-            assert [what.split()[0] for what in begun] == ["land", "decode", "order", "validate", "compact"]
+            hour = format_hour(archive.at(number))
+            with log_calls(lambda stage, what, hour=hour, begun=begun: begun.append(stage) if what == hour else None):
+                compacted = run_hour(lake, archive.at(number)).compacted
+            assert begun == ["land", "decode", "order", "validate", "compact"]
             assert compacted is not None
             assert compacted.cut is not None
             cut = compacted.cut

@@ -14,13 +14,13 @@ from tests.lake import lakes
 from tests.lake.killed import Killed, kill_at
 from tests.publish.test_rollback import FIRST, NOW, SECOND, names_of, published_twice, seen, texts
 from tidelake.compact.fold_target import Folded
-from tidelake.compact.stage import intent_of
 from tidelake.config.lake_paths import certificate_key
 from tidelake.errors import StorageError
 from tidelake.lake.cut import Advance, Cut, Intent, Reshape, Staged
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import base_of, lineage, newest_cut, published
 from tidelake.lake.opened import Lake
+from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.replace import replace
 from tidelake.publish.rollback import rewind

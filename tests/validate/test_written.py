@@ -10,6 +10,7 @@ from tests.lake.histories import publish, resolved, row
 from tests.order.test_windows import KV, opened
 from tidelake.lake.cut import TableCounts
 from tidelake.lake.staged import read_staged
+from tidelake.lake.target import Target
 from tidelake.run import order
 from tidelake.tso import parse_hour
 from tidelake.validate import written as module
@@ -29,7 +30,7 @@ def test_changes_null_keys_and_bounds_are_counted_the_same_both_ways(tmp_path: P
         ]
         hour = feed.add(lake, messages)
         order(lake, parse_hour(hour))
-        _, staged = read_staged(lake.catalog, lake.store, lake.feed, hour)
+        _, staged = read_staged(lake, Target(hour))
         assert staged is not None
         (life,) = staged.changelogs
         wanted = {"INSERT": 2, "UPDATE_BEFORE": 1, "UPDATE_AFTER": 1, "DELETE": 1, "null_keys": 1, "first_ts": 20, "last_ts": 24}

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, out, print_json
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, LogLines, Schemas, logged, out, print_json
 from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError
 from tidelake.io.texts import plural
@@ -47,8 +47,8 @@ def archive(
         raise ConfigError("--once and --until exclude each other", remedy="leave one out")
     goal = Goal(once=once, until=None if until is None else parse_hour(until))
     loaded = load_feed(schemas, feed, archiving=True)
-    with _stopped_by_signals() as stop:
-        done = follow(loaded, goal, stop, _tell, accept_expired=accept_expired)
+    with _stopped_by_signals() as stop, logged(LogLines()):
+        done = follow(loaded, goal, stop, accept_expired=accept_expired)
     if as_json:
         print_json(asdict(done))
         return
@@ -75,7 +75,3 @@ def _stopped_by_signals() -> Iterator[Event]:
             signal.signal(number, handler)
     if interrupted.is_set():
         raise KeyboardInterrupt
-
-
-def _tell(line: str) -> None:
-    errors.print(f"  archive  {line}", style="dim", soft_wrap=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,23 +71,55 @@ def opened(schemas: Path, feed: str, quiet: bool = False, begins: bool = False) 
     loaded = load_feed(schemas, feed)
     if not begins:
         refuse_missing(open_store(loaded.lake.uri))
-    with Lake.of(loaded, _silent if quiet else _tell) as lake:
+    with nullcontext() if quiet else logged(LogLines()), Lake.of(loaded) as lake:
         yield lake
 
 
-class Bar:
-    """A progress bar: how much of its work is done, where that is known, and for how long it has been at it."""
+class LogLines(logging.Handler):
+    """Prints a record as `stage  message` on stderr, above a progress bar. The stage is the second part of the logger's name."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one record."""
+        errors.print(f"{stage_of(record):>11}  {record.getMessage()}", style="dim", soft_wrap=True)
+
+
+def stage_of(record: logging.LogRecord) -> str:
+    """The stage that logs: the second part of the logger's name, as in tidelake.order.staging."""
+    return record.name.split(".")[1]
+
+
+@contextmanager
+def logged(handler: logging.Handler) -> Iterator[None]:
+    """Hand the package's log to a handler meanwhile."""
+    package = logging.getLogger("tidelake")
+    before = package.level
+    package.addHandler(handler)
+    package.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        package.removeHandler(handler)
+        package.setLevel(before)
+
+
+class Bar(logging.Handler):
+    """A progress bar: how much of its work is done, where that is known, and for how long it has been at it.
+
+    As a log handler it takes the stage that a record `begins` for its work.
+    """
 
     def __init__(self, progress: Progress, what: str) -> None:
+        super().__init__()
         self._progress, self._task = progress, progress.add_task(what, total=None)
 
     def __call__(self, done: int, total: int) -> None:
         self._progress.update(self._task, completed=done, total=total)
 
-    def begin(self, what: str) -> None:
-        """From now on this is at work."""
-        self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(what, total=None)
+    def emit(self, record: logging.LogRecord) -> None:
+        """Name the stage that begins."""
+        if stage := getattr(record, "begins", None):
+            self._progress.remove_task(self._task)
+            self._task = self._progress.add_task(f"{stage} {record.getMessage()}", total=None)
 
 
 @contextmanager
@@ -97,12 +130,6 @@ def working(what: str) -> Iterator[Bar | None]:
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True) as progress:
-        yield Bar(progress, what)
-
-
-def _tell(stage: str, what: str) -> None:
-    errors.print(f"{stage:>9}  {what}", style="dim", soft_wrap=True)
-
-
-def _silent(stage: str, what: str) -> None:
-    """For output that programs read."""
+        bar = Bar(progress, what)
+        with logged(bar):
+            yield bar

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import signal
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ import typer
 from rich.status import Status
 from rich.table import Table
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Schemas, errors, out
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Schemas, errors, logged, out, stage_of
 
 if TYPE_CHECKING:
     from tidelake.demo.play import FeedResult
@@ -50,8 +50,8 @@ def demo(
         results: list[FeedResult] = []
         with kept_session("tidelake demo", brief=rows <= BRIEF_ROWS):
             for number, feed in enumerate(FEEDS, 1):
-                with errors.status(f"{feed} ({number} of {len(FEEDS)})") as status:
-                    results.append(play(folder, where, feed, workload, partial(_show, status, feed)))
+                with errors.status(f"{feed} ({number} of {len(FEEDS)})") as status, logged(_StatusLine(status, feed)):
+                    results.append(play(folder, where, feed, workload))
                 _told(results[-1])
             used = peaks()
         _summary(results, folder, time.monotonic() - started, used)
@@ -61,8 +61,16 @@ def demo(
         raise typer.Exit(1)
 
 
-def _show(status: Status, feed: str, stage: str, what: str) -> None:
-    status.update(f"{feed}  {stage}: {what}")
+class _StatusLine(logging.Handler):
+    """Shows what a feed's stage logs in the status line."""
+
+    def __init__(self, status: Status, feed: str) -> None:
+        super().__init__()
+        self._status, self._feed = status, feed
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
+        self._status.update(f"{self._feed}  {stage_of(record)}: {record.getMessage()}")
 
 
 def _told(result: FeedResult) -> None:

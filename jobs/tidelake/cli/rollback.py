@@ -72,7 +72,7 @@ def redo(
             plan = plan_redo(lake, first, last)
             found, told = plan.model_dump(), plan.lines()
         else:
-            done = build_anew(lake, first, last, lambda what: lake.tell("redo", what))
+            done = build_anew(lake, first, last)
             found = done.model_dump()
             told = [
                 f"published cut {done.plan.seq}, {show(done.resolved_ts)}, in place of {done.plan.replaced}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
@@ -65,7 +66,7 @@ def seed(
 
             with working(f"seed {feed}") as progress:
                 done = load(lake, from_, ts, wanted, written, progress)
-            lake.tell("report", write_report(lake, done.plan.hour))
+            logging.getLogger("tidelake.report").info(write_report(lake, done.plan.hour))
             found = done.model_dump()
             told = [f"published cut {done.cut}, {show(done.plan.ts)}: {plural(len(done.rows), 'table')}"]
             told += [f"  {name}: {rows:,} rows" for name, rows in done.rows.items()]

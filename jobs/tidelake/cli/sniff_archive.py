@@ -49,8 +49,8 @@ def sniff_archive(
     """Look at the archive and tell. Raises typer.Exit (3) where nothing was recognised, ConfigError for what --write cannot do."""
     from tidelake.sniff.archive import look
 
-    with _progress() as tell:
-        archive = look(uri, context, most=most, messages=limit, said=said, tell=tell)
+    with _progress() as progress:
+        archive = look(uri, context, most=most, messages=limit, said=said, progress=progress)
         starters = _starters(archive, avro_schemas)
     if as_json:
         print_json(_document(archive, starters))
@@ -90,14 +90,14 @@ def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
         TextColumn("{task.fields[told]}", markup=False),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=errors, transient=True) as progress:
-        task = progress.add_task("listing", total=None, told="")
+    with Progress(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task("listing", total=None, told="")
 
-        def tell(what: str, done: int, total: int) -> None:
+        def update(what: str, done: int, total: int) -> None:
             told = f"{done / (1 << 20):,.0f} of {total / (1 << 20):,.0f} MB" if total else f"{done:,}"
-            progress.update(task, description=what, completed=done, total=total or None, told=told)
+            bar.update(task, description=what, completed=done, total=total or None, told=told)
 
-        yield tell
+        yield update
 
 
 def _print(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:

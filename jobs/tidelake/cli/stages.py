@@ -241,7 +241,7 @@ def _ran(lake: Lake, hours: Sequence[str], *, redo: bool, later: bool) -> dict[s
             remedy=f"when it is there, run `tidelake run --feed {lake.feed.name} --hour {first}{more}`",
         )
     with working(f"run {first}") as bar:
-        return _outcome(run_hour(lake, parse_hour(first), redo=redo, progress=bar, begin=bar.begin if bar else None))
+        return _outcome(run_hour(lake, parse_hour(first), redo=redo, progress=bar))
 
 
 @contextmanager

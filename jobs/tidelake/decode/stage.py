@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -24,12 +24,12 @@ from tidelake.decode.statements import WITHOUT_DDL, since
 from tidelake.decode.waiting import has_come
 from tidelake.errors import OrderError, StorageError
 from tidelake.history.event import EVENT
-from tidelake.io.storage import Store, open_store
-from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import base_of, newest_cut
 from tidelake.lake.data_files import WrittenFile, file_schema, replace_files
 from tidelake.lake.events import control_rows, ensure_events
+from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Landed, Manifest, all_newest, generations, newest
 from tidelake.protocols.avro_schemas import schemas_here
 from tidelake.spark.data_source import read_source
@@ -39,7 +39,7 @@ from tidelake.tso import MOST, format_hour, last_of, parse_hour
 from tidelake.wire.masks import marks_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
 _DDL = ["commit_ts", "database", "ddl"]
@@ -60,14 +60,12 @@ class DecodeReport:
     again: tuple[str, ...] = ()
 
 
-def decode_hour(
-    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, hour: datetime, *, redo: bool = False
-) -> DecodeReport:
+def decode_hour(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
     """Decode the newest generation of an hour; of earlier hours that are not closed, those whose waiting rows can be decoded now.
 
     Raises OrderError: NOT_LANDED, and LANDED_DAMAGED for a landed object that is not what was landed.
     """
-    store, name = open_store(feed.lake.uri), format_hour(hour)
+    feed, store, name = lake.feed, lake.store, format_hour(hour)
     manifest = newest(store, feed.name, name)
     if manifest is None:
         raise OrderError(f"hour {name} of feed {feed.name} is not landed", code="NOT_LANDED", remedy=_land_first(feed, name))
@@ -76,20 +74,19 @@ def decode_hour(
     if before is not None and same and not redo and not has_come(store, feed.name, before.waiting):
         report = DecodeReport(record=before, changed=False)
     else:
-        report = DecodeReport(record=_decoded(session, catalog, feed, store, name, manifest), changed=True)
-    again = _decode_waiting(session, catalog, feed, store, name) if feed.protocol in SCHEMAS_BY_MESSAGE else []
+        report = DecodeReport(record=_decoded(lake, name, manifest), changed=True)
+    again = _decode_waiting(lake, name) if feed.protocol in SCHEMAS_BY_MESSAGE else []
     return replace(report, again=tuple(again))
 
 
-def _decoded(
-    session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, store: Store, hour: str, manifest: Manifest
-) -> DecodeRecord:
+def _decoded(lake: Lake, hour: str, manifest: Manifest) -> DecodeRecord:
     """Decode an hour, once more where some of its own messages bring what others of its rows wait for."""
+    feed, catalog, store = lake.feed, lake.catalog, lake.store
     table, decoder = ensure_events(catalog, feed), decoder_id(feed)
-    _overwrite(session(), catalog, feed, hour, manifest, table, decoder)
+    _overwrite(lake, hour, manifest, table, decoder)
     record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
     if has_come(store, feed.name, record.waiting):
-        _overwrite(session(), catalog, feed, hour, manifest, table, decoder)
+        _overwrite(lake, hour, manifest, table, decoder)
         record = record_of(catalog.load(table.identifier), manifest, hour, decoder)
     messages = sum(p.count for numbers in manifest.partitions.values() for p in numbers.values())
     found = most_refused(feed, catalog.load(table.identifier), hour, messages, record.rejected)
@@ -98,9 +95,10 @@ def _decoded(
     return record
 
 
-def _decode_waiting(session: Callable[[], SparkSession], catalog: LakeCatalog, feed: Feed, store: Store, before: str) -> list[str]:
+def _decode_waiting(lake: Lake, before: str) -> list[str]:
     """The hours before this one, not closed by a cut, that were decoded again because a table's schema has come."""
-    cut = newest_cut(catalog, store, feed.name)
+    feed, store = lake.feed, lake.store
+    cut = newest_cut(lake.catalog, store, feed.name)
     since = min([*cut.open_hours, cut.hour]) if cut else ""
     manifests = all_newest(store, feed.name, since=since, until=before)
     open_hours = {h for h in manifests if h < before and (cut is None or h > cut.hour or h in cut.open_hours)}
@@ -108,42 +106,41 @@ def _decode_waiting(session: Callable[[], SparkSession], catalog: LakeCatalog, f
     for hour in sorted(open_hours):
         record = read_record(store, feed.name, hour)
         if record is not None and has_come(store, feed.name, record.waiting):
-            _decoded(session, catalog, feed, store, hour, manifests[hour])
+            _decoded(lake, hour, manifests[hour])
             again.append(hour)
     return again
 
 
-def _overwrite(
-    spark: SparkSession, catalog: LakeCatalog, feed: Feed, hour: str, manifest: Manifest, events: LakeTable, decoder: str
-) -> None:
+def _overwrite(lake: Lake, hour: str, manifest: Manifest, events: LakeTable, decoder: str) -> None:
     """Workers write the hour's files, one commit puts them in place of the hour's earlier ones."""
+    feed, spark = lake.feed, lake.spark
     versions = version_shapes(feed, [s.key for s in manifest.sources])
     job = decode_job(feed, manifest.objects, versions, origins(manifest) if feed.by_offsets else None)
     parts = in_parts(spark, {o.key: o.size for o in manifest.objects})
     if job.objects and job.masks.marks:
         asking = job.model_copy(update={"masks": MaskNames(), "statements_only": True, "parts": parts})
-        job = job.model_copy(update={"masks": _mask_names(spark, catalog, feed, parse_hour(hour), asking, events)})
+        job = job.model_copy(update={"masks": _mask_names(lake, parse_hour(hour), asking, events)})
     into = place(events.table.location(), file_schema(events, pa.schema([_HOUR, *EVENT])), hour, parts)
     with heard():
         rows = read_source(spark, LandedSource, job=job, into=into).collect() if job.objects else []
     files = [WrittenFile(path=r["path"], partition=(hour, r["kind"]), size=r["size"], footer=bytes(r["footer"])) for r in rows]
     said = {"hour": hour, "generation": str(manifest.generation), "decoder": decoder}
-    replace_files(catalog, events.identifier, {"hour": hour}, files, {f"tidelake.{k}": v for k, v in said.items()})
+    replace_files(lake.catalog, events.identifier, {"hour": hour}, files, {f"tidelake.{k}": v for k, v in said.items()})
 
 
-def _mask_names(spark: SparkSession, catalog: LakeCatalog, feed: Feed, hour: datetime, asking: DecodeJob, events: LakeTable) -> MaskNames:
+def _mask_names(lake: Lake, hour: datetime, asking: DecodeJob, events: LakeTable) -> MaskNames:
     """What is masked in an hour's rows: by the tables of the cut before it, and the statements since then.
 
     asking: for those of the hour. Raises OrderError for a statement about a masked table that cannot be followed.
     """
-    store, name = open_store(feed.lake.uri), format_hour(hour)
-    cut = newest_cut(catalog, store, feed.name)
+    feed, store, name = lake.feed, lake.store, format_hour(hour)
+    cut = newest_cut(lake.catalog, store, feed.name)
     if cut is not None and cut.hour >= name:
-        cut = _cut_before(catalog, store, feed, name, cut)
+        cut = _cut_before(lake, name, cut)
     rows: list[dict[str, Any]] = []
     if feed.protocol not in WITHOUT_DDL:
         with heard():
-            found = read_source(spark, LandedSource, job=asking).select(_DDL).collect()
+            found = read_source(lake.spark, LandedSource, job=asking).select(_DDL).collect()
         first = min([*cut.open_hours, cut.hour]) if cut else ""
         earlier = [h for h in generations(store, feed.name) if first <= h < name]
         rows = [*control_rows(events, "ddl", earlier, _DDL), *(r.asDict() for r in found)]
@@ -151,10 +148,10 @@ def _mask_names(spark: SparkSession, catalog: LakeCatalog, feed: Feed, hour: dat
     return mask_names(feed, opening(feed, cut), since(feed, cut, rows, until))
 
 
-def _cut_before(catalog: LakeCatalog, store: Store, feed: Feed, hour: str, newest: Cut) -> Cut | None:
+def _cut_before(lake: Lake, hour: str, newest: Cut) -> Cut | None:
     """The cut that an hour goes on from that is published already; the newest where that one is not kept."""
     try:
-        return base_of(catalog, store, feed.name, hour).cut
+        return base_of(lake.catalog, lake.store, lake.feed.name, hour).cut
     except StorageError:
         return newest
 

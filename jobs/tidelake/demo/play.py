@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +29,6 @@ from tidelake.tso import format_hour
 
 _MARK = ".tidelake-demo"  # in a folder that a demo made
 FEEDS = {"bazaar-open": "open", "bazaar-craft": "craft", "bazaar-avro": "avro", "bazaar-canal": "canal-json"}
-Tell = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +96,9 @@ def make_archives(hours: int, rows_per_hour: int) -> Workload:
     return generate(open_store(os.environ["TIDELAKE_ARCHIVE"]), list(FEEDS.values()), hours=hours, rows_per_hour=rows_per_hour)
 
 
-def play(folder: Path, schemas: Path, feed: str, workload: Workload, tell: Tell) -> FeedResult:
+def play(folder: Path, schemas: Path, feed: str, workload: Workload) -> FeedResult:
     """Run all hours of a feed and compare its tables with the truth."""
-    with Lake.of(load_feed(schemas, feed), tell) as lake:
+    with Lake.of(load_feed(schemas, feed)) as lake:
         runs = [run_hour(lake, hour) for hour in workload.hours]
         cuts = [r.compacted.cut for r in runs if r.compacted and r.compacted.cut]
         found = compare(lake, workload, FEEDS[feed], workload.hours[-1])

@@ -6,6 +6,7 @@ number grows with every holder and names the branches that its run stages.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -20,6 +21,8 @@ from tidelake.config.lake_paths import lease_key
 from tidelake.errors import DamageError, LeaseError, StorageError
 from tidelake.io.documents import parsed
 from tidelake.io.storage import Store
+
+log = logging.getLogger("tidelake.lease")
 
 SECONDS = 60.0
 RENEW_EVERY = 15.0
@@ -50,7 +53,6 @@ def hold(
     feed: str,
     work: str,
     wait_seconds: float = 2 * SECONDS,
-    tell: Callable[[str], None] = lambda _: None,
     what: str = "",
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[int]:
@@ -62,7 +64,7 @@ def hold(
     is no failure: the work is done, and the lease expires.
     """
     what = what or f"feed {feed}"
-    mine = _take(store, feed, what, work, wait_seconds, tell, stopped)
+    mine = _take(store, feed, what, work, wait_seconds, stopped)
     stop, lost = threading.Event(), threading.Event()
     renewer = threading.Thread(target=_renew, args=(store, feed, mine, stop, lost), daemon=True, name=f"lease-{feed}")
     renewer.start()
@@ -78,9 +80,7 @@ def hold(
         raise _lost(what)
 
 
-def _take(
-    store: Store, feed: str, what: str, work: str, wait_seconds: float, tell: Callable[[str], None], stopped: Callable[[], bool]
-) -> Lease:
+def _take(store: Store, feed: str, what: str, work: str, wait_seconds: float, stopped: Callable[[], bool]) -> Lease:
     deadline, told = time.monotonic() + wait_seconds, False
     while True:
         now, etag = _read(store, feed)
@@ -94,7 +94,7 @@ def _take(
         if time.monotonic() > deadline or stopped():
             raise _held(store, feed, what, now)
         if not told:
-            tell(f"waiting for {_who(now)}{_ahead(now)}")
+            log.info(f"waiting for {_who(now)}{_ahead(now)}")
             told = True
         time.sleep(0.5)
 

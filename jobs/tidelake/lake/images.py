@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidelake.config.policy import SAMPLE
+from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.cut import ImageCounts, TableCounts
 from tidelake.lake.fold import FIRST, Fold, place
@@ -227,3 +228,14 @@ def _example(images: Images) -> str:
 def _shown(value: str, kind: str) -> str:
     text = f"hex({value})" if kind == "binary" else f"CAST({value} AS STRING)"
     return f"coalesce(left({text}, {_LENGTH}), 'NULL')"
+
+
+def described(c: ImageCounts) -> str:
+    """What became of a table's old values, for people."""
+    columns = ", ".join(f"{name} {n:,}" for name, n in sorted(c.columns.items()))
+    found = (
+        (c.differs, f"{plural(c.differs, 'change')} with another old row than stood here ({columns})"),
+        (c.missing, f"{plural(c.missing, 'change')} of a row that did not stand here"),
+        (c.twice, f"{plural(c.twice, 'insert')} of a row that stood here"),
+    )
+    return f"{plural(c.compared, 'row')} compared" + "".join(f"; {text}" for n, text in found if n)

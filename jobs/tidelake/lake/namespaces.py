@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tidelake.config.feed import Feed
@@ -15,6 +16,8 @@ from tidelake.lake.cut import Intent, Move
 from tidelake.lake.names import changelog_name, namespaces_of, snapshot_name
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER, whose
 from tidelake.spark.spread import THREADS
+
+log = logging.getLogger("tidelake.publish")
 
 _APART = "rename one of them at the source, or give their databases feeds of their own with different [lake] namespace"
 
@@ -80,7 +83,7 @@ def _wanted(feed: Feed, names: Catalog) -> list[str]:
     return sorted({n for d in databases for n in namespaces_of(feed, d)})
 
 
-def clear_way(catalog: LakeCatalog, intent: Intent, kept: Container[str], tell: Callable[[str], None] = lambda _: None) -> None:
+def clear_way(catalog: LakeCatalog, intent: Intent, kept: Container[str]) -> None:
     """Before an intent is recorded: every name that its moves give is free by then. What the feed staged and never published goes.
 
     kept: uuids of the tables that published cuts need.
@@ -100,7 +103,7 @@ def clear_way(catalog: LakeCatalog, intent: Intent, kept: Container[str], tell: 
             if there.uuid in needed or there.uuid in kept:
                 raise _collision(f"table {m.source} and the one that has the name", name)
             refuse_occupied(there, m.source, feed)
-            tell(f"dropped {name}, which was staged and never published")
+            log.info(f"dropped {name}, which was staged and never published")
             catalog.drop(name, feed)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,12 +20,7 @@ from tidelake.spark.lake_settings import LakeSettings, lake_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Tell = Callable[[str, str], None]  # stage, what
 BRIEF_BYTES = 16 << 20  # of messages; below, Spark's compilers take longer than what they compile
-
-
-def _silent(stage: str, what: str) -> None:
-    """Nobody listens."""
 
 
 @dataclass(slots=True)
@@ -38,7 +34,6 @@ class Lake:
     store: Store
     settings: LakeSettings
     catalog: LakeCatalog
-    tell: Tell = _silent
     landed_bytes: int = 0
     _settled: bool = field(default=False, repr=False)
     _spark: SparkSession | None = field(default=None, repr=False)
@@ -46,11 +41,11 @@ class Lake:
 
     @classmethod
     @contextmanager
-    def of(cls, feed: Feed, tell: Tell = _silent) -> Iterator[Lake]:
+    def of(cls, feed: Feed) -> Iterator[Lake]:
         """Open the feed's lake; stops the Spark session it started. Raises ConfigError: WRONG_CATALOG, WRONG_LAKE."""
         settings = lake_settings(feed)
         store, catalog = open_store(feed.lake.uri), LakeCatalog(settings)
-        lake = cls(feed=feed, store=store, settings=settings, catalog=catalog, tell=tell)
+        lake = cls(feed=feed, store=store, settings=settings, catalog=catalog)
         with named_causes(settings.place, settings.warehouse):
             check_identity(feed, store, settings, catalog)
             try:
@@ -64,7 +59,7 @@ class Lake:
         if self._spark is None:
             from tidelake.spark.session import spark_session
 
-            self.tell("spark", "starting")
+            logging.getLogger("tidelake.spark").info("starting")
             brief = 0 < self.landed_bytes <= BRIEF_BYTES
             self._spark = self._session.enter_context(spark_session(self.settings, f"tidelake {self.feed.name}", brief=brief))
         return self._spark
@@ -72,7 +67,7 @@ class Lake:
     @contextmanager
     def hold(self, work: str, *, anyhow: bool = False) -> Iterator[int]:
         """Hold the feed's lease; the fence number. Raises ConfigError (NAMESPACE_CHANGED) unless anyhow."""
-        with hold(self.store, self.feed.name, work, tell=lambda what: self.tell("lease", what)) as fence:
+        with hold(self.store, self.feed.name, work) as fence:
             if not self._settled and not anyhow:
                 establish(self.feed, self.store, self.settings, self.catalog)
                 refuse_other_namespace(self.feed, self.store, self.catalog)

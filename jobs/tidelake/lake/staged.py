@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import BRANCH, run_key
 from tidelake.errors import OrderError
 from tidelake.io.documents import find_document
-from tidelake.io.storage import Store
-from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, Staged
 from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.cuts import newest_cut
+from tidelake.lake.opened import Lake
+from tidelake.lake.target import Target
 from tidelake.lake.turns import is_published
 
 
-def read_staged(
-    catalog: LakeCatalog, store: Store, feed: Feed, hour: str, redo_from: str | None = None
-) -> tuple[Cut | None, Staged | None]:
-    """(the newest cut, what order staged for the hour); None where the hour is published. redo_from: what order staged anew from this hour
-    on. Raises OrderError (NOT_ORDERED) and what `is_published` raises."""
-    cut = newest_cut(catalog, store, feed.name)
-    redo = cut is not None and redo_from is not None and redo_from <= cut.hour
-    if not redo and is_published(feed, catalog, store, cut, hour):
+def read_staged(lake: Lake, target: Target) -> tuple[Cut | None, Staged | None]:
+    """Read what order staged for a target.
+
+    Returns:
+        The newest cut, and what is staged; None where the target is published.
+
+    Raises:
+        OrderError: NOT_ORDERED, and what `is_published` raises.
+    """
+    feed, store, hour = lake.feed, lake.store, target.hour
+    cut = newest_cut(lake.catalog, store, feed.name)
+    redo = cut is not None and target.redo_from is not None and target.redo_from <= cut.hour
+    if not redo and is_published(feed, lake.catalog, store, cut, hour):
         return cut, None
     staged = find_document(store, run_key(feed.name, next_seq(store, feed.name, cut.seq if cut else 0), "order"), Staged)
     if staged is None and redo and cut is not None and cut.follows is not None and cut.run.startswith(BRANCH):

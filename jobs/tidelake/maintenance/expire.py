@@ -6,6 +6,7 @@ is told 1970 and the ids.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ from tidelake.spark.spread import THREADS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 _OF_TABLES = ("database", "table", "incarnation", "identifier", "uuid", "snapshot_id", "rows")
 _AT_ONCE = 500  # ids in one statement
@@ -73,7 +76,7 @@ def drop_gone(lake: Lake, plan: UpkeepPlan, newest: Cut) -> list[str]:
     for p in plan.tables:
         if p.gone:
             lake.catalog.drop(p.table, lake.feed.name)
-            lake.tell("upkeep", f"dropped {p.table}, which no cut needs")
+            log.info(f"dropped {p.table}, which no cut needs")
         elif (table := lake.catalog.find(p.table)) is not None and (stale := stale_branches(table, newest)):
             lake.catalog.drop_branches(table, stale)
     return [p.table for p in plan.tables if p.gone]
@@ -88,7 +91,7 @@ def expire_snapshots(lake: Lake, tables: Sequence[TablePlan]) -> tuple[int, int]
 
     def one(p: TablePlan) -> int:
         deleted = sum(_expire(spark, p.table, p.expires[i : i + _AT_ONCE]) for i in range(0, len(p.expires), _AT_ONCE))
-        lake.tell("upkeep", f"{p.table}: expired {len(p.expires)} of {p.snapshots} snapshots, deleted {deleted} files")
+        log.info(f"{p.table}: expired {len(p.expires)} of {p.snapshots} snapshots, deleted {deleted} files")
         return deleted
 
     with ThreadPoolExecutor(THREADS) as pool:

@@ -6,6 +6,7 @@ none, they are told by their age.
 
 from __future__ import annotations
 
+import logging
 import time
 from datetime import timedelta
 
@@ -25,6 +26,8 @@ from tidelake.maintenance.orphans import find_orphans, leftovers, remove_leftove
 from tidelake.maintenance.rewrite import stage_rewrite
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
+
+log = logging.getLogger(__name__)
 
 YOUNG = timedelta(days=1)  # a snapshot that nobody needs may still be read by someone who has just looked it up
 
@@ -81,7 +84,7 @@ def _rewrite(lake: Lake, done: Upkept, before_ms: int) -> None:
             if plan.changes_after > horizon(lake.catalog, lake.feed.name):
                 raise_horizon(lake.catalog, lake.feed.name, plan.changes_after)
             declare(lake.store, intent)
-            done.cut = carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("upkeep", what)).seq
+            done.cut = carry_out(lake.catalog, lake.store, intent).seq
             done.rewritten = sorted(a.identifier for a in intent.advances)
 
 
@@ -94,7 +97,7 @@ def _archived(lake: Lake, newest: Cut, plan: UpkeepPlan) -> dict[str, str]:
             table = lake.catalog.load(p.table)
             files = old_files(table, at[p.table], plan.changes_after)
             manifests[p.table] = archive(lake, uri, table, files, newest.seq, plan.changes_after)
-            lake.tell("upkeep", f"{p.table}: {p.old.rows:,} changes copied, {manifests[p.table]}")
+            log.info(f"{p.table}: {p.old.rows:,} changes copied, {manifests[p.table]}")
     return manifests
 
 
@@ -102,14 +105,14 @@ def _expire(lake: Lake, done: Upkept, before_ms: int) -> None:
     with lake.hold("upkeep: expire") as fence:
         newest = _recovered(lake)
         plan, _ = plan_upkeep(lake, newest, before_ms)
-        lake.tell("upkeep", f"{len(plan.cuts)} cuts stay, {len(plan.lets_go)} go")
+        log.info(f"{len(plan.cuts)} cuts stay, {len(plan.lets_go)} go")
         check(lake.store, lake.feed.name, fence)
         let_go(lake.catalog, plan.feed, plan.lets_go, lake.feed.upkeep.small_files)
         done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)
         done.dropped_tables = drop_gone(lake, plan, newest)
         forget_documents(lake, plan.cuts, newest)
         for seq in write_lost(lake.store, plan.feed, plan.cuts):
-            lake.tell("upkeep", f"wrote the document of cut {seq} again, which was lost")
+            log.info(f"wrote the document of cut {seq} again, which was lost")
 
 
 def _orphans(lake: Lake, done: Upkept, *, remove: bool) -> None:
@@ -128,7 +131,7 @@ def _orphans(lake: Lake, done: Upkept, *, remove: bool) -> None:
 
 def _recovered(lake: Lake) -> Cut:
     """The newest cut, once a publishing that was cut short is rolled forward."""
-    recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("upkeep", what))
+    recover(lake.catalog, lake.store, lake.feed.name)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name)
     assert newest is not None  # there was one before the lease was taken
     return newest

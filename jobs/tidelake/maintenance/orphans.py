@@ -7,6 +7,7 @@ of the catalog has, only those count whose own metadata carries the feed's mark:
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
 from tidelake.maintenance.maintenance_plan import TablePlan
 from tidelake.spark.spread import THREADS
+
+log = logging.getLogger(__name__)
 
 _METADATA = ".metadata.json"
 
@@ -57,7 +60,7 @@ def leftovers(lake: Lake, before_ms: int) -> list[Leftover]:
             if _mark(warehouse, inside) == lake.feed.name:
                 found.append(Leftover(folder=folder, objects=inside))
             else:
-                lake.tell("upkeep", f"{folder} is no table of the catalog, and not marked as feed {lake.feed.name}'s: it stays")
+                log.info(f"{folder} is no table of the catalog, and not marked as feed {lake.feed.name}'s: it stays")
     return found
 
 
@@ -89,7 +92,7 @@ def _of_table(lake: Lake, p: TablePlan, before_ms: int, *, remove: bool) -> Tabl
     if found and remove:
         for o in found:
             store.delete(o.key)
-        lake.tell("upkeep", f"{p.table}: removed {len(found)} orphans, {size:,} bytes")
+        log.info(f"{p.table}: removed {len(found)} orphans, {size:,} bytes")
     return p.model_copy(update={"orphans": len(found), "orphan_bytes": size})
 
 

@@ -7,7 +7,7 @@ is cut short before its intent leaves that cut; the same command starts again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from datetime import datetime, timedelta
 
 from pydantic import BaseModel
@@ -20,6 +20,8 @@ from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import generations
 from tidelake.run import compact, decode, hours_from, land, order, validate
 from tidelake.tso import format_hour, parse_hour, show
+
+log = logging.getLogger(__name__)
 
 
 class RedoPlan(BaseModel):
@@ -92,17 +94,17 @@ def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
     )
 
 
-def redo(lake: Lake, first: datetime, last: datetime, tell: Callable[[str], None] = lambda _: None) -> Redone:
+def redo(lake: Lake, first: datetime, last: datetime) -> Redone:
     """Decode the hours again, build anew, publish. Raises what the stages raise."""
     plan = plan_redo(lake, first, last)
     for hour in plan.lands:
-        tell(f"landing {hour}")
+        log.info(f"landing {hour}")
         land(lake, parse_hour(hour))
     for n, hour in enumerate(plan.decoded, 1):
-        tell(f"decoding {hour} ({n} of {len(plan.decoded)})")
+        log.info(f"decoding {hour} ({n} of {len(plan.decoded)})")
         decode(lake, parse_hour(hour), redo=True)
     end, since = parse_hour(plan.until), plan.decoded[0]
-    tell(f"ordering up to {plan.until}")
+    log.info(f"ordering up to {plan.until}")
     order(lake, end, since)
     validate(lake, end, since)
     report = compact(lake, end, since)

@@ -8,6 +8,7 @@ stays readable until retention lets it go. Iceberg rewrites on a branch; what it
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ from tidelake.spark.spread import THREADS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 
 def stage_rewrite(
@@ -66,7 +69,7 @@ def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCu
     begin_branch(lake.catalog, table, branch, t.snapshot_id)
     if going:
         remove(lake.catalog, t.identifier, branch, going)
-        lake.tell("upkeep", f"{t.identifier}: {len(going)} files up to {going[-1].name} go")
+        log.info(f"{t.identifier}: {len(going)} files up to {going[-1].name} go")
     staged = lake.catalog.load(t.identifier)
     head = staged.branch(branch) if spark is None else _rewritten(lake, spark, staged, branch)
     if head == t.snapshot_id:
@@ -88,7 +91,7 @@ def _rewritten(lake: Lake, spark: SparkSession, table: LakeTable, branch: str) -
         before, after = (_rows(spark, staged, snapshot_id) for snapshot_id in (base, head))
         if before != after:
             raise StorageError(f"{table.identifier}: {before:,} rows, rewritten {after:,}; nothing is published", code="ROWS_DIFFER")
-        lake.tell("upkeep", f"{table.identifier}: {row['rewritten_data_files_count']} files became {row['added_data_files_count']}")
+        log.info(f"{table.identifier}: {row['rewritten_data_files_count']} files became {row['added_data_files_count']}")
     return head
 
 

@@ -10,22 +10,23 @@ one tick of the TSO later then, before all row events of that ts (FIRST).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
 from tidelake.errors import OrderError
-from tidelake.history.incarnations import Catalog, Column, Exchange, Incarnation
+from tidelake.history.incarnations import Column, Exchange, Incarnation
 from tidelake.history.projection import lived
-from tidelake.io.storage import Store
-from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
-from tidelake.lake.cuts import Base, last_snapshot, places
+from tidelake.lake.cuts import last_snapshot, places
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider
+from tidelake.order.planning import PlannedWindow
 from tidelake.order.sql.changelog import advanced, all_columns, begin_branch, open_changelog, sql_name
 from tidelake.order.sql.rows import TableRows
 from tidelake.spark.observed_counts import Observed
@@ -35,45 +36,9 @@ from tidelake.tso import show
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+log = logging.getLogger(__name__)
+
 _REMEDY = "nothing is lost: the window waits, and docs/ddl.md says what can be done (exchange partition)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchanging:
-    """The run whose window holds the statements. applied_ts: its begin; names: the tables at its end."""
-
-    catalog: LakeCatalog
-    store: Store
-    feed: Feed
-    base: Base
-    applied_ts: int
-    names: Catalog
-    branch: str
-    tell: Callable[[str], None]
-
-    @property
-    def statements(self) -> list[tuple[Exchange, Incarnation]]:
-        """Those of the window in their order, each with the partitioned table."""
-        found = [(e, i) for i in self.names.incarnations.values() for e in i.exchanges if e.part is not None]
-        return sorted(found, key=lambda one: (one[0].ts, one[0].number))
-
-    def moment(self, e: Exchange) -> int:
-        """The commit ts that rows which change places get."""
-        return max(e.ts, self.applied_ts + 1)
-
-    def known(self, i: Incarnation) -> TableCut | None:
-        """The table's changelog at the last cut."""
-        return self.base.cut.changelogs.get(i.id) if self.base.cut else None
-
-    def since(self, i: Incarnation) -> tuple[int, TableCut | None]:
-        """TSO and snapshot that the table goes on from: of an earlier cut where it was dropped and recovered."""
-        cut = self.base.cut
-        if cut is None or i.id in cut.snapshots or not i.recovered:
-            return self.applied_ts, cut.snapshots.get(i.id) if cut else None
-        found = cut if self.base.follows is None else read_cut(self.store, cut.feed, self.base.follows)
-        ts, snapshot = last_snapshot(self.catalog, self.store, found, i)
-        here = places(self.base.newest) if self.base.newest else {}
-        return ts, snapshot.model_copy(update={"identifier": here.get(snapshot.uuid, snapshot.identifier)}) if snapshot else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,27 +54,54 @@ class _Side:
 
 
 def exchange_rows(
-    run: Exchanging, session: Callable[[], SparkSession], changelogs: Mapping[str, Advance], counts: Mapping[str, TableCounts]
+    plan: PlannedWindow, changelogs: Mapping[str, Advance], counts: Mapping[str, TableCounts]
 ) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
     """What the window's exchanges make of what was staged of its row events, by incarnation.
 
     Raises OrderError (UNSUPPORTED_DDL) for rows that do not fit the partition they come into, and tables with different masks.
     """
     staged, counted = dict(changelogs), dict(counts)
-    for e, p in run.statements:
-        t = run.names.incarnations[e.other]
-        _check_masks(run.feed, e, p, t)
-        of_p, of_t = _side(run, p, t, e, staged), _side(run, t, p, e, staged)
-        left, came = _cross(run, session(), e, of_p, of_t)
+    for e, p in _statements(plan):
+        t = plan.tables.incarnations[e.other]
+        _check_masks(plan.lake.feed, e, p, t)
+        of_p, of_t = _side(plan, p, t, e, staged), _side(plan, t, p, e, staged)
+        left, came = _cross(plan, plan.lake.spark, e, of_p, of_t)
         for side, gone, new in ((of_p, left, came), (of_t, came, left)):
             i = side.table.incarnation
-            advance = _advance(run, side, staged.get(i.id))
+            advance = _advance(plan, side, staged.get(i.id))
             staged = {k: a for k, a in staged.items() if k != i.id} | ({i.id: advance} if advance else {})
             if gone or new:
                 c = counted.get(i.id, TableCounts())
                 counted[i.id] = c.model_copy(update={"left": c.left + gone, "came": c.came + new, "changes": c.changes + gone + new})
-        run.tell(f"{p.name}: partition {e.partition}: {left} rows went to {t.name}, {came} came")
+        log.info(f"{p.name}: partition {e.partition}: {left} rows went to {t.name}, {came} came")
     return staged, counted
+
+
+def _statements(plan: PlannedWindow) -> list[tuple[Exchange, Incarnation]]:
+    """The window's exchanges in their order, each with the partitioned table."""
+    found = [(e, i) for i in plan.tables.incarnations.values() for e in i.exchanges if e.part is not None]
+    return sorted(found, key=lambda one: (one[0].ts, one[0].number))
+
+
+def _moment(plan: PlannedWindow, e: Exchange) -> int:
+    """The commit ts that rows which change places get."""
+    return max(e.ts, plan.window.applied_ts + 1)
+
+
+def _known(plan: PlannedWindow, i: Incarnation) -> TableCut | None:
+    """The table's changelog at the last cut."""
+    return plan.cut.changelogs.get(i.id) if plan.cut else None
+
+
+def _since(plan: PlannedWindow, i: Incarnation) -> tuple[int, TableCut | None]:
+    """TSO and snapshot that the table goes on from: of an earlier cut where it was dropped and recovered."""
+    cut, base, lake = plan.cut, plan.base, plan.lake
+    if cut is None or i.id in cut.snapshots or not i.recovered:
+        return plan.window.applied_ts, cut.snapshots.get(i.id) if cut else None
+    found = cut if base.follows is None else read_cut(lake.store, cut.feed, base.follows)
+    ts, snapshot = last_snapshot(lake.catalog, lake.store, found, i)
+    here = places(base.newest) if base.newest else {}
+    return ts, snapshot.model_copy(update={"identifier": here.get(snapshot.uuid, snapshot.identifier)}) if snapshot else None
 
 
 def _check_masks(feed: Feed, e: Exchange, p: Incarnation, t: Incarnation) -> None:
@@ -130,66 +122,66 @@ def _said(mask: str | None, kind: str) -> str:
     return f"masked ({mask})" if mask else kind
 
 
-def _side(run: Exchanging, i: Incarnation, other: Incarnation, e: Exchange, staged: Mapping[str, Advance]) -> _Side:
-    columns, advance = kept(run.feed, i, i.columns_at(e.ts)), staged.get(i.id)
+def _side(plan: PlannedWindow, i: Incarnation, other: Incarnation, e: Exchange, staged: Mapping[str, Advance]) -> _Side:
+    columns, advance = kept(plan.lake.feed, i, i.columns_at(e.ts)), staged.get(i.id)
     table = TableRows(
-        feed=run.feed,
+        feed=plan.lake.feed,
         incarnation=i,
         names=(),
         shapes=(),
-        bucket=bucket_column(key_columns(run.feed, i, lived(i))),
-        buckets=advance.buckets if advance else _buckets(run, i, other, staged),
+        bucket=bucket_column(key_columns(plan.lake.feed, i, lived(i))),
+        buckets=advance.buckets if advance else _buckets(plan, i, other, staged),
         hours=1,
     )
     if advance is not None:
-        return _Side(table=table, changelog=run.catalog.load(advance.identifier), at=advance.to, begin=None, columns=columns)
-    previous = run.known(i)
-    opened, begin = open_changelog(run.catalog, table, previous, run.base.kept)
-    begin_branch(run.catalog, opened, run.branch, begin)
-    changelog = run.catalog.load(opened.identifier)
+        return _Side(table=table, changelog=plan.lake.catalog.load(advance.identifier), at=advance.to, begin=None, columns=columns)
+    previous = _known(plan, i)
+    opened, begin = open_changelog(plan.lake.catalog, table, previous, plan.base.kept)
+    begin_branch(plan.lake.catalog, opened, plan.branch, begin)
+    changelog = plan.lake.catalog.load(opened.identifier)
     return _Side(table=table, changelog=changelog, at=previous.snapshot_id if previous else None, begin=begin, columns=columns)
 
 
-def _buckets(run: Exchanging, i: Incarnation, other: Incarnation, staged: Mapping[str, Advance]) -> int:
+def _buckets(plan: PlannedWindow, i: Incarnation, other: Incarnation, staged: Mapping[str, Advance]) -> int:
     """Of a table that has none yet: as many as the one that its rows come from."""
 
     def of(table: Incarnation) -> int | None:
-        tables = (run.base.cut.changelogs, run.base.cut.snapshots) if run.base.cut else ()
+        tables = (plan.base.cut.changelogs, plan.base.cut.snapshots) if plan.base.cut else ()
         return next((known[table.id].buckets for known in tables if table.id in known), None)
 
-    own = run.feed.tables.get(i.name)
+    own = plan.lake.feed.tables.get(i.name)
     theirs = staged[other.id].buckets if other.id in staged else of(other)
     return of(i) or (own and own.buckets) or theirs or 1
 
 
-def _advance(run: Exchanging, side: _Side, before: Advance | None) -> Advance | None:
+def _advance(plan: PlannedWindow, side: _Side, before: Advance | None) -> Advance | None:
     i = side.table.incarnation
     if before is not None:
-        return before.model_copy(update={"to": run.catalog.load(before.identifier).branch(run.branch)})
+        return before.model_copy(update={"to": plan.lake.catalog.load(before.identifier).branch(plan.branch)})
     assert side.begin is not None
-    staged = run.catalog.load(side.changelog.identifier)
-    return advanced(run.catalog, side.table, staged, run.branch, side.begin, run.known(i))[0]
+    staged = plan.lake.catalog.load(side.changelog.identifier)
+    return advanced(plan.lake.catalog, side.table, staged, plan.branch, side.begin, _known(plan, i))[0]
 
 
-def _cross(run: Exchanging, spark: SparkSession, e: Exchange, p: _Side, t: _Side) -> tuple[int, int]:
+def _cross(plan: PlannedWindow, spark: SparkSession, e: Exchange, p: _Side, t: _Side) -> tuple[int, int]:
     """Append what changes places to both changelogs; how many rows left the partition, how many came."""
     from pyspark.sql import functions as F
 
     for side in (p, t):
-        _check_types(run, spark, e, side)
-    leaving, coming = _standing(run, spark, p, e), _standing(run, spark, t, replace(e, part=None))
-    inside = f"_change_type = 'INSERT' AND NOT {_fits(run, p, e)}"
+        _check_types(plan, spark, e, side)
+    leaving, coming = _standing(plan, spark, p, e), _standing(plan, spark, t, replace(e, part=None))
+    inside = f"_change_type = 'INSERT' AND NOT {_fits(plan, p, e)}"
     told = {"gone": "_change_type = 'DELETE'", "came": "_change_type = 'INSERT'", "misfits": inside}
     sums = (F.coalesce(F.sum(F.expr(f"CAST({sql} AS BIGINT)")), F.lit(0)).alias(name) for name, sql in told.items())
     moved = _changes(leaving, coming.selectExpr(*_called(t, p))).persist()
     try:
         found = Observed(moved, *sums)
-        _append(run, found.rows, p, e)
+        _append(plan, found.rows, p, e)
         n = found.values()
         if n["misfits"]:
             raise _strangers(e, p, t, n["misfits"])
         if n["gone"] or n["came"]:
-            _append(run, _mirrored(moved, p, t), t, e)
+            _append(plan, _mirrored(moved, p, t), t, e)
     finally:
         moved.unpersist()
     return int(n["gone"]), int(n["came"])
@@ -204,13 +196,13 @@ def _strangers(e: Exchange, p: _Side, t: _Side, rows: int) -> OrderError:
     )
 
 
-def _check_types(run: Exchanging, spark: SparkSession, e: Exchange, side: _Side) -> None:
+def _check_types(plan: PlannedWindow, spark: SparkSession, e: Exchange, side: _Side) -> None:
     """Changes of the window are staged in the types of its end: those before the statement must be what they were."""
     i = side.table.incarnation
     last = {c.id: c for c in lived(i)}
-    types = {c.name: tuple(lake_column(run.feed, i, x).type for x in (c, last[c.id])) for c in side.columns}
+    types = {c.name: tuple(lake_column(plan.lake.feed, i, x).type for x in (c, last[c.id])) for c in side.columns}
     changed = {name: both for name, both in types.items() if both[0] != both[1] and not wider(*both)}
-    if changed and side.begin is None and not _older(run, spark, side, e).where(f"_commit_ts > {run.applied_ts}").isEmpty():
+    if changed and side.begin is None and not _older(plan, spark, side, e).where(f"_commit_ts > {plan.window.applied_ts}").isEmpty():
         name, (then, now) = next(iter(changed.items()))
         raise OrderError(
             f"column {name!r} of {i.name} is {then} where its rows change places at TSO {show(e.ts)}, {now} at the window's end: "
@@ -220,47 +212,47 @@ def _check_types(run: Exchanging, spark: SparkSession, e: Exchange, side: _Side)
         )
 
 
-def _older(run: Exchanging, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
+def _older(plan: PlannedWindow, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
     """The changes that come before the statement."""
     frame = spark.read.option("versionAsOf", side.at).table(sql_name(side.changelog.identifier))
-    return frame.where(f"_commit_ts <= {e.ts} OR (_commit_ts = {run.moment(e)} AND _kafka_partition = {MOVED_FIRST})")
+    return frame.where(f"_commit_ts <= {e.ts} OR (_commit_ts = {_moment(plan, e)} AND _kafka_partition = {MOVED_FIRST})")
 
 
-def _fits(run: Exchanging, p: _Side, e: Exchange) -> str:
+def _fits(plan: PlannedWindow, p: _Side, e: Exchange) -> str:
     """SQL for the rows of the partition, never NULL."""
     assert e.part is not None
-    return f"coalesce({_fold(run, p, e, 0).left(e.part)}, false)"
+    return f"coalesce({_fold(plan, p, e, 0).left(e.part)}, false)"
 
 
-def _standing(run: Exchanging, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
+def _standing(plan: PlannedWindow, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
     """The rows of a table, or of its partition e.part, as the statement finds them: its columns of then.
 
     The column that tells the partition is part of the key, so one partition's rows can be told before they are folded.
     """
-    since, snapshot = run.since(side.table.incarnation)
-    fold, where = _fold(run, side, e, since), _fits(run, side, e) if e.part is not None else "true"
+    since, snapshot = _since(plan, side.table.incarnation)
+    fold, where = _fold(plan, side, e, since), _fits(plan, side, e) if e.part is not None else "true"
     base = changes = None
     if snapshot is not None and fold.emptied_ts <= since:
         frame = spark.read.option("versionAsOf", snapshot.snapshot_id).table(sql_name(snapshot.identifier))
-        base = base_rows(frame, run.catalog.load(snapshot.identifier).columns(snapshot.snapshot_id), fold).where(where)
+        base = base_rows(frame, plan.lake.catalog.load(snapshot.identifier).columns(snapshot.snapshot_id), fold).where(where)
     if side.at is not None:
-        changes = change_rows(_older(run, spark, side, e), side.changelog.columns(side.at), fold).where(where)
+        changes = change_rows(_older(plan, spark, side, e), side.changelog.columns(side.at), fold).where(where)
     if base is None and changes is None:
-        kinds = (f"CAST(NULL AS {lake_column(run.feed, fold.incarnation, c).type}) AS {quote(c.lake_name)}" for c in side.columns)
+        kinds = (f"CAST(NULL AS {lake_column(plan.lake.feed, fold.incarnation, c).type}) AS {quote(c.lake_name)}" for c in side.columns)
         return spark.sql(f"SELECT {', '.join(kinds)}").where("false")
     if fold.incarnation.key:
         return fold_keyed(base, changes, fold).drop("_commit_ts")
     return fold_multiset(base, changes, fold).where("_missing IS NULL").drop("_missing", "_commit_ts")
 
 
-def _fold(run: Exchanging, side: _Side, e: Exchange, since: int) -> Fold:
+def _fold(plan: PlannedWindow, side: _Side, e: Exchange, since: int) -> Fold:
     return Fold(
-        feed=run.feed,
+        feed=plan.lake.feed,
         incarnation=side.table.incarnation,
         columns=side.columns,
         applied_ts=since,
-        until_ts=run.moment(e),
-        by_arrival=run.feed.by_arrival,
+        until_ts=_moment(plan, e),
+        by_arrival=plan.lake.feed.by_arrival,
     )
 
 
@@ -283,12 +275,12 @@ def _mirrored(changes: DataFrame, one: _Side, other: _Side) -> DataFrame:
     )
 
 
-def _append(run: Exchanging, rows: DataFrame, side: _Side, e: Exchange) -> None:
+def _append(plan: PlannedWindow, rows: DataFrame, side: _Side, e: Exchange) -> None:
     """As changes of the table, in the types that its changelog has at the window's end."""
-    i, have, ts = side.table.incarnation, side.changelog.columns(), run.moment(e)
+    i, have, ts = side.table.incarnation, side.changelog.columns(), _moment(plan, e)
     holders = {c.id: physical(have, c.id)[0] for c in side.columns}
     values = [
-        f"{converted(quote(c.lake_name), lake_column(run.feed, i, c).type, holders[c.id].type)} AS {quote(holders[c.id].name)}"
+        f"{converted(quote(c.lake_name), lake_column(plan.lake.feed, i, c).type, holders[c.id].type)} AS {quote(holders[c.id].name)}"
         for c in side.columns
     ]
     written = rows.selectExpr(
@@ -302,5 +294,5 @@ def _append(run: Exchanging, rows: DataFrame, side: _Side, e: Exchange) -> None:
         "_ordinal",
         f"false AS {quote(PARTIAL.name)}",
     )
-    writer = all_columns(written, side.changelog).writeTo(sql_name(side.changelog.identifier, run.branch))
-    writer.option("snapshot-property.tidelake.run", run.branch).option("distribution-mode", "hash").append()
+    writer = all_columns(written, side.changelog).writeTo(sql_name(side.changelog.identifier, plan.branch))
+    writer.option("snapshot-property.tidelake.run", plan.branch).option("distribution-mode", "hash").append()

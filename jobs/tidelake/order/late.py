@@ -24,6 +24,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.cut import Cut, LateCounts
 from tidelake.lake.cuts import Base
 from tidelake.lake.events import control_rows
+from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER
 from tidelake.order.observed_tables import Seen
 from tidelake.order.replay_epochs import Steps, steps_back, with_stretch
@@ -49,13 +50,13 @@ _NAME = ("database", "table", "commit_ts")
 _COUNTED = {"replay": "replays", "conflict": "conflicts", "late": "late"}  # verdict → where it is counted
 
 
-def judge_late(session: SparkSession, catalog: LakeCatalog, feed: Feed, events: LakeTable, base: Base, seen: Seen) -> dict[str, LateCounts]:
+def judge_late(lake: Lake, events: LakeTable, base: Base, seen: Seen) -> dict[str, LateCounts]:
     """By table as sent, what the late rows are. Under the next cut's number the ledger then holds its conflicts and truly late rows only.
 
     Raises OrderError (LATE_ROWS) where the feed's policy is to block.
     """
-    cut = base.cut
-    judged = _judged(session, events, cut, seen) if seen.late and cut is not None else None
+    catalog, feed, cut = lake.catalog, lake.feed, base.cut
+    judged = _judged(lake.spark, events, cut, seen) if seen.late and cut is not None else None
     counts: dict[str, dict[str, int]] = {}
     for row in judged.groupBy("database", "table", "verdict").count().collect() if judged else ():
         counts.setdefault(written(row["database"], row["table"]), {})[_COUNTED[row["verdict"]]] = row["count"]

@@ -7,10 +7,10 @@ is refused there: main moves only together with the staged branch, and the branc
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
-from collections.abc import Callable
 from typing import Literal
 
 from pydantic import BaseModel
@@ -29,7 +29,7 @@ from tidelake.lake.owner import OWNER
 from tidelake.order.late import forget
 from tidelake.publish.steps import find_at, is_at, places_of
 
-Tell = Callable[[str], None]
+log = logging.getLogger(__name__)
 
 
 class Step(BaseModel):
@@ -71,7 +71,7 @@ def abandon(lake: Lake, *, dry_run: bool = False) -> GivenUp | None:
         if intent is None:
             return None
         found = _given_up(lake, intent)
-        give_up(lake.catalog, lake.store, intent, lambda what: lake.tell("abandon", what))
+        give_up(lake.catalog, lake.store, intent)
         return found
 
 
@@ -100,7 +100,7 @@ def plan(catalog: LakeCatalog, intent: Intent) -> list[Step]:
     return [step for steps in found for step in steps]
 
 
-def give_up(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell = lambda _: None) -> None:
+def give_up(catalog: LakeCatalog, store: Store, intent: Intent) -> None:
     """Decide that an intent is not carried out, then undo what was. Repeatable.
 
     Raises ConfigError (COMPLETE) if all its tables are moved and its cut's document is written: it will be published.
@@ -113,7 +113,7 @@ def give_up(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell = lam
         refuse_complete(outcome)
         assert isinstance(outcome, Abandoned), "nothing else stands there"
         note = outcome
-    finish(catalog, store, intent, note, tell)
+    finish(catalog, store, intent, note)
 
 
 def refuse_complete(outcome: Cut | Abandoned | None) -> None:
@@ -126,35 +126,35 @@ def refuse_complete(outcome: Cut | Abandoned | None) -> None:
         )
 
 
-def finish(catalog: LakeCatalog, store: Store, intent: Intent, note: Abandoned, tell: Tell = lambda _: None) -> None:
+def finish(catalog: LakeCatalog, store: Store, intent: Intent, note: Abandoned) -> None:
     """Undo what an intent that was given up had moved. Repeatable; the note then says that it is done."""
     places = {m.uuid: m for m in intent.moves}
     for a in intent.advances:
         _undo_advance(catalog, a, places.get(a.uuid), intent.cut.seq)
-        tell(f"set back {a.identifier}")
+        log.info(f"set back {a.identifier}")
     for r in intent.returns:
         table = find_at(catalog, r.uuid, places_of(r.identifier, places.get(r.uuid)))
         if table is not None and table.main == r.to != r.base:
             catalog.restore(table, r.to, r.base)
-            tell(f"set back {r.identifier}")
+            log.info(f"set back {r.identifier}")
     for m in intent.moves:
         if m.target not in (m.parking, m.source) and is_at(catalog, m.target, m.uuid):
             catalog.rename(m.target, m.parking)
     for m in intent.moves:
         if m.source != m.parking and is_at(catalog, m.parking, m.uuid):
-            _name_again(catalog, m, tell)
+            _name_again(catalog, m)
     _drop_new(catalog, store, intent)
     forget(catalog, note.feed, note.seq)
     done = note.model_copy(update={"undone": True})
     store.write(cut_key(note.feed, note.seq), done.model_dump_json(indent=1).encode())
 
 
-def _name_again(catalog: LakeCatalog, m: Move, tell: Tell) -> None:
+def _name_again(catalog: LakeCatalog, m: Move) -> None:
     if catalog.find(m.source) is not None:
-        tell(f"{m.source} is taken by another table: this one stays {m.parking}")
+        log.info(f"{m.source} is taken by another table: this one stays {m.parking}")
         return
     catalog.rename(m.parking, m.source)
-    tell(f"{m.source} has its name again")
+    log.info(f"{m.source} has its name again")
 
 
 def _drop_new(catalog: LakeCatalog, store: Store, intent: Intent) -> None:

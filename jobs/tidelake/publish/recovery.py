@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 
 from tidelake.config.lake_paths import certificate_key, cut_key, intent_key
 from tidelake.errors import ConfigError
@@ -15,8 +15,10 @@ from tidelake.lake.cuts import is_published
 from tidelake.publish.abandon import finish
 from tidelake.publish.steps import carry_out
 
+log = logging.getLogger(__name__)
 
-def recover(catalog: LakeCatalog, store: Store, feed: str, tell: Callable[[str], None] = lambda _: None) -> Cut | None:
+
+def recover(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
     """Finish what the newest intent began; the cut that was published by it, None if there was nothing to publish.
 
     A published cut's document that is lost is written again. Raises ConfigError (WRONG_CATALOG), DamageError, and what `carry_out` raises.
@@ -27,7 +29,7 @@ def recover(catalog: LakeCatalog, store: Store, feed: str, tell: Callable[[str],
     published, proven = is_published(catalog, feed, seq), store.head(certificate_key(feed, seq)) is not None
     if published and proven:
         if store.head(cut_key(feed, seq)) is None:
-            tell(f"writing the document of cut {seq} again, which is lost")
+            log.info(f"writing the document of cut {seq} again, which is lost")
             keep(store, read_cut(store, feed, seq))
         return None
     if proven:
@@ -40,7 +42,7 @@ def recover(catalog: LakeCatalog, store: Store, feed: str, tell: Callable[[str],
     intent = read_document(store, intent_key(feed, seq), Intent)
     if isinstance(outcome, Abandoned):
         if not outcome.undone:
-            finish(catalog, store, intent, outcome, tell)
+            finish(catalog, store, intent, outcome)
         return None
-    tell(f"rolling forward the publishing of cut {seq} (hour {intent.cut.hour})")
-    return carry_out(catalog, store, intent, tell)
+    log.info(f"rolling forward the publishing of cut {seq} (hour {intent.cut.hour})")
+    return carry_out(catalog, store, intent)

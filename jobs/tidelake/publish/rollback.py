@@ -90,14 +90,14 @@ def rewind(lake: Lake, to: str, *, dry_run: bool = False) -> Rewound:
     if dry_run:
         return _planned(lake, to)[0]
     with lake.hold(f"rewind to {to}") as fence:
-        recover(lake.catalog, lake.store, lake.feed.name, lambda what: lake.tell("rewind", what))
+        recover(lake.catalog, lake.store, lake.feed.name)
         plan, places = _planned(lake, to)
         if plan.seq is None:
             return plan
         intent = _intent(lake, plan, places, fence)
-        clear_way(lake.catalog, intent, places.now, lambda what: lake.tell("rewind", what))
+        clear_way(lake.catalog, intent, places.now)
         declare(lake.store, intent)
-        carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("rewind", what))
+        carry_out(lake.catalog, lake.store, intent)
     return plan
 
 

@@ -5,8 +5,9 @@ Every step looks at what is there first, so a step done already is passed over a
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tidelake.config.lake_paths import MAIN, certificate_key, intent_key
@@ -22,7 +23,7 @@ from tidelake.lake.owner import OWNER
 from tidelake.lake.tables import finish
 from tidelake.spark.spread import THREADS
 
-Tell = Callable[[str], None]
+log = logging.getLogger(__name__)
 
 
 def declare(store: Store, intent: Intent) -> None:
@@ -33,14 +34,14 @@ def declare(store: Store, intent: Intent) -> None:
         raise StorageError(f"cut {intent.cut.seq} of feed {intent.cut.feed} was published by another run", code="TAKEN")
 
 
-def carry_out(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell = lambda _: None) -> Cut:
+def carry_out(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     """All steps after the intent: main of every table, names, the published record, the certificate last.
 
     Raises StorageError: TABLE_MOVED, NOT_FOUND, ABANDONED if the publishing was given up meanwhile.
     """
     feed, seq = intent.cut.feed, intent.cut.seq
     done = find_outcome(store, feed, seq) is not None or store.head(certificate_key(feed, seq)) is not None
-    cut = read_cut(store, feed, seq) if done else _final(catalog, store, intent, tell)
+    cut = read_cut(store, feed, seq) if done else _final(catalog, store, intent)
     record(catalog, store, cut)
     store.put_if_absent(certificate_key(feed, seq), certificate(intent, cut))
     return cut
@@ -52,12 +53,12 @@ def refuse_abandoned(store: Store, intent: Intent) -> None:
         raise abandoned(intent.cut.feed, intent.cut.seq)
 
 
-def _final(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell) -> Cut:
+def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     places = {m.uuid: m for m in intent.moves}
     finals: dict[str, int] = {}
     for r in intent.returns:
         _return(catalog, r, places.get(r.uuid), intent.cut.seq)
-        tell(f"set back {r.identifier}")
+        log.info(f"set back {r.identifier}")
 
     def advance(a: Advance) -> int:
         return _advance(catalog, a, places.get(a.uuid), intent.cut.seq)
@@ -65,7 +66,7 @@ def _final(catalog: LakeCatalog, store: Store, intent: Intent, tell: Tell) -> Cu
     with ThreadPoolExecutor(THREADS) as pool:
         for a, at in zip(intent.advances, pool.map(advance, intent.advances), strict=True):
             finals[a.uuid] = at
-            tell(f"published {a.identifier}")
+            log.info(f"published {a.identifier}")
     if intent.moves:
         refuse_abandoned(store, intent)  # names are not moved on a condition, as main is
     for m in intent.moves:

@@ -6,6 +6,7 @@ until the cut is published, as every cut is; a seed that is cut short before tha
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,6 @@ from pydantic import BaseModel
 from tidelake import __version__
 from tidelake.compact.fold_target import Folded
 from tidelake.compact.snapshot import fill_table
-from tidelake.compact.stage import intent_of, proof_of
 from tidelake.config.lake_paths import BRANCH, events_table, seed_report_key, seed_reports
 from tidelake.decode.masker import MaskNames
 from tidelake.errors import ConfigError, QualityError
@@ -36,6 +36,8 @@ from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
 from tidelake.order.incomplete import Why, reasons, refuse
 from tidelake.order.sql.order_masks import hashed
 from tidelake.order.sql.rows import TableRows, counters, typed
+from tidelake.publish.certificate import proof_of
+from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
 from tidelake.seed.export_source import ExportJob, ExportSource
@@ -54,6 +56,8 @@ from tidelake.wire.masks import marks_of, masked_shape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]  # bytes of files read, of all
 _LOOK_SECONDS = 2.0
@@ -111,7 +115,7 @@ def seed(
     """
     started, feed = time.time(), lake.feed
     with lake.hold("seed") as fence:
-        resumed = recover(lake.catalog, lake.store, feed.name, lambda what: lake.tell("seed", what))
+        resumed = recover(lake.catalog, lake.store, feed.name)
         prepared = prepare(lake, source, ts, tables, resumed)
         if resumed is not None:
             return _resumed(prepared, resumed)
@@ -131,9 +135,9 @@ def seed(
         intent = intent_of(feed, staged, folded)
         seconds = {"seed": round(time.time() - started, 3)}
         intent.certificate = proof_of(staged, verdict, folded, None, intent.cut, seconds) | {"seed": _source(run, filled)}
-        clear_way(lake.catalog, intent, (), lambda what: lake.tell("seed", what))
+        clear_way(lake.catalog, intent, ())
         declare(lake.store, intent)
-        cut = carry_out(lake.catalog, lake.store, intent, lambda what: lake.tell("seed", what))
+        cut = carry_out(lake.catalog, lake.store, intent)
     rows = {f.incarnation.name: f.folded.table.rows for f in filled}
     return Seeded(plan=prepared.plan, cut=cut.seq, rows=rows, refused=refused)
 
@@ -177,7 +181,7 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     reports = [_report(run, i, k) for k in range(len(run.prepared.of_export[i.id].files))]
     counts = _counts(table, found, sum(r.rows for r in reports))
     _refuse_unfit(run, i, table, counts)
-    lake.tell("seed", f"{i.name}: {folded.table.rows:,} rows")
+    log.info(f"{i.name}: {folded.table.rows:,} rows")
     return _Filled(incarnation=i, folded=folded, counts=counts, null_keys=found["null_keys"], reports=reports)
 
 

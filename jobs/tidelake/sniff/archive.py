@@ -38,7 +38,7 @@ MOST_OF_TOPIC = 200  # messages, where there are many topics
 _IGNORED = re.compile(rf"(.*/)?(_SUCCESS|\..*|_temporary/.*|[^/]*\.crc|{SYSTEM}/.*)")
 _ENDING = re.compile(r"(\.[A-Za-z]\w*)+$")
 
-Tell = Callable[[str, int, int], None]  # what, done, in all (0: not known)
+Progress = Callable[[str, int, int], None]  # what, done, in all (0: not known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def look(
     most: int = MOST_OBJECTS,
     messages: int = MOST_MESSAGES,
     said: str | None = None,
-    tell: Tell | None = None,
+    progress: Progress | None = None,
 ) -> Archive:
     """Look at an archive. most: objects that are listed; messages: that are judged of each section; said: the protocol of messages of
     which none is certain or likely.
@@ -123,7 +123,7 @@ def look(
     """
     store = open_store(uri)
     try:
-        seen = sample(store, most, tell)
+        seen = sample(store, most, progress)
     except StorageError as e:
         raise explained(e) from e
     if not seen.objects:
@@ -134,8 +134,8 @@ def look(
     schemas, checkpoints = (_taken(unknown, name) for name in ("avro_schemas.json", "checkpoints.json"))
     if schemas is not None and context.avro_schema is None:
         context = replace(context, avro_schema=schema_source(store.uri_of(schemas), Path("/")))
-    streams = _read(store, entries, messages, tell)
-    groups = _grouped(streams, context, said, tell)
+    streams = _read(store, entries, messages, progress)
+    groups = _grouped(streams, context, said, progress)
     sections = [_section(store, group, tombstones, seen.whole, messages, context, said) for group in groups]
     sinks = sinks_of(store, sink_files, whole=seen.whole, context=context)
     unknown += [info.key for info in sink_files if not sinks]
@@ -196,17 +196,17 @@ def _below(root: str, key: str, said: Named) -> str:
     return (root + key).removeprefix(said.base).lstrip("/")
 
 
-def _read(store: Store, entries: Iterable[Entry], messages: int, tell: Tell | None) -> list[_Stream]:
+def _read(store: Store, entries: Iterable[Entry], messages: int, progress: Progress | None) -> list[_Stream]:
     """The objects by place, name and topic, some of each read; where they are of several forms, each is a stream of its own."""
     alike: dict[tuple[object, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
         said = entry.said
         alike[said.base, said.template, said.extensions, said.topic].append(entry)
     choices = chosen(list(alike.values()))
-    progress = None if tell is None else lambda done, total: tell("reading", done, total)
+    reading = None if progress is None else lambda done, total: progress("reading", done, total)
     streams = list[_Stream]()
     messages = min(messages, max(MOST_OF_TOPIC, 10 * messages // max(1, len(choices))))
-    for several, choice, reads in zip(alike.values(), choices, read_all(store, choices, messages, progress), strict=True):
+    for several, choice, reads in zip(alike.values(), choices, read_all(store, choices, messages, reading), strict=True):
         streams += _by_form(several, choice, reads)
     return streams
 
@@ -225,12 +225,12 @@ def _by_form(entries: list[Entry], choice: Choice, reads: list[Read]) -> list[_S
     return out
 
 
-def _grouped(streams: list[_Stream], context: Context, said: str | None, tell: Tell | None) -> list[list[_Stream]]:
+def _grouped(streams: list[_Stream], context: Context, said: str | None, progress: Progress | None) -> list[list[_Stream]]:
     """Streams that one feed can land: of one base, template, form and protocol."""
     groups: dict[tuple[str, str, str, str, bool], list[_Stream]] = defaultdict(list)
     for number, stream in enumerate(streams):
-        if tell:
-            tell("topics decoded", number, 0)
+        if progress:
+            progress("topics decoded", number, 0)
         stream.verdict = judge(stream.messages, context, said)
         name = stream.entries[0].said
         protocol = stream.verdict.guesses[0].protocol if stream.verdict.guesses else ""

@@ -17,7 +17,7 @@ MOST_FOLDERS = 24  # at one level
 MOST_REQUESTS = 600  # listings of folders; a page of 1,000 names each, more only where a folder has more folders than that
 _COUNTED = re.compile(r"(\w+=)?\d[\dT:-]*")  # dates, hours, partitions, table versions
 
-Tell = Callable[[str, int, int], None]  # what, done, in all (0: not known)
+Progress = Callable[[str, int, int], None]  # what, done, in all (0: not known)
 
 
 @dataclass(slots=True)
@@ -30,18 +30,18 @@ class Sample:
     requests: int = 0
 
 
-def sample(store: Store, most: int = MOST_OBJECTS, tell: Tell | None = None) -> Sample:
+def sample(store: Store, most: int = MOST_OBJECTS, progress: Progress | None = None) -> Sample:
     """At most about `most` objects of a store, spread over its folders. Raises StorageError."""
     first = store.some("", most + 1)
     if len(first) <= most:
         return Sample({info.key: info for info in sorted(first)})
     found = Sample({info.key: info for info in first[: most // 8]}, whole=False)
-    _spread(store, "", most - len(found.objects), MOST_REQUESTS, found, tell)
+    _spread(store, "", most - len(found.objects), MOST_REQUESTS, found, progress)
     found.objects = dict(sorted(found.objects.items()))
     return found
 
 
-def _spread(store: Store, prefix: str, most: int, requests: int, found: Sample, tell: Tell | None) -> None:
+def _spread(store: Store, prefix: str, most: int, requests: int, found: Sample, progress: Progress | None) -> None:
     """Look into the folders below a prefix, each with its share of objects and requests."""
     folders = store.folders(prefix) if requests > 2 else []
     chosen = _chosen(folders, min(MOST_FOLDERS, requests - 1, most))
@@ -52,15 +52,15 @@ def _spread(store: Store, prefix: str, most: int, requests: int, found: Sample, 
         return
     share, left = max(1, most // len(chosen)), (requests - 1) // len(chosen)
     for folder in chosen:
-        if tell:
-            tell("objects listed", len(found.objects), 0)
+        if progress:
+            progress("objects listed", len(found.objects), 0)
         below = f"{prefix}{folder}/"
         some = store.some(below, share + 1)
         found.requests += 1
         if len(some) <= share or left < 2:
             _take(found, some[:share])
         else:
-            _spread(store, below, share, left - 1, found, tell)
+            _spread(store, below, share, left - 1, found, progress)
 
 
 def _take(found: Sample, some: Iterable[ObjectInfo]) -> None:

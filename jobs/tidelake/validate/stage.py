@@ -5,22 +5,25 @@ Every table's rules are counted for all tables together; the rules of expectatio
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import run_key
+from tidelake.errors import OrderError
 from tidelake.history.contract import Expectation, read_expectations
 from tidelake.history.definitions import unsaid_types
 from tidelake.history.incarnations import Incarnation
-from tidelake.io.storage import open_store
+from tidelake.io.documents import find_document
 from tidelake.io.texts import plural
-from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Staged, TableCounts
+from tidelake.lake.opened import Lake
 from tidelake.lake.staged import read_staged
 from tidelake.lake.tables import PARTIAL
+from tidelake.lake.target import Target
 from tidelake.order.sql.invalid_values import setting
 from tidelake.spark.sql_casts import literal
 from tidelake.tso import show
@@ -29,28 +32,24 @@ from tidelake.validate.quality.verdict import Verdict
 from tidelake.validate.written import KINDS, Written, appended, written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
 
 _IMAGES = ("INSERT", "UPDATE_AFTER")  # rows as they now are
 
 
-def validate_window(
-    session: Callable[[], SparkSession],
-    catalog: LakeCatalog,
-    feed: Feed,
-    hour: str,
-    tell: Callable[[str], None] = lambda _: None,
-    redo_from: str | None = None,
-) -> Verdict | None:
-    """Judge what order staged and store the verdict; None where the hour is published. Whether it blocks: Verdict.refuse.
+def validate_window(lake: Lake, target: Target) -> Verdict | None:
+    """Judge what order staged and store the verdict; None where the target is published. Whether it blocks: Verdict.refuse.
 
-    redo_from: as order was given it.
+    Raises:
+        OrderError: What `read_staged` raises.
     """
-    started, store = time.time(), open_store(feed.lake.uri)
-    _, staged = read_staged(catalog, store, feed, hour, redo_from)
+    started, feed, catalog = time.time(), lake.feed, lake.catalog
+    _, staged = read_staged(lake, target)
     if staged is None:
         return None
-    spark = session()
+    spark = lake.spark
     tables = staged.cut.catalog.incarnations
     found = written(spark, catalog, staged)
     measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged)]
@@ -58,7 +57,7 @@ def validate_window(
     for i, rules in _own_rules(feed, staged).items():
         if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
             continue  # only deletes and partial rows: an aggregate over no rows says nothing
-        tell(f"{tables[i].name}: {len(rules)} expectations")
+        log.info(f"{tables[i].name}: {len(rules)} expectations")
         images = _images(appended(spark, staged.changelogs[i])).persist()
         checks += judge_frame(images, rules)
         images.unpersist()
@@ -70,7 +69,22 @@ def validate_window(
         checks=checks,
         seconds={"validate": round(time.time() - started, 3)},
     )
-    store.write(run_key(feed.name, staged.cut.seq, "validate"), verdict.model_dump_json(indent=1).encode())
+    lake.store.write(run_key(feed.name, staged.cut.seq, "validate"), verdict.model_dump_json(indent=1).encode())
+    return verdict
+
+
+def passed(lake: Lake, staged: Staged) -> Verdict:
+    """The verdict on what is staged.
+
+    Raises:
+        OrderError: NOT_VALIDATED.
+        QualityError: Where a critical rule failed.
+    """
+    verdict = find_document(lake.store, run_key(lake.feed.name, staged.cut.seq, "validate"), Verdict)
+    if verdict is None or verdict.run != staged.cut.run:
+        remedy = f"run `tidelake validate --feed {lake.feed.name} --hour {staged.cut.hour}` first"
+        raise OrderError(f"the window of hour {staged.cut.hour} is not validated", code="NOT_VALIDATED", remedy=remedy)
+    verdict.refuse()
     return verdict
 
 

@@ -20,7 +20,7 @@ def main(root: str, servers: str, topic: str, point: int | None = None) -> None:
 
     def run(point: int) -> None:
         feed = make_feed(root, topics=(topic,), source=source | {"uri": f"{root}/archive-{point}"})
-        archive(feed, Goal(once=True), Event(), lambda _: None, wait_seconds=0.0)
+        archive(feed, Goal(once=True), Event(), wait_seconds=0.0)
 
     if point is None:
         until_one_survives(run)

@@ -14,6 +14,7 @@ from tests.land.archive import archive as store_of
 from tests.land.archive import at, codes, contents, lake, landed, manifest
 from tests.land.archiver.topics import archived, archiving, following, keys, run, spans
 from tests.land.live import FIRST_MS, HOUR_MS, committed, fresh, messages, produce, transact, two_hours_of_three_partitions
+from tests.logged import messages_of
 from tidelake.config.feed import Feed
 from tidelake.errors import LeaseError, OrderError
 from tidelake.io.kafka import Topics
@@ -142,8 +143,8 @@ def test_what_expired_before_it_was_archived_is_never_skipped_in_silence(
         run(feed)
     assert (caught.value.exit_code, spans(feed)) == (3, {f"{TEN}/0": [(0, 9)]})
     if accepted:
-        lines: list[str] = []
-        archive(feed, Goal(once=True), Event(), lines.append, accept_expired=True)
+        with messages_of("archive") as lines:
+            archive(feed, Goal(once=True), Event(), accept_expired=True)
         assert lines == [f"{topic}[0]@10: messages before offset 14 are gone and not archived"]
         assert spans(feed) == {f"{TEN}/0": [(0, 9), (14, 19)]}
         with pytest.raises(OrderError, match=rf"^GAP {topic}\[0\]@10: .*offsets 10–13 are missing \(4 messages\)"):

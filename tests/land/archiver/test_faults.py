@@ -23,6 +23,7 @@ from tests.land.archive import archive as store_of
 from tests.land.archive import make_feed
 from tests.land.archiver.topics import archived, archiving, following, keys, run, spans
 from tests.land.live import FIRST_MS, fresh, messages, produce
+from tests.logged import log_calls, messages_of
 from tidelake.config.lake_paths import SYSTEM
 from tidelake.errors import ConfigError, LeaseError, StorageError
 from tidelake.io import kafka as client
@@ -173,9 +174,8 @@ def test_brokers_that_stay_away_end_it_when_all_that_was_read_is_durable(
     feed = archiving(tmp_path, kafka, topic)
     produce(kafka, topic, 0, [*messages(0, 5), *messages(5, 1, hours=1)])
     monkeypatch.setattr(client, "ANSWER_SECONDS", 0.2)
-    lines: list[str] = []
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(archive, feed, Goal(), Event(), lines.append, wait_seconds=0.0)
+    with ThreadPoolExecutor(1) as pool, messages_of("archive") as lines:
+        running = pool.submit(archive, feed, Goal(), Event(), wait_seconds=0.0)
         while not keys(feed):
             assert not running.done()
         kafka.kill()
@@ -252,14 +252,14 @@ def test_whoever_waits_for_the_lease_can_be_stopped(kafka: KafkaBroker, topic: s
     feed, stop = archiving(tmp_path, kafka, topic), Event()
     lines: list[str] = []
 
-    def tell(line: str) -> None:
+    def heard(_: str, line: str) -> None:
         lines.append(line)
         stop.set()
 
     with following(feed) as follower:
         follower.until(lambda: store_of(feed).head(f"{SYSTEM}/leases/archiver.json") is not None)
-        with pytest.raises(LeaseError, match="is held by archive of feed small"):
-            archive(feed, Goal(), stop, tell, wait_seconds=600)
+        with pytest.raises(LeaseError, match="is held by archive of feed small"), log_calls(heard):
+            archive(feed, Goal(), stop, wait_seconds=600)
     assert [line.startswith("waiting for archive of feed small on ") for line in lines] == [True]
 
 

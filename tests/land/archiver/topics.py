@@ -33,7 +33,7 @@ def archiving(
 
 def run(feed: Feed, goal: Goal = ONCE, **more: Any) -> Archived:
     """Archive until the goal is reached; a lease is not waited for."""
-    return archive(feed, goal, Event(), lambda _: None, **({"wait_seconds": 0.0} | more))
+    return archive(feed, goal, Event(), **({"wait_seconds": 0.0} | more))
 
 
 class Follower:
@@ -44,7 +44,7 @@ class Follower:
     def __init__(self, feed: Feed) -> None:
         self.stop = Event()
         self._pool = ThreadPoolExecutor(1)
-        self.running = self._pool.submit(archive, feed, Goal(), self.stop, lambda _: None, wait_seconds=0.0)
+        self.running = self._pool.submit(archive, feed, Goal(), self.stop, wait_seconds=0.0)
 
     def until(self, reached: Callable[[], bool]) -> None:
         """Wait for what it does; what it fails with is raised."""

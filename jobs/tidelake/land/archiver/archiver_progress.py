@@ -1,10 +1,11 @@
-"""What archiving tells people: a line now and then, and what it did in all."""
+"""Progress of archiving: a log line every LOG_SECONDS, and what the run did in all."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
 
@@ -12,9 +13,11 @@ import pyarrow as pa
 
 from tidelake.land.archiver.write import Written
 
-TELL_SECONDS = 30.0
+LOG_SECONDS = 30.0
 
 _MB = 1_000_000
+
+log = logging.getLogger("tidelake.archive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +30,11 @@ class Archived:
     topics: tuple[str, ...] = ()
 
 
-class Told:
-    """Counts what readers and the uploader do, from several threads, and tells a line of it every TELL_SECONDS."""
+class ArchiveProgress:
+    """Counts what readers and the uploader do, from several threads, and logs a line of it every LOG_SECONDS."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell, self._lock = tell, Lock()
+    def __init__(self) -> None:
+        self._lock = Lock()
         self._messages = self._bytes = 0  # read since the last line
         self._since = time.monotonic()
         self.archived = Archived()
@@ -53,9 +56,9 @@ class Told:
         )
 
     def now_and_then(self, lags: Iterable[tuple[str, int]]) -> None:
-        """Tell the line if it is time for it. lags: topic, and messages of one of its partitions that are still to be read."""
+        """Log the line if it is time for it. lags: topic, and messages of one of its partitions that are still to be read."""
         passed = time.monotonic() - self._since
-        if passed < TELL_SECONDS:
+        if passed < LOG_SECONDS:
             return
         lag = defaultdict[str, int](int)
         for topic, behind in lags:
@@ -66,4 +69,4 @@ class Told:
         self._since += passed
         behind_of = ", ".join(f"{topic} {behind:,}" for topic, behind in sorted(lag.items()))
         objects = self.archived.objects
-        self._tell(f"{messages:,} messages read, {speed:.1f} MB/s; {objects:,} objects written; behind: {behind_of or 'no topics'}")
+        log.info(f"{messages:,} messages read, {speed:.1f} MB/s; {objects:,} objects written; behind: {behind_of or 'no topics'}")

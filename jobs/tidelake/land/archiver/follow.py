@@ -5,6 +5,7 @@ Whatever ends it, but for an upload that fails or a lease that is lost, what was
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,7 +26,7 @@ from tidelake.errors import ConfigError, Coordinates, EventStoreError, OrderErro
 from tidelake.io.kafka import ARCHIVER, Place, Topics
 from tidelake.io.lease import RENEW_EVERY, SECONDS, check, hold
 from tidelake.io.storage import Store, open_store, probe_conditional_puts
-from tidelake.land.archiver.archiver_progress import Archived, Told
+from tidelake.land.archiver.archiver_progress import Archived, ArchiveProgress
 from tidelake.land.archiver.hours import HOUR_MS, HourCutter
 from tidelake.land.archiver.kept import Kept
 from tidelake.land.archiver.resume import reached
@@ -38,6 +39,8 @@ from tidelake.land.store.objects import Draft
 from tidelake.land.store.ranges import show
 from tidelake.land.store.spool import Longs
 from tidelake.land.store.topic_identity import went_back
+
+log = logging.getLogger("tidelake.archive")
 
 LEASE = "archiver"  # one for the whole archive, whatever feeds write there
 WAIT_SECONDS = SECONDS + RENEW_EVERY  # a lease that is still held then is held by somebody alive
@@ -87,14 +90,13 @@ def archive(
     feed: Feed,
     goal: Goal,
     stop: Event,
-    tell: Callable[[str], None],
     *,
     accept_expired: bool = False,
     wait_seconds: float = WAIT_SECONDS,
 ) -> Archived:
     """Archive the feed's topics until the goal is reached or `stop` is set; what was written is then durable.
 
-    feed: with [source.archiver], loaded for archiving; tell: told a line now and then, for people; accept_expired: go on behind what
+    feed: with [source.archiver], loaded for archiving; accept_expired: go on behind what
     retention deleted. Raises ConfigError; OrderError: EXPIRED, OFFSETS_WENT_BACK, TOPIC_RECREATED;
     LeaseError: LEASE, OVERLAP; StorageError.
     """
@@ -110,12 +112,12 @@ def archive(
     group, what = f"tidelake-archive-{feed.name}", f"the archive {target.uri}"
     with (
         Topics(settings.servers, settings.kafka, group, ARCHIVER) as topics,
-        hold(system, LEASE, f"archive of feed {feed.name}", wait_seconds, tell, what, stop.is_set) as fence,
+        hold(system, LEASE, f"archive of feed {feed.name}", wait_seconds, what, stop.is_set) as fence,
         TemporaryDirectory(prefix="tidelake-archive-") as folder,
     ):
         held = partial(check, system, LEASE, fence, what)
         write, kept = partial(archive_object, target, held), Kept(system, held)
-        follower = _Follower(feed, goal, stop, tell, topics, target, kept, Path(folder), accept_expired=accept_expired)
+        follower = _Follower(feed, goal, stop, topics, target, kept, Path(folder), accept_expired=accept_expired)
         return follower.run(write)
 
 
@@ -127,7 +129,6 @@ class _Follower:
         feed: Feed,
         goal: Goal,
         stop: Event,
-        tell: Callable[[str], None],
         topics: Topics,
         target: Store,
         kept: Kept,
@@ -136,12 +137,12 @@ class _Follower:
         accept_expired: bool,
     ) -> None:
         assert feed.source.archiver is not None
-        self._feed, self._settings, self._goal, self._stop, self._tell = feed, feed.source.archiver, goal, stop, tell
+        self._feed, self._settings, self._goal, self._stop = feed, feed.source.archiver, goal, stop
         self._topics, self._target, self._kept, self._folder, self._accept_expired = topics, target, kept, folder, accept_expired
         self._partitions = dict[Place, _Partition]()
         self._discovered = float("-inf")
         self._durable, self._committed = dict[Place, int](), dict[Place, int]()
-        self._told = Told(tell)
+        self._progress = ArchiveProgress()
         self._store: EventStore[Draft] = EventStore(slots=SLOTS, budget=max(feed.source.in_flight * (HELD_SHARE - 1) // HELD_SHARE, 1))
 
     def run(self, write: Callable[[Draft], Written]) -> Archived:
@@ -154,7 +155,7 @@ class _Follower:
         with suppress(StorageError):  # what counts is durable
             self._note_empty()
             self._commit()
-        return self._told.archived
+        return self._progress.archived
 
     @contextmanager
     def _uploading(self, write: Callable[[Draft], Written]) -> Iterator[Future[None]]:
@@ -175,7 +176,7 @@ class _Follower:
         try:
             for written in upload_all(self._store, write):
                 self._durable[written.topic, written.partition] = written.next
-                self._told.wrote(written)
+                self._progress.wrote(written)
         except BaseException as e:
             self._store.fail(e)
             raise
@@ -191,7 +192,7 @@ class _Follower:
                 failures += 1
                 if failures == ATTEMPTS:
                     raise
-                self._tell(f"{e}; trying again")
+                log.info(f"{e}; trying again")
                 self._stop.wait(BACK_OFF_SECONDS * 2 ** (failures - 1))
                 continue
             failures = 0
@@ -222,7 +223,7 @@ class _Follower:
             if partition.hours.unfinished and time.monotonic() - partition.since >= self._settings.roll:
                 self._put(partition.hours.rest(partition.position))
         self._commit()
-        self._told.now_and_then((p.place[0], p.high - p.position) for p in self._partitions.values())
+        self._progress.now_and_then((p.place[0], p.high - p.position) for p in self._partitions.values())
         return bool(behind)
 
     def _discover(self) -> None:
@@ -264,7 +265,7 @@ class _Follower:
     def _skip(self, partition: _Partition, low: int) -> None:
         """Go on behind what is gone, which no object covers."""
         self._put(partition.hours.rest(partition.position))
-        self._tell(f"{Coordinates(*partition.place, partition.position)}: messages before offset {low} are gone and not archived")
+        log.info(f"{Coordinates(*partition.place, partition.position)}: messages before offset {low} are gone and not archived")
         partition.position = partition.hours.begin = low
 
     def _turn(self, partition: _Partition, most: int) -> None:
@@ -297,7 +298,7 @@ class _Follower:
             fresh = True
         if fresh:
             partition.since = time.monotonic()
-        self._told.read(batch)
+        self._progress.read(batch)
 
     def _put(self, drafts: Iterable[Draft]) -> None:
         for draft in drafts:

@@ -7,8 +7,9 @@ refuses, is staged by order.sql.changelog as ever; the changes are the same.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ from tidelake.spark.worker_secrets import handed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger(__name__)
+
 _ROW_BYTES = 256  # of an event, about: to share the work
 Sized = tuple[TableRows, int]  # a table, how many row events it has
 Staged = tuple[TableRows, Advance | None, TableCounts]
@@ -52,7 +55,7 @@ class Ordering:
     threads: int
 
 
-def stage(spark: SparkSession, o: Ordering, todo: Sequence[Sized], tell: Callable[[str], None]) -> tuple[list[Staged], list[TableRows]]:
+def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) -> tuple[list[Staged], list[TableRows]]:
     """Stage the changelogs of the tables that workers can order; (what was staged, tables that are left)."""
     tables, events = [(t, rows) for t, rows in todo if can_be_read(t, rows)], _events(o)
     if not tables or events is None:
@@ -67,7 +70,7 @@ def stage(spark: SparkSession, o: Ordering, todo: Sequence[Sized], tell: Callabl
         staged = [s for s in pool.map(finish, range(len(tables))) if s is not None]
     for n, outcome in outcomes.items():
         if outcome.refused:
-            tell(f"{tables[n][0].incarnation.name}: left to Spark's SQL: {outcome.refused}")
+            log.info(f"{tables[n][0].incarnation.name}: left to Spark's SQL: {outcome.refused}")
     done = {t.incarnation.id for t, _, _ in staged}
     return staged, [t for t, _ in todo if t.incarnation.id not in done]
 

@@ -1,0 +1,174 @@
+"""Plan a window: what it goes on from, how far it reaches, which statements and rows it holds, and what it lacks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidelake.config.lake_paths import BRANCH, CATALOG
+from tidelake.decode.known import opening
+from tidelake.decode.record import refusals_named
+from tidelake.decode.statements import WITHOUT_DDL, since
+from tidelake.history.incarnations import Catalog
+from tidelake.history.ordering import check_progress
+from tidelake.history.window import LedgerEntry, Statement, Window, compile_window
+from tidelake.lake.catalog import LakeTable
+from tidelake.lake.cut import Cut
+from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cuts import Base, base_of, lineage
+from tidelake.lake.events import control_rows, ensure_events
+from tidelake.lake.namespaces import refuse_taken, take
+from tidelake.lake.opened import Lake
+from tidelake.lake.target import Target
+from tidelake.lake.turns import is_published
+from tidelake.order.clocks import is_ahead
+from tidelake.order.incomplete import Why, decided, of_holes
+from tidelake.order.observed_tables import Seen, look
+from tidelake.order.offset_rules import mixed, placed_statements
+from tidelake.order.progress import Progress, not_after_seed, progress, published_ahead, stands_still, why_published
+from tidelake.order.schema_mismatches import Aside, put_aside
+from tidelake.spark.spread import split_bytes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_DDL = ["commit_ts", "database", "ddl"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWindow:
+    """A window that can be staged.
+
+    Attributes:
+        hour: The hour that it ends with.
+        base: The cut that it goes on from.
+        events: The events table, at the snapshot that is read.
+        branch: The branch of changelogs that this run writes.
+        tables: All tables of the feed at the window's end, with their histories.
+        ledger: The window's statements, each with its effect.
+        frame: Row events of the hours that are read.
+        aside: Rows that fit no schema; its `seen` is what the window's other rows hold.
+        accepted: Coordinates of messages whose loss was accepted.
+        lacks: What the window lacks for messages and offsets that are missing.
+    """
+
+    lake: Lake
+    hour: str
+    base: Base
+    events: LakeTable
+    progress: Progress
+    window: Window
+    branch: str
+    tables: Catalog
+    ledger: list[LedgerEntry]
+    frame: DataFrame
+    aside: Aside
+    accepted: list[str]
+    lacks: list[Why]
+
+    @property
+    def cut(self) -> Cut | None:
+        """The cut that the window goes on from; None for the first one."""
+        return self.base.cut
+
+    @property
+    def seen(self) -> Seen:
+        """What the window's rows hold."""
+        return self.aside.seen
+
+
+def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
+    """Plan the window that ends with the target's hour; a redo reaches to where the lake stands at least.
+
+    Args:
+        fence: Number of the lease that this run holds. It tells its branch from those of other attempts.
+
+    Returns:
+        The window, or why there is nothing to do.
+
+    Raises:
+        OrderError: What `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, what `put_aside` and what a statement raises.
+        ConfigError, OwnershipError: What `namespaces.take` raises, before anything is staged.
+    """
+    feed, base = lake.feed, base_of(lake.catalog, lake.store, lake.feed.name, target.redo_from)
+    cut, redone = base.cut, base.newest if base.follows is not None else None
+    hour = max(target.hour, redone.hour) if redone else target.hour
+    if is_published(feed, lake.catalog, lake.store, cut, hour) and cut is not None:
+        return why_published(lake.catalog, feed, cut, hour)
+    refuse_taken(lake.catalog, feed, opening(feed, cut))
+    events = ensure_events(lake.catalog, feed)
+    done = progress(feed, lake.store, events, cut, hour, base.since)
+    window = _window(lake, cut, done, hour)
+    with refusals_named({h: done.records[h] for h in done.hours}):
+        if window.resolved_ts == window.applied_ts:
+            raise stands_still(feed, done, window.applied_ts)
+        accepted, lacks = decided(feed, lake.store, events, done, window)
+    frame = _row_events(lake, events, done.scan)
+    seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
+    lacks += [Why("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
+    lacks += of_holes(done.holes)
+    sent = _statements(lake, events, cut, window, done, seen)
+    names, ledger, strangers = compile_window(opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in WITHOUT_DDL)
+    take(lake.catalog, feed, names)
+    aside = put_aside(feed, lake.store, frame, seen, strangers, base.seq)
+    return PlannedWindow(
+        lake=lake,
+        hour=hour,
+        base=base,
+        events=events,
+        progress=done,
+        window=window,
+        branch=f"{BRANCH}{base.seq}_{fence}",
+        tables=names,
+        ledger=ledger,
+        frame=frame,
+        aside=aside,
+        accepted=[*accepted, *aside.accepted],
+        lacks=lacks,
+    )
+
+
+def _window(lake: Lake, cut: Cut | None, done: Progress, hour: str) -> Window:
+    """The commit ts range; says which resolved ts do not count. Raises OrderError where it does not move on."""
+    window = Window(applied_ts=cut.resolved_ts if cut else 0, resolved_ts=done.resolved_ts)
+    if cut is not None and cut.is_seed and done.resolved_ts <= cut.seeded_ts:
+        raise not_after_seed(lake.feed, done, cut, hour)
+    for found in done.ahead:
+        log.info(f"{found.code} {found.where}: {found.detail}")
+    if cut is not None and window.resolved_ts <= window.applied_ts and is_ahead(lake.feed, lake.store, cut):
+        raise published_ahead(lake.feed, cut, _before(lake, cut))
+    check_progress(window.applied_ts, window.resolved_ts)
+    return window
+
+
+def _before(lake: Lake, cut: Cut) -> Cut | None:
+    """The newest cut before this one whose resolved ts can be true."""
+    earlier = (
+        read_cut(lake.store, lake.feed.name, seq) for seq in sorted(lineage(lake.catalog, lake.feed.name), reverse=True) if seq < cut.seq
+    )
+    return next((c for c in earlier if c.resolved_ts < cut.resolved_ts and not is_ahead(lake.feed, lake.store, c)), None)
+
+
+def _row_events(lake: Lake, events: LakeTable, hours: Sequence[str]) -> DataFrame:
+    """The events table as it stands, read by all cores where these hours are asked for."""
+    size = sum(f.size for f in events.files({"kind": "row", "hour": list(hours)}, [], events.main)) if hours else 0
+    spark = lake.spark
+    reader = spark.read.option("versionAsOf", events.main).option("split-size", split_bytes(spark, size)).option("file-open-cost", 1 << 16)
+    return reader.table(f"{CATALOG}.{events.identifier}")
+
+
+def _statements(lake: Lake, events: LakeTable, cut: Cut | None, window: Window, done: Progress, seen: Seen) -> list[Statement]:
+    """The window's statements, in order of their coordinates."""
+    feed = lake.feed
+    rows = [r for r in _ddl_rows(events, done.scan) if not any(again.has(r) for again in done.again)]
+    rows = placed_statements(feed, rows, seen.partitions) if feed.by_offsets else rows
+    return since(feed, cut, rows, window.resolved_ts)
+
+
+def _ddl_rows(events: LakeTable, hours: Sequence[str]) -> list[dict[str, Any]]:
+    rows = list(control_rows(events, "ddl", hours, ["hour", "topic", "partition", "offset", "ordinal", *_DDL]))
+    return sorted(rows, key=lambda r: (r["topic"], r["partition"], r["offset"], r["ordinal"]))

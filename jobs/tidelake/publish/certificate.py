@@ -1,0 +1,56 @@
+"""The certificate of a cut: what went in, what came out, and what was checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidelake.compact.fold_target import Folded
+from tidelake.lake.cut import Cut, Staged, TableCounts
+from tidelake.validate.quality.verdict import Verdict
+
+
+def proof_of(
+    staged: Staged, verdict: Verdict, folded: dict[str, Folded], previous: Cut | None, cut: Cut, seconds: dict[str, float]
+) -> dict[str, Any]:
+    """What the certificate says but for the tables' final snapshot ids. previous: the newest cut before; seconds: by stage."""
+    tables = {i.id: i for i in cut.catalog.incarnations.values()}
+    before = previous.snapshots if previous else {}
+    rows = {
+        tables[i].name: staged.counts.get(i, TableCounts()).model_dump(exclude_defaults=True)
+        | {"rows_before": before[i].rows if i in before else 0, "rows_after": t.rows}
+        | (_of_fold(folded[i]) if i in folded else {})
+        for i, t in cut.snapshots.items()
+    }
+    rows |= {tables[i].name: c.model_dump(exclude_defaults=True) for i, c in staged.counts.items() if i not in cut.snapshots}
+    return {
+        "feed": cut.feed,
+        "cut": cut.seq,
+        "hour": cut.hour,
+        "applied_ts": cut.applied_ts,
+        "resolved_ts": cut.resolved_ts,
+        "incomplete": cut.incomplete,
+        "incomplete_because": [r.model_dump() for r in cut.incomplete_because],
+        "accepted": cut.accepted,
+        "run": cut.run,
+        "version": cut.version,
+        "generations": cut.generations,
+        "resolved_ts_by_partition": cut.watermarks,
+        "offsets": cut.prefixes,
+        "messages": staged.messages,
+        "message_bytes": staged.message_bytes,
+        "events": staged.kinds,
+        "rejected": staged.rejected,
+        "seeded_events": staged.seeded_events,
+        "late_events": staged.late_events,
+        "late": {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()},
+        "waiting_events": staged.waiting_events,
+        "rows": rows,
+        "ddl": [{"commit_ts": e.commit_ts, "query": e.query, "effect": e.effect, "why": e.why} for e in cut.ledger],
+        "expectations": verdict.summary(),
+        "seconds": seconds,
+    }
+
+
+def _of_fold(f: Folded) -> dict[str, Any]:
+    images = {"before_images": f.images.model_dump(exclude_defaults=True)} if f.images and f.images.compared else {}
+    return {"written": f.written, "missing": f.missing} | images
