@@ -329,7 +329,7 @@ def test_a_lake_that_is_not_there_is_told_by_every_command_that_does_not_begin_o
 
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "messages.jsonl").write_text('{"value": null}\n' * 1000)
-    command = f"{sys.executable} -m tidelake.cli inspect --protocol open {tmp_path}/messages.jsonl; echo $? >&2"
+    command = f"{sys.executable} -m tidelake inspect --protocol open {tmp_path}/messages.jsonl; echo $? >&2"
     done = subprocess.run(["sh", "-c", f"({command}) | head -n 1"], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.count("\n") == 1
     assert done.stderr == "0\n"
