@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from tests.conftest import FreshUri
-from tests.protocols.test_avro_schemas import serving
+from tests.protocols.schema_registry import serving
 from tidelake.errors import ConfigError, DecodeError, StorageError
 from tidelake.io.storage import open_store
 from tidelake.protocols import avro_schemas
