@@ -307,3 +307,11 @@ _PARQUET_FIELDS = {
     "timestamp": pa.field("timestamp", pa.int64(), nullable=False),
     "headers": pa.field("headers", pa.map_(pa.string(), pa.binary()), nullable=False),
 }
+
+
+def compressed(codec: str, content: bytes) -> bytes:
+    """As Arrow compresses a stream."""
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, codec) as stream:
+        stream.write(content)
+    return bytes(out.getvalue().to_pybytes())

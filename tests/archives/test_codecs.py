@@ -6,18 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.archives.objects import Message, jsonl, read
+from tests.archives.objects import Message, compressed, jsonl, read
 from tidelake.errors import StorageError
 
 MESSAGES = [Message(i, b"v" * (i % 50)) for i in range(3_000)]
 TEXT = jsonl(MESSAGES)
-
-
-def arrow(codec: str, content: bytes = TEXT) -> bytes:
-    out = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(out, codec) as stream:
-        stream.write(content)
-    return bytes(out.getvalue().to_pybytes())
 
 
 def xerial(content: bytes = TEXT, chunk: int = 32 << 10) -> bytes:
@@ -29,7 +22,7 @@ def xerial(content: bytes = TEXT, chunk: int = 32 << 10) -> bytes:
     return out
 
 
-CODECS = {"gz": gzip.compress(TEXT), "zst": arrow("zstd"), "lz4": arrow("lz4"), "snappy": xerial()}
+CODECS = {"gz": gzip.compress(TEXT), "zst": compressed("zstd", TEXT), "lz4": compressed("lz4", TEXT), "snappy": xerial()}
 
 
 @pytest.mark.parametrize("extension", CODECS)

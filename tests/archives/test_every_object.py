@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.archives.objects import Message
-from tests.archives.test_real_objects import objects, read_file, with_siblings
+from tests.archives.objects import Message, read_file
+from tests.archives.real_objects import objects, with_siblings
 from tests.data_files import data_path
 from tidelake.errors import TidelakeError
 

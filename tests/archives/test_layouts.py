@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tests.archives import objects
-from tests.archives.objects import WRITERS, Message, read
-from tests.archives.test_codecs import arrow
+from tests.archives.objects import WRITERS, Message, compressed, read
 from tidelake.archives import SourceObject, layout_of
 from tidelake.archives.readers.shape import BATCH_BYTES
 from tidelake.errors import ConfigError
@@ -129,7 +128,7 @@ def test_avro_codecs_that_need_no_library_of_their_own_are_read(codec: str, tmp_
     def packed(block: bytes) -> bytes:
         if codec == "snappy":
             return pa.Codec("snappy").compress(block, asbytes=True) + zlib.crc32(block).to_bytes(4, "big")
-        return arrow("zstd", block)
+        return compressed("zstd", block)
 
     plain = objects.confluent_avro(MESSAGES[:2], codec="null")
     head, sync = plain[: plain.index(plain[-16:]) + 16], plain[-16:]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from collections import defaultdict
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,11 +11,10 @@ from typing import Any
 import pytest
 
 from tests.archives.objects import Message, read_file
-from tests.data_files import data_bytes, data_path
-from tidelake.archives import Sibling, SourceObject, beside
+from tests.archives.real_objects import objects, with_siblings
+from tests.data_files import data_bytes
 from tidelake.errors import ConfigError, OrderError
 
-_NAME = re.compile(r"(.+)[+-](\d+)[+-](\d+)\.(?!keys|headers)[^/]*$")
 Place = tuple[str, int]
 
 
@@ -30,27 +26,6 @@ def produced() -> dict[Place, list[Message]]:
         key, value = (None if r[name] is None else bytes.fromhex(r[name]) for name in ("key", "value"))
         out[r["topic"], r["partition"]].append(Message(r["offset"], value, key, r["ts"], [(k, bytes.fromhex(v)) for k, v in r["headers"]]))
     return {place: sorted(messages) for place, messages in out.items()}
-
-
-def objects(folder: str, topic: str) -> list[tuple[Path, SourceObject]]:
-    """The objects that the connector of this folder wrote for a topic."""
-    found = []
-    for path in sorted((data_path("archives/objects") / folder / topic).rglob("*.*")):
-        if path.is_file() and (name := _NAME.fullmatch(path.name)):
-            found.append((path, SourceObject(name[1], int(name[2]), path.name, int(name[3]), path.stat().st_size, "")))
-    return found
-
-
-def with_siblings(path: Path, source: SourceObject, folder: Path) -> tuple[Path, SourceObject]:
-    """A copy of an object in a folder, with those beside it."""
-    copy = folder / "object"
-    shutil.copyfile(path, copy)
-    siblings = []
-    for other in sorted(path.parent.glob(re.sub(r"(\.\w+)+$", "", path.name) + ".[kh]*")):
-        view = re.findall(r"\.(keys|headers)\.", other.name)[0]
-        shutil.copyfile(other, beside(copy, view))
-        siblings.append(Sibling(view, other.name, other.stat().st_size, ""))
-    return copy, replace(source, siblings=tuple(siblings))
 
 
 def archived(layout: str, folder: str, topic: str) -> dict[Place, list[Message]]:

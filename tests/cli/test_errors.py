@@ -6,15 +6,13 @@ import json
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.checkout import CHECKOUT
-from tests.cli import feeds
 from tests.cli.calls import call
+from tests.cli.lakes import failing
 from tidelake import errors
 
 JOBS = CHECKOUT / "jobs"
@@ -37,36 +35,11 @@ SECRET = "hunter2"
 
 
 @pytest.fixture
-def schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two feeds with an empty archive and no lake yet, in a working folder of their own."""
-    for name in ("shop", "shop-two"):
-        feeds.write(tmp_path / "schemas", name, feed=feeds.FEED.replace("[lake]", '[lake]\nnamespace = "{feed}_{database}"'))
-    (tmp_path / "archive" / "open").mkdir(parents=True)
-    monkeypatch.setenv("TIDELAKE_ARCHIVE", str(tmp_path / "archive"))
-    monkeypatch.setenv("TIDELAKE_LAKE", str(tmp_path / "lake"))
-    monkeypatch.delenv("TIDELAKE_SCHEMAS", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "schemas"
-
-
-@pytest.fixture
 def begun(schemas: Path) -> Path:
     """The same with a lake that another feed has begun."""
     (schemas.parent / "lake" / "landed" / "other").mkdir(parents=True)
     (schemas.parent / "lake" / "landed" / "other" / "object").touch()
     return schemas
-
-
-def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Opening a lake fails."""
-
-    @contextmanager
-    def opened(*_: object, **__: object) -> Iterator[None]:
-        raise error
-        yield
-
-    for module in ("stages", "feeds", "tables", "diff", "verify", "quarantine"):
-        monkeypatch.setattr(f"tidelake.cli.{module}.opened", opened)
 
 
 # help

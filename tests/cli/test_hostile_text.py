@@ -15,9 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tests.cli.calls import call
-from tests.cli.test_errors import failing
-from tests.cli.test_errors import schemas as schemas
-from tests.cli.test_table_names import TS, lake_of
+from tests.cli.lakes import TS, failing, lake_of
 from tidelake.cli import common
 from tidelake.cli.terminal import Terminal
 from tidelake.config.feed import Feed

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.cli.calls import Called, call
+from tests.cli.lakes import TS, lake_of
 from tests.lake import lakes
-from tests.query.verify import everything
 from tidelake.archives import topics_of
 from tidelake.cli.tables import Format, _file_name
 from tidelake.config.feed import Feed, TablePolicy
@@ -20,21 +19,10 @@ from tidelake.config.policy import ColumnPolicy
 from tidelake.config.table_name import file_stem, of_file_stem, parse, parse_several, written
 from tidelake.errors import ConfigError, StorageError
 from tidelake.history.contract import read_expectations
-from tidelake.history.ddl.changes import ColumnDef, TableDef
-from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import Shape, ShapeColumn
-from tidelake.history.incarnations import Catalog, create
 from tidelake.io.storage import open_store
-from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.cut import Cut, TableCut
-from tidelake.lake.cuts import record
-from tidelake.lake.identity import establish
-from tidelake.lake.tables import create_snapshot
-from tidelake.spark.lake_settings import lake_settings
-from tidelake.tso import from_ms
 from tidelake.wire.masks import marks_of, masked_shape
 
-TS = from_ms(1_767_607_200_000)
 RULE = '[[expect]]\ntype = "expect_table_row_count_to_be_between"\nmin_value = 1\n'
 NAMES = {  # (database, table) → what commands call it, and its file
     ("shop", "orders"): ("shop.orders", "shop.orders.jsonl"),
@@ -51,26 +39,6 @@ NAMES = {  # (database, table) → what commands call it, and its file
 @pytest.fixture(scope="module")
 def feed(tmp_path_factory: pytest.TempPathFactory) -> Feed:
     return lake_of(tmp_path_factory.mktemp("deep") / "er" / "lake", list(NAMES))
-
-
-def lake_of(folder: Path, names: list[tuple[str, str]]) -> Feed:
-    """A lake with one cut, and a row in each table: its number."""
-    feed = lakes.feed(folder)
-    feed.folder.mkdir(parents=True)
-    (feed.folder / "feed.toml").write_text(everything.FEED.format(folder=folder))
-    catalog, store, known = LakeCatalog(lake_settings(feed)), open_store(feed.lake.uri), Catalog()
-    establish(feed, store, lake_settings(feed), catalog)
-    id_ = ColumnDef(name="id", type=MysqlType.parse("int"), nullable=False)
-    for database, table in names:
-        known = create(known, database, table, TableDef(columns=(id_,), primary_key=("id",)), -1)
-    cut = Cut(feed="shop", seq=1, hour="2026-01-05T10", applied_ts=0, resolved_ts=TS, run="a", version="0", catalog=known)
-    for number, i in enumerate(known.incarnations.values()):
-        made = create_snapshot(catalog, feed, i, f"lake.t{number}", 1)
-        made.table.append(pa.Table.from_pylist([{"id": number, "_commit_ts": 1}], schema=made.table.schema().as_arrow()))
-        made = catalog.load(made.identifier)
-        cut.snapshots[i.id] = TableCut(identifier=made.identifier, uuid=made.uuid, snapshot_id=made.main, rows=1)
-    record(catalog, store, cut)
-    return feed
 
 
 def asof(feed: Feed, *arguments: object) -> Called:

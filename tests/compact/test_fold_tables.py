@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.compact.test_merge import AFTER, CHANGES, ROWS, first, forced, window
+from tests.compact.large_tables import AFTER, CHANGES, ROWS, first, window
 from tests.lake.histories import Message, ddl, publish, resolved, row, rows_of, shape
 from tests.lake.lakes import contents
-from tests.order.test_windows import KV, opened
+from tests.lake.windows import KV, TEXT, opened
 from tidelake.compact import fold_files, fold_tables
 from tidelake.compact.fold_files import Unit
 from tidelake.compact.fold_plan import Plan
@@ -29,7 +29,6 @@ from tidelake.lake.data_files import WrittenFile
 from tidelake.lake.opened import Lake
 
 pytestmark = pytest.mark.usefixtures("spark_app")
-__all__ = ["forced"]
 
 SQL = """CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20));
 CREATE TABLE d.many (a VARCHAR(20), b DECIMAL(6,2), at DATETIME(6), since TIMESTAMP, day DATE, f FLOAT, d DOUBLE, raw VARBINARY(9), j JSON,
@@ -40,7 +39,6 @@ MANY = shape(
     *("a varchar", "b decimal", "at datetime", "since timestamp", "day date", "f float", "d double", "raw varbinary", "j json", "s enum"),
     key=("a", "b"),
 )
-TEXT = shape("v varchar", key=())
 NO_CHANGES = "which changes are folded is not known, or there are none"
 
 

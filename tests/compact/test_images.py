@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.lake.histories import TOPIC, Message, Row, ddl, publish, publish_again, resolved, row, rows_of, shape
-from tests.order.test_windows import KV, TEXT, opened, table
+from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.feed import TablePolicy
 from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import ColumnPolicy, Policy

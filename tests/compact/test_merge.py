@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.lake.histories import Feeder, Message, publish, resolved, row, rows_of
-from tests.order.test_windows import KV, opened, table
-from tidelake.compact import merge
+from tests.compact.large_tables import AFTER, CHANGES, ROWS, first, window
+from tests.lake.histories import row, rows_of
+from tests.lake.windows import KV, opened, table
 from tidelake.compact.merge import LARGE, MOST_KEYS, Choice, choose
 from tidelake.config.feed import TablePolicy
-from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
-from tidelake.lake.cut import Cut, TableCounts
-from tidelake.lake.opened import Lake
-
-ROWS = [(str(n), "a") for n in range(40)]
-CHANGES = [
-    row(0, "update", 20, KV, ("5", "b"), ("5", "a")),
-    row(0, "delete", 21, KV, None, ("6", "a")),
-    row(0, "insert", 22, KV, ("77", "new")),
-    row(0, "update", 23, KV, ("78", "a"), ("7", "a")),  # moves to another key
-    row(0, "delete", 24, KV, None, ("8", "a")),
-    row(0, "insert", 25, KV, ("8", "again")),
-    row(0, "insert", 26, KV, ("9", "twice")),
-    row(0, "delete", 27, KV, None, ("9", "twice")),
-]
-AFTER = table(*(r for r in ROWS if r[0] not in ("5", "6", "7", "8", "9")), ("5", "b"), ("77", "new"), ("78", "a"), ("8", "again"))
+from tidelake.lake.cut import TableCounts
 
 
 class _Table:
@@ -66,28 +49,6 @@ def test_the_choice_follows_from_counts(
     made: Choice = choose(_Table(rows, deleted), 1, TableCounts(**counts) if counts is not None else None, share)  # type: ignore[arg-type]
     assert made.merges == merges
     assert made.why.startswith(why) if why else made.why == ""
-
-
-@pytest.fixture
-def forced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small tables are merged, too."""
-    monkeypatch.setattr(merge, "LARGE", 0)
-    monkeypatch.setattr(merge, "_WORTH_A_WORD", 0)
-    monkeypatch.setattr(merge, "SHARE", 0.5)
-
-
-def first(made: Feeder, lake: Lake) -> Cut:
-    cut = publish(lake, made.add(lake, [*(row(0, "insert", 10, KV, r) for r in ROWS), *resolved(15)]))
-    assert cut is not None
-    return cut
-
-
-def window(made: Feeder, lake: Lake, messages: list[Message], until: int) -> tuple[Cut, dict[str, str], dict[str, Any]]:
-    """(the cut, the summary of d.k's snapshot, what the certificate says of d.k)."""
-    cut = publish(lake, made.add(lake, [*messages, *resolved(until)]))
-    assert cut is not None
-    proof = json.loads(lake.store.read(certificate_key("shop", cut.seq)))
-    return cut, lake.catalog.load("d.k").summary(cut.snapshots["d.k@-1"].snapshot_id), proof
 
 
 @pytest.mark.usefixtures("spark_app", "forced")

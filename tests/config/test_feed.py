@@ -3,47 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
-from tidelake.config.feed import Feed, load_feed, unset_variables
+from tests.config.feed_texts import ENVIRONMENT, LAKE, PLAIN, SECRET, SOURCE, loaded, refused, written
+from tidelake.config.feed import load_feed, unset_variables
 from tidelake.config.finding_kinds import KINDS
 from tidelake.config.options import SinkOptions
 from tidelake.config.source import Layout
 from tidelake.errors import ConfigError
 from tidelake.protocols import protocol_names
 
-SECRET = "s3cr3t-of-the-environment"
-HEAD = 'protocol = "open"\ntopics = ["shop.open"]\npartitions = 3\n'
-SOURCE = '[source]\nuri = "s3://archive/${STAGE}/open"\nlayout = "aiven-jsonl"\n'
-LAKE = '[lake]\nuri = "s3://lake"\ncatalog = "jdbc:postgresql://u:${PASSWORD}@db/lake"\n'
-PLAIN = HEAD + SOURCE + LAKE
 SERVERS = "of live topics, `uri` is their brokers, host:port,host:port"
-ENVIRONMENT = {"STAGE": "prod", "PASSWORD": SECRET}
-
-
-def written(folder: Path, text: str, name: str = "shop") -> Path:
-    """A schemas folder with one feed."""
-    (folder / name).mkdir(exist_ok=True)
-    (folder / name / "feed.toml").write_text(text, encoding="utf-8")
-    return folder
-
-
-def loaded(folder: Path, text: str, **more: Any) -> Feed:
-    return load_feed(written(folder, text), "shop", ENVIRONMENT, **more)
-
-
-def refused(folder: Path, text: str, **more: Any) -> str:
-    """What the error says after the file."""
-    with pytest.raises(ConfigError) as error:
-        loaded(folder, text, **more)
-    assert error.value.exit_code == 2
-    said = str(error.value)
-    assert SECRET not in said
-    start = f"CONFIG: {folder / 'shop' / 'feed.toml'}: "
-    assert said.startswith(start)
-    return said.removeprefix(start)
 
 
 def test_a_feed_with_the_least_that_must_be_said_has_the_documented_defaults(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.test_feed import ENVIRONMENT, HEAD, LAKE, PLAIN, refused, written
+from tests.config.feed_texts import ENVIRONMENT, HEAD, LAKE, PLAIN, refused, written
 from tidelake.config.feed import feed_names, load_feed
 from tidelake.errors import ConfigError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.test_feed import ENVIRONMENT, HEAD, LAKE, SECRET, loaded, refused
+from tests.config.feed_texts import ENVIRONMENT, HEAD, LAKE, SECRET, loaded, refused
 from tidelake.config.feed import load_feed, unset_variables
 
 

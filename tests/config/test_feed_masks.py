@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli import feeds
 from tests.cli.calls import call
-from tests.config.test_feed import PLAIN, SECRET, loaded, refused
+from tests.config.feed_texts import PLAIN, SECRET, loaded, refused
 from tidelake.config.feed import load_feed, unset_variables
 from tidelake.config.policy import KEY_BYTES
 from tidelake.decode.record import decoder_id

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.test_feed import PLAIN, loaded, refused
+from tests.config.feed_texts import PLAIN, loaded, refused
 from tidelake.config.feed import UNDATED
 from tidelake.config.policy import ValueRules
 

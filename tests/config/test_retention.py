@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.config.test_feed import PLAIN, loaded, refused
+from tests.config.feed_texts import PLAIN, loaded, refused
 from tidelake.config.retention import Upkeep, changes_kept_after, retained
 from tidelake.tso import last_of
 

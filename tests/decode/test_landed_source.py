@@ -14,8 +14,8 @@ from tests.cli import feeds
 from tests.decode.landed_file import landed_file
 from tests.fuzz import corpus
 from tests.protocols.both_paths import batch
+from tests.protocols.claim_messages import LOCATION, STUB, envelope, row
 from tests.protocols.json_messages import open_message
-from tests.protocols.test_claims import LOCATION, STUB, envelope, row
 from tidelake.config.feed import load_feed
 from tidelake.config.options import SinkOptions
 from tidelake.decode.landed_source import DecodeJob, LandedReader, context_of, may_hold_statements

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.lake import lakes
 from tests.lake.histories import row, shape
-from tests.wire.test_masks import batch, images
+from tests.wire.event_batches import batch, images
 from tidelake.config.feed import Feed
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.decode.mask_names import mask_names

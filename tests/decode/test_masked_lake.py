@@ -17,8 +17,7 @@ import pytest
 from tests.decode.landed_file import landed_file
 from tests.lake import lakes
 from tests.lake.histories import TOPIC, ddl, feeder, publish, publish_again, resolved, row, rows_of, shape
-from tests.order.test_late import judged
-from tests.order.test_windows import opened, table
+from tests.lake.windows import judged, opened, table
 from tests.protocols import both_paths
 from tests.protocols.json_messages import Message, column, open_key, open_message
 from tidelake.config.lake_paths import certificate_key, manifest_key

@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.decode.hour import BEGIN, END, HOUR
 from tests.lake.histories import partition_of
 from tidelake.decode.positions import BLOCK_BITS, origins, placed
 from tidelake.errors import Coordinates, OrderError
 from tidelake.history.event import Event, EventRows
 from tidelake.land.store.manifest import Manifest
-from tidelake.tso import begin_ts, end_ts, parse_hour
-
-HOUR = "2026-01-05T10"
-BEGIN, END = begin_ts(parse_hour(HOUR)), end_ts(parse_hour(HOUR))
 
 
 def manifest(first: int, last: int) -> Manifest:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from tests.land.archive import HOUR
-from tests.land.test_sink_hours import DAY, START, checkpoint, put, sink
+from tests.land.sink_folder import DAY, START, checkpoint, put, sink
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import decoded_key, sink_key
 from tidelake.decode import sink_schemas

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.config.test_feed import HEAD, LAKE, loaded
+from tests.config.feed_texts import HEAD, LAKE, loaded
 from tidelake.errors import ConfigError, StorageError
 from tidelake.io import msk_iam
 from tidelake.io.kafka import Topics, check_settings

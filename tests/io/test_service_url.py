@@ -13,10 +13,10 @@ from sqlalchemy.engine import make_url
 from tests.lake import lakes
 from tidelake.errors import ConfigError
 from tidelake.io import storage
+from tidelake.io.avro_schemas import schema_source
 from tidelake.io.mysql import _parsed
 from tidelake.io.service_url import service_url
 from tidelake.io.storage import s3_settings
-from tidelake.protocols.avro_schemas import schema_source
 from tidelake.spark.lake_settings import LakeSettings, lake_settings
 
 PRINTABLE = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from tidelake.config.feed import Feed, Lake
 from tidelake.config.source import Source
 from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.incarnations import Catalog, create
+from tidelake.history.incarnations import Catalog, Column, Incarnation, Segment, create
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.spark.lake_settings import lake_settings
 
@@ -79,3 +80,15 @@ def names(*tables: str) -> Catalog:
     for t in tables:
         known = create(known, "d", t, definition, -1)
     return known
+
+
+def incarnation(**types: str) -> Incarnation:
+    """Table d.t with these columns; the first is the key."""
+    columns = tuple(ColumnDef(name=n, type=MysqlType.parse(t), nullable=False) for n, t in types.items())
+    known = create(Catalog(), "d", "t", TableDef(columns=columns, primary_key=(columns[0].name,)), -1)
+    return next(iter(known.incarnations.values()))
+
+
+def with_columns(i: Incarnation, *columns: Column) -> Incarnation:
+    """The incarnation with other columns now."""
+    return replace(i, segments=(Segment(columns=columns, after_ts=5),))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.lake import cheap, lakes
-from tests.publish.test_steps import check, intent_of
+from tests.publish.one_cut import check, intent_of
 from tidelake.config.lake_paths import certificate_key, cut_key, intent_key
 from tidelake.errors import StorageError
 from tidelake.io.storage import open_store

@@ -22,11 +22,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.lake import lakes
+from tests.lake.comparison import compare, compare_versions, published
 from tests.lake.delivery import Crash, Manner
 from tests.lake.histories import Feeder, feeder, publish_again, rows_of
 from tests.lake.invented import BUCKETS, History
 from tests.lake.operations import STORIES, Operation, Story, Wrong
-from tests.lake.test_oracle import compare, compare_versions, published
 from tests.lake.upstream import BARE, KEYED, SQL, Bag
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import Policy

@@ -11,8 +11,8 @@ import pytest
 import tidelake.lake
 from tests.lake import lakes
 from tests.lake.histories import ddl, publish, publish_again, resolved, row, rows_of, shape
-from tests.lake.test_tables import incarnation, with_columns
-from tests.order.test_windows import opened, table
+from tests.lake.lakes import incarnation, with_columns
+from tests.lake.windows import opened, table
 from tidelake.config.feed import TablePolicy
 from tidelake.config.lake_paths import RESERVED_COLUMNS, column_name
 from tidelake.history.ddl.column_types import MysqlType

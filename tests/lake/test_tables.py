@@ -8,26 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.lake import lakes
+from tests.lake.lakes import incarnation, with_columns
 from tidelake.config.feed import ColumnPolicy, Feed
-from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.incarnations import Catalog, Column, Incarnation, Segment, create
+from tidelake.history.incarnations import Column
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Reshape
 from tidelake.lake.names import is_parking, parking_name, vacant
 from tidelake.lake.tables import create_changelog, create_snapshot, finish, grow_changelog, lake_column, physical, reshape
-
-
-def incarnation(**types: str) -> Incarnation:
-    """Table d.t with these columns; the first is the key."""
-    columns = tuple(ColumnDef(name=n, type=MysqlType.parse(t), nullable=False) for n, t in types.items())
-    known = create(Catalog(), "d", "t", TableDef(columns=columns, primary_key=(columns[0].name,)), -1)
-    return next(iter(known.incarnations.values()))
-
-
-def with_columns(i: Incarnation, *columns: Column) -> Incarnation:
-    """The incarnation with other columns now."""
-    return replace(i, segments=(Segment(columns=columns, after_ts=5),))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.cli.feeds import FEED, write
 from tests.lake.cheap import publish
 from tests.lake.histories import publish as publish_hour
 from tests.lake.histories import resolved, row, rows_of
-from tests.order.test_windows import KV, opened, table
+from tests.lake.windows import KV, opened, table
 from tidelake.config.feed import load_feed
 from tidelake.errors import OrderError
 from tidelake.io import storage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from inspect import signature
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.archives.objects import WRITERS, Message
+from tidelake.archives.canonical import COVERS
 from tidelake.config.feed import Feed
 from tidelake.io.storage import Store, open_store
 from tidelake.land.store.manifest import Finding, Manifest, newest
@@ -114,3 +116,13 @@ def landed(feed: Feed, found: Manifest, folder: Path) -> dict[tuple[str, int], l
 def codes(findings: Sequence[Finding]) -> list[tuple[str, str]]:
     """What was found and how serious it is."""
     return [(finding.code, finding.severity) for finding in findings]
+
+
+def cover(feed: Feed, key: str, said: str) -> None:
+    """Write into the footer of an object what it covers."""
+    table = pq.read_table(io.BytesIO(archive(feed).read(key)))
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, table.schema) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({COVERS: said})
+    archive(feed).write(key, out.getvalue())

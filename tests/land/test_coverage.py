@@ -3,25 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.land.archive import HOUR, at, lake, make_feed, messages, put
+from tests.land.manifests import hour
 from tidelake.config.feed import Feed
 from tidelake.errors import Coordinates
 from tidelake.land import land_hour
 from tidelake.land.store.coverage import Coverage, coverage, missing_hours
-from tidelake.land.store.manifest import Manifest, Partition, all_newest, generations, newest
-from tidelake.land.store.ranges import Ranges, holes
-
-
-def hour(name: str, **partitions: Ranges) -> Manifest:
-    """A manifest of which only the ranges matter; p0="…" are those of partition 0."""
-    facts = {
-        int(p[1:]): Partition(
-            first=None, last=None, count=0, bytes=0, ranges=r, gaps=holes(r), min_timestamp_ms=None, max_timestamp_ms=None
-        )
-        for p, r in partitions.items()
-    }
-    return Manifest(
-        feed="f", hour=name, generation=1, protocol="open", layout="", sources=(), objects=(), partitions={"t": facts}, findings=()
-    )
+from tidelake.land.store.manifest import all_newest, generations, newest
 
 
 def test_contiguous_hours_are_one_prefix() -> None:

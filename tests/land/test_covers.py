@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from tests.land.archive import HOUR, archive, codes, make_feed, manifest, messages, put
-from tidelake.archives.canonical import COVERS
+from tests.land.archive import HOUR, codes, cover, make_feed, manifest, messages, put
 from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
 from tidelake.land import land_hour
@@ -19,16 +16,6 @@ from tidelake.land.closing import ends_of
 @pytest.fixture
 def feed(tmp_path: Path) -> Feed:
     return make_feed(tmp_path, partitions=1, source={"uri": f"{tmp_path}/archive", "layout": "canonical"})
-
-
-def cover(feed: Feed, key: str, said: str) -> None:
-    """Write into the footer of an object what it covers."""
-    table = pq.read_table(io.BytesIO(archive(feed).read(key)))
-    out = io.BytesIO()
-    with pq.ParquetWriter(out, table.schema) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({COVERS: said})
-    archive(feed).write(key, out.getvalue())
 
 
 def test_what_an_object_covers_and_does_not_hold_is_legal_and_ends_the_hour(feed: Feed) -> None:

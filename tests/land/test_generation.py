@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.land.test_coverage import hour
+from tests.land.manifests import hour
 from tidelake.land.generation import new_offsets, since
 from tidelake.land.store.manifest import Manifest, Source
 

@@ -17,7 +17,7 @@ from tests.io.kafka_broker import KafkaBroker
 from tests.land.archive import HOUR, TOPIC, archive, at, codes, contents, lake, make_feed, manifest, messages, put
 from tests.land.live import live_feed, produce
 from tests.land.live import messages as live_messages
-from tests.protocols.test_claims import row
+from tests.protocols.claim_messages import row
 from tidelake.config.feed import Feed
 from tidelake.decode.landed_source import LandedReader
 from tidelake.decode.stage import decode_job

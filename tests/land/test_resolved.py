@@ -10,44 +10,22 @@ import pyarrow as pa
 import pytest
 
 from tests.archives.objects import Message
-from tests.land.archive import HOUR, archive, codes, contents, lake, make_feed, manifest, put
-from tests.land.test_covers import cover
+from tests.land.archive import HOUR, archive, codes, contents, cover, lake, make_feed, manifest, put
+from tests.land.resolved import END, MUST, NOTES, SECOND, resolved, rows, waits
 from tests.protocols import both_paths
-from tests.protocols.json_messages import column, open_key, open_message
 from tidelake import protocols
 from tidelake.config.feed import Feed, load_feed
 from tidelake.errors import ConfigError
 from tidelake.io.storage import Store
 from tidelake.land import land_hour
-from tidelake.land.comparison import compare_hour
 from tidelake.land.seen import Seen, read_on
 from tidelake.protocols import decode
-from tidelake.tso import end_ts, show
-
-END = end_ts(HOUR)  # the hour's last TSO
-SECOND = 1000 << 18
-MUST = f"it must pass {show(END)}"
-NOTES = "closing/small/hour=2026-01-05T10.json"
+from tidelake.tso import show
 
 
 def feed_of(tmp_path: Path, partitions: int = 1, **settings: Any) -> Feed:
     source = {"uri": f"{tmp_path}/archive", "layout": "aiven-jsonl", "closed_by": "resolved"} | settings.pop("source", {})
     return make_feed(tmp_path, protocol=settings.pop("protocol", "open"), partitions=partitions, source=source, **settings)
-
-
-def rows(first: int, last: int, ts: int = END) -> list[Message]:
-    """Messages with a row each, at the offsets first to last."""
-    key, value = open_message((open_key(ts), {"u": {"id": column(3, 1, key=True)}}))
-    return [Message(i, value, key) for i in range(first, last + 1)]
-
-
-def resolved(offset: int, ts: int) -> Message:
-    key, value = open_message(({"ts": ts, "t": 3}, None))
-    return Message(offset, value, key)
-
-
-def waits(feed: Feed) -> list[str]:
-    return [str(w) for w in compare_hour(feed, HOUR).waits]
 
 
 def downloads(monkeypatch: pytest.MonkeyPatch, feed: Feed) -> list[str]:

@@ -14,7 +14,7 @@ from tests.archives.objects import Message
 from tests.io.kafka_broker import KafkaBroker
 from tests.land.archive import HOUR, codes, lake
 from tests.land.live import FIRST_MS, HOUR_MS, fresh, live_feed, produce
-from tests.land.test_resolved import END, MUST, NOTES, SECOND, resolved, rows, waits
+from tests.land.resolved import END, MUST, NOTES, SECOND, resolved, rows, waits
 from tidelake.io.kafka import Topics
 from tidelake.land import land_hour
 from tidelake.tso import show

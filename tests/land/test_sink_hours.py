@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.land.archive import HOUR, codes, landed, make_feed
+from tests.land.archive import HOUR, codes, landed
+from tests.land.sink_folder import DAY, START, checkpoint, put, sink
 from tidelake.archives import layout_of
 from tidelake.archives.storage_sink import DataFile
 from tidelake.config.feed import Feed
@@ -23,26 +23,8 @@ from tidelake.land.store.manifest import all_newest
 from tidelake.tso import end_ts, from_ms
 
 NEXT = HOUR + timedelta(hours=1)
-DAY = "shop/orders/441/2026-01-05"
 PARTITION = DataFile("shop", "orders", 441, 0, "2026-01-05", "", 1, "", 0, "").partition
-START = from_ms(int(HOUR.timestamp() * 1000))
 LATER = from_ms(int(NEXT.timestamp() * 1000))
-
-
-def sink(root: Path, protocol: str = "canal-json", **source: Any) -> Feed:
-    option = "enable_tidb_extension" if protocol == "canal-json" else "include_commit_ts"
-    settings = {"partitions": 1, "topics": ("/shop[.].*/",), "watermark": {"from": "metadata"}, "options": {option: True}}
-    return make_feed(root, protocol=protocol, source={"uri": f"{root}/archive", "layout": "storage-sink", **source}, **settings)
-
-
-def put(feed: Feed, number: int, *commit_ts: int, folder: str = DAY) -> None:
-    """A file of Canal-JSON lines."""
-    lines = b"".join(b'{"data":[{"a":"\\"commitTs\\":1"}],"_tidb":{"commitTs":%d}}\r\n' % ts for ts in commit_ts)
-    open_store(feed.source.uri).write(f"{folder}/CDC{number:020d}.json", lines)
-
-
-def checkpoint(feed: Feed, ts: int) -> None:
-    open_store(feed.source.uri).write("metadata", b'{"checkpoint-ts":%d}' % ts)
 
 
 def offsets(feed: Feed) -> dict[str, dict[str, dict[int, list[tuple[int, int]]]]]:

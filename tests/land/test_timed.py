@@ -2,62 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.archives.objects import WRITERS, Message
-from tests.land.archive import HOUR, TOPIC, archive, at, codes, lake, landed, make_feed, manifest
+from tests.archives.objects import Message
+from tests.land.archive import HOUR, TOPIC, archive, at, codes, lake, manifest
 from tests.land.archive import put as put_by_path
-from tests.land.test_resolved import END, MUST, resolved, rows
-from tidelake.config.feed import Feed
+from tests.land.resolved import END, MUST, resolved, rows
+from tests.land.timed import BEGIN, MINUTE, feed_of, messages, offsets, put, span
 from tidelake.errors import ConfigError, OrderError
 from tidelake.land import land_hour
 from tidelake.land.comparison import compare_hour
 from tidelake.land.store.coverage import coverage
 from tidelake.land.store.manifest import all_newest
-from tidelake.tso import format_hour, show
-
-BEGIN = int(HOUR.timestamp() * 1000)
-MINUTE = 60_000
-
-
-def feed_of(tmp_path: Path, layout: str = "aiven-jsonl", partitions: int = 1, **settings: Any) -> Feed:
-    source = {"uri": f"{tmp_path}/archive", "layout": layout, "hours": "timestamps"} | settings.pop("source", {})
-    return make_feed(tmp_path, partitions=partitions, source=source, **{"protocol": "canal-json", "policy": {"on_gap": "warn"}} | settings)
-
-
-def messages(first: int, *minutes: float | None) -> list[Message]:
-    """Messages from an offset on, at these minutes of HOUR."""
-    stamps = [None if m is None else BEGIN + int(m * MINUTE) for m in minutes]
-    return [Message(first + i, b'{"o":%d}' % (first + i), None, stamp) for i, stamp in enumerate(stamps)]
-
-
-def put(feed: Feed, content: Sequence[Message], written: float, *, partition: int = 0, key: str | None = None) -> str:
-    """Write an object that was written at this minute of HOUR; key without its ending, by default Aiven's."""
-    writer, extension = WRITERS[feed.source.layout or ""]
-    key = f"{key or f'{TOPIC}-{partition}-{content[0].offset:020d}'}.{extension}"
-    needs_topic = feed.source.layout in ("kcat", "canonical", "lenses-json", "lenses-parquet")
-    archive(feed).write(key, writer(content, topic=TOPIC) if needs_topic else writer(content))  # type: ignore[call-arg]
-    moment = (HOUR + timedelta(minutes=written)).timestamp()
-    os.utime(Path(feed.source.uri) / key, (moment, moment))
-    return key
-
-
-def offsets(feed: Feed, hours: int, folder: Path, partition: int = 0) -> list[int]:
-    """The offsets that landed with an hour."""
-    found = landed(feed, manifest(feed, format_hour(at(hours))), folder)
-    return [m.offset for m in found.get((TOPIC, partition), [])]
-
-
-def span(feed: Feed, hours: int, partition: int = 0) -> tuple[int | None, int | None]:
-    facts = manifest(feed, format_hour(at(hours))).partitions[TOPIC][partition]
-    return facts.start, facts.next
+from tidelake.tso import show
 
 
 def test_an_hour_ends_before_the_first_message_of_a_later_hour_and_the_next_goes_on_there(tmp_path: Path) -> None:

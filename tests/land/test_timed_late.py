@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.land.archive import HOUR, TOPIC, at, codes, manifest
-from tests.land.test_covers import cover
-from tests.land.test_timed import feed_of, messages, offsets, put, span
+from tests.land.archive import HOUR, TOPIC, at, codes, cover, manifest
+from tests.land.timed import feed_of, messages, offsets, put, span
 from tidelake.land import land_hour
 
 ANY = {"template": "{topic}/{partition}/{any}"}

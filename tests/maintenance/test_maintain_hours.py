@@ -13,7 +13,7 @@ import pytest
 from tests.checkout import CHECKOUT
 from tests.lake.cheap import START, ts
 from tests.lake.histories import publish, publish_again, resolved, row, rows_of
-from tests.order.test_windows import KV, TEXT, opened, table
+from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.retention import Upkeep
 from tidelake.errors import StorageError
 from tidelake.lake.cuts import horizon, newest_cut

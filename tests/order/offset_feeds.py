@@ -6,18 +6,24 @@ The truth applies one step after the other, per partition in the order of offset
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from tests.lake import lakes
 from tests.lake.histories import TOPIC, Feeder
 from tests.protocols import canal_messages as packets
 from tests.protocols.json_messages import canal as canal_json
 from tests.protocols.simple_messages import compact
 from tests.protocols.untyped_messages import debezium, maxwell, maxwell_ddl, maxwell_rows
+from tidelake.config.feed import Watermark
+from tidelake.config.policy import Policy
+from tidelake.config.source import Source
 from tidelake.decode.landed_source import context_of
 from tidelake.decode.positions import origins, placed
 from tidelake.decode.stage import decode_job
@@ -33,6 +39,7 @@ Bag = Counter[tuple[tuple[str, Any], ...]]
 TYPES = {"id": "bigint", "v": "varchar(20)", "n": "int"}
 KINDS = {"insert": packets.INSERT, "update": packets.UPDATE, "delete": packets.DELETE}
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));"
+A, B, C = {"id": "1", "v": "a"}, {"id": "1", "v": "b"}, {"id": "1", "v": "c"}
 
 
 @dataclass(frozen=True)
@@ -192,3 +199,21 @@ class OffsetFeeder(Feeder):
 def _batch(partition: int, messages: Sequence[tuple[int, Sent]]) -> pa.RecordBatch:
     rows = ({"topic": TOPIC, "partition": partition, "offset": o, "timestamp_ms": 1, "key": k, "value": v} for o, (k, v) in messages)
     return pa.RecordBatch.from_pylist(list(rows), schema=MESSAGE)
+
+
+@contextmanager
+def opened(folder: Path, protocol: str, partitions: int = 2, **watermark: Any) -> Iterator[tuple[OffsetFeeder, Lake]]:
+    """A fresh feed ordered by offsets and its lake."""
+    rule = Watermark.model_validate({"from": "offsets"} | watermark)
+    source = Source(uri=str(folder / "archive"), layout="aiven-jsonl", closed_by="quiet", quiet_minutes=0)
+    policy = Policy(before_images="all", on_before_image="block")  # repeats make no old value look lost
+    feed = lakes.feed(folder, protocol=protocol, partitions=partitions, watermark=rule, source=source, policy=policy)
+    made = OffsetFeeder(folder=folder, feed=feed, tables_sql=SQL)
+    (folder / "lake").mkdir(parents=True, exist_ok=True)
+    with Lake.of(made.feed) as lake:
+        yield made, lake
+
+
+def sent(protocol: str, messages: Sequence[Sequence[Step]]) -> list[Sent]:
+    """The messages as the protocol says them."""
+    return [m for steps in messages for m in encoded(protocol, steps)]

@@ -13,7 +13,7 @@ import pytest
 from tests.lake import lakes
 from tests.lake.cheap import publish as cheap_publish
 from tests.lake.histories import publish, resolved, row, rows_of
-from tests.order.test_windows import KV, opened, table
+from tests.lake.windows import KV, opened, table
 from tidelake.config.policy import Policy
 from tidelake.errors import ConfigError, OrderError
 from tidelake.lake.cut import Cut

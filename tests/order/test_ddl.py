@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.lake.histories import Row, ddl, publish, resolved, row, rows_of, shape
-from tests.order.test_windows import KV, TEXT, opened
+from tests.lake.windows import KV, TEXT, opened
 from tidelake.cli import run
 from tidelake.config.policy import Policy
 from tidelake.history.incarnations import Catalog

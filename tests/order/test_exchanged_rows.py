@@ -12,7 +12,7 @@ import pytest
 from tests.checkout import CHECKOUT
 from tests.lake.histories import Feeder, Row, ddl, publish, publish_again, resolved, row, rows_of, shape
 from tests.lake.lakes import feed
-from tests.order.test_windows import KV, opened
+from tests.lake.windows import KV, opened
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.errors import OrderError

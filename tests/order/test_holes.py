@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lake.histories import Feeder, publish, resolved, row, rows_of
-from tests.order.test_late import judged
-from tests.order.test_windows import KV, opened, table
+from tests.lake.windows import KV, judged, opened, table
 from tidelake.config.lake_paths import events_table
 from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut

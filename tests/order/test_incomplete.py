@@ -10,7 +10,7 @@ import pytest
 
 from tests.lake import lakes
 from tests.lake.histories import Message, resolved, row
-from tests.order.test_windows import KV, opened
+from tests.lake.windows import KV, opened
 from tidelake.cli.stages import _say
 from tidelake.config.lake_paths import certificate_key, quality_key
 from tidelake.config.policy import Policy

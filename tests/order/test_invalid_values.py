@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.lake.histories import Feeder, publish, resolved, row, rows_of, shape
+from tests.lake.windows import opened, table
 from tests.logged import log_calls
-from tests.order.test_windows import opened, table
 from tidelake.config.feed import ColumnPolicy
 from tidelake.config.policy import Policy
 from tidelake.errors import QualityError

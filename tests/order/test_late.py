@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tests.lake.histories import publish, resolved, row, rows_of
-from tests.order.test_windows import KV, TEXT, opened, table
+from tests.lake.windows import KV, TEXT, judged, opened, table
 from tidelake.cli import run
-from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
 from tidelake.errors import OrderError
 from tidelake.lake.cuts import newest_cut
@@ -21,14 +20,6 @@ from tidelake.order.late import late_rows
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 FIRST = [row(0, "insert", 100, KV, ("1", "a")), row(0, "insert", 110, KV, ("2", "b")), *resolved(200)]
-
-
-def judged(lake: Lake) -> tuple[dict[str, Any], bool]:
-    """What the newest certificate says of late rows, and whether its cut is incomplete."""
-    cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
-    assert cut is not None
-    said = json.loads(lake.store.read(certificate_key(lake.feed.name, cut.seq)))
-    return said["late"], cut.incomplete
 
 
 def ledger(lake: Lake) -> list[tuple[int, str, int, int, str]]:

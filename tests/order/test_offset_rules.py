@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.decode.test_positions import BEGIN, END, HOUR
+from tests.decode.hour import BEGIN, END, HOUR
 from tests.lake import lakes
 from tests.lake.histories import partition_of
 from tidelake.config.feed import Feed, Watermark

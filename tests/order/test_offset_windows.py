@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.lake.histories import publish, rows_of
-from tests.order.offset_feeds import Sent, Step, Truth, ddl, drop, encoded, put
-from tests.order.test_offsets import A, B, C, opened, sent
-from tests.order.test_windows import table
+from tests.lake.windows import table
+from tests.order.offset_feeds import A, B, C, Sent, Step, Truth, ddl, drop, encoded, opened, put, sent
 from tidelake.config.lake_paths import certificate_key
 from tidelake.decode.positions import origins
 from tidelake.errors import OrderError

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.archives.objects import Message
-from tests.lake import lakes
 from tests.lake.histories import TOPIC, rows_of
 from tests.land import archive
 from tests.logged import log_calls
-from tests.order.offset_feeds import SQL, OffsetFeeder, Sent, Step, Truth, ddl, drop, encoded, put
-from tidelake.config.feed import Watermark
-from tidelake.config.policy import Policy
-from tidelake.config.source import Source
-from tidelake.lake.opened import Lake
+from tests.order.offset_feeds import A, B, C, Truth, ddl, drop, opened, put, sent
 from tidelake.run import run_hour
 from tidelake.tso import begin_ts, end_ts, format_hour
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 
-A, B, C = {"id": "1", "v": "a"}, {"id": "1", "v": "b"}, {"id": "1", "v": "c"}
 TWO, MOVED, SEVEN = {"id": "2", "v": "b"}, {"id": "2", "v": "c"}, {"id": "7", "v": "s"}
 WIDE = {"id": "3", "v": "x", "n": "5"}
 FIRST = [
@@ -43,24 +34,6 @@ BARE = [
     [[put("m", {"v": "x"}, {"v": "y"})], [put("m", {"v": "x"})]],
 ]
 _LONG = [pytest.param(p, marks=pytest.mark.long) for p in ("canal-json", "maxwell", "debezium")]
-
-
-@contextmanager
-def opened(folder: Path, protocol: str, partitions: int = 2, **watermark: Any) -> Iterator[tuple[OffsetFeeder, Lake]]:
-    """A fresh feed ordered by offsets and its lake."""
-    rule = Watermark.model_validate({"from": "offsets"} | watermark)
-    source = Source(uri=str(folder / "archive"), layout="aiven-jsonl", closed_by="quiet", quiet_minutes=0)
-    policy = Policy(before_images="all", on_before_image="block")  # repeats make no old value look lost
-    feed = lakes.feed(folder, protocol=protocol, partitions=partitions, watermark=rule, source=source, policy=policy)
-    made = OffsetFeeder(folder=folder, feed=feed, tables_sql=SQL)
-    (folder / "lake").mkdir(parents=True, exist_ok=True)
-    with Lake.of(made.feed) as lake:
-        yield made, lake
-
-
-def sent(protocol: str, messages: Sequence[Sequence[Step]]) -> list[Sent]:
-    """The messages as the protocol says them."""
-    return [m for steps in messages for m in encoded(protocol, steps)]
 
 
 @pytest.mark.parametrize("protocol", ["canal", *_LONG])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.lake.histories import Message, publish, resolved, row, rows_of, shape
-from tests.order.test_windows import KV, TEXT, opened, table
+from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.policy import Policy
 from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.lake.histories import Feeder, Message, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.windows import KV, opened, table
 from tests.land import archive
-from tests.order.test_windows import KV, opened, table
 from tidelake.cli import run
 from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy

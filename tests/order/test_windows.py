@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.lake.histories import Feeder, ddl, feeder, publish, resolved, row, rows_of, shape
+from tests.lake.histories import ddl, publish, resolved, row, rows_of, shape
+from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.feed import TablePolicy
 from tidelake.errors import ConfigError, OrderError, StorageError
 from tidelake.lake.opened import Lake
 from tidelake.order.sql import changelog
 
-KV = shape("id bigint", "v varchar")
-TEXT = shape("v varchar", key=())
 KV_N = shape("id bigint", "v varchar", "n bigint")
-SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));"
 
 F0 = "2020-01-01 00:00:00.000"
 
 pytestmark = pytest.mark.usefixtures("spark_app")
-
-
-@contextmanager
-def opened(folder: Path, sql: str = SQL, partitions: int = 1, **changes: Any) -> Iterator[tuple[Feeder, Lake]]:
-    """A fresh feed and its lake."""
-    made = feeder(folder, sql, partitions, **changes)
-    (folder / "lake").mkdir(exist_ok=True)
-    with Lake.of(made.feed) as lake:
-        yield made, lake
-
-
-def table(*rows: tuple[str | None, ...], names: tuple[str, ...] = ("id", "v")) -> Counter[tuple[tuple[str, Any], ...]]:
-    """Rows as `rows_of` gives them."""
-    return Counter(tuple(zip(names, r, strict=True)) for r in rows)
 
 
 def test_a_row_at_the_resolved_ts_belongs_to_the_window_and_one_after_it_waits(tmp_path: Path) -> None:

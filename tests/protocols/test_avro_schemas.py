@@ -5,10 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +13,10 @@ from typing import Any
 import pytest
 from moto.server import ThreadedMotoServer
 
+from tests.protocols.schema_registry import Registry, serving
 from tidelake.errors import ConfigError, DecodeError, StorageError
-from tidelake.io import storage
-from tidelake.protocols import avro_schemas
-from tidelake.protocols.avro_schemas import handed_over, schema_source, schemas_here
+from tidelake.io import avro_schemas, storage
+from tidelake.io.avro_schemas import handed_over, schema_source, schemas_here
 
 UUID = "b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63"
 TEXT = '{"type": "record"}'
@@ -138,50 +135,6 @@ def test_hostile_ids_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.
             source(i)
     assert source(1) == TEXT
     assert len(source._found) <= 3
-
-
-class Registry(ThreadingHTTPServer):
-    """A schema registry that answers from a list, then by its schemas."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"127.0.0.1:{self.server_address[1]}"
-        self.schemas: dict[str, str] = {}
-        self.answers: list[tuple[int, bytes]] = []
-        self.asked: list[tuple[str, str | None]] = []
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Registry
-
-    def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers.get("Authorization")))
-        status, body = self.server.answers.pop(0) if self.server.answers else self.answer()
-        self.send_response(status)
-        if status == 302:
-            self.send_header("Location", body.decode())
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def answer(self) -> tuple[int, bytes]:
-        schema = self.server.schemas.get(self.path.rpartition("/")[2])
-        return (404, b"{}") if schema is None else (200, json.dumps({"schema": schema}).encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def serving() -> Iterator[Registry]:
-    with Registry() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.protocols import both_paths, vectors
+from tests.protocols.claim_messages import LOCATION, STUB, envelope, row
 from tests.protocols.json_messages import canal, column, compact, open_key, open_message
 from tests.protocols.simple_messages import Message, text
 from tidelake.config.options import SinkOptions
@@ -18,7 +18,6 @@ from tidelake.history.event import Event
 from tidelake.protocols import Context
 from tidelake.protocols.claim_files import claim_files
 
-LOCATION = "s3://elsewhere/deep/d2f1.json"
 CLAIM = SinkOptions(large_message_handle_option="claim-check")
 FILES = [
     pytest.param(v, id=f"{p}:{v['name']}")
@@ -76,24 +75,11 @@ def test_a_message_and_its_file_give_the_file_s_events(file: dict[str, Any], tmp
 # by hand
 
 
-def row(number: int = 1, value: str | None = "long", ts: int = 7, **key: Any) -> Message:
-    """An update of an Open Protocol table; without a value the message of its handle."""
-    cells = {"id": column(3, number, 11, key=True)} | ({} if value is None else {"v": column(15, value, 64)})
-    return open_message((open_key(ts, **key), {"u": cells, "p": cells}))
-
-
-def envelope(message: Message) -> bytes:
-    return compact({n: base64.b64encode(b or b"").decode() for n, b in zip(("key", "value"), message, strict=True)})
-
-
 def outcome(stub: Message, files: dict[str, bytes], folder: Path, **context: Any) -> Event:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     (event,) = decoded("open", stub, Context(options=CLAIM, **context), folder)
     return event
-
-
-STUB = row(value=None, ccl=LOCATION)
 
 
 def test_a_file_is_found_by_the_last_part_of_its_location_alone(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from typing import ClassVar
 import pytest
 
 from tests.conftest import FreshUri
-from tests.protocols.test_avro_schemas import serving
+from tests.protocols.schema_registry import serving
 from tidelake.errors import ConfigError, DecodeError, StorageError
+from tidelake.io import avro_schemas
+from tidelake.io.avro_schemas import schema_source
 from tidelake.io.storage import open_store
-from tidelake.protocols import avro_schemas
-from tidelake.protocols.avro_schemas import schema_source
 from tidelake.protocols.frozen_schemas import frozen_schemas
 
 TEXT, OTHER = '{"type": "record"}', '{"type": "long"}'

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lake import cheap, lakes
 from tests.lake.killed import Killed, kill_at
-from tests.publish.test_steps import STEPS, check, intent_of
+from tests.publish.one_cut import STEPS, check, intent_of
 from tidelake.config.lake_paths import certificate_key, intent_key
 from tidelake.errors import ConfigError, StorageError
 from tidelake.io.storage import open_store

@@ -12,7 +12,7 @@ import pytest
 
 from tests.lake import lakes
 from tests.lake.killed import Killed, kill_at
-from tests.publish.test_rollback import FIRST, NOW, SECOND, names_of, published_twice, seen, texts
+from tests.publish.two_cuts import FIRST, NOW, SECOND, names_of, published_twice, seen, texts
 from tidelake.compact.fold_target import Folded
 from tidelake.config.lake_paths import certificate_key
 from tidelake.errors import StorageError

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.lake.histories import Feeder, ddl, feeder, publish, publish_again, resolved, row, rows_of, shape
-from tests.order.test_windows import table
+from tests.lake.histories import Feeder, ddl, feeder, publish, publish_again, resolved, row, rows_of
+from tests.lake.windows import KV, TEXT, table
 from tests.seed.exports.dumpling import Dump, csv, sql
 from tidelake.config.lake_paths import certificate_key
 from tidelake.errors import OrderError
@@ -24,8 +24,6 @@ from tidelake.query.status import feed_status
 from tidelake.seed.stage import seed
 from tidelake.validate.report import hour_facts, write_report
 
-KV = shape("id bigint", "v varchar")
-TEXT = shape("v varchar", key=())
 K, M = (("id", "bigint"), ("v", "varchar(20)")), (("v", "varchar(20)"),)
 AT = 100
 

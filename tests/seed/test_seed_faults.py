@@ -10,7 +10,7 @@ import pytest
 
 from tests.lake.histories import feeder, rows_of
 from tests.lake.killed import Killed, kill_at
-from tests.order.test_windows import table
+from tests.lake.windows import table
 from tests.seed.exports.dumpling import Dump, csv, sql
 from tidelake.config.lake_paths import certificate_key, seed_reports
 from tidelake.config.policy import Policy

@@ -1,16 +1,21 @@
-"""Archives of every layout in a store: two partitions, two hours, objects where the connector puts them."""
+"""Archives of every layout in a store: two partitions, two hours, objects where the connector puts them; and what sniff finds in one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
 from inspect import signature
+from pathlib import Path
 
 from tests.archives.objects import WRITERS, Message, gzipped
 from tests.sniff.messages import encoded
+from tidelake.config.feed import Feed, load_feed
 from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.messages.encode_open import OpenEncoder
 from tidelake.io.storage import Store
+from tidelake.protocols import Context
+from tidelake.sniff.archive import Archive, Section, look
+from tidelake.sniff.starter import Starter
 from tidelake.tso import parse_hour
 
 HOUR = parse_hour("2026-01-05T10")
@@ -56,3 +61,20 @@ def fill(store: Store, layout: str, topic: str = TOPIC, place: str = "") -> None
     for hour in (0, 1):
         for partition in partitions(layout):
             put(store, layout, records(layout, partition, hour), partition, hour, topic, place)
+
+
+def looked(folder: Path | str, **limits: int) -> Archive:
+    return look(str(folder), Context(), **limits)
+
+
+def only(archive: Archive) -> Section:
+    (section,) = archive.sections
+    return section
+
+
+def load(folder: Path, start: Starter, archive: Archive) -> Feed:
+    """The feed as its reader loads it from what was printed, its lake below the folder."""
+    target = folder / "schemas" / start.name / "feed.toml"
+    target.parent.mkdir(parents=True)
+    target.write_text(start.text)
+    return load_feed(folder / "schemas", start.name, start.environment | {"TIDELAKE_LAKE": str(folder / "lake")})

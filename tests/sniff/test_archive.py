@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.archives.objects import WRITERS, Message
 from tests.checkout import CHECKOUT
 from tests.data_files import data_path
-from tests.sniff.archived import HOUR, TOPIC, fill, partitions, put, records
+from tests.sniff.archived import HOUR, TOPIC, fill, load, looked, only, partitions, put, records
 from tests.sniff.messages import avro, of_every_protocol
 from tidelake.archives import layout_names, layout_of
 from tidelake.config.feed import Feed, load_feed
@@ -23,13 +23,11 @@ from tidelake.errors import ConfigError
 from tidelake.io.storage import open_store
 from tidelake.land import land_hour
 from tidelake.land.hour import check_layout
-from tidelake.protocols import Context
-from tidelake.sniff.archive import Archive, Section, look
 from tidelake.sniff.objects import UNREAD
 from tidelake.sniff.promises import blockers, promises
 from tidelake.sniff.proof import proved
 from tidelake.sniff.reading import chosen
-from tidelake.sniff.starter import Starter, starter
+from tidelake.sniff.starter import starter
 
 LAYOUTS = {  # what tests/archives reads each folder with
     "aiven/avro": "aiven-avro",
@@ -52,23 +50,6 @@ LAYOUTS = {  # what tests/archives reads each folder with
     "confluent/cf-null-write": "confluent-json",
     "confluent/cf-tag": "confluent-json",
 }
-
-
-def looked(folder: Path | str, **limits: int) -> Archive:
-    return look(str(folder), Context(), **limits)
-
-
-def only(archive: Archive) -> Section:
-    (section,) = archive.sections
-    return section
-
-
-def load(folder: Path, start: Starter, archive: Archive) -> Feed:
-    """The feed as its reader loads it from what was printed, its lake below the folder."""
-    target = folder / "schemas" / start.name / "feed.toml"
-    target.parent.mkdir(parents=True)
-    target.write_text(start.text)
-    return load_feed(folder / "schemas", start.name, start.environment | {"TIDELAKE_LAKE": str(folder / "lake")})
 
 
 @pytest.mark.parametrize("folder", LAYOUTS)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.archives.objects import WRITERS, Message
 from tests.order.offset_feeds import encoded, put
-from tests.sniff.test_archive import load, looked, only
+from tests.sniff.archived import load, looked, only
 from tidelake.sniff.advice import feed_lines
 from tidelake.sniff.promises import UNSURE, blockers, promises
 from tidelake.sniff.starter import starter

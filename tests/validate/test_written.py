@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lake.histories import publish, resolved, row
-from tests.order.test_windows import KV, opened
+from tests.lake.windows import KV, opened
 from tidelake.lake.cut import TableCounts
 from tidelake.lake.staged import read_staged
 from tidelake.lake.target import Target

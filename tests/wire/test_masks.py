@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lake.histories import Message, cells, ddl, resolved, row, shape
+from tests.wire.event_batches import batch, images
 from tidelake.decode.masker import Masker, MaskNames, masker
-from tidelake.errors import ConfigError, Coordinates
+from tidelake.errors import ConfigError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import EventRows, Shape
+from tidelake.history.event import Shape
 from tidelake.wire.masks import documented, mark, masked_cells, masked_text, read_documented
 
 KEY, OTHER_KEY = b"the key of these tests, 32 bytes", b"another key of these tests, 32 b"
@@ -25,17 +26,6 @@ PERSON = shape("id bigint", "mail varchar", "note text", "photo blob", "n int")
 
 def digest(text: str) -> bytes:
     return hmac.digest(KEY, text.encode(), "sha256").hex().encode()
-
-
-def batch(*messages: Message) -> pa.RecordBatch:
-    rows = EventRows()
-    for offset, m in enumerate(messages):
-        rows.add(Coordinates("t", 0, offset), 1, [m.event])
-    return rows.batch(shapes=True)
-
-
-def images(events: pa.RecordBatch) -> list[tuple[Any, Any]]:
-    return [(r["after"], r["before"]) for r in events.to_pylist() if r["kind"] == "row"]
 
 
 def person(op: str, ts: int, *sides: tuple[str | None, ...] | None, table: str = "people", s: Shape = PERSON) -> Message:

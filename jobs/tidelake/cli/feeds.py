@@ -59,7 +59,7 @@ def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debu
 def _checked(schemas: Path, name: str) -> dict[str, Any]:
     """Every file of a feed is read, even where another is wrong."""
     from tidelake.history.contract import read_expectations, read_recorded_ddl
-    from tidelake.protocols.avro_schemas import schema_source
+    from tidelake.io.avro_schemas import schema_source
 
     errors: list[str] = []
     feed = _tried(errors, load_feed, schemas, name, expand=False)

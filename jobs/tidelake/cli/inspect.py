@@ -89,7 +89,7 @@ def inspect(
 
 
 def _chosen(protocol: str | None, avro_schemas: str | None, settings: list[str]) -> tuple[str, Context]:
-    from tidelake.protocols.avro_schemas import schema_source
+    from tidelake.io.avro_schemas import schema_source
 
     if protocol is None:
         raise ConfigError("no protocol", remedy=f"give --protocol, one of {', '.join(protocol_names())}, or --feed")
@@ -99,7 +99,7 @@ def _chosen(protocol: str | None, avro_schemas: str | None, settings: list[str])
 
 def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
     from tidelake.decode.known import columns_of, known_tables
-    from tidelake.protocols.avro_schemas import schema_source
+    from tidelake.io.avro_schemas import schema_source
 
     if any(others):
         raise ConfigError(

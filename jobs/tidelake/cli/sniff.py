@@ -104,8 +104,8 @@ def sniff(
 
 
 def _context(avro_schemas: str | None) -> Context:
+    from tidelake.io.avro_schemas import schema_source
     from tidelake.protocols import Context
-    from tidelake.protocols.avro_schemas import schema_source
 
     return Context(avro_schema=schema_source(avro_schemas, Path.cwd()) if avro_schemas else None)
 

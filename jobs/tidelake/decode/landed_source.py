@@ -24,11 +24,11 @@ from tidelake.decode.masker import MaskNames, masker
 from tidelake.decode.positions import Origins, placed
 from tidelake.decode.shelf import LakeShelf
 from tidelake.history.event import EVENT, MESSAGE
+from tidelake.io.avro_schemas import handed_over, schema_source
 from tidelake.io.storage import open_store
 from tidelake.land.store.landed import read_landed
 from tidelake.land.store.manifest import Landed
 from tidelake.protocols import Context, decode
-from tidelake.protocols.avro_schemas import handed_over, schema_source
 from tidelake.protocols.claim_files import claim_files
 from tidelake.protocols.frozen_schemas import frozen_schemas
 from tidelake.spark.data_source import EventReader, EventSource

@@ -14,11 +14,11 @@ from tidelake.config.options import SinkOptions
 from tidelake.decode.waiting import CODE as WAITING
 from tidelake.errors import TidelakeError
 from tidelake.history.event import MESSAGE
+from tidelake.io.avro_schemas import schema_source
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_batches
 from tidelake.protocols import Context, decode
-from tidelake.protocols.avro_schemas import schema_source
 from tidelake.sniff import Guess, judge
 
 UNDERSTOOD = frozenset({WAITING, "HANDLE_ONLY", "CLAIM_CHECK", "UNKNOWN_SCHEMA", "CHECKSUM"})  # the protocol of such messages is right

@@ -24,6 +24,7 @@ from tidelake.decode.statements import WITHOUT_DDL, since
 from tidelake.decode.waiting import has_come
 from tidelake.errors import OrderError, StorageError
 from tidelake.history.event import EVENT
+from tidelake.io.avro_schemas import schemas_here
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import base_of, newest_cut
@@ -31,7 +32,6 @@ from tidelake.lake.data_files import WrittenFile, file_schema, replace_files
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Landed, Manifest, all_newest, generations, newest
-from tidelake.protocols.avro_schemas import schemas_here
 from tidelake.spark.data_source import read_source
 from tidelake.spark.spread import in_parts
 from tidelake.spark.worker_errors import heard

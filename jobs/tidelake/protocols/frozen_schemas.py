@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from tidelake.config.lake_paths import avro_key
 from tidelake.errors import ConfigError, DecodeError
+from tidelake.io.avro_schemas import Fetching, SchemaSource
 from tidelake.io.storage import Store, open_store
-from tidelake.protocols.avro_schemas import Fetching, SchemaSource
 
 
 def frozen_schemas(source: SchemaSource, lake_uri: str, feed: str) -> SchemaSource:

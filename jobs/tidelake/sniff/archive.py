@@ -18,9 +18,9 @@ import pyarrow as pa
 from tidelake.archives import layout_of
 from tidelake.config.lake_paths import SYSTEM
 from tidelake.errors import StorageError
+from tidelake.io.avro_schemas import schema_source
 from tidelake.io.storage import ObjectInfo, Store, open_store
 from tidelake.protocols import Context
-from tidelake.protocols.avro_schemas import schema_source
 from tidelake.sniff.absent import explained, nothing
 from tidelake.sniff.containers import PLAIN_CSV
 from tidelake.sniff.contents import Contents, contents

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelake.history.event import MESSAGE
+from tests.land.archiver.topics import batch
 from tidelake.land.archiver.hours import HOUR_MS, HourCutter
 from tidelake.land.store import objects
 from tidelake.land.store.objects import Draft
@@ -26,23 +26,6 @@ NOW = 8  # the clock's hour, from 1970 on
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("OBJECT_BYTES", 100), ("GROUP_BYTES", 30), ("GROUP_MESSAGES", 5)):
         monkeypatch.setattr(objects, name, value)
-
-
-def batch(offsets: Sequence[int], hours: Sequence[int | None]) -> pa.RecordBatch:
-    """Messages of ten bytes, some minutes into hours."""
-    rows = [
-        {
-            "topic": "shop",
-            "partition": 0,
-            "offset": offset,
-            "timestamp_ms": None if hour is None else hour * HOUR_MS + offset % HOUR_MS,
-            "key": None,
-            "value": b"%010d" % offset,
-            "headers": [],
-        }
-        for offset, hour in zip(offsets, hours, strict=True)
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE)
 
 
 def hours_of(hours: Sequence[int | None], opened: str | None = None) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.land.archiver.test_hours import batch
+from tests.land.archiver.topics import batch
 from tests.logged import messages_of
 from tidelake.land.archiver import archiver_progress as progress
 from tidelake.land.archiver.archiver_progress import ArchiveProgress

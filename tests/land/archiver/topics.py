@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.archives.objects import Message
@@ -17,8 +18,10 @@ from tests.land.archive import archive as store_of
 from tests.land.archive import make_feed
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import SYSTEM
+from tidelake.history.event import MESSAGE
 from tidelake.land.archiver.archiver_progress import Archived
 from tidelake.land.archiver.follow import Goal, archive
+from tidelake.land.archiver.hours import HOUR_MS
 
 ONCE = Goal(once=True)
 
@@ -99,3 +102,20 @@ def archived(feed: Feed, folder: Path) -> dict[tuple[str, int], list[Message]]:
             message = Message(row["offset"], row["value"], row["key"], row["timestamp_ms"], headers)
             out.setdefault((row["topic"], row["partition"]), []).append(message)
     return out
+
+
+def batch(offsets: Sequence[int], hours: Sequence[int | None]) -> pa.RecordBatch:
+    """Messages of ten bytes, some minutes into hours."""
+    rows = [
+        {
+            "topic": "shop",
+            "partition": 0,
+            "offset": offset,
+            "timestamp_ms": None if hour is None else hour * HOUR_MS + offset % HOUR_MS,
+            "key": None,
+            "value": b"%010d" % offset,
+            "headers": [],
+        }
+        for offset, hour in zip(offsets, hours, strict=True)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=MESSAGE)
