@@ -11,8 +11,17 @@ from tests.checkout import CHECKOUT
 
 HEAVY = {"pyspark", "great_expectations", "pyarrow", "boto3", "botocore", "pandas", "numpy", "numba", "duckdb", "pyiceberg", "airflow"}
 HEAVY |= {"confluent_kafka", "pymysql"}
-LIGHT = ("errors", "tso", "config.options", "config.lake_paths", "config.feed", "history.contract", "history.ddl", "history.incarnations")
-LIGHT += ("history.ordering", "io.storage", "io.lease", "protocols.avro_schemas", "demo.embedded_s3", "validate.quality.verdict")
+LIGHT = (
+    "errors",
+    "tso",
+    "config.options",
+    "config.lake_paths",
+    "config.feed",
+    "history.contract",
+    "history.ddl.statement",
+    "history.incarnations",
+)
+LIGHT += ("history.ordering", "io.storage", "io.lease", "io.avro_schemas", "demo.embedded_s3", "validate.quality.verdict")
 LIGHT += ("validate.quality.facts", "validate.quality.report", "spark.lake_settings", "spark.java")
 
 IMPORTS = """

@@ -20,8 +20,8 @@ from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.decode.mask_names import mask_names
 from tidelake.decode.masker import MaskNames, masker
 from tidelake.errors import OrderError
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.changes import CreateTable
+from tidelake.history.ddl.statement import parse
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import ALWAYS, Catalog, create
 from tidelake.history.window import Statement

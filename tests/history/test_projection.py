@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.ddl.statement import parse
 from tidelake.history.event import Shape, ShapeColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation

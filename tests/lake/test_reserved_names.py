@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import tidelake.lake
+import tidelake
 from tests.lake import lakes
 from tests.lake.histories import ddl, publish, publish_again, resolved, row, rows_of, shape
 from tests.lake.lakes import incarnation, with_columns
@@ -68,8 +68,8 @@ def test_different_columns_keep_different_names_in_any_case() -> None:
 
 def test_all_columns_of_the_lakes_own_and_of_its_queries_are_reserved() -> None:
     written = re.compile(r"""\bAS (_[a-z]\w*)\b|(?:alias|withColumn)\("(_[a-z]\w*)""")
-    of_columns = ("fold", "snapshot", "scd2", "replace", "asof", "exchange", "diff")  # others query events, or keys and structs alone
-    queries = [Path(folder) / f"{name}.py" for folder in tidelake.lake.__path__ for name in of_columns]
+    of_columns = ("lake/fold", "compact/snapshot", "publish/replace", "query/asof", "query/diff", "query/scd2", "order/exchanged_rows")
+    queries = [Path(folder) / f"{name}.py" for folder in tidelake.__path__ for name in of_columns]  # others query events, or keys alone
     found = {(path.name, a or b) for path in queries for a, b in written.findall(path.read_text())}
     assert {("fold.py", "_gone"), ("replace.py", "_n")} <= found
     assert {name for _, name in found} - {"_k", "_h"} <= RESERVED_COLUMNS  # DuckDB's tables of hashes in diff

@@ -13,7 +13,7 @@ from tests.cli.calls import Called, call
 from tests.lake import lakes
 from tests.query.verify import everything
 from tidelake.config.feed import Feed
-from tidelake.history.ddl import parse
+from tidelake.history.ddl.statement import parse
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import Catalog, Incarnation
 from tidelake.io.storage import open_store

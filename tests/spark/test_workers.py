@@ -13,8 +13,8 @@ CODE = """
 import gc, sys
 from zipimport import zipimporter
 import in_zip
-from tidelake.lake.worker_secrets import NONE
-from tidelake.lake.workers import worker
+from tidelake.spark.worker_secrets import NONE
+from tidelake.spark.workers import worker
 
 def archives():
     return sum(isinstance(f, zipimporter) for f in sys.path_importer_cache.values())

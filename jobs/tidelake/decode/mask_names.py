@@ -13,7 +13,6 @@ from tidelake.config.feed import Feed
 from tidelake.config.table_name import written
 from tidelake.decode.masker import MaskedName, MaskNames
 from tidelake.errors import ContractError, OrderError
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.changes import (
     Change,
     ColumnDef,
@@ -28,6 +27,7 @@ from tidelake.history.ddl.changes import (
     Unsupported,
 )
 from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.ddl.statement import parse
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation, Segment, add_column, create, reshaped
 from tidelake.history.projection import lived

@@ -11,9 +11,9 @@ from typing import Any, Literal, cast
 
 from tidelake.config.table_name import of_file_stem, written
 from tidelake.errors import ConfigError, ContractError
-from tidelake.history.ddl import parse, statements
 from tidelake.history.ddl.changes import CreateTable, NoEffect, TableDef
-from tidelake.history.ddl.tokens import Cursor
+from tidelake.history.ddl.statement import parse
+from tidelake.history.ddl.tokens import Cursor, statements
 
 Severity = Literal["critical", "warning"]
 OWN_SQL = "unexpected_rows_expectation"  # the one type whose name does not say what is expected

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from tidelake.config.policy import Policy
 from tidelake.config.table_name import written
 from tidelake.errors import ContractError, OrderError
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.changes import AddColumn, Change, ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.ddl.statement import parse
 from tidelake.history.definitions import unsaid_of
 from tidelake.history.event import Shape, ShapeColumn
 from tidelake.history.evolution import apply

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidelake.config.feed import Feed
 from tidelake.errors import ContractError, Coordinates, OrderError
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.changes import AddColumn, Change, CreateTable, DropColumn, ExchangePartition, NoEffect, RenameTable
+from tidelake.history.ddl.statement import parse
 from tidelake.land.store.manifest import Manifest
 from tidelake.land.store.ranges import Ranges, common, minus, show, union
 from tidelake.spark.sql_casts import literal, quote

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from tidelake.config.options import SinkOptions
 from tidelake.config.table_name import written
 from tidelake.errors import ContractError
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.changes import CreateTable
+from tidelake.history.ddl.statement import parse
 from tidelake.protocols import Context, decode
 from tidelake.sniff.verdict import Guess
 

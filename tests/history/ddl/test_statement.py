@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidelake.errors import ContractError
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.changes import (
     FIRST,
     AddColumn,
@@ -41,6 +40,7 @@ from tidelake.history.ddl.changes import (
     Unsupported,
 )
 from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.ddl.statement import parse
 
 T = ("db", "t")
 

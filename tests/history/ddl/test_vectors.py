@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 
 from tests.protocols import vectors
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.changes import (
     FIRST,
     AddColumn,
@@ -33,6 +32,7 @@ from tidelake.history.ddl.changes import (
     Unsupported,
 )
 from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.ddl.statement import parse
 
 T1, T3, X1, P1 = ("ddl_db", "t1"), ("ddl_db", "t3"), ("ddl_db", "x1"), ("ddl_db", "p1")
 

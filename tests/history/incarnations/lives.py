@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tidelake.errors import OrderError
-from tidelake.history.ddl import parse
+from tidelake.history.ddl.statement import parse
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import Catalog, Column, Incarnation
 

@@ -1,6 +1,1 @@
-"""DDL statements: text → changes (`parse`), scripts → statements (`statements`)."""
-
-from tidelake.history.ddl.statement import parse
-from tidelake.history.ddl.tokens import statements
-
-__all__ = ["parse", "statements"]
+"""DDL statements: text → changes (statement.parse), scripts → statements (tokens.statements), and MySQL's column types."""

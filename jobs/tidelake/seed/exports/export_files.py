@@ -19,8 +19,9 @@ from pydantic import BaseModel, ConfigDict
 
 from tidelake.config.table_name import same, written
 from tidelake.errors import ConfigError, ContractError
-from tidelake.history.ddl import parse, statements
 from tidelake.history.ddl.changes import CreateTable, TableDef
+from tidelake.history.ddl.statement import parse
+from tidelake.history.ddl.tokens import statements
 from tidelake.io.storage import ObjectInfo, Store
 from tidelake.seed.exports.position import METADATA
 

@@ -13,9 +13,9 @@ from tidelake.config.feed import Feed
 from tidelake.config.table_name import written
 from tidelake.errors import ConfigError
 from tidelake.history.contract import Expectation, RecordedDdl, TableContract, read_expectations, read_recorded_ddl, read_tables
-from tidelake.history.ddl import parse
 from tidelake.history.ddl.changes import AddColumn, RenameColumn
 from tidelake.history.ddl.column_types import lake_type
+from tidelake.history.ddl.statement import parse
 
 _OWN = re.compile(r"_[a-z_]+")  # columns of the changelog: _commit_ts, …
 _NUMBERS = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal.*")
