@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+TopicPartition = tuple[str, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:

@@ -6,13 +6,13 @@ import pytest
 
 from tidelake.archives import layout_names, layout_of
 from tidelake.config.feed import Protocol
-from tidelake.config.source import Layout
+from tidelake.config.source import LayoutName
 from tidelake.errors import ConfigError
 from tidelake.land.findings import REMEDIES
 
 
 def test_the_registry_and_the_feed_know_the_same_layouts() -> None:
-    assert layout_names() == list(get_args(Layout))
+    assert layout_names() == list(get_args(LayoutName))
 
 
 @pytest.mark.parametrize("name", layout_names())

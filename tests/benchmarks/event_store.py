@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Thread
 
 from tidelake.land.store.event_store import EventStore
-from tidelake.land.store.item import Position
+from tidelake.land.store.item import ItemPosition
 
 MUST = 20_000_000  # messages/s
 MESSAGES = 10_000  # a slice
@@ -26,7 +26,7 @@ BUDGET = 64 << 20
 class Slice:
     """What the lander puts: a slice of messages that knows its sums."""
 
-    position: Position
+    position: ItemPosition
     nbytes: int = SLICE_BYTES
     events: int = MESSAGES
     rows: int = MESSAGES
@@ -54,7 +54,7 @@ def rate(slices: int) -> float:
     """Messages/s of one run; every message is put, taken and confirmed once, or it raises AssertionError."""
     store: EventStore[Slice] = EventStore(slots=1024, budget=BUDGET)
     store.start()
-    items = [Slice(Position(timestamp_ms=1, journal="shop[0]", offset=i * MESSAGES)) for i in range(slices)]
+    items = [Slice(ItemPosition(timestamp_ms=1, journal="shop[0]", offset=i * MESSAGES)) for i in range(slices)]
 
     def produce() -> None:
         for item in items:

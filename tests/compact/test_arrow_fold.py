@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidelake.compact.arrow_fold import Folded, KeyTwice, Refused, Rules, fold
-from tidelake.compact.arrow_images import Compared, Numbers
+from tidelake.compact.arrow_fold import FoldedBucket, FoldRules, KeyTwice, LeftToSpark, fold
+from tidelake.compact.arrow_images import ComparedImages
 from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
 from tidelake.history.ordering import RowChange, in_window
 from tidelake.history.ordering import fold as folded
+from tidelake.wire.kernels.arrays import Longs
 
 AFTER, UNTIL = 10, 14
 Cells = tuple[Any, ...]
@@ -61,7 +62,7 @@ class TableRows:
     def whole(self, column: str) -> pa.Array:
         return self._table.column(column).combine_chunks()
 
-    def cells(self, column: str, *rows: Numbers) -> list[pa.Array]:
+    def cells(self, column: str, *rows: Longs) -> list[pa.Array]:
         assert all((np.diff(r) > 0).all() for r in rows), "they ascend"
         return [self.whole(column).take(pa.array(r)) for r in rows]
 
@@ -86,18 +87,18 @@ def logged(change: RowChange, width: int) -> list[Cells]:
     return rows(kinds[change.op], change.before if change.op == "delete" else change.after)
 
 
-def fold_all(kind: Kind, base: TableRows, changes: TableRows, by: Rules, most_bytes: int = 1 << 20) -> Folded:
+def fold_all(kind: Kind, base: TableRows, changes: TableRows, by: FoldRules, most_bytes: int = 1 << 20) -> FoldedBucket:
     return fold(base, changes, by, [*kind.columns, *VALUES, "_commit_ts"], most_bytes)
 
 
-def contents(found: Folded) -> tuple[list[Cells], list[int]]:
+def contents(found: FoldedBucket) -> tuple[list[Cells], list[int]]:
     """(rows, in order; their commit ts)."""
     *columns, stamps = (c.to_pylist() for c in found.rows.columns)
     return list(zip(*columns, strict=True)), stamps
 
 
-def rules(kind: Kind, images: Compared | None = None, by_arrival: bool = False) -> Rules:
-    return Rules(key=list(kind.columns), after_ts=AFTER, until_ts=UNTIL, by_arrival=by_arrival, images=images)
+def rules(kind: Kind, images: ComparedImages | None = None, by_arrival: bool = False) -> FoldRules:
+    return FoldRules(key=list(kind.columns), after_ts=AFTER, until_ts=UNTIL, by_arrival=by_arrival, images=images)
 
 
 values = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, None]), st.sampled_from([0.5, -0.0, 0.0, None]))
@@ -163,7 +164,7 @@ def test_what_stands_is_what_the_rules_of_order_say(name: str, data: st.DataObje
     base = table(kind.columns | VALUES | {"_commit_ts": pa.int64()}, [(*r, AFTER) for r in rows.values()])
     log = [r for c in history for r in logged(c, width)]
     changes = table(kind.columns | VALUES | META, log)
-    images = Compared(columns=[*kind.columns, *VALUES], sampled=[], share=1, thin_deletes=thin)
+    images = ComparedImages(columns=[*kind.columns, *VALUES], sampled=[], share=1, thin_deletes=thin)
     standing = fold_all(kind, base, changes, rules(kind, images))
     found, stamps = contents(standing)
     wanted = folded(rows, inside, tuple(range(width)))
@@ -213,8 +214,8 @@ def test_a_key_that_stands_twice_is_shown_and_what_is_null_or_large_is_refused()
     with pytest.raises(KeyTwice) as found:
         fold_all(kind, table(columns, [*other[:1], *twice]), none, rules(kind))
     assert found.value.keys == ["{'a': 'x', 'b': Decimal('1.50')}"]
-    with pytest.raises(Refused, match="b, of the key, is NULL somewhere"):
+    with pytest.raises(LeftToSpark, match="b, of the key, is NULL somewhere"):
         fold_all(kind, table(columns, other), none, rules(kind))
-    with pytest.raises(Refused, match="too large"):
+    with pytest.raises(LeftToSpark, match="too large"):
         fold_all(kind, table(columns, other[:1]), none, rules(kind), 30)
     assert fold_all(kind, table(columns, [*other[:1], *twice[:1]]), none, rules(kind)).rows.num_rows == 2

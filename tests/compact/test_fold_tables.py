@@ -18,8 +18,8 @@ from tests.lake.lakes import contents
 from tests.lake.windows import KV, TEXT, opened
 from tidelake.compact import fold_files, fold_tables
 from tidelake.compact.fold_files import Unit
-from tidelake.compact.fold_plan import Plan
-from tidelake.compact.fold_target import Work
+from tidelake.compact.fold_plan import FoldPlan
+from tidelake.compact.fold_target import FoldWork
 from tidelake.config.feed import TablePolicy
 from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
@@ -116,12 +116,12 @@ class Plans:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, refuse: bool = False) -> None:
         self.found: list[tuple[str, str]] = []
-        self.made: list[Plan] = []
+        self.made: list[FoldPlan] = []
         plain = fold_tables.plan
 
-        def plan(work: Work) -> Plan | str:
+        def plan(work: FoldWork) -> FoldPlan | str:
             made = "refused" if refuse else plain(work)
-            self.made += [made] if isinstance(made, Plan) else []
+            self.made += [made] if isinstance(made, FoldPlan) else []
             self.found.append((work.fold.incarnation.name, made if isinstance(made, str) else "workers"))
             return made
 
@@ -149,7 +149,7 @@ def test_what_a_worker_refuses_is_folded_by_sql_and_leaves_no_file(tmp_path: Pat
     plans, plain = Plans(monkeypatch), fold_tables._run
     written: list[str] = []
 
-    def refused(spark: Any, made: Sequence[Plan]) -> list[Any]:
+    def refused(spark: Any, made: Sequence[FoldPlan]) -> list[Any]:
         found = plain(spark, made)
         for f in found:
             written.extend(file.path for file in f.files)

@@ -9,7 +9,7 @@ import pytest
 from tests.compact.large_tables import AFTER, CHANGES, ROWS, first, window
 from tests.lake.histories import row, rows_of
 from tests.lake.windows import KV, opened, table
-from tidelake.compact.merge import LARGE, MOST_KEYS, Choice, choose
+from tidelake.compact.merge import LARGE, MOST_KEYS, MergeChoice, choose
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import Policy
 from tidelake.lake.cut import TableCounts
@@ -46,7 +46,7 @@ class _Table:
 def test_the_choice_follows_from_counts(
     rows: int, deleted: int, share: float, counts: dict[str, int] | None, merges: bool, why: str
 ) -> None:
-    made: Choice = choose(_Table(rows, deleted), 1, TableCounts(**counts) if counts is not None else None, share)  # type: ignore[arg-type]
+    made: MergeChoice = choose(_Table(rows, deleted), 1, TableCounts(**counts) if counts is not None else None, share)  # type: ignore[arg-type]
     assert made.merges == merges
     assert made.why.startswith(why) if why else made.why == ""
 

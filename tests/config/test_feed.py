@@ -11,7 +11,7 @@ from tests.config.feed_texts import ENVIRONMENT, LAKE, PLAIN, SECRET, SOURCE, lo
 from tidelake.config.feed import load_feed, unset_variables
 from tidelake.config.finding_kinds import KINDS
 from tidelake.config.options import SinkOptions
-from tidelake.config.source import Layout
+from tidelake.config.source import LayoutName
 from tidelake.errors import ConfigError
 from tidelake.protocols import protocol_names
 
@@ -207,7 +207,7 @@ MISTAKES = [
     (
         '"aiven-jsonl"',
         '"jsonl"',
-        f"source.layout: Input should be {', '.join(map(repr, get_args(Layout)[:-1]))} or {get_args(Layout)[-1]!r} (found 'jsonl')",
+        f"source.layout: Input should be {', '.join(map(repr, get_args(LayoutName)[:-1]))} or {get_args(LayoutName)[-1]!r} (found 'jsonl')",
     ),
     ("[lake]\n", "[lake]\nnamespace = 5\n", "lake.namespace: Input should be a valid string (found 5)"),
     ("[lake]\n", '[lake]\nnamespace = "{db}"\n', f"{NAMESPACE} (found '{{db}}')"),

@@ -26,7 +26,7 @@ from tidelake.decode.stage import decode_hour
 from tidelake.errors import ConfigError, OrderError
 from tidelake.io.duckdb_door import write_jsonl
 from tidelake.lake.opened import Lake
-from tidelake.land.store.manifest import Manifest, Partition
+from tidelake.land.store.manifest import Manifest, PartitionFacts
 from tidelake.query.asof import table_asof
 from tidelake.query.changes import changes_of
 from tidelake.query.diff import differences
@@ -86,7 +86,7 @@ def landed(lake: Lake, hour: str, first: int, messages: Sequence[Message]) -> st
     content = pa.Table.from_batches([batch]).set_column(2, batch.schema.field(2), offsets)
     pq.write_table(content, f"{path}/{hour}.parquet")
     at: dict[str, Any] = {"first": first, "last": last, "count": len(messages), "bytes": 1}
-    part = Partition(**at, ranges=((first, last),), gaps=(), min_timestamp_ms=1, max_timestamp_ms=1)
+    part = PartitionFacts(**at, ranges=((first, last),), gaps=(), min_timestamp_ms=1, max_timestamp_ms=1)
     found: dict[str, Any] = {
         "sources": (),
         "objects": (landed_file(Path(path) / f"{hour}.parquet"),),

@@ -21,7 +21,7 @@ from tidelake.history.event import Shape
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeTable
 from tidelake.land.hour import land_hour
-from tidelake.order.progress import Progress, progress
+from tidelake.order.progress import WindowProgress, progress
 from tidelake.tso import end_ts, format_hour
 
 
@@ -84,7 +84,7 @@ def test_of_hours_that_were_landed_before_schemas_were_kept_the_archive_is_asked
     assert [table for _, table, _ in version_shapes(feed, [f"{DAY}/CDC01.csv"])] == ["orders@441"]
 
 
-def resolved(feed: Feed) -> Progress:
+def resolved(feed: Feed) -> WindowProgress:
     hour = format_hour(HOUR)
     counts: dict[str, Any] = {"counts": {}, "max_commit_ts": None, "max_timestamp_ms": None, "watermarks": {}}
     record = DecodeRecord(hour=hour, generation=1, decoder="", snapshot_id=1, **counts)

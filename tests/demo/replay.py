@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tidelake.demo.messages.model import Column, Commit, Ddl, Row, RowChange, Table
+from tidelake.demo.messages.model import Commit, Ddl, Row, SourceChange, SourceColumn, SourceTable
 
 Plain = dict[str, Any]
 Tables = dict[str, list[Plain]]
@@ -24,7 +24,7 @@ def tables_after(commits: Iterable[Commit], names: Iterable[str]) -> Tables:
     return state
 
 
-def plain(table: Table, row: Row) -> Plain:
+def plain(table: SourceTable, row: Row) -> Plain:
     """A row as canonical text, written without our `canonical`."""
     return {c.name: _text(c, v) for c, v in zip(table.columns, row, strict=True)}
 
@@ -38,7 +38,7 @@ def _sorted(row: Plain) -> list[Any]:
     return sorted(row.items())
 
 
-def _change(rows: list[Plain], change: RowChange) -> None:
+def _change(rows: list[Plain], change: SourceChange) -> None:
     if change.before is not None:
         rows.remove(plain(change.table, change.before))  # raises if the old row is not there
     if change.after is not None:
@@ -80,7 +80,7 @@ def _alter(row: Plain, clause: list[str]) -> None:
             raise AssertionError(unknown)
 
 
-def _text(column: Column, value: Any) -> Any:
+def _text(column: SourceColumn, value: Any) -> Any:
     if isinstance(value, bytes):
         return {"hex": value.hex()}
     if value is not None and column.type.startswith(("enum", "set")):

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidelake.demo import archive
-from tidelake.demo.archive import LAYOUTS, Archive
+from tidelake.demo.archive import LAYOUTS, ArchiveWriter
 from tidelake.demo.delivery import Message
 from tidelake.demo.history import History
 from tidelake.demo.replicator import Replicator
@@ -103,7 +103,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """A protocol, the folder of its archive, and all messages."""
     protocol, root = request.param, tmp_path_factory.mktemp("archive")
     messages = list(Replicator(History(rows_per_hour=800), SINKS[protocol]).messages())
-    out = Archive(open_store(str(root)), protocol, LAYOUTS[protocol])
+    out = ArchiveWriter(open_store(str(root)), protocol, LAYOUTS[protocol])
     for message in messages:
         out.add(message)
     out.close()
@@ -157,7 +157,7 @@ def test_aiven_names_say_the_window_s_first_offset_and_confluent_names_the_objec
 
 def test_a_long_window_is_flushed_early_under_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_WINDOW_MESSAGES", 10)
-    out = Archive(open_store(str(tmp_path)), "craft", LAYOUTS["craft"])
+    out = ArchiveWriter(open_store(str(tmp_path)), "craft", LAYOUTS["craft"])
     for offset in range(25):
         out.add(Message("t", 0, offset, 1_767_607_200_000 + offset, None, b"v"))
     out.close()
@@ -165,7 +165,7 @@ def test_a_long_window_is_flushed_early_under_another_name(tmp_path: Path, monke
 
 
 def test_timestamps_of_json_lines_have_no_or_three_fraction_digits(tmp_path: Path) -> None:
-    out = Archive(open_store(str(tmp_path)), "open", LAYOUTS["open"])
+    out = ArchiveWriter(open_store(str(tmp_path)), "open", LAYOUTS["open"])
     for offset, ms in enumerate((0, 7)):
         out.add(Message("t", 0, offset, 1_767_607_200_000 + ms, None, b""))
     out.close()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tests.data_files import data_bytes
 from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.messages.encode_avro_schemas import key_schema, value_schema
-from tidelake.demo.messages.model import Column, Table
+from tidelake.demo.messages.model import SourceColumn, SourceTable
 from tidelake.wire.cells.mysql_codes import HANDLE_KEY
 
 TABLES = {
@@ -44,9 +44,9 @@ TABLES = {
 }
 
 
-def shop_table(name: str) -> Table:
-    first, *rest = (Column.parse(line) for line in TABLES[name])
-    return Table("shopdb", name, (replace(first, flag=first.flag | HANDLE_KEY), *rest))
+def shop_table(name: str) -> SourceTable:
+    first, *rest = (SourceColumn.parse(line) for line in TABLES[name])
+    return SourceTable("shopdb", name, (replace(first, flag=first.flag | HANDLE_KEY), *rest))
 
 
 def test_key_and_value_schemas_are_ticdc_s_text_for_text() -> None:
@@ -57,7 +57,7 @@ def test_key_and_value_schemas_are_ticdc_s_text_for_text() -> None:
 
 
 def test_members_with_commas_are_escaped_in_the_list_of_allowed_ones() -> None:
-    table = Table("d", "t", (Column.parse("grade ENUM('a','b, c','it''s') NOT NULL"),))
+    table = SourceTable("d", "t", (SourceColumn.parse("grade ENUM('a','b, c','it''s') NOT NULL"),))
     parameters = value_schema(table)["fields"][0]["type"]["connect.parameters"]
     assert parameters == {"allowed": "a,b\\, c,it's", "tidb_type": "ENUM"}
 

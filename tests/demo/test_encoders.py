@@ -17,7 +17,7 @@ from tidelake.demo.messages.encode_craft import CraftEncoder
 from tidelake.demo.messages.encode_debezium import DebeziumEncoder
 from tidelake.demo.messages.encode_open import OpenEncoder
 from tidelake.demo.messages.encode_simple import SimpleEncoder
-from tidelake.demo.messages.model import Column, Ddl, Encoder, Record, RowChange, Table
+from tidelake.demo.messages.model import Ddl, Encoder, SourceChange, SourceColumn, SourceTable, TopicRecord
 from tidelake.wire.cells.mysql_codes import word
 
 COUNTS = {"open": 157, "craft": 154, "canal-json": 134, "avro": 113, "simple-json": 37, "debezium": 18}
@@ -29,22 +29,22 @@ DEBEZIUM_TYPES = {  # of the vectors' columns, where the code and flag do not sa
 DEBEZIUM_DEFAULTS = {"tu1": "1", "s": "5", "m": "10", "i": "15", "bi": "20", "biu": "21", "floatT": "3.14", "doubleT": "2.7182818284"}
 DEBEZIUM_DEFAULTS |= {"decimalT": "179394.2333", "varcharT": "测试Varchar default", "enumT": "b", "setT": "c"}
 ANY_TS = re.compile(rb'"ts":\d+,')
-ID = Column("id", "int(11)", 3, 0x0B)
+ID = SourceColumn("id", "int(11)", 3, 0x0B)
 ANY_NUMBER = re.compile(rb'"(?:buildTs|tableID|schemaVersion)":\d+')
-WORKED = Table("s", "t", (ID,))
+WORKED = SourceTable("s", "t", (ID,))
 
 
 def test_the_worked_example_of_a_craft_row_comes_out() -> None:
     """docs/reference/protocols.md 3.7 (a)."""
     want = "01 05 01 01 00 02 01 01 04 03 0b 02 02 03 01 01 02 73 74 6964 02 0a 06 01 0e 01 0e 07"
-    assert CraftEncoder().rows([RowChange(WORKED, 5, "insert", None, (1,))]) == (b"", bytes.fromhex(want))
+    assert CraftEncoder().rows([SourceChange(WORKED, 5, "insert", None, (1,))]) == (b"", bytes.fromhex(want))
 
 
 def test_the_worked_example_of_an_open_batch_comes_out() -> None:
     """docs/reference/protocols.md 2.5."""
-    table = Table("marvin", "t1", (ID, Column("val", "varchar(16)", 15, 0x40)))
+    table = SourceTable("marvin", "t1", (ID, SourceColumn("val", "varchar(16)", 15, 0x40)))
     rows: list[tuple[int, str]] = [(1, "aa"), (3, "cc")]
-    key, value = OpenEncoder().rows([RowChange(table, 454376015366979596, "insert", None, row, row[0]) for row in rows])
+    key, value = OpenEncoder().rows([SourceChange(table, 454376015366979596, "insert", None, row, row[0]) for row in rows])
     assert (len(key or b""), len(value or b"")) == (154, 162)
     assert key is not None
     assert key[:81] == bytes(7) + b"\x01" + bytes(7) + b"\x41" + b'{"ts":454376015366979596,"scm":"marvin","tbl":"t1","rid":1,"t":1}'
@@ -53,7 +53,7 @@ def test_the_worked_example_of_an_open_batch_comes_out() -> None:
 
 def test_row_messages_have_an_empty_key_and_statements_and_resolved_ts_a_null_one() -> None:
     """docs/reference/protocols.md 1.7; Open Protocol always has a key."""
-    row, ddl = RowChange(WORKED, 5, "insert", None, (1,)), Ddl(6, "s", "t", "TRUNCATE TABLE `t`", 11)
+    row, ddl = SourceChange(WORKED, 5, "insert", None, (1,)), Ddl(6, "s", "t", "TRUNCATE TABLE `t`", 11)
     for encoder in (CraftEncoder(), CanalJsonEncoder()):
         keys = [encoder.rows([row], 0)[0], encoder.ddl(ddl, 0)[0], encoder.resolved(7, 0)[0]]
         assert keys == [b"", None, None]
@@ -62,15 +62,17 @@ def test_row_messages_have_an_empty_key_and_statements_and_resolved_ts_a_null_on
 
 def test_an_avro_delete_is_a_tombstone_with_the_key_of_the_old_row() -> None:
     encoder = AvroEncoder()
-    insert, delete = (encoder.rows([c]) for c in (RowChange(WORKED, 5, "insert", None, (1,)), RowChange(WORKED, 6, "delete", (1,), None)))
+    insert, delete = (
+        encoder.rows([c]) for c in (SourceChange(WORKED, 5, "insert", None, (1,)), SourceChange(WORKED, 6, "delete", (1,), None))
+    )
     assert delete == (insert[0], None) == (bytes.fromhex("0000000001 02"), None)
     assert insert[1] is not None
     assert insert[1].startswith(bytes.fromhex("0000000002 02"))
 
 
 def test_equal_seeds_order_mysql_type_alike_and_repeats_differently() -> None:
-    table = Table("s", "t", tuple(Column(f"c{i}", "int(11)", 3, 0x41) for i in range(8)))
-    change = RowChange(table, 5, "insert", None, tuple(range(8)))
+    table = SourceTable("s", "t", tuple(SourceColumn(f"c{i}", "int(11)", 3, 0x41) for i in range(8)))
+    change = SourceChange(table, 5, "insert", None, tuple(range(8)))
     runs = [
         [e.rows([change], 9)[1] for _ in range(6)] for e in (CanalJsonEncoder(seed=1), CanalJsonEncoder(seed=1), CanalJsonEncoder(seed=2))
     ]
@@ -140,7 +142,7 @@ def test_debezium_records_are_ticdc_s_but_for_build_time(vector: dict[str, Any])
     assert (value or b"").decode() == bytes.fromhex(vector["value_hex"]).decode()
 
 
-def with_types(event: dict[str, Any]) -> RowChange:
+def with_types(event: dict[str, Any]) -> SourceChange:
     """The vector's change with what Debezium's schema says besides."""
     change = vectors.change(event)
     columns = []
@@ -150,7 +152,7 @@ def with_types(event: dict[str, Any]) -> RowChange:
     return change._replace(table=change.table.with_columns(columns))
 
 
-def encoded(encoder: Encoder, vector: dict[str, Any], *, full_types: bool = False) -> Record:
+def encoded(encoder: Encoder, vector: dict[str, Any], *, full_types: bool = False) -> TopicRecord:
     """The record of a vector's events by one of our encoders."""
     events = vectors.events(vector)
     if events[0]["type"] == "ddl":

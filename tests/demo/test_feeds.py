@@ -14,7 +14,7 @@ from tidelake.config.feed import Feed, load_feed
 from tidelake.demo.archive import LAYOUTS
 from tidelake.demo.history import History
 from tidelake.demo.messages.encode_avro import AvroEncoder
-from tidelake.demo.messages.model import Column, Table, Transaction
+from tidelake.demo.messages.model import SourceColumn, SourceTable, Transaction
 from tidelake.demo.sinks import SINKS
 from tidelake.demo.upstream import canonical
 from tidelake.history.contract import Expectation, read_expectations, read_recorded_ddl, read_tables
@@ -93,7 +93,7 @@ def test_all_expectations_hold_for_every_row_of_the_demo() -> None:
     assert checked > 15_000
 
 
-def images(history: History) -> Iterator[tuple[Table, dict[str, Any]]]:
+def images(history: History) -> Iterator[tuple[SourceTable, dict[str, Any]]]:
     """Every row before and after every change."""
     for commit in history.commits():
         for r in commit.rows if isinstance(commit, Transaction) else []:
@@ -121,7 +121,7 @@ def holds(rule: Expectation, cell: str | None) -> bool:
             raise AssertionError(unknown)
 
 
-def _parsed(column: Column) -> MysqlType:
+def _parsed(column: SourceColumn) -> MysqlType:
     return MysqlType.parse(column.type)
 
 
@@ -131,5 +131,5 @@ def _type(mysql: MysqlType) -> tuple[object, ...]:
     return mysql.word, mysql.unsigned, None if integer else mysql.length or 0, mysql.scale or 0, mysql.elements
 
 
-def _nullable(column: Column) -> bool:
+def _nullable(column: SourceColumn) -> bool:
     return bool(column.flag & 0x40)

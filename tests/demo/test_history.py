@@ -10,7 +10,7 @@ import pytest
 from tests.demo import replay
 from tidelake.demo.bazaar import ALL_DDL, tables
 from tidelake.demo.history import History
-from tidelake.demo.messages.model import Ddl, Row, RowChange, Transaction
+from tidelake.demo.messages.model import Ddl, Row, SourceChange, Transaction
 from tidelake.tso import from_ms
 
 SMALL = History(rows_per_hour=1500, seed=5)
@@ -18,7 +18,7 @@ NAMES = [t.name for t in tables()]
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[RowChange]:
+def rows() -> list[SourceChange]:
     return [r for c in SMALL.commits() if isinstance(c, Transaction) for r in c.rows]
 
 
@@ -122,7 +122,7 @@ def test_a_key_that_leaves_and_returns_in_one_transaction_is_deleted_first() -> 
     assert both > 5
 
 
-def test_no_update_changes_a_key_or_a_unique_column(rows: list[RowChange]) -> None:
+def test_no_update_changes_a_key_or_a_unique_column(rows: list[SourceChange]) -> None:
     updates = [r for r in rows if r.op == "update"]
     assert len(updates) > 1000
     for r in updates:
@@ -134,7 +134,7 @@ def test_no_update_changes_a_key_or_a_unique_column(rows: list[RowChange]) -> No
 def test_deletes_come_first_where_a_key_moved() -> None:
     moved = 0
     for commit in SMALL.commits():
-        groups: dict[int, list[RowChange]] = {}
+        groups: dict[int, list[SourceChange]] = {}
         for r in commit.rows if isinstance(commit, Transaction) else []:
             groups.setdefault(r.physical_id or r.table.physical_ids[0], []).append(r)
         for group in groups.values():
@@ -145,7 +145,7 @@ def test_deletes_come_first_where_a_key_moved() -> None:
     assert moved > 10
 
 
-def test_the_rows_hold_the_odd_values_that_are_promised(rows: list[RowChange]) -> None:
+def test_the_rows_hold_the_odd_values_that_are_promised(rows: list[SourceChange]) -> None:
     cells = {(r.table.name, c.name, v) for r in rows for c, v in zip(r.table.columns, r.after or r.before or (), strict=True)}
 
     def of(table: str, column: str) -> set[Any]:
@@ -164,14 +164,14 @@ def test_the_rows_hold_the_odd_values_that_are_promised(rows: list[RowChange]) -
     assert {r.row_id for r in rows if r.table.name in ("bids", "flash_sales")} == {None}
 
 
-def test_equal_rows_of_one_transaction_are_real_in_the_table_without_a_key(rows: list[RowChange]) -> None:
+def test_equal_rows_of_one_transaction_are_real_in_the_table_without_a_key(rows: list[SourceChange]) -> None:
     inserts = Counter((r.commit_ts, r.after) for r in rows if r.table.name == "visits" and r.op == "insert")
     assert sum(n >= 3 for n in inserts.values()) > 20
     visits = [tuple(r.items()) for r in SMALL.truth(1 << 62)["bazaar.visits"]["rows"] if r["visitor"] is None]
     assert len(visits) > len(set(visits))
 
 
-def test_deleted_keys_come_back_in_later_transactions(rows: list[RowChange]) -> None:
+def test_deleted_keys_come_back_in_later_transactions(rows: list[SourceChange]) -> None:
     deleted_ts: dict[tuple[str, Row], int] = {}
     back = 0
     for r in rows:
@@ -183,7 +183,7 @@ def test_deleted_keys_come_back_in_later_transactions(rows: list[RowChange]) -> 
     assert back > 10
 
 
-def test_unique_values_are_never_held_twice(rows: list[RowChange]) -> None:
+def test_unique_values_are_never_held_twice(rows: list[SourceChange]) -> None:
     held: dict[str, set[object]] = {"sellers": set(), "merchants": set(), "flash_sales": set()}
     held["merchants"] = held["sellers"]
     changes = 0

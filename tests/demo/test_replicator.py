@@ -13,7 +13,7 @@ import pytest
 
 from tidelake.demo.delivery import Delivery, Message
 from tidelake.demo.history import HOUR_MS, History
-from tidelake.demo.messages.model import Ddl, Record, RowChange, Table, Transaction
+from tidelake.demo.messages.model import Ddl, SourceChange, SourceTable, TopicRecord, Transaction
 from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import SINKS
 from tidelake.tso import physical_ms
@@ -30,16 +30,16 @@ class Recorder:
 
     seen: list[Any] = field(default_factory=list)
 
-    def rows(self, changes: Sequence[RowChange], build_ms: int) -> Record:
+    def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
         return self._number(list(changes))
 
-    def ddl(self, ddl: Ddl, build_ms: int) -> Record:
+    def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
         return self._number(ddl)
 
-    def resolved(self, ts: int, build_ms: int) -> Record:
+    def resolved(self, ts: int, build_ms: int) -> TopicRecord:
         return self._number(ts)
 
-    def _number(self, what: Any) -> Record:
+    def _number(self, what: Any) -> TopicRecord:
         self.seen.append(what)
         return None, str(len(self.seen) - 1).encode()
 
@@ -52,7 +52,7 @@ class Sent:
     what: Any
 
     @property
-    def rows(self) -> list[RowChange]:
+    def rows(self) -> list[SourceChange]:
         return self.what if isinstance(self.what, list) else []
 
 
@@ -60,7 +60,7 @@ class Sent:
 def delivered(protocol: str) -> tuple[dict[Partition, list[Sent]], Delivery]:
     recorder = Recorder()
 
-    def encoder(seed: int, shapes: Iterable[Table]) -> Recorder:
+    def encoder(seed: int, shapes: Iterable[SourceTable]) -> Recorder:
         return recorder
 
     replicator = Replicator(HISTORY, replace(SINKS[protocol], encoder=encoder), seed=3)
@@ -91,7 +91,7 @@ def all_rows(protocol: str) -> list[tuple[Any, ...]]:
     return [fact(r) for c in HISTORY.commits() if isinstance(c, Transaction) for r in c.rows if SINKS[protocol].wants(r.table)]
 
 
-def fact(change: RowChange) -> tuple[Any, ...]:
+def fact(change: SourceChange) -> tuple[Any, ...]:
     """A change without its table's identity: another simulation gives an equal one."""
     return change.table.name, tuple(c.name for c in change.table.columns), *change[1:]
 
@@ -215,7 +215,7 @@ def test_a_crash_sends_everything_after_an_older_checkpoint_again(protocol: str)
 @pytest.mark.parametrize("protocol", ["open", "craft"])
 def test_a_repeat_comes_later_and_in_other_batches(protocol: str) -> None:
     parts, _ = delivered(protocol)
-    first: dict[RowChange, Sent] = {}
+    first: dict[SourceChange, Sent] = {}
     repeats = alike = 0
     for s in (s for messages in parts.values() for s in messages):
         for r in s.rows:
@@ -245,7 +245,7 @@ def test_a_crash_leaves_transactions_partly_sent() -> None:
 @pytest.mark.parametrize("protocol", ALL)
 def test_create_times_follow_the_commit_within_seconds(protocol: str) -> None:
     parts, delivery = delivered(protocol)
-    first: dict[RowChange, int] = {}
+    first: dict[SourceChange, int] = {}
     for s in (s for messages in parts.values() for s in messages):
         for r in s.rows:
             first.setdefault(r, s.message.timestamp_ms)
@@ -272,7 +272,7 @@ def test_avro_checkpoints_are_true_and_about_every_ten_seconds() -> None:
     assert 1000 < len(points) < 1085
     assert points == sorted(points, key=lambda p: (p["at_ms"], p["checkpoint_ts"]))
     assert max(b["at_ms"] - a["at_ms"] for a, b in pairwise(points)) < 16_000
-    first: dict[RowChange, int] = {}
+    first: dict[SourceChange, int] = {}
     for s in (s for m in parts.values() for s in m):
         for r in s.rows:
             first.setdefault(r, s.message.timestamp_ms)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from tests.data_files import data_bytes
-from tidelake.demo.messages.model import Column, Ddl, RowChange, Table, Value
+from tidelake.demo.messages.model import Ddl, SourceChange, SourceColumn, SourceTable, Value
 from tidelake.tso import from_ms
 
 _OTHER_SHAPE = ("delete_only_output_handle_key_columns", "only_output_updated_columns")
@@ -26,18 +26,18 @@ def events(vector: dict[str, Any]) -> list[dict[str, Any]]:
     return list(expected.get("events", [expected]))
 
 
-def change(event: dict[str, Any], *, full_types: bool = False) -> RowChange:
+def change(event: dict[str, Any], *, full_types: bool = False) -> SourceChange:
     """A row event."""
     columns = event.get("columns") or event["old_columns"]
     parsed = tuple(_column(c, event, full_types) for c in columns)
-    table = Table(event["schema"], event["table"], parsed)
+    table = SourceTable(event["schema"], event["table"], parsed)
     after = tuple(value(c) for c in columns) if "columns" in event else None
     before = None
     if "old_columns" in event:  # the changed ones only, if content-compatible
         old = {c["name"]: value(c) for c in event["old_columns"]}
         before = tuple(old.get(c["name"], value(c)) for c in columns)
     part = event.get("physical_table_id", event.get("partition_table_id", -1))
-    return RowChange(table, commit_ts(event), event["op"], before, after, event.get("row_id"), None if part == -1 else part)
+    return SourceChange(table, commit_ts(event), event["op"], before, after, event.get("row_id"), None if part == -1 else part)
 
 
 def ddl(event: dict[str, Any]) -> Ddl:
@@ -66,9 +66,9 @@ def value(column: dict[str, Any]) -> Value:
     return found
 
 
-def _column(c: dict[str, Any], event: dict[str, Any], full_types: bool) -> Column:
+def _column(c: dict[str, Any], event: dict[str, Any], full_types: bool) -> SourceColumn:
     flag = c["flag"] | (0x08 if c["name"] in event.get("pk_names", []) else 0)
-    return Column(c["name"], c.get("mysql_type", "") if full_types or "zerofill" in c.get("mysql_type", "") else "", c["type"], flag)
+    return SourceColumn(c["name"], c.get("mysql_type", "") if full_types or "zerofill" in c.get("mysql_type", "") else "", c["type"], flag)
 
 
 def _reduced(options: dict[str, Any], protocol: str) -> bool:

@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from tidelake.demo.history import History
 from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
-from tidelake.demo.messages.model import PRIMARY_KEY, Column, Ddl, RowChange, Table, Value
+from tidelake.demo.messages.model import PRIMARY_KEY, Ddl, SourceChange, SourceColumn, SourceTable, Value
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.io.storage import Store
 from tidelake.tso import from_ms, physical_ms
@@ -32,14 +32,14 @@ class SinkFiles:
         self._json = CanalJsonEncoder(seed=1)
         self._versions: dict[str, int] = {}
         self._numbers: dict[str, int] = defaultdict(int)
-        self._rows: dict[str, list[RowChange]] = defaultdict(list)  # by folder, without its date
+        self._rows: dict[str, list[SourceChange]] = defaultdict(list)  # by folder, without its date
 
     def write(self) -> int:
         """All files; metadata say how far they go."""
         self._start_tables(from_ms(self._history.start_ms), self._history.shapes()[:6])
         shapes = {t.name: t for t in self._history.shapes()[:6]}
         after = {s.ddl.commit_ts: s.after for s in self._history.statements()}
-        due_ms, sent = self._history.start_ms + FLUSH_MS, list[RowChange]()
+        due_ms, sent = self._history.start_ms + FLUSH_MS, list[SourceChange]()
         for commit in self._history.commits():
             at_ms = physical_ms(commit.commit_ts)
             if at_ms >= due_ms or isinstance(commit, Ddl):
@@ -65,7 +65,7 @@ class SinkFiles:
         """Rewrite the metadata."""
         self._store.write("metadata", json.dumps({"checkpoint-ts": ts}).encode())
 
-    def _take(self, rows: list[RowChange]) -> None:
+    def _take(self, rows: list[SourceChange]) -> None:
         for r in rows:
             physical = f"/{r.physical_id}" if len(r.table.physical_ids) > 1 else ""
             self._rows[f"{r.table.database}/{r.table.name}/{self._versions[r.table.name]}{physical}"].append(r)
@@ -81,7 +81,7 @@ class SinkFiles:
             self._store.write(f"{folder}/{name}", b"".join(line for r in rows for line in self._lines(r)))
         self._rows.clear()
 
-    def _lines(self, r: RowChange) -> Iterator[bytes]:
+    def _lines(self, r: SourceChange) -> Iterator[bytes]:
         if self._form == "json":
             yield (self._json.rows([r], 1)[1] or b"") + END.encode()
             return
@@ -91,23 +91,23 @@ class SinkFiles:
             head = [f'"{op}"', f'"{r.table.name}"', f'"{r.table.database}"', str(r.commit_ts), str(r.op == "update").lower()]
             yield (",".join([*head, *cells]) + END).encode()
 
-    def _start_tables(self, version: int, shapes: list[Table]) -> None:
+    def _start_tables(self, version: int, shapes: list[SourceTable]) -> None:
         for t in shapes:
             self._versions[t.name] = version
             self._schema(t.database, t.name, version, "", 0, t)
 
-    def _state(self, ddl: Ddl, after: Table | None) -> None:
+    def _state(self, ddl: Ddl, after: SourceTable | None) -> None:
         self._versions[ddl.table] = ddl.commit_ts
         self._schema(ddl.database, ddl.table, ddl.commit_ts, ddl.query, ddl.code, after)
 
-    def _schema(self, database: str, table: str, version: int, query: str, code: int, shape: Table | None) -> None:
+    def _schema(self, database: str, table: str, version: int, query: str, code: int, shape: SourceTable | None) -> None:
         columns = [_described(c) for c in shape.columns] if shape else []
         said = {"Table": table, "Schema": database, "Version": 1, "TableVersion": version, "Query": query, "Type": code}
         content = json.dumps(said | {"TableColumns": columns, "TableColumnsTotal": len(columns)}, indent=4).encode()
         self._store.write(f"{database}/{table}/meta/schema_{version}_{zlib.crc32(content):010d}.json", content)
 
 
-def _described(c: Column) -> dict[str, str]:
+def _described(c: SourceColumn) -> dict[str, str]:
     kind = MysqlType.parse(c.type)
     said = {"ColumnName": c.name, "ColumnType": kind.name.upper()}
     if kind.length is not None:
@@ -117,7 +117,7 @@ def _described(c: Column) -> dict[str, str]:
     return said | ({"ColumnIsPk": "true"} if c.flag & PRIMARY_KEY else {})
 
 
-def _cell(c: Column, value: Value) -> str:
+def _cell(c: SourceColumn, value: Value) -> str:
     if value is None:
         return "\\N"
     if c.elements:

@@ -12,7 +12,7 @@ from tests.e2e import bazaar
 from tidelake.config.feed import load_feed
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare
-from tidelake.demo.upstream import Contents
+from tidelake.demo.upstream import TableContents
 from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
 from tidelake.run import run_hour
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("spark_app")
 class Carried(Workload):
     """A workload whose truth is what Debezium can carry: a zero date that may be NULL is sent as NULL (docs/reference/protocols.md 9.2)."""
 
-    def truth(self, protocol: str, hour: datetime) -> dict[str, Contents]:
+    def truth(self, protocol: str, hour: datetime) -> dict[str, TableContents]:
         """The tables at M of the hour."""
         tables = super().truth(protocol, hour)
         return {name: t | {"rows": [{c: _carried(v) for c, v in row.items()} for row in t["rows"]]} for name, t in tables.items()}

@@ -14,7 +14,7 @@ from tidelake.config.policy import Policy
 from tidelake.errors import OrderError
 from tidelake.history.event import Shape, ShapeColumn
 from tidelake.history.incarnations import ALWAYS, Catalog
-from tidelake.history.window import Sighting, Statement, compile_window
+from tidelake.history.window import ObservedTable, Statement, compile_window
 
 TEXT = (CHECKOUT / "docs" / "ddl.md").read_text(encoding="utf-8")
 BEFORE = """
@@ -88,7 +88,7 @@ def _quoted(cell: str) -> tuple[str, ...]:
 
 def window(*statements: tuple[int, str], rows: tuple[str, ...] = (), catalog: Catalog | None = None) -> tuple[Catalog, list[str]]:
     shape = Shape((ShapeColumn(name="id", type="int", key=True),))
-    seen = [Sighting(database="shop", table=t, shape=shape, first_ts=2, last_ts=3, rows=1) for t in rows]
+    seen = [ObservedTable(database="shop", table=t, shape=shape, first_ts=2, last_ts=3, rows=1) for t in rows]
     said = [Statement(commit_ts=ts, database="shop", query=q) for ts, q in statements]
     after, ledger, _ = compile_window(catalog or Catalog(), said, seen, Policy())
     return after, [e.effect for e in ledger]

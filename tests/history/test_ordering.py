@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidelake.errors import Coordinates, OrderError
 from tidelake.history.ordering import (
-    Cells,
+    RowCells,
     RowChange,
     check_progress,
     deduplicated,
@@ -31,7 +31,7 @@ FIRST, SECOND = Coordinates("shop", 0), Coordinates("shop", 1)
 
 def change(op: str, ts: int, key: int | None, offset: int, *, value: str = "v", partition: int = 0, stretch: int = 0) -> RowChange:
     """A change of row (key, value); of a table without a key where key is None."""
-    row: Cells = (value,) if key is None else (key, value)
+    row: RowCells = (value,) if key is None else (key, value)
     return RowChange(
         table="d.t",
         op=op,
@@ -154,7 +154,7 @@ def test_at_one_ts_a_key_is_deleted_before_it_is_updated_and_inserted() -> None:
 # folding
 
 
-def last_word(base: dict[Cells, Cells], changes: list[RowChange], key: Cells) -> Cells | None:
+def last_word(base: dict[RowCells, RowCells], changes: list[RowChange], key: RowCells) -> RowCells | None:
     """A key's row: what the last change that speaks of the key leaves there."""
     for c in reversed(changes):
         if c.after is not None and c.after[:1] == key:
@@ -165,8 +165,8 @@ def last_word(base: dict[Cells, Cells], changes: list[RowChange], key: Cells) ->
 
 
 @given(deliveries(), st.dictionaries(st.integers(1, 3).map(lambda k: (k,)), st.just("base")))
-def test_a_keyed_table_holds_what_the_last_change_of_every_key_left(changes: list[RowChange], base: dict[Cells, str]) -> None:
-    start: dict[Cells, Cells] = {key: (*key, value) for key, value in base.items()}
+def test_a_keyed_table_holds_what_the_last_change_of_every_key_left(changes: list[RowChange], base: dict[RowCells, str]) -> None:
+    start: dict[RowCells, RowCells] = {key: (*key, value) for key, value in base.items()}
     line = ordered(deduplicated(changes))
     found = fold(start, line, (0,))
     every = {*start, *((n,) for n in range(1, 4))}
@@ -192,13 +192,13 @@ def test_a_key_may_be_of_several_columns_in_another_order() -> None:
 
 def partial(op: str, ts: int, key: int, offset: int) -> RowChange:
     """A change of which only the key was sent."""
-    row: Cells = (key, None)
+    row: RowCells = (key, None)
     made = change(op, ts, key, offset)
     return replace(made, before=made.before and row, after=made.after and row, partial=True)
 
 
 def test_a_partial_row_keeps_what_is_known_of_it_and_is_unknown_otherwise() -> None:
-    base: dict[Cells, Cells] = {(7,): (7, "a"), (8,): (8, "b"), (9,): (9, "c")}
+    base: dict[RowCells, RowCells] = {(7,): (7, "a"), (8,): (8, "b"), (9,): (9, "c")}
     sent = [partial("update", 5, 7, 1), partial("delete", 5, 8, 2), partial("insert", 6, 8, 3), partial("insert", 5, 4, 4)]
     assert fold(base, ordered(sent), (0,)) == {(7,): (7, "a"), (8,): (8, None), (9,): (9, "c"), (4,): (4, None)}
 
@@ -232,17 +232,17 @@ def test_a_multiset_counts_and_never_goes_below_nothing() -> None:
 
 
 @st.composite
-def upstreams(draw: st.DrawFn, keyed: bool) -> tuple[list[RowChange], dict[int, Counter[Cells]]]:
+def upstreams(draw: st.DrawFn, keyed: bool) -> tuple[list[RowChange], dict[int, Counter[RowCells]]]:
     """What one partition got, in order, repeats included; and the table's rows after every commit ts."""
-    rows: Counter[Cells] = Counter()
-    truth: dict[int, Counter[Cells]] = {0: Counter()}
+    rows: Counter[RowCells] = Counter()
+    truth: dict[int, Counter[RowCells]] = {0: Counter()}
     sent: list[list[RowChange]] = []
     for ts in range(1, draw(st.integers(1, 8)) + 1):
         transaction: list[RowChange] = []
-        touched: set[Cells] = set()
+        touched: set[RowCells] = set()
         for _ in range(draw(st.integers(1, 3))):
             key, value = draw(st.integers(1, 3)), draw(st.sampled_from("xyz"))
-            new: Cells = (key, value) if keyed else (value,)
+            new: RowCells = (key, value) if keyed else (value,)
             old = next((row for row in rows if row[0] == new[0]), None)
             if keyed and (new[:1] in touched or old == new):
                 continue  # a transaction changes a row once
@@ -285,9 +285,9 @@ def windows(delivered: list[RowChange], ends: set[int]) -> Iterator[tuple[int, l
 
 @settings(max_examples=200)
 @given(upstreams(keyed=True), st.sets(st.integers(1, 8)))
-def test_a_keyed_table_equals_the_upstream_at_every_cut(made: tuple[list[RowChange], dict[int, Counter[Cells]]], cuts: set[int]) -> None:
+def test_a_keyed_table_equals_the_upstream_at_every_cut(made: tuple[list[RowChange], dict[int, Counter[RowCells]]], cuts: set[int]) -> None:
     delivered, truth = made
-    table: dict[Cells, Cells] = {}
+    table: dict[RowCells, RowCells] = {}
     for end, line in windows(delivered, cuts & truth.keys()):
         table = fold(table, line, (0,))
         assert Counter(table.values()) == truth[end]
@@ -296,14 +296,14 @@ def test_a_keyed_table_equals_the_upstream_at_every_cut(made: tuple[list[RowChan
 @settings(max_examples=300)
 @given(upstreams(keyed=True), st.sets(st.integers(1, 8)), st.sets(st.tuples(st.integers(1, 3), st.integers(1, 8))), st.booleans())
 def test_a_table_with_partial_rows_holds_the_last_cells_that_were_sent(
-    made: tuple[list[RowChange], dict[int, Counter[Cells]]], cuts: set[int], unsent: set[tuple[int, int]], split: bool
+    made: tuple[list[RowChange], dict[int, Counter[RowCells]]], cuts: set[int], unsent: set[tuple[int, int]], split: bool
 ) -> None:
     """unsent: (key, commit ts) of changes of which only the key is sent."""
     delivered, truth = made
     sent = [c if (c.key[0], c.commit_ts) not in unsent else _unsent(c) for c in delivered if c.key is not None]
     if split:
         sent = [replace(h, at=(*h.at[:3], n)) for c in sent for n, h in enumerate(_halves(c))]
-    table: dict[Cells, Cells] = {}
+    table: dict[RowCells, RowCells] = {}
     for end, line in windows(sent, cuts & truth.keys()):
         table = fold(table, line, (0,))
         assert table == _known(truth, unsent, end)
@@ -317,10 +317,10 @@ def _halves(c: RowChange) -> list[RowChange]:
     return [replace(c, op="insert", before=None), replace(c, op="delete", after=None)] if c.op == "update" else [c]
 
 
-def _known(truth: dict[int, Counter[Cells]], unsent: set[tuple[int, int]], end: int) -> dict[Cells, Cells]:
+def _known(truth: dict[int, Counter[RowCells]], unsent: set[tuple[int, int]], end: int) -> dict[RowCells, RowCells]:
     """What can be known of the upstream's rows: of a row that changed unsent, what was known of it before."""
-    known: dict[Cells, Cells] = {}
-    rows: dict[Cells, Cells] = {}
+    known: dict[RowCells, RowCells] = {}
+    rows: dict[RowCells, RowCells] = {}
     for ts in range(1, end + 1):
         now = {row[:1]: row for row in truth[ts]}
         for key in {*rows, *now}:
@@ -334,9 +334,9 @@ def _known(truth: dict[int, Counter[Cells]], unsent: set[tuple[int, int]], end: 
 
 @settings(max_examples=200)
 @given(upstreams(keyed=False), st.sets(st.integers(1, 8)))
-def test_a_multiset_equals_the_upstream_at_every_cut(made: tuple[list[RowChange], dict[int, Counter[Cells]]], cuts: set[int]) -> None:
+def test_a_multiset_equals_the_upstream_at_every_cut(made: tuple[list[RowChange], dict[int, Counter[RowCells]]], cuts: set[int]) -> None:
     delivered, truth = made
-    table: Counter[Cells] = Counter()
+    table: Counter[RowCells] = Counter()
     for end, line in windows(delivered, cuts & truth.keys()):
         table = fold_multiset(table, line)
         assert table == truth[end]

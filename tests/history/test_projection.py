@@ -10,7 +10,7 @@ from tidelake.history.ddl.statement import parse
 from tidelake.history.event import Shape, ShapeColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation
-from tidelake.history.projection import Place, lived, project
+from tidelake.history.projection import CellPlace, lived, project
 
 INT, BIG = MysqlType("int"), MysqlType("bigint")
 START = "CREATE TABLE t (k INT PRIMARY KEY, a INT)"
@@ -163,5 +163,5 @@ def test_every_value_is_found_where_the_model_says(
             assert [(x.position, x.type) for x in met] == ([] if position is None or then is None else [(position, then[2])])
 
 
-def meets(place: Place, shape: Shape, ts: int) -> bool:
+def meets(place: CellPlace, shape: Shape, ts: int) -> bool:
     return place.shape == shape.id and place.after_ts < ts and (place.until_ts is None or ts <= place.until_ts)

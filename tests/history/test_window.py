@@ -10,7 +10,7 @@ from tidelake.errors import OrderError
 from tidelake.history.ddl.column_types import MysqlType, lake_type
 from tidelake.history.event import Shape, ShapeColumn
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation
-from tidelake.history.window import LedgerEntry, Misfit, Statement, compile_window, sent_type
+from tidelake.history.window import LedgerEntry, SchemaMismatch, Statement, compile_window, sent_type
 from tidelake.tso import from_ms, show
 
 
@@ -240,7 +240,7 @@ def test_rows_that_fit_a_table_neither_before_nor_after_are_told_with_both_schem
     catalog, ledger, (misfit,) = compile_window(known(), [said(50, "ALTER TABLE orders ADD c INT")], sent, Policy(), told=True)
     assert names(only(catalog)) == ["id", "a", "c"]
     assert [e.effect for e in ledger] == ["applied"]
-    assert misfit == Misfit(
+    assert misfit == SchemaMismatch(
         sighting=sent[0],
         first_ts=30,
         until_ts=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelake.config.policy import Policy
 from tidelake.history.event import Shape, ShapeColumn
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation
-from tidelake.history.window import Sighting, Statement, compile_window
+from tidelake.history.window import ObservedTable, Statement, compile_window
 
 ID = ShapeColumn(name="id", type="bigint", key=True)
 
@@ -18,12 +18,12 @@ def said(ts: int, query: str, database: str = "shop") -> Statement:
     return Statement(commit_ts=ts, database=database, query=query)
 
 
-def seen(first: int, last: int, sent: Shape, table: str = "orders", database: str = "shop") -> Sighting:
-    return Sighting(database=database, table=table, shape=sent, first_ts=first, last_ts=last, rows=9)
+def seen(first: int, last: int, sent: Shape, table: str = "orders", database: str = "shop") -> ObservedTable:
+    return ObservedTable(database=database, table=table, shape=sent, first_ts=first, last_ts=last, rows=9)
 
 
 def compiled(
-    statements: list[Statement], sightings: list[Sighting], catalog: Catalog | None = None, **policy: object
+    statements: list[Statement], sightings: list[ObservedTable], catalog: Catalog | None = None, **policy: object
 ) -> tuple[Catalog, list[str]]:
     """The catalog, and the ledger as `ts effect`."""
     after, ledger, _ = compile_window(catalog or Catalog(), statements, sightings, Policy.model_validate(policy))

@@ -23,7 +23,7 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
-from tidelake.land.store.manifest import Manifest, Partition
+from tidelake.land.store.manifest import Manifest, PartitionFacts
 from tidelake.query.asof import table_asof
 from tidelake.query.render import expressions, local
 from tidelake.run import compact, order, validate
@@ -108,7 +108,7 @@ class Feeder:
         facts = {p: partition_of(*span) for p, span in spans.items()}
         self._decoded(lake, self._landed(lake, name, generation, facts), pa.Table.from_batches([batch]))
 
-    def _landed(self, lake: Lake, name: str, generation: int, facts: Mapping[int, Partition]) -> Manifest:
+    def _landed(self, lake: Lake, name: str, generation: int, facts: Mapping[int, PartitionFacts]) -> Manifest:
         """The manifest of an hour that holds these partitions."""
         manifest = Manifest(
             feed=self.feed.name,
@@ -132,9 +132,9 @@ class Feeder:
         lake.store.write(decoded_key(self.feed.name, name), record.model_dump_json().encode())
 
 
-def partition_of(first: int, last: int) -> Partition:
+def partition_of(first: int, last: int) -> PartitionFacts:
     """What a manifest says of a partition whose offsets first to last are landed."""
-    return Partition(
+    return PartitionFacts(
         first=first, last=last, count=last - first + 1, bytes=0, ranges=((first, last),), gaps=(), min_timestamp_ms=1, max_timestamp_ms=1
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.config.feed import Feed, Lake
+from tidelake.config.feed import Feed, LakeConfig
 from tidelake.config.source import Source
 from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
@@ -32,7 +32,7 @@ def feed(folder: Path, name: str = "shop", **changes: object) -> Feed:
         "topics": ("t",),
         "partitions": 1,
         "source": Source(uri=str(folder / "archive"), layout="aiven-jsonl"),
-        "lake": Lake(uri=str(folder / "lake")),
+        "lake": LakeConfig(uri=str(folder / "lake")),
     }
     return Feed.model_validate(members | changes)
 

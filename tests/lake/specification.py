@@ -9,7 +9,7 @@ from tests.lake.histories import TOPIC, Message
 from tests.lake.invented import History
 from tests.lake.upstream import BARE, PARTS, Bag, Change, Ddl
 from tidelake.errors import Coordinates
-from tidelake.history.ordering import Cells, RowChange, deduplicated, exchanged, fold, fold_multiset, in_window, ordered, resolved_ts
+from tidelake.history.ordering import RowCells, RowChange, deduplicated, exchanged, fold, fold_multiset, in_window, ordered, resolved_ts
 
 
 def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:
@@ -17,8 +17,8 @@ def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:
     lives = {(e.table, e.ts): e.life for e in history.upstream.log if isinstance(e, Change)}
     names = history.upstream.lives
     reader, applied = _Reader(lives, history.manner.partitions), 0
-    keyed: dict[str, dict[Cells, Cells]] = defaultdict(dict)
-    bare: dict[str, Counter[Cells]] = defaultdict(Counter)
+    keyed: dict[str, dict[RowCells, RowCells]] = defaultdict(dict)
+    bare: dict[str, Counter[RowCells]] = defaultdict(Counter)
     for hour in history.hours:
         for message in hour:
             reader.read(message)
@@ -41,7 +41,7 @@ def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:
         applied = resolved
 
 
-def _exchange(statement: Ddl, lives: dict[str, int], keyed: dict[str, dict[Cells, Cells]]) -> None:
+def _exchange(statement: Ddl, lives: dict[str, int], keyed: dict[str, dict[RowCells, RowCells]]) -> None:
     """ALTER TABLE p EXCHANGE PARTITION part WITH TABLE t."""
     _, _, p, _, _, part, _, _, t = statement.query.split()
     one, other = str(lives[p]), str(lives[t])
@@ -77,10 +77,10 @@ class _Reader:
             self.changes.append(change)
 
 
-def _cells(sent: object) -> Cells | None:
+def _cells(sent: object) -> RowCells | None:
     return tuple(cell.decode() for cell in sent[:2]) if isinstance(sent, list) else None
 
 
-def _printed(rows: Counter[Cells]) -> Bag:
+def _printed(rows: Counter[RowCells]) -> Bag:
     """As the truth names cells."""
     return Counter({tuple(zip(("id", "v") if len(r) > 1 else ("v",), map(str, r), strict=True)): n for r, n in rows.items()})

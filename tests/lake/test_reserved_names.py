@@ -22,7 +22,7 @@ from tidelake.lake.tables import CHANGELOG_COLUMNS, PARTIAL, create_snapshot, re
 from tidelake.query.asof import life_at
 from tidelake.query.diff import differences
 from tidelake.query.frames import scd2
-from tidelake.query.verify.cell_texts import Source
+from tidelake.query.verify.cell_texts import SourceCell
 from tidelake.query.verify.table import plan_of
 
 NAMES = ("_change_type", "_OFFSET", "_offset__src", "_partial", "_pos", "_at", "_valid_from")
@@ -135,7 +135,7 @@ def test_changelog_versions_and_diff_have_the_same_names(lake: Lake) -> None:
 
 def test_verify_asks_the_source_by_its_names_and_the_lake_by_its_own(lake: Lake) -> None:
     _, life = life_at(lake, "d.k", None)
-    plan, *_ = plan_of(lake.feed, life, "d.k", 30, Source.tidb)
+    plan, *_ = plan_of(lake.feed, life, "d.k", 30, SourceCell.tidb)
     assert plan is not None
     (offset,) = (t for t in plan.texts if t.name == "_OFFSET")
     assert "`_OFFSET`" in offset.upstream

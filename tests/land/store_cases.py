@@ -15,7 +15,7 @@ from typing import Any
 
 from tidelake.errors import EventStoreError
 from tidelake.land.store.event_store import EventStore
-from tidelake.land.store.item import Batch, Position
+from tidelake.land.store.item import ItemBatch, ItemPosition
 
 OWN = Path(__file__).with_name("store_cases.json")
 PATIENCE = 2_000  # polls of 10 ms until a state that does not come is a failure
@@ -34,7 +34,7 @@ class Event:
     gtid: str | None = None
     nbytes: int
     rows: int
-    position: Position
+    position: ItemPosition
     events: int = 1
 
     @property
@@ -154,7 +154,7 @@ class _Scene:
     def _event(self, id: str) -> Event:
         says = self._events.get(id) or {"journal": "binlog.1", "offset": int(id[1:]), "ts_ms": 1000 + int(id[1:])}
         kind = says.get("type") or {"r": "ROWDATA", "d": "ALTER", "t": "TRANSACTIONEND"}[id[0]]
-        position = Position(timestamp_ms=says["ts_ms"], journal=says["journal"], offset=says["offset"])
+        position = ItemPosition(timestamp_ms=says["ts_ms"], journal=says["journal"], offset=says["offset"])
         return Event(id=id, type=kind, gtid=says.get("gtid"), nbytes=says.get("length", 100), rows=says.get("rows", 0), position=position)
 
     def _position(self, says: Mapping[str, Any] | None) -> Any:
@@ -166,7 +166,7 @@ class _Scene:
             saved = self._saved[says["saved"]]
             return {"start": saved.first, "end": saved.last, "ack": saved.resume}[says["field"]] if "field" in says else saved
         journal = (says["journal"] or "").strip() or None  # Canal's blank name of a binlog file is our None
-        return Position(timestamp_ms=says["ts_ms"], journal=journal, offset=says["offset"])
+        return ItemPosition(timestamp_ms=says["ts_ms"], journal=journal, offset=says["offset"])
 
     def _size(self, size: int) -> int:
         return size * self._config["bufferMemUnit"] if self._in_memory_mode else size
@@ -194,10 +194,10 @@ class _Scene:
     def _tryPut(self, events: list[str]) -> bool:
         return self._its.try_put([self._event(e) for e in events])
 
-    def _get(self, batchSize: int, timeout_ms: int | None = None, start: Any = None) -> Batch[Event]:
+    def _get(self, batchSize: int, timeout_ms: int | None = None, start: Any = None) -> ItemBatch[Event]:
         return self._its.get(self._size(batchSize), None if timeout_ms is None else timeout_ms / 1000)
 
-    def _tryGet(self, batchSize: int, start: Any = None) -> Batch[Event]:
+    def _tryGet(self, batchSize: int, start: Any = None) -> ItemBatch[Event]:
         return self._its.try_get(self._size(batchSize))
 
     def _ack(self, position: Any = None, seqId: int = -1, batch: str | None = None) -> None:
@@ -209,10 +209,10 @@ class _Scene:
         self._its.rollback()
         self._lone_ddl_bytes = 0
 
-    def _getFirst(self) -> Position | None:
+    def _getFirst(self) -> ItemPosition | None:
         return self._its.first_position()
 
-    def _getLatest(self) -> Position | None:
+    def _getLatest(self) -> ItemPosition | None:
         return self._its.latest_position()
 
     def _metrics(self) -> dict[str, Any]:
@@ -222,8 +222,8 @@ class _Scene:
     def _slots(self) -> list[str | None]:
         return [item and item.id for item in self._its.held()]
 
-    def _batch(self, name: str) -> Batch[Event]:
-        batch: Batch[Event] = self._saved[name]
+    def _batch(self, name: str) -> ItemBatch[Event]:
+        batch: ItemBatch[Event] = self._saved[name]
         return batch
 
     def _start_call(self, name: str, op: str, arguments: Mapping[str, Any], expect: Mapping[str, Any]) -> None:
@@ -253,7 +253,7 @@ class _Scene:
 
     def _check_result(self, step: Mapping[str, Any], result: Any) -> None:
         expect = step["expect"]
-        if isinstance(result, Batch):
+        if isinstance(result, ItemBatch):
             self._saved[step.get("save", "b")] = result
             self._check_batch(expect, result)
         elif "save" in step:
@@ -271,7 +271,7 @@ class _Scene:
         if expect.get("timedOut"):
             assert self._all_waits() + (step["op"] == "join") > self._waits, "the call did not wait"
 
-    def _check_batch(self, expect: Mapping[str, Any], batch: Batch[Event]) -> None:
+    def _check_batch(self, expect: Mapping[str, Any], batch: ItemBatch[Event]) -> None:
         ids = [e.id for e in batch.items]
         assert ids == expect.get("events", ids), ids
         assert len(ids) == expect.get("count", len(ids)), ids

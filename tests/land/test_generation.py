@@ -6,12 +6,12 @@ from typing import Any
 
 from tests.land.manifests import hour
 from tidelake.land.generation import new_offsets, since
-from tidelake.land.store.manifest import Manifest, Source
+from tidelake.land.store.manifest import Manifest, SourceFile
 
 
 def generation(number: int, layout: str = "kcat", **sources: str) -> Manifest:
     """A manifest of which only the sources matter; a="1" is an object and the hash of its bytes."""
-    found = tuple(Source(key=key, size=1, etag="", sha256=digest) for key, digest in sources.items())
+    found = tuple(SourceFile(key=key, size=1, etag="", sha256=digest) for key, digest in sources.items())
     rest: dict[str, Any] = {"objects": (), "partitions": {}, "findings": ()}
     return Manifest(feed="f", hour="2026-01-05T10", generation=number, protocol="open", layout=layout, sources=found, **rest)
 

@@ -22,7 +22,7 @@ from tidelake.errors import ConfigError, LeaseError, OrderError, StorageError
 from tidelake.history.event import MESSAGE
 from tidelake.io.storage import Store
 from tidelake.land import LandReport, hour, land_hour
-from tidelake.land.store.manifest import Source
+from tidelake.land.store.manifest import SourceFile
 
 
 def filled(root: Path | str) -> Feed:
@@ -86,7 +86,7 @@ def test_the_manifest_names_sources_objects_and_offsets(tmp_path: Path) -> None:
     assert (found.feed, found.hour, found.generation, found.protocol, found.layout) == ("small", "2026-01-05T10", 1, "craft", "aiven-jsonl")
     infos = list(archive(feed).objects())
     assert found.sources == tuple(
-        Source(key=i.key, size=i.size, etag=i.etag, sha256=hashlib.sha256(archive(feed).read(i.key)).hexdigest()) for i in infos
+        SourceFile(key=i.key, size=i.size, etag=i.etag, sha256=hashlib.sha256(archive(feed).read(i.key)).hexdigest()) for i in infos
     )
     facts = found.partitions[TOPIC][0]
     assert (facts.first, facts.last, facts.count, facts.ranges, facts.gaps) == (0, 29, 30, ((0, 29),), ())

@@ -18,7 +18,7 @@ from tidelake.config.feed import Feed, load_feed
 from tidelake.errors import ConfigError
 from tidelake.io.storage import Store
 from tidelake.land import land_hour
-from tidelake.land.seen import Seen, read_on
+from tidelake.land.seen import SeenMessages, read_on
 from tidelake.protocols import decode
 from tidelake.tso import show
 
@@ -127,9 +127,9 @@ def test_batches_behind_the_one_that_is_beyond_the_hour_are_not_asked_for(tmp_pa
             yield both_paths.batch([(m.key, m.value) for m in messages]).set_column(2, "offset", pa.array([m.offset for m in messages]))
         pytest.fail("read on")
 
-    seen = Seen(etag="e")
+    seen = SeenMessages(etag="e")
     assert read_on(seen, feed_of(tmp_path), batches(), END)
-    assert seen == Seen(etag="e", ranges=((5, 9),), resolved_ts=END + 1, offset=8)
+    assert seen == SeenMessages(etag="e", ranges=((5, 9),), resolved_ts=END + 1, offset=8)
 
 
 def test_hours_behind_the_one_that_decides_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tests.data_files import data_bytes
 from tests.land.store_cases import Event, own_cases, play
 from tidelake.errors import EventStoreError
 from tidelake.land.store.event_store import EventStore
-from tidelake.land.store.item import Position
+from tidelake.land.store.item import ItemPosition
 
 CASES = "vectors/canal_store_cases.json.xz"
 
@@ -43,7 +43,7 @@ def test_every_quirk_of_canals_store_has_our_answer_and_its_reason() -> None:
 def running_store() -> EventStore[Event]:
     store: EventStore[Event] = EventStore(slots=4, budget=100)
     store.start()
-    store.put([Event(id="a", nbytes=30, rows=2, position=Position(timestamp_ms=5_000), events=10)])
+    store.put([Event(id="a", nbytes=30, rows=2, position=ItemPosition(timestamp_ms=5_000), events=10)])
     return store
 
 
@@ -89,7 +89,7 @@ def test_metrics_count_events_bytes_and_rows_and_how_far_behind_the_source_they_
 
 def test_nothing_is_stored_of_a_list_with_something_that_is_no_item() -> None:
     store = running_store()
-    broken: Any = [Event(id="b", nbytes=1, rows=0, position=Position(timestamp_ms=1)), None]
+    broken: Any = [Event(id="b", nbytes=1, rows=0, position=ItemPosition(timestamp_ms=1)), None]
     with pytest.raises(AttributeError):
         store.put(broken)
     assert (store.state().put, [item and item.id for item in store.held()]) == (0, ["a", None, None, None])

@@ -13,13 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.land.store_cases import Event
 from tidelake.errors import EventStoreError
 from tidelake.land.store.event_store import EventStore
-from tidelake.land.store.item import Batch, Position
+from tidelake.land.store.item import ItemBatch, ItemPosition
 
 PATIENCE = 120  # seconds for threads that end in a moment
 
 
 def event(number: int, nbytes: int = 1, kind: str = "ROWDATA") -> Event:
-    return Event(id=str(number), type=kind, nbytes=nbytes, rows=number % 3, position=Position(timestamp_ms=number // 2))
+    return Event(id=str(number), type=kind, nbytes=nbytes, rows=number % 3, position=ItemPosition(timestamp_ms=number // 2))
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -32,8 +32,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.slots, self.budget, self.isolate = slots, budget, isolate
         self.all = list[Event]()
         self.get = self.ack = 0
-        self.fresh = list[tuple[int, Batch[Event]]]()
-        self.stale = list[Batch[Event]]()
+        self.fresh = list[tuple[int, ItemBatch[Event]]]()
+        self.stale = list[ItemBatch[Event]]()
         self.closed = False
 
     def weight(self, begin: int, end: int) -> int:
@@ -93,7 +93,7 @@ class StoreMachine(RuleBasedStateMachine):
     def confirm_a_position(self, number: int, exact: bool) -> None:
         """Two neighbours have equal positions."""
         wanted = [i for i in range(self.ack, self.get) if i // 2 == number // 2 and (not exact or i == number)]
-        position = Position(timestamp_ms=number // 2)
+        position = ItemPosition(timestamp_ms=number // 2)
         if wanted:
             self.store.ack_position(position, number if exact else None)
             self.ack = wanted[0] + 1
@@ -234,7 +234,7 @@ def test_one_put_wakes_all_four_gets_that_it_feeds_every_time() -> None:
     store: EventStore[Event] = EventStore(slots=4)
     store.start()
     barrier = Barrier(4, timeout=PATIENCE)
-    taken = list[Batch[Event]]()
+    taken = list[ItemBatch[Event]]()
 
     def consume() -> None:
         for _ in range(ROUNDS):

@@ -21,7 +21,7 @@ from tidelake.demo.messages.varints import zigzag
 from tidelake.errors import DecodeError
 from tidelake.history.event import MESSAGE
 from tidelake.land import land_hour, partition
-from tidelake.land.store.manifest import Watermarks
+from tidelake.land.store.manifest import LandedWatermarks
 from tidelake.protocols import decoder
 from tidelake.wire.resolved_ts import resolved
 
@@ -92,5 +92,5 @@ def test_the_manifest_says_how_many_there_are_and_the_largest(in_order: bool, tm
     put(feed, 1, [Message(i, value, key) for i in range(4)])
     land_hour(feed, HOUR)
     facts = manifest(feed).partitions["shop"]
-    assert facts[0].watermarks == Watermarks(count=4, resolved_ts=900, offset=5)
+    assert facts[0].watermarks == LandedWatermarks(count=4, resolved_ts=900, offset=5)
     assert facts[1].watermarks is None

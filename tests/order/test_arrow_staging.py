@@ -232,7 +232,7 @@ def test_a_bucket_that_is_too_large_for_a_worker_is_refused_before_anything_is_w
     files = sorted(tmp_path.glob("lake/**/*.parquet"))
     monkeypatch.setattr(arrow_writer, "MOST_BYTES", 1000)
     rows = [r for b in arrow_writer.Writer(jobs[0], Handed())(sent) for r in b.to_pylist()]
-    (outcome,) = (arrow_writer.Outcome.model_validate_json(r["outcome"]) for r in rows if r["path"] is None)
+    (outcome,) = (arrow_writer.TableOutcome.model_validate_json(r["outcome"]) for r in rows if r["path"] is None)
     assert re.fullmatch(r"[0-9,]+ bytes of bucket [0-3] are too many for a worker", outcome.refused)
     assert [r for r in rows if r["path"] is not None] == []
     assert sorted(tmp_path.glob("lake/**/*.parquet")) == files

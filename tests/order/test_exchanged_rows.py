@@ -17,7 +17,7 @@ from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import Catalog
-from tidelake.history.window import Sighting, Statement, compile_window
+from tidelake.history.window import ObservedTable, Statement, compile_window
 from tidelake.lake.cut import Cut
 from tidelake.lake.fold import Fold
 from tidelake.lake.opened import Lake
@@ -263,7 +263,7 @@ def test_a_partition_whose_column_is_masked_is_not_told(tmp_path: Path) -> None:
     made = feed(tmp_path, columns={"d.p": {"id": ColumnPolicy(mask="hash")}}, policy=Policy(mask_key="a key of these tests, long enough"))
     said = [f"CREATE TABLE p {KEYED} PARTITION BY {RANGE}", "ALTER TABLE p TRUNCATE PARTITION p0"]
     statements = [Statement(commit_ts=n, database="d", query=q) for n, q in enumerate(said, 1)]
-    seen = Sighting(database="d", table="p", shape=KV, first_ts=2, last_ts=2, rows=1)
+    seen = ObservedTable(database="d", table="p", shape=KV, first_ts=2, last_ts=2, rows=1)
     (p,) = compile_window(Catalog(), statements, [seen], Policy()).catalog.incarnations.values()
     fold = Fold(feed=made, incarnation=p, columns=p.columns, applied_ts=0, until_ts=9, by_arrival=False)
     with pytest.raises(OrderError, match=r"d\.p: the column that tells the partition of its rows is masked") as error:

@@ -12,7 +12,7 @@ from tidelake.config.lake_paths import events_table
 from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut
 from tidelake.lake.opened import Lake
-from tidelake.order.progress import Progress, open_hours, progress
+from tidelake.order.progress import WindowProgress, open_hours, progress
 
 TEN = {0: [row(0, "insert", 100, KV, ("1", "a")), *resolved(150)], 4: resolved(300)}
 ELEVEN = {2: resolved(200), 5: [row(0, "insert", 350, KV, ("3", "c")), *resolved(400)]}
@@ -20,7 +20,7 @@ TWELVE = {7: resolved(500)}
 LAST = {3: [row(0, "insert", 250, KV, ("2", "b"))]}
 
 
-def reached(feed: Feeder, lake: Lake, cut: Cut | None, hour: str) -> tuple[Progress, Cut]:
+def reached(feed: Feeder, lake: Lake, cut: Cut | None, hour: str) -> tuple[WindowProgress, Cut]:
     """How far an hour reaches after a cut, and the cut there."""
     events = lake.catalog.load(events_table(feed.feed.name))
     done = progress(feed.feed, lake.store, events, cut, hour)

@@ -17,7 +17,7 @@ from tidelake.config.policy import Policy
 from tidelake.errors import Coordinates, OrderError
 from tidelake.history.event import Event
 from tidelake.lake.cut import Cut, LateCounts, Reason, TableCounts
-from tidelake.order.incomplete import Why, known, of_holes, of_tables, reasons, refuse
+from tidelake.order.incomplete import Lack, known, of_holes, of_tables, reasons, refuse
 from tidelake.query.status import feed_status
 from tidelake.run import compact, order, validate
 from tidelake.tso import parse_hour
@@ -42,8 +42,8 @@ def cut(seq: int, *because: Reason) -> Cut:
 
 
 def test_a_cut_says_its_own_reasons_and_by_code_the_first_of_those_before() -> None:
-    first = cut(1, *reasons([Why("GAP", "one"), Why("LATE_ROWS", "two")], 1, "2026-01-05T10", None))
-    second = cut(2, *reasons([Why("GAP", "three")], 2, "2026-01-05T11", first))
+    first = cut(1, *reasons([Lack("GAP", "one"), Lack("LATE_ROWS", "two")], 1, "2026-01-05T10", None))
+    second = cut(2, *reasons([Lack("GAP", "three")], 2, "2026-01-05T11", first))
     assert [(r.code, r.detail, r.cut, r.hour) for r in second.incomplete_because] == [
         ("GAP", "three", 2, "2026-01-05T11"),
         ("GAP", "one", 1, "2026-01-05T10"),

@@ -15,11 +15,11 @@ from tidelake.config.policy import Policy
 from tidelake.errors import OrderError
 from tidelake.land.store.coverage import coverage
 from tidelake.land.store.manifest import Manifest
-from tidelake.order.offset_rules import Places, findings, mixed, placed_statements, repeated
+from tidelake.order.offset_rules import TablePlaces, findings, mixed, placed_statements, repeated
 from tidelake.order.progress import resolved_now
 
 AT = BEGIN + 700
-ELSEWHERE: Places = {(HOUR, "d", "k"): frozenset({("t", 1)}), (HOUR, "d", "m"): frozenset({("t", 0)})}
+ELSEWHERE: TablePlaces = {(HOUR, "d", "k"): frozenset({("t", 1)}), (HOUR, "d", "m"): frozenset({("t", 0)})}
 
 
 def feed(one_partition_per: str = "table", **changes: Any) -> Feed:
@@ -28,7 +28,7 @@ def feed(one_partition_per: str = "table", **changes: Any) -> Feed:
     return lakes.feed(Path("/nowhere"), protocol="canal", partitions=2, watermark=rule, **changes)
 
 
-def held_from(sql: str, places: Places = ELSEWHERE, made: Feed | None = None) -> int:
+def held_from(sql: str, places: TablePlaces = ELSEWHERE, made: Feed | None = None) -> int:
     """The ts at which a statement of partition 0 holds."""
     sent = {"topic": "t", "partition": 0, "offset": 2, "commit_ts": AT, "database": "d", "ddl": sql}
     (found,) = placed_statements(made or feed(), [sent], places)
@@ -78,7 +78,7 @@ def test_any_other_statement_waits_for_a_decision(sql: str) -> None:
 
 
 def test_a_table_of_two_partitions_is_refused_spread_by_key_or_leaves_the_cut_incomplete() -> None:
-    both: Places = {(HOUR, "d", "k"): frozenset({("t", 1), ("t", 0)}), (HOUR, "d", "m"): frozenset({("t", 0)})}
+    both: TablePlaces = {(HOUR, "d", "k"): frozenset({("t", 1), ("t", 0)}), (HOUR, "d", "m"): frozenset({("t", 0)})}
     with pytest.raises(OrderError, match=rf"TWO_PARTITIONS: rows of d\.k come from t\[0\] and from t\[1\] in hour {HOUR}") as e:
         mixed(feed(), both)
     assert e.value.exit_code == 3

@@ -21,10 +21,10 @@ from tests.protocols.craft_messages import varint
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context, decoder
-from tidelake.wire.checksum.checksums import Image, Rules, verdict
+from tidelake.wire.checksum.checksums import ChecksumRules, Image, verdict
 
 VECTORS = [(p, v) for p in ("avro", "simple-json", "simple-avro") for v in vectors.load(p) if v["expected"].get("checksum")]
-NAMES, NUMBERS = Rules(names_sent=True, mended=False), Rules(names_sent=False, mended=False)
+NAMES, NUMBERS = ChecksumRules(names_sent=True, mended=False), ChecksumRules(names_sent=False, mended=False)
 
 EVERY = Shape(
     (
@@ -38,7 +38,9 @@ EVERY = Shape(
 )
 
 
-def of(shape: Shape, cells: list[bytes | None], number: int, rules: Rules = NAMES, zone: str | None = "UTC", *, whole: bool = True) -> str:
+def of(
+    shape: Shape, cells: list[bytes | None], number: int, rules: ChecksumRules = NAMES, zone: str | None = "UTC", *, whole: bool = True
+) -> str:
     image = Image(shape=shape, cells=cells, number=number, whole=whole)
     return verdict([image], corrupted=False, zone=zone, rules=rules, refuse=False)
 
@@ -193,9 +195,9 @@ def test_a_difference_is_no_mismatch_where_a_column_is_not_there_or_tidb_sent_no
 
 def test_text_that_came_mended_is_no_mismatch() -> None:
     shape, cells = Shape((ShapeColumn("c", "text"),)), ["a\ufffdb".encode()]
-    assert of(shape, list(cells), 5, Rules(names_sent=False, mended=True)) == "unverifiable"
+    assert of(shape, list(cells), 5, ChecksumRules(names_sent=False, mended=True)) == "unverifiable"
     assert of(shape, list(cells), 5, NUMBERS) == "mismatch"
-    assert of(shape, [b"ab"], 5, Rules(names_sent=False, mended=True)) == "mismatch"
+    assert of(shape, [b"ab"], 5, ChecksumRules(names_sent=False, mended=True)) == "mismatch"
 
 
 # Through the decoders

@@ -14,7 +14,7 @@ from tidelake.decode.shelf import LakeShelf
 from tidelake.errors import DecodeError, WaitingError
 from tidelake.io.storage import open_store
 from tidelake.protocols import Context, decoder
-from tidelake.wire.simple.simple_schema import TableSchema
+from tidelake.wire.simple.simple_schema import SimpleTableSchema
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["simple-json", "simple-avro"])
 SCHEMA = table_schema([column("id", "bigint"), column("name", "varchar", length=20)], [index("id", primary=True)])
@@ -72,7 +72,7 @@ def test_another_schema_of_a_version_on_the_shelf_is_refused(protocol: str, tmp_
 
 
 def test_a_shelf_gives_back_what_was_kept_first(tmp_path: Path) -> None:
-    schema = TableSchema("sh/op", "t,1", (1 << 64) - 1, TableSchema.from_json(_KEPT).columns)
+    schema = SimpleTableSchema("sh/op", "t,1", (1 << 64) - 1, SimpleTableSchema.from_json(_KEPT).columns)
     shelf = LakeShelf(open_store(str(tmp_path)), "shop")
     assert shelf.find(schema.database, schema.table, schema.version) is None
     shelf.keep(schema)

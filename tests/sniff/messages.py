@@ -12,19 +12,19 @@ from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.messages.encode_craft import CraftEncoder
 from tidelake.demo.messages.encode_open import OpenEncoder
-from tidelake.demo.messages.model import Column, Ddl, Encoder, RowChange, Table
+from tidelake.demo.messages.model import Ddl, Encoder, SourceChange, SourceColumn, SourceTable
 from tidelake.history.event import MESSAGE
 from tidelake.protocols import Context
-from tidelake.sniff import Guess, Verdict, judge
+from tidelake.sniff import Guess, SniffVerdict, judge
 
 Message = tuple[bytes | None, bytes | None]
 
 TS = 454930016746434001
-ORDERS = Table("shop", "orders", (Column("id", "int(11)", 3, 0x0B), Column("name", "varchar(16)", 15, 0x40)))
+ORDERS = SourceTable("shop", "orders", (SourceColumn("id", "int(11)", 3, 0x0B), SourceColumn("name", "varchar(16)", 15, 0x40)))
 CHANGES = [
-    RowChange(ORDERS, TS, "insert", None, (1, "a"), 1),
-    RowChange(ORDERS, TS + 1, "update", (1, "a"), (1, "b"), 1),
-    RowChange(ORDERS, TS + 2, "delete", (1, "b"), None, 1),
+    SourceChange(ORDERS, TS, "insert", None, (1, "a"), 1),
+    SourceChange(ORDERS, TS + 1, "update", (1, "a"), (1, "b"), 1),
+    SourceChange(ORDERS, TS + 2, "delete", (1, "b"), None, 1),
 ]
 STATEMENT = Ddl(TS + 3, "shop", "orders", "TRUNCATE TABLE `orders`", 11)
 ENCODERS: dict[str, type[Encoder]] = {"open": OpenEncoder, "craft": CraftEncoder, "canal-json": CanalJsonEncoder}
@@ -66,7 +66,7 @@ def batch(messages: Iterable[Message]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE)
 
 
-def verdict(messages: Sequence[Message], schemas: Mapping[int | str, Any] | None = None) -> Verdict:
+def verdict(messages: Sequence[Message], schemas: Mapping[int | str, Any] | None = None) -> SniffVerdict:
     return judge([batch(messages)], Context() if schemas is None else avro_messages.context(schemas))
 
 

@@ -29,7 +29,7 @@ from tests.sniff.messages import (
 from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.messages.encode_open import OpenEncoder
-from tidelake.demo.messages.model import RowChange
+from tidelake.demo.messages.model import SourceChange
 from tidelake.protocols import protocol_names
 
 OTHERS = [name for name in protocol_names() if name != "avro"]
@@ -240,7 +240,7 @@ def test_a_batch_of_no_events_is_likely_open_protocol() -> None:
 
 
 def test_in_a_mixed_file_the_best_guess_tells_what_the_others_look_like() -> None:
-    rows = [OpenEncoder().rows([RowChange(ORDERS, TS + i, "insert", None, (i, "x"), i)]) for i in range(20)]
+    rows = [OpenEncoder().rows([SourceChange(ORDERS, TS + i, "insert", None, (i, "x"), i)]) for i in range(20)]
     found = verdict([*rows, (None, b'{"a":1}'), encoded(CanalJsonEncoder())[0]])
     first, second = found.guesses
     assert (first.protocol, first.confidence, first.decoded, first.misfit_count) == ("open", "likely", 20, 2)

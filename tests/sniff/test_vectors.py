@@ -14,7 +14,7 @@ from tests.protocols import vectors
 from tests.protocols.avro_messages import context
 from tests.sniff.messages import batch
 from tidelake.config.options import SinkOptions
-from tidelake.sniff import CERTAIN, LIKELY, POSSIBLE, Verdict, judge
+from tidelake.sniff import CERTAIN, LIKELY, POSSIBLE, SniffVerdict, judge
 
 SAID = (  # options that the bytes show; those of CSV are found together
     "large_message_handle_compression large_message_handle_option enable_tidb_extension content_compatible official_canal "
@@ -73,7 +73,7 @@ def sent(vector: dict[str, Any]) -> list[tuple[bytes | None, bytes | None]]:
     return [(key, value)]
 
 
-def judged(found: list[dict[str, Any]]) -> Verdict:
+def judged(found: list[dict[str, Any]]) -> SniffVerdict:
     """The messages of these vectors as one file, with their Avro schemas."""
     schemas: dict[int | str, Any] = {}
     for vector in found:

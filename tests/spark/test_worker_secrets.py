@@ -21,7 +21,7 @@ from tests.lake import lakes
 from tests.lake.histories import shape
 from tests.spark.connect_requests import recorder
 from tidelake.compact.fold_source import FoldJob, FoldSource
-from tidelake.config.feed import Feed, Lake
+from tidelake.config.feed import Feed, LakeConfig
 from tidelake.config.options import SinkOptions
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.decode.event_files import place
@@ -177,7 +177,7 @@ def test_an_application_that_would_write_down_the_catalog_s_secrets_is_refused(
 ) -> None:
     for name, value in OF_A_KEY.items():
         bare.setenv(name, value)
-    settings = lake_settings(lakes.feed(tmp_path, lake=Lake(uri="s3://b/lake", catalog=f"jdbc:sqlite:{tmp_path / 'catalog.db'}")))
+    settings = lake_settings(lakes.feed(tmp_path, lake=LakeConfig(uri="s3://b/lake", catalog=f"jdbc:sqlite:{tmp_path / 'catalog.db'}")))
     with recorder(EVENT) as recorded, ExitStack() as opened:
         bare.setenv("TIDELAKE_SPARK_REMOTE", recorded.url)
         recorded.values["spark.eventLog.enabled"] = str(writes).lower()

@@ -21,7 +21,7 @@ from tidelake import tso
 from tidelake.errors import DecodeError
 from tidelake.wire.binary import avro_scan, canal_scan, craft_scan
 from tidelake.wire.kernels import binary_floats, binary_kernels, binary_known, compiled
-from tidelake.wire.kernels.binary_known import Known, find
+from tidelake.wire.kernels.binary_known import KnownKeys, find
 from tidelake.wire.kernels.varint import Region, reversed_uvarint
 
 NUMBERS = [0, 1, 127, 128, 300, 16383, 16384, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
@@ -218,12 +218,12 @@ def test_compiled_code_is_kept_in_a_folder_named_by_all_sources() -> None:
     assert all(f"kernels-{digest[:16]}" in kernel.stats.cache_path for kernel in kernels)
 
 
-def found(known: Known[str], key: bytes) -> int:
+def found(known: KnownKeys[str], key: bytes) -> int:
     return int(find(known.table, np.frombuffer(key, np.uint8), len(key)))
 
 
 def test_what_was_learned_is_found_and_nothing_else() -> None:
-    known = Known[str]()
+    known = KnownKeys[str]()
     keys = [b"%d" % n for n in range(5_000)]  # many share a slot
     assert all(known.learn(key, key.decode()) for key in keys)
     assert [known.values[found(known, key)] for key in keys] == [key.decode() for key in keys]
@@ -231,7 +231,7 @@ def test_what_was_learned_is_found_and_nothing_else() -> None:
 
 
 def test_keys_of_one_hash_are_told_apart_by_their_bytes() -> None:
-    known = Known[str]()
+    known = KnownKeys[str]()
     known.learn(b"one", "one")
     known.learn(b"two", "two")
     table = known.table
@@ -242,7 +242,7 @@ def test_keys_of_one_hash_are_told_apart_by_their_bytes() -> None:
 
 def test_a_full_memory_says_so_and_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary_known, "_MAX_ENTRIES", 2)
-    known = Known[str]()
+    known = KnownKeys[str]()
     assert [known.learn(key, "") for key in (b"a", b"b", b"c")] == [True, True, False]
     assert [found(known, key) for key in (b"a", b"b", b"c")] == [0, 1, -1]
     assert known.crowded
@@ -251,7 +251,7 @@ def test_a_full_memory_says_so_and_keeps_what_it_has(monkeypatch: pytest.MonkeyP
 def test_a_key_or_program_that_has_no_room_is_not_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary_known, "_MAX_KEY_BYTES", 4)
     monkeypatch.setattr(binary_known, "_MAX_STEPS", 1)
-    known = Known[str]()
+    known = KnownKeys[str]()
     assert not known.learn(b"12345", "")
     assert not known.learn(b"1", "", [[1], [2]])
     assert known.learn(b"1234", "", [[7]])
@@ -259,7 +259,7 @@ def test_a_key_or_program_that_has_no_room_is_not_learned(monkeypatch: pytest.Mo
 
 
 def test_a_memory_is_empty_after_pickling() -> None:
-    known = Known[str](3)
+    known = KnownKeys[str](3)
     known.learn(b"a", "a", [[1, 2, 3]])
     copy = pickle.loads(pickle.dumps(known))
     assert (copy.values, found(copy, b"a"), copy.table.steps.shape[1]) == ([], -1, 3)

@@ -22,7 +22,8 @@ from tidelake.archives.readers.codecs import decompressed, naming
 from tidelake.archives.readers.lines import MAX_LINE
 from tidelake.archives.readers.shape import BATCH_BYTES, Layout, SourceObject, check_offsets, damaged, message_batch, refused, unreadable
 from tidelake.archives.scan.sequence_records import records
-from tidelake.wire.kernels.spans import Longs, column, frozen
+from tidelake.wire.kernels.arrays import Longs
+from tidelake.wire.kernels.spans import column, frozen
 
 _NAME = "secor"
 _KEY, _VALUE = "org.apache.hadoop.io.LongWritable", "org.apache.hadoop.io.BytesWritable"

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, LogLines, Schemas, logged, out, print_json
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, LogLines, SchemasFolder, logged, out, print_json
 from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError
 from tidelake.io.texts import plural
@@ -31,7 +31,7 @@ def archive(
     accept_expired: Annotated[
         bool, typer.Option("--accept-expired", help="Go on behind messages that retention deleted before they were archived.")
     ] = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

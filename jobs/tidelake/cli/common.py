@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 errors = Terminal(stderr=True)
 out = Terminal(width=None if sys.stdout.isatty() else 200)  # into a file or pipe: no wrapping at 80
 
-Schemas = Annotated[
+SchemasFolder = Annotated[
     Path,
     typer.Option("--schemas", envvar="TIDELAKE_SCHEMAS", metavar="DIR", help="Folder of feeds.", show_default=True, rich_help_panel=None),
 ]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, out, print_json
 from tidelake.config.table_name import same
 from tidelake.tso import show as tso
 
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 def ddl(
     feed: FeedName,
     table: Annotated[str | None, typer.Option("--table", metavar="DB.T", help="Only what changed this table, by its name now.")] = None,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -13,7 +13,7 @@ import typer
 from rich.status import Status
 from rich.table import Table
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Schemas, errors, logged, out, stage_of
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, SchemasFolder, errors, logged, out, stage_of
 
 if TYPE_CHECKING:
     from tidelake.demo.play import FeedResult
@@ -32,7 +32,7 @@ def demo(
     hours: Annotated[int, typer.Option("--hours", min=1, max=24, metavar="N", help="Hours of changes.")] = 3,
     folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where S3's data, the catalog and the reports go.")] = FOLDER,
     serve: Annotated[bool, typer.Option("--serve", help="Keep the S3 server running at the end, until Ctrl-C, to look around.")] = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
     """Embedded S3, four feeds of one market place in four protocols, three hours; every table compared with the truth.

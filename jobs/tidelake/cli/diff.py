@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say, table_or_all
-from tidelake.cli.rows import SHOWN, Limit, Page, print_rows, to_stdout
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, errors, opened, print_json, say, table_or_all
+from tidelake.cli.rows import SHOWN, Limit, ShownRows, print_rows, to_stdout
 from tidelake.cli.tables import ChangeFormat
 from tidelake.errors import ConfigError
 from tidelake.io.duckdb_door import identifier
@@ -33,7 +33,7 @@ def diff(
     rows: Annotated[bool, typer.Option("--rows", help="Show the rows too, and not only how many.")] = False,
     format_: Annotated[ChangeFormat, typer.Option("--format", help="Of --rows.")] = ChangeFormat.table,
     limit: Limit = SHOWN,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -76,7 +76,7 @@ def _show(d: Diff, found: ChangedRows, format_: ChangeFormat, limit: int) -> Non
         to_stdout(found.rows, [f"{_literal(d.name)} AS _table", *map(identifier, names)])
     else:
         select = [f"'0x' || {identifier(n)}.hex" if n in found.binary else identifier(n) for n in names]
-        print_rows(names, select, found.rows, Page(title=d.name, limit=limit, vertical=format_ is ChangeFormat.vertical))
+        print_rows(names, select, found.rows, ShownRows(title=d.name, limit=limit, vertical=format_ is ChangeFormat.vertical))
 
 
 def _literal(text: str) -> str:

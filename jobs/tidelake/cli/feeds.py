@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.checks import mistakes
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, out, print_json, say
 from tidelake.cli.sharing import shared
 from tidelake.config.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
 from tidelake.config.table_name import written
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Feeds")(report)
 
 
-def check(schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+def check(schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """Check every feed's files: feed.toml, tables.sql, ddl.jsonl, expectations. Touches no data and needs no variables."""
     names = _every(schemas)
     results = {name: _checked(schemas, name) for name in names}
@@ -172,7 +172,7 @@ def _typed_tables(folder: Path) -> list[TableContract]:
 
 def status(
     feed: Annotated[str | None, typer.Option("--feed", metavar="F", help="The feed; default: a line for every feed.")] = None,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -266,7 +266,7 @@ def report(
     hour: Annotated[str | None, typer.Option("--hour", metavar="H", help="Default: the newest hour that is landed.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the page here too.")] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidelake.sniff import Guess, Misfit
+    from tidelake.sniff import Guess, Misread
 
 
 def guess_document(guess: Guess) -> dict[str, Any]:
@@ -19,6 +19,6 @@ def guess_document(guess: Guess) -> dict[str, Any]:
     return plain | {"misfits": misfit_documents(guess.misfits), "misfit_count": guess.misfit_count}
 
 
-def misfit_documents(misfits: Iterable[Misfit]) -> list[dict[str, Any]]:
+def misfit_documents(misfits: Iterable[Misread]) -> list[dict[str, Any]]:
     """Messages that fit no guess."""
     return [{"at": asdict(misfit.at), "says": misfit.says} for misfit in misfits]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 from pydantic import ValidationError
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Schemas
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, SchemasFolder
 from tidelake.config.feed import load_feed
 from tidelake.config.options import SinkOptions
 from tidelake.errors import ConfigError
@@ -65,7 +65,7 @@ def inspect(
         bool,
         typer.Option("--checksums", help="Say last whether a row adds up: verified, mismatch, unverifiable, null where none was sent."),
     ] = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
     """Decode messages and print one JSON line per event, in message order.

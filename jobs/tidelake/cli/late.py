@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, out, print_json
 from tidelake.config.table_name import written
 from tidelake.errors import Coordinates
 from tidelake.tso import show as tso
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Feeds")(late)
 
 
-def late(feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+def late(feed: FeedName, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """The late ledger: rows at or before a cut that came after it and are not in the tables.
 
     Exact replays are not listed, as they are in the tables already; certificates count them.

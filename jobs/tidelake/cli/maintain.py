@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, out, print_json, say
 from tidelake.io.texts import plural
 from tidelake.tso import show
 
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 def upkeep(
     feed: FeedName,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be rewritten, expired and removed; change nothing.")] = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, out, print_json
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, out, print_json
 from tidelake.errors import MISFIT_CODES, QUARANTINE_CODES, ConfigError
 from tidelake.io.texts import plural
 from tidelake.tso import format_hour, parse_hour
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
 
 _PLACE = re.compile(r"(?P<topic>.+)\[(?P<partition>\d+)\]@(?P<offset>\d+)")
-Place = Annotated[str, typer.Argument(metavar="TOPIC[PARTITION]@OFFSET", help="The message, as `list` prints it.")]
+MessagePlace = Annotated[str, typer.Argument(metavar="TOPIC[PARTITION]@OFFSET", help="The message, as `list` prints it.")]
 SomeHour = Annotated[str | None, typer.Option("--hour", metavar="H", help="Only this hour; default: all.")]
 
 
@@ -39,7 +39,9 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="quarantine", rich_help_panel="Feeds")
 
 
-def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+def list_(
+    feed: FeedName, hour: SomeHour = None, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
+) -> None:
     """Every quarantined message: where, why, what was decided. Of rows that fit no table the first stands for all of its hour and shape."""
     with opened(schemas, feed, quiet=True) as lake:
         rows = _plain(lake, _rejected(lake, hour))
@@ -55,7 +57,9 @@ def list_(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHE
     out.print(grid)
 
 
-def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+def show(
+    message: MessagePlace, feed: FeedName, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
+) -> None:
     """One message with its raw bytes."""
     from tidelake.order.schema_mismatches import raw_message
 
@@ -79,7 +83,9 @@ def show(message: Place, feed: FeedName, schemas: Schemas = DEFAULT_SCHEMAS, as_
         out.print(f"{name:>13}  {_dump(raw)}", soft_wrap=True)
 
 
-def replay(feed: FeedName, hour: SomeHour = None, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
+def replay(
+    feed: FeedName, hour: SomeHour = None, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
+) -> None:
     """Decode the hours with undecided messages again: after new schemas, options or a newer version. Exit code 3 if some are left."""
     from tidelake.run import decode
 
@@ -117,7 +123,7 @@ def accept(
     every: Annotated[bool, typer.Option("--all", help="Every undecided message.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Why the loss is accepted; stands in the certificate's decision.")] = "",
     hour: SomeHour = None,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

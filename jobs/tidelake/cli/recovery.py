@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, print_json, say
 from tidelake.config.feed import load_feed
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; touch nothing.")]
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def abandon(
-    feed: FeedName, dry_run: DryRun = False, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
+    feed: FeedName, dry_run: DryRun = False, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
     """Give up a publishing that was begun and cannot be finished. Starts no Spark, deletes no row of a published cut.
 
@@ -38,7 +38,7 @@ def abandon(
 
 
 def unlock(
-    feed: FeedName, dry_run: DryRun = False, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
+    feed: FeedName, dry_run: DryRun = False, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
     """Free a feed's lease that would not expire by itself: its holder's clock is wrong, or its document is damaged.
 

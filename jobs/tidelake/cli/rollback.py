@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, print_json, say
 from tidelake.tso import parse_hour, show
 
 To = Annotated[
@@ -28,7 +28,7 @@ def rewind(
     feed: FeedName,
     to: To,
     dry_run: DryRun = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -54,7 +54,7 @@ def redo(
     from_: First,
     to: Last = None,
     dry_run: DryRun = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

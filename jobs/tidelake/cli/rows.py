@@ -23,7 +23,7 @@ Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How man
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ShownRows:
     """What of many rows people see: the title, how many at most, and whether one below the other. A table that is wider than the
     terminal is shown so, too."""
 
@@ -42,7 +42,7 @@ def to_stdout(rows: pa.RecordBatchReader, select: Sequence[str], order: str = ""
     sys.stdout.buffer.flush()
 
 
-def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatchReader, page: Page, order: str = "") -> None:
+def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatchReader, page: ShownRows, order: str = "") -> None:
     """The first rows for people, of SQL expressions over them."""
     found = [["∅" if v is None else str(v) for v in row] for row in duck.to_text(rows, select, page.limit + 1, order)]
     if not found:

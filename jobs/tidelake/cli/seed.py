@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, opened, print_json, say, working
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, print_json, say, working
 from tidelake.config.table_name import parse_several
 from tidelake.io.texts import plural
 from tidelake.tso import show
@@ -41,7 +41,7 @@ def seed(
     csv_null: Null = r"\N",
     csv_header: Header = True,
     escape_backslash: Escape = True,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

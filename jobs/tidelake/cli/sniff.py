@@ -23,7 +23,7 @@ from tidelake.io.texts import plural
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
-    from tidelake.sniff import Misfit, Verdict
+    from tidelake.sniff import Misread, SniffVerdict
     from tidelake.sniff.containers import Found
 
 LIMIT = 4_000
@@ -151,7 +151,7 @@ def _write(target: Path, batches: Iterable[Any]) -> None:
         raise ConfigError(f"{target}: {e.strerror or e}") from e
 
 
-def _command(verdict: Verdict, found: Found, file: Path, lines: Path | None, avro_schemas: str | None) -> str:
+def _command(verdict: SniffVerdict, found: Found, file: Path, lines: Path | None, avro_schemas: str | None) -> str:
     """How to see the events. Inspect reads lines only, uncompressed."""
     from tidelake.sniff.advice import inspect_command
     from tidelake.sniff.containers import INSPECT
@@ -165,7 +165,7 @@ def _command(verdict: Verdict, found: Found, file: Path, lines: Path | None, avr
     return first + inspect_command(verdict.guesses[0], target, avro_schemas)
 
 
-def _document(verdict: Verdict, found: Found, file: Path, command: str, avro_schemas: str | None) -> dict[str, Any]:
+def _document(verdict: SniffVerdict, found: Found, file: Path, command: str, avro_schemas: str | None) -> dict[str, Any]:
     from tidelake.sniff.advice import feed_lines
 
     guesses = [guess_document(guess) for guess in verdict.guesses]
@@ -184,7 +184,7 @@ def _document(verdict: Verdict, found: Found, file: Path, command: str, avro_sch
     }
 
 
-def _print(verdict: Verdict, found: Found, file: Path, command: str, avro_schemas: str | None) -> None:
+def _print(verdict: SniffVerdict, found: Found, file: Path, command: str, avro_schemas: str | None) -> None:
     from tidelake.sniff.advice import feed_lines
 
     say(f"{file}: {found.container}, {plural(verdict.messages, 'message')}{f'; {found.cut}' if found.cut else ''}")
@@ -210,7 +210,7 @@ def _print(verdict: Verdict, found: Found, file: Path, command: str, avro_schema
     say(f"  {command}")
 
 
-def _table(verdict: Verdict) -> Table:
+def _table(verdict: SniffVerdict) -> Table:
     table = Table("protocol", "guess", "decoded", "framing", "compression", "options that differ from the defaults")
     for g in verdict.guesses:
         options = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in g.options.items())
@@ -218,7 +218,7 @@ def _table(verdict: Verdict) -> Table:
     return table
 
 
-def _several(title: str, misfits: Iterable[Misfit], count: int) -> None:
+def _several(title: str, misfits: Iterable[Misread], count: int) -> None:
     told = list(misfits)
     if not told:
         return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidelake.protocols import Context
     from tidelake.sniff.archive import Archive, Section
     from tidelake.sniff.proof import Proof
-    from tidelake.sniff.sink import Sink
+    from tidelake.sniff.sink import SinkFolder
     from tidelake.sniff.starter import Starter
     from tidelake.sniff.topics import Offsets, Topic
 
@@ -221,7 +221,7 @@ def _evidence(section: Section) -> None:
         say(f"     they hold {rows}, {plural(held.statements, 'statement')}, {marks}")
 
 
-def _sink(sink: Sink) -> None:
+def _sink(sink: SinkFolder) -> None:
     best = sink.verdict.guesses[0] if sink.verdict.guesses else None
     say(f"TiCDC's storage sink · {f'{best.protocol} ({best.confidence})' if best else sink.form} · {sink.base}")
     shown = ", ".join(sink.tables[:6]) + (", …" if len(sink.tables) > 6 else "")
@@ -309,6 +309,6 @@ def _topic_document(topic: Topic) -> dict[str, Any]:
     return plain | {"missing": None if topic.missing is None else [format_hour(hour) for hour in topic.missing]}
 
 
-def _sink_document(sink: Sink) -> dict[str, Any]:
+def _sink_document(sink: SinkFolder) -> dict[str, Any]:
     plain = {name: getattr(sink, name) for name in ("base", "form", "tables", "files", "schemas", "checkpoint_ts", "problems", "examples")}
     return plain | {"guesses": [guess_document(guess) for guess in sink.verdict.guesses]}

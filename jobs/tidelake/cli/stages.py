@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, Schemas, opened, out, print_json, say, working
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Hour, Json, SchemasFolder, opened, out, print_json, say, working
 from tidelake.config.feed import load_feed
 from tidelake.errors import OrderError, TidelakeError
 from tidelake.io.texts import plural
@@ -42,7 +42,7 @@ def land(
     feed: FeedName,
     hour: Hour,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare the archive with what is landed; write nothing.")] = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -96,7 +96,7 @@ def _say_comparison(found: Comparison, as_json: bool) -> None:
 
 
 def decode(
-    feed: FeedName, hour: Hour, redo: Redo = False, schemas: Schemas = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
+    feed: FeedName, hour: Hour, redo: Redo = False, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
     """Landed messages of an hour → events: rows, DDL, resolved ts; what cannot be decoded is quarantined."""
     from tidelake.run import decode as stage
@@ -118,7 +118,7 @@ def order(
     feed: FeedName,
     hour: Hour,
     redo_from: RedoFrom = None,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -148,7 +148,7 @@ def validate(
     feed: FeedName,
     hour: Hour,
     redo_from: RedoFrom = None,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -170,7 +170,7 @@ def compact(
     hour: Hour,
     redo_from: RedoFrom = None,
     status: Annotated[Path | None, typer.Option("--status", metavar="FILE", help="Write `status --json` of afterwards here.")] = None,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -197,7 +197,7 @@ def run(
     hours: Annotated[int, typer.Option("--hours", min=1, metavar="N", help="So many hours, one after another.")] = 1,
     redo: Redo = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be read and written; touch nothing.")] = False,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

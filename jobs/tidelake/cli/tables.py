@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from tidelake.cli.common import ALL, DEFAULT_SCHEMAS, Debug, FeedName, Schemas, errors, opened, table_or_all
-from tidelake.cli.rows import SHOWN, Limit, Page, print_rows, to_stdout
+from tidelake.cli.common import ALL, DEFAULT_SCHEMAS, Debug, FeedName, SchemasFolder, errors, opened, table_or_all
+from tidelake.cli.rows import SHOWN, Limit, ShownRows, print_rows, to_stdout
 from tidelake.config.table_name import FILE_BYTES, file_stem, parse, same
 from tidelake.errors import ConfigError
 from tidelake.io import duckdb_door as duck
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _ORDER = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_BEFORE' THEN 1 WHEN 'UPDATE_AFTER' THEN 2 ELSE 3 END"
 _MOVED = "CASE _kafka_partition WHEN {last} THEN 1 WHEN {first} THEN -1 ELSE 0 END"  # by a statement
-TableName = Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name then; `all` for every table.")]
+TableOption = Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name then; `all` for every table.")]
 
 
 def _tso(text: str) -> int:
@@ -62,7 +62,7 @@ def register(app: typer.Typer) -> None:
 
 def asof(
     feed: FeedName,
-    table: TableName,
+    table: TableOption,
     ts: Annotated[int | None, typer.Option("--ts", metavar="TSO", help="As of this TSO; default: the newest cut.", parser=_tso)] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="As of this time, like 2026-01-05T12:00:00Z.")] = None,
     format_: Annotated[
@@ -76,7 +76,7 @@ def asof(
     ] = None,
     limit: Limit = SHOWN,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="PATH", help="File, or folder with `--table all`.")] = None,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
     """A table as it stood at a TSO. At a published cut no Spark is started."""
@@ -119,7 +119,7 @@ def changelog(
         ChangeFormat, typer.Option("--format", help="jsonl: canonical text; table; vertical: a line a column.")
     ] = ChangeFormat.table,
     limit: Limit = SHOWN,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
     """A table's changes in commit order: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE. Starts no Spark but for --scd2.
@@ -148,7 +148,7 @@ def changelog(
             if format_ is ChangeFormat.jsonl:
                 to_stdout(rows, expressions(changes.columns), order)
             else:
-                page = Page(title=f"changes of {table}", limit=limit, vertical=format_ is ChangeFormat.vertical)
+                page = ShownRows(title=f"changes of {table}", limit=limit, vertical=format_ is ChangeFormat.vertical)
                 print_rows([c.name for c in changes.columns], flat(changes.columns), rows, page, order)
 
 
@@ -162,7 +162,7 @@ def _versions(schemas: Path, feed: str, table: str, ts: int | None, format_: Cha
         if format_ is ChangeFormat.jsonl:
             to_stdout(rows, expressions(columns), " ORDER BY ALL")
         else:
-            page = Page(title=f"versions of {table}", limit=limit, vertical=format_ is ChangeFormat.vertical)
+            page = ShownRows(title=f"versions of {table}", limit=limit, vertical=format_ is ChangeFormat.vertical)
             print_rows([c.name for c in columns], flat(columns), rows, page, " ORDER BY ALL")
 
 
@@ -170,7 +170,7 @@ def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path |
     with _asof(lake, table, ts) as found:
         if format_ in (Format.table, Format.vertical):
             names = [c.name for c in found.columns]
-            page = Page(title=f"{found.name} at {show(found.ts)}", limit=limit, vertical=format_ is Format.vertical)
+            page = ShownRows(title=f"{found.name} at {show(found.ts)}", limit=limit, vertical=format_ is Format.vertical)
             print_rows(names, flat(found.columns), local(found.rows, lake.feed.time_zone), page)
         elif format_ is Format.jsonl and output is None:
             to_stdout(local(found.rows, lake.feed.time_zone), expressions(found.columns))

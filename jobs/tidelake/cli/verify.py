@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tidelake.cli.common import ALL, DEFAULT_SCHEMAS, Debug, FeedName, Json, Schemas, errors, opened, print_json, say, table_or_all
+from tidelake.cli.common import ALL, DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, errors, opened, print_json, say, table_or_all
 from tidelake.errors import ConfigError
 from tidelake.io.texts import plural
-from tidelake.query.verify.cell_texts import Source
+from tidelake.query.verify.cell_texts import SourceCell
 from tidelake.tso import parse_ts, show
 
 if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
-    from tidelake.query.verify.compare import Advance, Compared, RowDifference
+    from tidelake.query.verify.compare import ComparedTable, OnCompared, RowDifference
     from tidelake.query.verify.table import Verified
-    from tidelake.query.verify.upstream import Recorded, Upstream
+    from tidelake.query.verify.upstream import Recorded, UpstreamDatabase
 
 SHOWN = 50
 DIFFERENT = 3
@@ -40,14 +40,14 @@ def verify(
     feed: FeedName,
     table: Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name then; `all` for every table.")] = "all",
     at: Annotated[str | None, typer.Option("--at", metavar="TSO", help="As of this TSO, or time; default: the newest cut.")] = None,
-    source: Annotated[Source | None, typer.Option("--source", help="What the source is; default: what it says, else tidb.")] = None,
+    source: Annotated[SourceCell | None, typer.Option("--source", help="What the source is; default: what it says, else tidb.")] = None,
     connect: Annotated[
         str | None,
         typer.Option("--connect", envvar="TIDELAKE_UPSTREAM", show_envvar=True, metavar="URL", help="mysql://user:password@host:4000"),
     ] = None,
     answers: Answers = None,
     sql: Annotated[Path | None, typer.Option("--sql", metavar="FILE", help="Write the SQL here instead of to stdout.")] = None,
-    schemas: Schemas = DEFAULT_SCHEMAS,
+    schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -63,7 +63,7 @@ def verify(
         lake = stack.enter_context(opened(schemas, feed, quiet=True))
         ts, names = _tables(lake, wanted, None if at is None else parse_ts(at))
         recorded = None if connect else _recorded(answers)
-        kind, upstream = (source or Source.tidb, recorded) if recorded else _connected(stack, connect or "", source, ts)
+        kind, upstream = (source or SourceCell.tidb, recorded) if recorded else _connected(stack, connect or "", source, ts)
         assert upstream is not None
         found = [_verified(lake, name, ts, kind, upstream) for name in names]
     if recorded is not None and recorded.open:
@@ -89,7 +89,7 @@ def _recorded(answers: Sequence[Path] | None) -> Recorded:
     return read_answers(answers or ())
 
 
-def _connected(stack: ExitStack, url: str, source: Source | None, ts: int) -> tuple[Source, Upstream]:
+def _connected(stack: ExitStack, url: str, source: SourceCell | None, ts: int) -> tuple[SourceCell, UpstreamDatabase]:
     from tidelake.io.mysql import reader
     from tidelake.query.verify.questions import session
     from tidelake.query.verify.upstream import Connected
@@ -101,11 +101,11 @@ def _connected(stack: ExitStack, url: str, source: Source | None, ts: int) -> tu
     return kind, Connected(reading)
 
 
-def _kind(version: str) -> Source:
-    return next((s for s in (Source.tidb, Source.mariadb) if s.value in version.lower()), Source.mysql)
+def _kind(version: str) -> SourceCell:
+    return next((s for s in (SourceCell.tidb, SourceCell.mariadb) if s.value in version.lower()), SourceCell.mysql)
 
 
-def _verified(lake: Lake, name: str, ts: int, source: Source, upstream: Upstream) -> Verified:
+def _verified(lake: Lake, name: str, ts: int, source: SourceCell, upstream: UpstreamDatabase) -> Verified:
     from tidelake.query.verify.table import verify_table
 
     with _progress(name) as advance:
@@ -113,7 +113,7 @@ def _verified(lake: Lake, name: str, ts: int, source: Source, upstream: Upstream
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Advance | None]:
+def _progress(what: str) -> Iterator[OnCompared | None]:
     if not errors.is_terminal:
         yield None
         return
@@ -123,7 +123,7 @@ def _progress(what: str) -> Iterator[Advance | None]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _ask(recorded: Recorded, found: Sequence[Verified], source: Source, ts: int, sql: Path | None, *, first: bool) -> None:
+def _ask(recorded: Recorded, found: Sequence[Verified], source: SourceCell, ts: int, sql: Path | None, *, first: bool) -> None:
     """Write what is to be asked. Raises ConfigError where the answers are of other questions."""
     from tidelake.query.verify.upstream import script
 
@@ -165,7 +165,7 @@ def _report(found: Sequence[Verified], as_json: bool) -> None:
             say(f"  {plural(c.unanswered, 'question')} about what differs {'is' if c.unanswered == 1 else 'are'} not answered yet")
 
 
-def _verdict(c: Compared) -> str:
+def _verdict(c: ComparedTable) -> str:
     ranges = plural(c.ranges, "range")
     if not c.ranges:
         return "nothing of it can be compared"

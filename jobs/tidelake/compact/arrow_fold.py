@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from tidelake.compact.arrow_images import DELETE, INSERT, OLD, UPDATE, Compared, Numbers, Weights
+from tidelake.compact.arrow_images import DELETE, INSERT, OLD, UPDATE, ComparedImages, Weights
 from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
 from tidelake.lake.key_sample import are_picked
+from tidelake.wire.kernels.arrays import Longs
 
 TOO_LARGE = "the bucket is too large for a worker"
 CHANGE_TYPE, COMMIT_TS, PARTITION = "_change_type", "_commit_ts", "_kafka_partition"
@@ -28,7 +29,7 @@ _SHOWN = 3  # keys that stand twice
 _LEAST = np.iinfo(np.int64).min
 
 
-class Refused(Exception):
+class LeftToSpark(Exception):
     """What the fold in SQL must judge."""
 
 
@@ -40,17 +41,17 @@ class KeyTwice(Exception):
         self.keys = keys
 
 
-class Rules(BaseModel, frozen=True):
+class FoldRules(BaseModel, frozen=True):
     """What is folded: changes after after_ts, up to and including until_ts. images: None where no old values are compared."""
 
     key: list[str]
     after_ts: int
     until_ts: int
     by_arrival: bool
-    images: Compared | None = None
+    images: ComparedImages | None = None
 
 
-class Rows(Protocol):
+class BucketRows(Protocol):
     """Rows of a snapshot or a changelog, whose cells are read when they are asked for."""
 
     count: int
@@ -58,12 +59,12 @@ class Rows(Protocol):
     def whole(self, column: str) -> pa.Array:
         """A column of all rows."""
 
-    def cells(self, column: str, *rows: Numbers) -> list[pa.Array]:
+    def cells(self, column: str, *rows: Longs) -> list[pa.Array]:
         """A column of some rows, and of others; each ascend."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedBucket:
     """What stands, by key. compared, suspects: keys whose old values were compared, and those where they do not come out."""
 
     rows: pa.Table
@@ -75,9 +76,9 @@ class Folded:
 class _Keys:
     """The number of each row's key, of `many`. kinds: of the changes."""
 
-    base: Numbers
-    changes: Numbers
-    kinds: Numbers
+    base: Longs
+    changes: Longs
+    kinds: Longs
     many: int
 
 
@@ -86,12 +87,12 @@ class _Newest:
     """The newest change of every key that has one: its row and its key's number. window: all of the window, old
     values among them."""
 
-    changes: Numbers
-    keys: Numbers
-    window: Numbers
+    changes: Longs
+    keys: Longs
+    window: Longs
 
 
-def fold(base: Rows, changes: Rows, rules: Rules, columns: Sequence[str], most_bytes: int) -> Folded:
+def fold(base: BucketRows, changes: BucketRows, rules: FoldRules, columns: Sequence[str], most_bytes: int) -> FoldedBucket:
     """These columns of what stands; the snapshot has no others. Raises KeyTwice, and Refused if they are more than so many bytes."""
     keys = _keys(base, changes, rules.key)
     _check(base, keys, rules.key)
@@ -108,11 +109,11 @@ def fold(base: Rows, changes: Rows, rules: Rules, columns: Sequence[str], most_b
         out[name] = _column(name, base, changes, kept, newer, weights).take(order)
         held += out[name].nbytes
         if held > most_bytes:
-            raise Refused(TOO_LARGE)
-    return Folded(pa.table(out), *((0, 0) if weights is None else weights.verdicts()))
+            raise LeftToSpark(TOO_LARGE)
+    return FoldedBucket(pa.table(out), *((0, 0) if weights is None else weights.verdicts()))
 
 
-def _column(name: str, base: Rows, changes: Rows, kept: Numbers, newer: Numbers, weights: Weights | None) -> pa.Array:
+def _column(name: str, base: BucketRows, changes: BucketRows, kept: Longs, newer: Longs, weights: Weights | None) -> pa.Array:
     """A column of the snapshot's rows that stay and of the changes that stand; what is compared of it is weighed on the way."""
     if weights is None or name not in weights.images.columns:
         return pa.concat_arrays([*base.cells(name, kept), *changes.cells(name, newer)])
@@ -122,7 +123,7 @@ def _column(name: str, base: Rows, changes: Rows, kept: Numbers, newer: Numbers,
     return pa.concat_arrays([of_base, of_changes])
 
 
-def _weights(changes: Rows, keys: _Keys, newest: _Newest, rules: Rules) -> Weights | None:
+def _weights(changes: BucketRows, keys: _Keys, newest: _Newest, rules: FoldRules) -> Weights | None:
     if rules.images is None:
         return None
     rows, numbers, share = newest.changes, newest.keys, rules.images.share
@@ -132,14 +133,14 @@ def _weights(changes: Rows, keys: _Keys, newest: _Newest, rules: Rules) -> Weigh
     return Weights(rules.images, numbers, keys.many, rows, keys.base, keys.changes, keys.kinds, newest.window)
 
 
-def _keys(base: Rows, changes: Rows, key: Sequence[str]) -> _Keys:
+def _keys(base: BucketRows, changes: BucketRows, key: Sequence[str]) -> _Keys:
     kinds = _coded(changes.whole(CHANGE_TYPE))
     of_kind = np.array([_KINDS.get(k, INSERT) for k in kinds.dictionary.to_pylist()], np.int64)
     both, many = None, 1
     for column in key:
         cells = pa.concat_arrays([base.whole(column), changes.whole(column)])
         if cells.null_count:
-            raise Refused(f"{column}, of the key, is NULL somewhere")
+            raise LeftToSpark(f"{column}, of the key, is NULL somewhere")
         coded = _coded(cells)
         numbers, more = np.asarray(coded.indices, np.int64), len(coded.dictionary)
         if both is not None:
@@ -150,14 +151,14 @@ def _keys(base: Rows, changes: Rows, key: Sequence[str]) -> _Keys:
     return _Keys(both[: base.count], both[base.count :], of_kind[np.asarray(kinds.indices)], many)
 
 
-def _check(base: Rows, keys: _Keys, key: Sequence[str]) -> None:
+def _check(base: BucketRows, keys: _Keys, key: Sequence[str]) -> None:
     often = np.bincount(keys.base, minlength=keys.many)
     if (again := np.flatnonzero(often > 1)[:_SHOWN]).size:
         rows = np.sort(np.array([np.argmax(keys.base == k) for k in again]))
         raise KeyTwice([str(row) for row in pa.table({k: base.cells(k, rows)[0] for k in key}).to_pylist()])
 
 
-def _newest(changes: Rows, keys: _Keys, rules: Rules) -> _Newest:
+def _newest(changes: BucketRows, keys: _Keys, rules: FoldRules) -> _Newest:
     """The greatest place of each key, column after column; after the first one hardly a key has several changes left."""
     ts = np.asarray(changes.whole(COMMIT_TS).fill_null(_LEAST))
     inside = (ts > rules.after_ts) & (ts <= rules.until_ts)
@@ -176,21 +177,21 @@ def _newest(changes: Rows, keys: _Keys, rules: Rules) -> _Newest:
     return _Newest(rows, keys.changes[rows], np.flatnonzero(inside))
 
 
-def _places(changes: Rows, keys: _Keys, rules: Rules) -> Iterator[Callable[[Numbers], Numbers]]:
+def _places(changes: BucketRows, keys: _Keys, rules: FoldRules) -> Iterator[Callable[[Longs], Longs]]:
     """What lake.fold.place compares after the commit ts."""
 
-    def number(column: str) -> Callable[[Numbers], Numbers]:
+    def number(column: str) -> Callable[[Longs], Longs]:
         return lambda rows: np.asarray(changes.cells(column, rows)[0].cast(pa.int64()).fill_null(_LEAST))
 
-    def order(rows: Numbers) -> Numbers:
+    def order(rows: Longs) -> Longs:
         partition = number(PARTITION)(rows)
         kinds = np.zeros(len(rows), np.int64) if rules.by_arrival else keys.kinds[rows]
         return np.where(partition == MOVED_LAST, 3, np.where(partition == MOVED_FIRST, -1, kinds))
 
-    def topic(rows: Numbers) -> Numbers:
+    def topic(rows: Longs) -> Longs:
         coded = _coded(changes.cells("_topic", rows)[0])
-        rank: Numbers = np.argsort(np.asarray(pc.sort_indices(coded.dictionary)))
-        ranks: Numbers = rank[np.asarray(coded.indices)]
+        rank: Longs = np.argsort(np.asarray(pc.sort_indices(coded.dictionary)))
+        ranks: Longs = rank[np.asarray(coded.indices)]
         return ranks
 
     yield from (order, topic, number(PARTITION), number("_offset"), number("_ordinal"))

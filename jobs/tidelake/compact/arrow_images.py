@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-Numbers = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
+from tidelake.wire.kernels.arrays import Longs, Words
 
 OLD, DELETE, UPDATE, INSERT = -1, 0, 1, 2  # kinds of changes, by the class of their place; old values have none
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Compared(BaseModel, frozen=True):
+class ComparedImages(BaseModel, frozen=True):
     """How old values are compared. columns: those that are; share: of so many keys one; sampled: the key's columns that choose it."""
 
     columns: list[str]
@@ -34,14 +32,14 @@ class Weights:
 
     def __init__(
         self,
-        images: Compared,
-        keys: Numbers,
+        images: ComparedImages,
+        keys: Longs,
         many: int,
-        newest: Numbers,
-        base: Numbers,
-        changes: Numbers,
-        kinds: Numbers,
-        window: Numbers,
+        newest: Longs,
+        base: Longs,
+        changes: Longs,
+        kinds: Longs,
+        window: Longs,
     ) -> None:
         self.images = images
         at = np.full(many, -1)
@@ -73,12 +71,12 @@ class Weights:
         says = self._count(UPDATE) == self._count(OLD)  # what it replaces
         return int(np.sum(says)), int(np.sum(wrong & says))
 
-    def _count(self, kind: int) -> Numbers:
+    def _count(self, kind: int) -> Longs:
         """Changes of a kind, by key."""
         return np.bincount(self._of_told[self._kinds == kind], minlength=self._many)
 
 
-def _mixed(x: Hashes) -> Hashes:
+def _mixed(x: Words) -> Words:
     """SplitMix64's finalizer."""
     x = x + _SEED
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

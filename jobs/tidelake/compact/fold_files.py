@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from tidelake.compact.arrow_fold import TOO_LARGE, KeyTwice, Refused, Rules, fold
-from tidelake.compact.arrow_images import Numbers
+from tidelake.compact.arrow_fold import TOO_LARGE, FoldRules, KeyTwice, LeftToSpark, fold
 from tidelake.io.storage import open_store
 from tidelake.spark.parquet_files import OpenFile, fetched, footer, kept_if_whole
+from tidelake.wire.kernels.arrays import Longs
 
 MOST_BYTES = 384 << 20  # of a unit's columns as Parquet encodes them, and of what stands in Arrow: a worker stays below 1 GiB then
 ROW_GROUP_BYTES = 32 << 20  # of Arrow
@@ -37,7 +37,7 @@ FOLDED = pa.schema(
 )
 
 
-class Side(BaseModel, frozen=True):
+class FoldSide(BaseModel, frozen=True):
     """Where a table's files are, and the columns that are read, as the snapshot calls them, with the table's ids, as hex of Arrow's IPC."""
 
     location: str
@@ -48,17 +48,17 @@ class Side(BaseModel, frozen=True):
         return pa.ipc.read_schema(pa.BufferReader(bytes.fromhex(self.columns)))
 
 
-def side(location: str, columns: pa.Schema) -> Side:
+def side(location: str, columns: pa.Schema) -> FoldSide:
     """The same of a schema."""
-    return Side(location=location, columns=columns.serialize().to_pybytes().hex())
+    return FoldSide(location=location, columns=columns.serialize().to_pybytes().hex())
 
 
 class TableFold(BaseModel, frozen=True):
     """A table. base: its snapshot, which is written, too."""
 
-    base: Side
-    changes: Side
-    rules: Rules
+    base: FoldSide
+    changes: FoldSide
+    rules: FoldRules
 
 
 class Unit(BaseModel, frozen=True):
@@ -85,9 +85,9 @@ def _folded(table: TableFold, unit: Unit, uploaded: list[str]) -> dict[str, Any]
     with _opened(table.base, unit.base) as base, _opened(table.changes, unit.changes) as changes:
         try:
             if base.encoded + changes.encoded > MOST_BYTES:
-                raise Refused(TOO_LARGE)
+                raise LeftToSpark(TOO_LARGE)
             found = fold(base, changes, table.rules, table.base.schema.names, MOST_BYTES)
-        except Refused as e:
+        except LeftToSpark as e:
             return {"refused": str(e)}
         except KeyTwice as e:
             return {"twice": e.keys}
@@ -95,7 +95,7 @@ def _folded(table: TableFold, unit: Unit, uploaded: list[str]) -> dict[str, Any]
     return counts | (_written(found.rows, table.base, unit.bucket, uploaded) if found.rows.num_rows else {})
 
 
-def _written(rows: pa.Table, place: Side, bucket: int, uploaded: list[str]) -> dict[str, Any]:
+def _written(rows: pa.Table, place: FoldSide, bucket: int, uploaded: list[str]) -> dict[str, Any]:
     store = open_store(place.location)
     with TemporaryDirectory(prefix="tidelake-fold-") as folder:
         path = Path(folder) / "bucket.parquet"
@@ -130,7 +130,7 @@ class FileRows:
             self._whole[column] = pa.concat_arrays([self._none(column), *(cells for _, cells in self._groups(column))])
         return self._whole[column]
 
-    def cells(self, column: str, *rows: Numbers) -> list[pa.Array]:
+    def cells(self, column: str, *rows: Longs) -> list[pa.Array]:
         """A column of some rows, and of others; each ascend. Of the files one row group is held at a time."""
         groups = [(0, self._whole[column])] if column in self._whole else self._groups(column)
         parts = [[self._none(column)] for _ in rows]
@@ -164,7 +164,7 @@ def _id(field: pa.Field) -> int:
 
 
 @contextmanager
-def _opened(files: Side, keys: Sequence[str]) -> Iterator[FileRows]:
+def _opened(files: FoldSide, keys: Sequence[str]) -> Iterator[FileRows]:
     store = open_store(files.location)
     with ExitStack() as held:
         folders = [Path(held.enter_context(TemporaryDirectory(prefix="tidelake-fold-"))) for _ in keys]

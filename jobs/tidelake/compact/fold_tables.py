@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tidelake.compact.fold_files import Unit
-from tidelake.compact.fold_plan import Plan, plan
+from tidelake.compact.fold_plan import FoldPlan, plan
 from tidelake.compact.fold_source import FoldJob, FoldSource
-from tidelake.compact.fold_target import Folded, Work, folded
+from tidelake.compact.fold_target import Folded, FoldWork, folded
 from tidelake.compact.snapshot import base_frame, change_frame, fold_table, not_unique, said
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog
@@ -46,32 +46,34 @@ class _Found:
         self.twice += row["twice"] or []
 
 
-def fold_tables(spark: SparkSession, catalog: LakeCatalog, works: Sequence[Work], told: Callable[[str, Folded], None]) -> dict[str, Folded]:
+def fold_tables(
+    spark: SparkSession, catalog: LakeCatalog, works: Sequence[FoldWork], told: Callable[[str, Folded], None]
+) -> dict[str, Folded]:
     """Fold each, on its branch: by incarnation, those that change. told: is called with each table's name and what became of it.
 
     Raises QualityError (KEY_NOT_UNIQUE)."""
 
-    def done(work: Work, result: Folded | None) -> tuple[str, Folded | None]:
+    def done(work: FoldWork, result: Folded | None) -> tuple[str, Folded | None]:
         if result is not None:
             told(work.fold.incarnation.name, result)
         return work.fold.incarnation.id, result
 
-    def by_sql(work: Work) -> tuple[str, Folded | None]:
+    def by_sql(work: FoldWork) -> tuple[str, Folded | None]:
         return done(work, fold_table(spark, catalog, work))
 
-    def by_workers(p: Plan, found: _Found) -> tuple[str, Folded | None]:
+    def by_workers(p: FoldPlan, found: _Found) -> tuple[str, Folded | None]:
         return done(p.work, _finished(spark, catalog, p, found))
 
     with ThreadPoolExecutor(THREADS) as pool:
         plans = list(pool.map(plan, works))
         others = [pool.submit(by_sql, w) for w, p in zip(works, plans, strict=True) if isinstance(p, str)]
-        planned = [p for p in plans if isinstance(p, Plan)]
+        planned = [p for p in plans if isinstance(p, FoldPlan)]
         mine = [pool.submit(by_workers, p, f) for p, f in zip(planned, _run(spark, planned), strict=True)]
         results = dict(f.result() for f in (*others, *mine))
     return {i: f for w in works if (f := results[i := w.fold.incarnation.id]) is not None}
 
 
-def _run(spark: SparkSession, plans: Sequence[Plan]) -> list[_Found]:
+def _run(spark: SparkSession, plans: Sequence[FoldPlan]) -> list[_Found]:
     """What workers make of each, in one job. Raises QualityError (KEY_NOT_UNIQUE); no file is left then."""
     if not plans:
         return []
@@ -94,7 +96,7 @@ def _run(spark: SparkSession, plans: Sequence[Plan]) -> list[_Found]:
     return found
 
 
-def _finished(spark: SparkSession, catalog: LakeCatalog, p: Plan, found: _Found) -> Folded | None:
+def _finished(spark: SparkSession, catalog: LakeCatalog, p: FoldPlan, found: _Found) -> Folded | None:
     """A table's files on its branch, or the table folded by Spark's SQL where a worker refused one."""
     work, target = p.work, p.work.target
     if found.refused is not None:
@@ -105,7 +107,7 @@ def _finished(spark: SparkSession, catalog: LakeCatalog, p: Plan, found: _Found)
     return folded(replace(work, target=replace(target, table=staged)), said(p.touched, p.choice), images=_images(spark, p, found))
 
 
-def _images(spark: SparkSession, p: Plan, found: _Found) -> ImageCounts | None:
+def _images(spark: SparkSession, p: FoldPlan, found: _Found) -> ImageCounts | None:
     """What old values say; which they are is looked at in Spark's SQL, where some keys do not come out."""
     if p.images is None:
         return None
@@ -117,7 +119,7 @@ def _images(spark: SparkSession, p: Plan, found: _Found) -> ImageCounts | None:
     return reconciled(p.images, found.compared, found.suspects, base, change_frame(spark, changes, work.fold))
 
 
-def _remove(p: Plan, found: _Found) -> None:
+def _remove(p: FoldPlan, found: _Found) -> None:
     store = open_store(p.table.base.location)
     for file in found.files:
         store.delete(file.path)

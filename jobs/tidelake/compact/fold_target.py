@@ -16,7 +16,7 @@ AT_HAND = 100_000  # rows that one task folds, and whose keys are looked at here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class FoldTarget:
     """The table that is written. base: the one folded onto, None = nothing to fold onto; rebuilt: it takes the place of base."""
 
     table: LakeTable
@@ -47,7 +47,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class ChangelogSlice:
     """A table's staged changelog. counts: of the changes that are folded, None where some are of earlier windows."""
 
     table: LakeTable
@@ -62,12 +62,12 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class FoldWork:
     """One table of a window: what is folded, into what, on which branch. previous: its snapshot at the cut that it goes on from."""
 
     fold: Fold
-    changes: Changes | None
-    target: Target
+    changes: ChangelogSlice | None
+    target: FoldTarget
     previous: TableCut | None
     branch: str
 
@@ -94,19 +94,19 @@ class Folded:
 def work_of(
     catalog: LakeCatalog,
     fold: Fold,
-    changes: Changes | None,
+    changes: ChangelogSlice | None,
     previous: TableCut | None,
     branch: str,
     buckets: int,
     kept: Container[str] = (),
-) -> Work:
+) -> FoldWork:
     """A table that is there and has the columns of the window's end, as far as may be before publishing. buckets: of a new table; kept:
     uuids of the tables that published cuts need."""
     target = _target(catalog, fold, previous, buckets, kept)
-    return Work(fold=replace(fold, few=_few(target, changes)), changes=changes, target=target, previous=previous, branch=branch)
+    return FoldWork(fold=replace(fold, few=_few(target, changes)), changes=changes, target=target, previous=previous, branch=branch)
 
 
-def _few(target: Target, changes: Changes | None) -> bool:
+def _few(target: FoldTarget, changes: ChangelogSlice | None) -> bool:
     """Whether all that is folded is little."""
     if changes is None or changes.counts is None:
         return False
@@ -114,15 +114,15 @@ def _few(target: Target, changes: Changes | None) -> bool:
     return held + changes.counts.changes <= AT_HAND
 
 
-def _target(catalog: LakeCatalog, fold: Fold, previous: TableCut | None, buckets: int, kept: Container[str]) -> Target:
+def _target(catalog: LakeCatalog, fold: Fold, previous: TableCut | None, buckets: int, kept: Container[str]) -> FoldTarget:
     feed, i = fold.feed, fold.incarnation
     if previous is None:
         table = _new(catalog, fold, buckets, kept)
-        return Target(table=table, base=None, base_snapshot=None, reshape=None, rebuilt=False, buckets=buckets)
+        return FoldTarget(table=table, base=None, base_snapshot=None, reshape=None, rebuilt=False, buckets=buckets)
     base, buckets = catalog.load(previous.identifier), previous.buckets
     shaped = reshape(catalog, feed, i, base)
     table, later = shaped if shaped is not None else (_new(catalog, fold, buckets, kept), None)
-    return Target(table=table, base=base, base_snapshot=previous.snapshot_id, reshape=later, rebuilt=shaped is None, buckets=buckets)
+    return FoldTarget(table=table, base=base, base_snapshot=previous.snapshot_id, reshape=later, rebuilt=shaped is None, buckets=buckets)
 
 
 def _new(catalog: LakeCatalog, fold: Fold, buckets: int, kept: Container[str]) -> LakeTable:
@@ -130,12 +130,12 @@ def _new(catalog: LakeCatalog, fold: Fold, buckets: int, kept: Container[str]) -
     return create_snapshot(catalog, fold.feed, fold.incarnation, identifier, buckets)
 
 
-def catalog_view(catalog: LakeCatalog, target: Target) -> Target:
+def catalog_view(catalog: LakeCatalog, target: FoldTarget) -> FoldTarget:
     """The target as it stands after a write to the branch."""
     return replace(target, table=catalog.load(target.table.identifier))
 
 
-def bucket_of(target: Target, fold: Fold) -> tuple[str, str] | None:
+def bucket_of(target: FoldTarget, fold: Fold) -> tuple[str, str] | None:
     """The bucketed column's final name and its name in the table now."""
     name = bucket_column(key_columns(fold.feed, fold.incarnation, fold.columns))
     if name is None:
@@ -144,13 +144,13 @@ def bucket_of(target: Target, fold: Fold) -> tuple[str, str] | None:
     return name, next(c.name for c in target.table.columns() if c.source_id == number)
 
 
-def key_names(fold: Fold, target: Target) -> dict[str, str]:
+def key_names(fold: Fold, target: FoldTarget) -> dict[str, str]:
     """Of the key's columns in a fold → in the table now."""
     physical = {c.source_id: c.name for c in target.table.columns()}
     return {name: physical[k] for name, k in zip(fold.key, fold.incarnation.key, strict=True)}
 
 
-def folded(work: Work, written: str, missing: int = 0, images: ImageCounts | None = None) -> Folded:
+def folded(work: FoldWork, written: str, missing: int = 0, images: ImageCounts | None = None) -> Folded:
     """What is on the branch now, or at the snapshot that it would begin at. work: its target as it stands now."""
     target, table = work.target, work.target.table
     head = table.branch(work.branch) if work.branch in table.branches else target.start

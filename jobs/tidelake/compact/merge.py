@@ -27,27 +27,27 @@ _WORTH_A_WORD = 10_000  # rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class MergeChoice:
     """Whether a window is merged on read, and why, for people; empty where there is nothing to choose."""
 
     merges: bool
     why: str
 
 
-def choose(table: LakeTable, snapshot_id: int, counts: TableCounts | None, share: float) -> Choice:
+def choose(table: LakeTable, snapshot_id: int, counts: TableCounts | None, share: float) -> MergeChoice:
     """From counts. share: of its buckets that are touched, 0 to 1; counts: of the changes, None where they are not known."""
     rows, deleted = live_rows(table, snapshot_id), _deleted(table, snapshot_id)
     touched = int(rows * share)
     if counts is None or counts.partial or touched < _WORTH_A_WORD:
-        return Choice(merges=False, why="")
+        return MergeChoice(merges=False, why="")
     if touched < LARGE:
-        return Choice(merges=False, why=f"{touched:,} rows are few enough to rewrite")
+        return MergeChoice(merges=False, why=f"{touched:,} rows are few enough to rewrite")
     leaving = counts.updates + counts.deletes + counts.upserts + counts.left
     keys = leaving + counts.key_changes + counts.inserts + counts.came
     said = f"{keys:,} keys change in {touched:,} rows" + (f" of which {deleted:,} are deleted by position" if deleted else "")
     if leaving + deleted > touched * SHARE or keys > MOST_KEYS:
-        return Choice(merges=False, why=f"{said}, too many to merge on read")
-    return Choice(merges=True, why=f"merge-on-read: {said}")
+        return MergeChoice(merges=False, why=f"{said}, too many to merge on read")
+    return MergeChoice(merges=True, why=f"merge-on-read: {said}")
 
 
 def live_rows(table: LakeTable, snapshot_id: int) -> int:

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.compact.fold_target import AT_HAND, Changes, Folded, Target, Work, bucket_of, catalog_view, folded, key_names, work_of
-from tidelake.compact.merge import Choice, changed_keys, choose, delete_rows, live_rows, within
+from tidelake.compact.fold_target import (
+    AT_HAND,
+    ChangelogSlice,
+    Folded,
+    FoldTarget,
+    FoldWork,
+    bucket_of,
+    catalog_view,
+    folded,
+    key_names,
+    work_of,
+)
+from tidelake.compact.merge import MergeChoice, changed_keys, choose, delete_rows, live_rows, within
 from tidelake.config.lake_paths import CATALOG
 from tidelake.errors import QualityError
 from tidelake.lake.catalog import LakeCatalog
@@ -42,7 +53,7 @@ class Touched:
 ALL = Touched(condition="true", share=1, written="all")
 
 
-def fold_table(spark: SparkSession, catalog: LakeCatalog, work: Work) -> Folded | None:
+def fold_table(spark: SparkSession, catalog: LakeCatalog, work: FoldWork) -> Folded | None:
     """Fold a window's changes into a table's snapshot, on a branch; None where nothing changes.
 
     Raises QualityError (KEY_NOT_UNIQUE) if what was written holds a key twice.
@@ -63,7 +74,7 @@ def fold_table(spark: SparkSession, catalog: LakeCatalog, work: Work) -> Folded 
         return folded(replace(work, target=catalog_view(catalog, target)), "appended")
     counts = changes.counts if changes else None
     touched = _touched(frame, target, fold) if same else ALL
-    choice = choose(target.table, base, counts, touched.share) if same and fold.incarnation.key else Choice(merges=False, why="")
+    choice = choose(target.table, base, counts, touched.share) if same and fold.incarnation.key else MergeChoice(merges=False, why="")
     if choice.merges and frame is not None:
         missing, images = 0, _merge(spark, frame, touched.condition, target, fold, branch, counts)
     else:
@@ -74,7 +85,7 @@ def fold_table(spark: SparkSession, catalog: LakeCatalog, work: Work) -> Folded 
     return folded(replace(work, target=staged), said(touched, choice), missing, images)
 
 
-def said(touched: Touched, choice: Choice) -> str:
+def said(touched: Touched, choice: MergeChoice) -> str:
     """What is rewritten and why, for people."""
     return choice.why if choice.merges else f"{touched.written}: {choice.why}" if choice.why else touched.written
 
@@ -101,14 +112,14 @@ def fill_table(
     return folded(replace(work, target=staged), "all")
 
 
-def change_frame(spark: SparkSession, changes: Changes, fold: Fold) -> DataFrame:
+def change_frame(spark: SparkSession, changes: ChangelogSlice, fold: Fold) -> DataFrame:
     """The window's changes with the fold's columns."""
     frame = spark.read.option("versionAsOf", changes.snapshot_id).table(sql_name(changes.table.identifier))
     rows = change_rows(frame, changes.table.columns(changes.snapshot_id), fold)
     return rows if changes.counts is None or changes.counts.partial else rows.drop(PARTIAL.name)
 
 
-def _touched(frame: DataFrame | None, target: Target, fold: Fold) -> Touched:
+def _touched(frame: DataFrame | None, target: FoldTarget, fold: Fold) -> Touched:
     bucket = bucket_of(target, fold)
     if frame is None or bucket is None or target.buckets == 1:
         return ALL
@@ -116,7 +127,7 @@ def _touched(frame: DataFrame | None, target: Target, fold: Fold) -> Touched:
     return touched_by([r[0] for r in found], target, fold)
 
 
-def touched_by(numbers: Sequence[int], target: Target, fold: Fold) -> Touched:
+def touched_by(numbers: Sequence[int], target: FoldTarget, fold: Fold) -> Touched:
     """Of a table with buckets, those with these numbers."""
     bucket = bucket_of(target, fold)
     if bucket is None or len(numbers) >= target.buckets:
@@ -129,12 +140,12 @@ def touched_by(numbers: Sequence[int], target: Target, fold: Fold) -> Touched:
     )
 
 
-def _spelled(column: str, target: Target) -> str:
+def _spelled(column: str, target: FoldTarget) -> str:
     return f"{CATALOG}.system.bucket({target.buckets}, {quote(column)})"
 
 
 def _overwrite(
-    spark: SparkSession, frame: DataFrame | None, condition: str, target: Target, fold: Fold, branch: str, counts: TableCounts | None
+    spark: SparkSession, frame: DataFrame | None, condition: str, target: FoldTarget, fold: Fold, branch: str, counts: TableCounts | None
 ) -> tuple[int, ImageCounts | None]:
     """Write the folded rows in place of those that meet the condition; how many deletes met no row, and what old values say."""
     from pyspark.sql import functions as F
@@ -162,7 +173,7 @@ def _overwrite(
 
 
 def _merge(
-    spark: SparkSession, frame: DataFrame, condition: str, target: Target, fold: Fold, branch: str, counts: TableCounts | None
+    spark: SparkSession, frame: DataFrame, condition: str, target: FoldTarget, fold: Fold, branch: str, counts: TableCounts | None
 ) -> ImageCounts | None:
     """The same by merge-on-read: what stood under the changed keys is deleted, what stands in the end is appended. Of the table only keys
     are read, and the rows whose old values are compared."""
@@ -188,7 +199,7 @@ def _merge(
     return reconciled(images, *verdicts(newest.values()), old, frame)
 
 
-def _write_sorted(rows: DataFrame, condition: str, target: Target, fold: Fold, branch: str) -> None:
+def _write_sorted(rows: DataFrame, condition: str, target: FoldTarget, fold: Fold, branch: str) -> None:
     """Of a table with a key. Rows that are bucketed come as the table wants them: Iceberg need not sort them again."""
     from pyspark.sql import functions as F
 
@@ -198,7 +209,7 @@ def _write_sorted(rows: DataFrame, condition: str, target: Target, fold: Fold, b
     writer.overwrite(F.expr(condition))
 
 
-def base_frame(spark: SparkSession, target: Target, fold: Fold, condition: str) -> DataFrame | None:
+def base_frame(spark: SparkSession, target: FoldTarget, fold: Fold, condition: str) -> DataFrame | None:
     """The rows that are folded onto and meet the condition, with the fold's columns; None where there are none."""
     if target.base is None or target.base_snapshot is None or fold.emptied_ts > fold.applied_ts:
         return None
@@ -206,7 +217,7 @@ def base_frame(spark: SparkSession, target: Target, fold: Fold, condition: str) 
     return base_rows(frame.where(condition), target.base.columns(target.base_snapshot), fold)
 
 
-def _physical(rows: DataFrame, target: Target, fold: Fold) -> DataFrame:
+def _physical(rows: DataFrame, target: FoldTarget, fold: Fold) -> DataFrame:
     """The rows with the table's columns as they are called now, in its order; those that will leave are NULL."""
     names = {c.id: c.lake_name for c in fold.columns}
     spelled = []
@@ -220,13 +231,13 @@ def _physical(rows: DataFrame, target: Target, fold: Fold) -> DataFrame:
     return rows.selectExpr(*spelled)
 
 
-def _writer(rows: DataFrame, target: Target, branch: str) -> DataFrameWriterV2:
+def _writer(rows: DataFrame, target: FoldTarget, branch: str) -> DataFrameWriterV2:
     writer = rows.writeTo(sql_name(target.table.identifier, branch)).option("snapshot-property.tidelake.run", branch)
     writer = writer.option("validate-from-snapshot-id", str(target.start))
     return writer.option("isolation-level", "serializable")
 
 
-def _check_keys(spark: SparkSession, fold: Fold, staged: Target, condition: str, branch: str, changes: DataFrame | None) -> None:
+def _check_keys(spark: SparkSession, fold: Fold, staged: FoldTarget, condition: str, branch: str, changes: DataFrame | None) -> None:
     """changes: only their keys may stand twice, None: all."""
     names, head = key_names(fold, staged), staged.table.branch(branch)
     if changes is None and live_rows(staged.table, head) <= AT_HAND:

@@ -9,7 +9,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 
 from tidelake.compact.fold_tables import fold_tables
-from tidelake.compact.fold_target import Changes, Folded, Work, work_of
+from tidelake.compact.fold_target import ChangelogSlice, Folded, FoldWork, work_of
 from tidelake.history.incarnations import Incarnation
 from tidelake.lake.cut import Cut, Staged, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
@@ -38,7 +38,7 @@ def fold_window(lake: Lake, newest: Cut | None, staged: Staged) -> dict[str, Fol
     needed = frozenset(places(newest)) if newest else frozenset()
     spark = lake.spark
 
-    def work(i: Incarnation) -> Work:
+    def work(i: Incarnation) -> FoldWork:
         return _work(lake, staged, i, _since(lake, newest, staged, i), needed)
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -64,7 +64,7 @@ def _since(lake: Lake, newest: Cut | None, staged: Staged, i: Incarnation) -> tu
     return since, snapshot
 
 
-def _work(lake: Lake, staged: Staged, i: Incarnation, base: tuple[int, TableCut | None], needed: frozenset[str]) -> Work:
+def _work(lake: Lake, staged: Staged, i: Incarnation, base: tuple[int, TableCut | None], needed: frozenset[str]) -> FoldWork:
     """What is folded of one table. base: TSO and snapshot that it goes on from; needed: uuids of the tables that published cuts need."""
     feed, catalog = lake.feed, lake.catalog
     counts = staged.counts.get(i.id, TableCounts())
@@ -81,8 +81,8 @@ def _work(lake: Lake, staged: Staged, i: Incarnation, base: tuple[int, TableCut 
     changes, earlier = None, staged.cut.changelogs.get(i.id)
     if advance is not None:
         of_window = counts if since == staged.cut.applied_ts else None
-        changes = Changes(table=catalog.load(advance.identifier), snapshot_id=advance.to, counts=of_window)
+        changes = ChangelogSlice(table=catalog.load(advance.identifier), snapshot_id=advance.to, counts=of_window)
     elif since < staged.cut.applied_ts and earlier is not None:
-        changes = Changes(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, counts=None)
+        changes = ChangelogSlice(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, counts=None)
     buckets = advance.buckets if advance else earlier.buckets if earlier else 1
     return work_of(catalog, fold, changes, snapshot, staged.cut.run, buckets, needed)

@@ -78,7 +78,7 @@ class Avro(_Section):
     schemas: str = Field(repr=False)  # a registry's URL may hold a password
 
 
-class Lake(_Section):
+class LakeConfig(_Section):
     """Where the tables go. catalog: jdbc:sqlite:…, jdbc:postgresql:…, or a REST URL; namespace may use {feed} and {database}."""
 
     uri: str = Field(repr=False)
@@ -93,7 +93,7 @@ class Lake(_Section):
         return namespace
 
     @model_validator(mode="after")
-    def _is_on_storage_that_is_written(self) -> Lake:
+    def _is_on_storage_that_is_written(self) -> LakeConfig:
         check_storage(self.uri, "uri")
         return self
 
@@ -120,7 +120,7 @@ class Feed(_Section):
     source: Source
     watermark: Watermark = Watermark()
     avro: Avro | None = None
-    lake: Lake
+    lake: LakeConfig
     policy: Policy = Policy()
     upkeep: Upkeep = Upkeep()
     columns: dict[str, dict[str, ColumnPolicy]] = {}
@@ -385,7 +385,7 @@ def _keys(section: tuple[str | int, ...]) -> list[str]:
         "source": Source,
         "watermark": Watermark,
         "avro": Avro,
-        "lake": Lake,
+        "lake": LakeConfig,
         "policy": Policy,
         "upkeep": Upkeep,
         "columns": ColumnPolicy,

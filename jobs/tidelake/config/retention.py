@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from tidelake.tso import at, begin_ts, from_ms, physical_ms
 
-Why = Literal["newest", "every", "daily"]
+KeptBecause = Literal["newest", "every", "daily"]
 MIN_ORPHAN = timedelta(days=3)  # no run stages files for longer before it publishes them
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1)}
 
@@ -29,7 +29,7 @@ def _span(value: Any) -> timedelta | None:
     return int(match[1]) * _UNITS[match[2]]
 
 
-Span = Annotated[timedelta | None, BeforeValidator(_span)]
+TimeSpan = Annotated[timedelta | None, BeforeValidator(_span)]
 
 
 class Upkeep(BaseModel):
@@ -37,12 +37,12 @@ class Upkeep(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    keep_cuts: Span = timedelta(days=30)  # every cut
-    keep_daily: Span = timedelta(days=365)  # of older ones the last of each day (UTC)
+    keep_cuts: TimeSpan = timedelta(days=30)  # every cut
+    keep_daily: TimeSpan = timedelta(days=365)  # of older ones the last of each day (UTC)
     file_mb: Annotated[int, Field(strict=True, ge=1, le=4096)] = 128
     small_files: Annotated[int, Field(strict=True, ge=2)] = 5  # so many in one partition are put together
-    orphan_age: Span = MIN_ORPHAN
-    keep_changelog: Span = None  # whole days (UTC) of changes that are older go
+    orphan_age: TimeSpan = MIN_ORPHAN
+    keep_changelog: TimeSpan = None  # whole days (UTC) of changes that are older go
     archive_changelog: Annotated[str, Field(min_length=1)] | None = None  # URI: files are copied there before they go
 
     @model_validator(mode="after")
@@ -60,7 +60,7 @@ class Upkeep(BaseModel):
         return self
 
 
-def retained(cuts: Mapping[int, int], keep: Upkeep) -> dict[int, Why]:
+def retained(cuts: Mapping[int, int], keep: Upkeep) -> dict[int, KeptBecause]:
     """The cuts that are kept, and why. cuts: number → resolved ts, those included that a rewind undid.
 
     Of a day the one with the largest number stays: what was published again after a rewind, not what it undid.
@@ -71,7 +71,7 @@ def retained(cuts: Mapping[int, int], keep: Upkeep) -> dict[int, Why]:
     last: dict[date, int] = {}
     for seq in sorted(cuts):
         last[at(cuts[seq]).date()] = seq
-    kept: dict[int, Why] = {}
+    kept: dict[int, KeptBecause] = {}
     for seq, ts in cuts.items():
         age = timedelta(milliseconds=physical_ms(cuts[newest]) - physical_ms(ts))
         if seq == newest:

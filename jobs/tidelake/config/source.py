@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from tidelake.errors import ConfigError
 from tidelake.tso import parse_hour
 
-Layout = Literal[
+LayoutName = Literal[
     "aiven-jsonl",
     "aiven-jsonl-string",
     "aiven-jsonl-nested",
@@ -131,7 +131,7 @@ class Source(BaseModel):
 
     kind: Literal["archive", "kafka"] = "archive"
     uri: str = Field(repr=False)
-    layout: Layout | None = None
+    layout: LayoutName | None = None
     template: str | None = None
     hours: Hours = "path"
     first_hour: str | None = None

@@ -17,7 +17,7 @@ from tidelake.lake.cut import Cut
 
 UNTYPED = frozenset({"csv", "debezium", "maxwell"})  # protocols whose messages lack types, or may
 
-Known = list[tuple[str, str, str]]  # database, table, its Shape as JSON
+KnownTables = list[tuple[str, str, str]]  # database, table, its Shape as JSON
 
 
 def needs_tables(feed: Feed) -> bool:
@@ -35,13 +35,13 @@ def opening(feed: Feed, cut: Cut | None) -> Catalog:
     return names
 
 
-def known_tables(feed: Feed) -> Known:
+def known_tables(feed: Feed) -> KnownTables:
     """From tables.sql; none where the messages say all. Raises ContractError."""
     tables = read_tables(feed.folder) if needs_tables(feed) else []
     return [(t.database, t.table, _shape(t).json) for t in tables]
 
 
-def columns_of(known: Known) -> Callable[[str, str], tuple[ShapeColumn, ...] | None] | None:
+def columns_of(known: KnownTables) -> Callable[[str, str], tuple[ShapeColumn, ...] | None] | None:
     """As decoders ask for them; names of databases and tables in any case."""
     shapes = {(database.lower(), table.lower()): Shape.from_json(text).columns for database, table, text in known}
     return (lambda database, table: shapes.get((database.lower(), table.lower()))) if shapes else None

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from tidelake.config.options import SinkOptions
 from tidelake.config.policy import HandleOnly
 from tidelake.decode.event_files import FILES, EventsPlace, write_events
-from tidelake.decode.known import Known, columns_of
+from tidelake.decode.known import KnownTables, columns_of
 from tidelake.decode.late_types import PROTOCOLS
 from tidelake.decode.masker import MaskNames, masker
 from tidelake.decode.positions import Origins, placed
@@ -52,7 +52,7 @@ class DecodeJob(BaseModel):
     claim_check: str | None = None
     handle_only: HandleOnly = "quarantine"
     time_zone: str = "UTC"
-    tables: Known = []
+    tables: KnownTables = []
     refuse_mismatches: bool = False
     origins: Origins | None = None  # of a feed whose commit ts come from offsets
     masks: MaskNames = MaskNames()  # the key is among the secrets

@@ -19,7 +19,8 @@ from tidelake.config.table_name import written
 from tidelake.errors import Coordinates, OrderError
 from tidelake.history.event import EVENT, Shape, shape_rows
 from tidelake.history.window import same_name, sent_type
-from tidelake.wire.masks import SIDES, Longs, Places, by_name, kind_of, mark_at, marked, masked_cells, refuse_other_key
+from tidelake.wire.kernels.arrays import Longs
+from tidelake.wire.masks import SIDES, MaskPlaces, by_name, kind_of, mark_at, marked, masked_cells, refuse_other_key
 
 
 class MaskedName(BaseModel):
@@ -95,7 +96,7 @@ class Masker:
         return pa.concat_batches([out.filter(pc.not_equal(rows, "shape")), new])
 
     def _side(self, events: pa.RecordBatch, side: str, said: str) -> pa.RecordBatch:
-        ids, places = events.column(said), Places()
+        ids, places = events.column(said), MaskPlaces()
         names = pa.table({"database": events.column("database"), "table": events.column("table"), "shape": ids})
         new = np.array(ids.fill_null(0))
         for r in names.group_by(["database", "table", "shape"]).aggregate([]).to_pylist():

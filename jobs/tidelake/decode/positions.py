@@ -10,18 +10,17 @@ two statements have one ts and are ordered by their place; a row has its stateme
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import OrderError
 from tidelake.land.store.manifest import Manifest
 from tidelake.tso import begin_ts, end_ts, parse_hour
+from tidelake.wire.kernels.arrays import Longs
 
 STATEMENT_BITS = 8  # of statements in one message
 BLOCK_BITS = 31
 
-Ints = npt.NDArray[np.int64]
 Origins = list[tuple[str, int, int]]  # topic, partition, the commit ts of offset 0
 
 
@@ -63,13 +62,13 @@ def placed(events: pa.RecordBatch, known: Origins) -> pa.RecordBatch:
     return events.set_column(index, events.schema.field(index), pc.if_else(mine, pa.array(ts), events.column(index)))
 
 
-def _statements_before(statement: pa.BooleanArray, offsets: Ints) -> Ints:
+def _statements_before(statement: pa.BooleanArray, offsets: Longs) -> Longs:
     """Of every event, how many statements stand before it in its message."""
     is_one = statement.to_numpy(zero_copy_only=False).astype(np.int64)
     before = np.cumsum(is_one) - is_one
     begins = np.append(True, offsets[1:] != offsets[:-1])
     start = np.maximum.accumulate(np.where(begins, np.arange(len(offsets)), 0))
-    found: Ints = before - before[start]
+    found: Longs = before - before[start]
     if found.max(initial=0) >= 1 << STATEMENT_BITS:
         worst = int(offsets[found.argmax()])
         raise OrderError(

@@ -33,7 +33,7 @@ from tidelake.wire.masks import marks_of
 WRONG_PROTOCOL = "WRONG_PROTOCOL"
 
 
-class Watermarks(BaseModel):
+class PartitionWatermark(BaseModel):
     """Of one topic and partition in one hour: the largest resolved ts and where it stood."""
 
     resolved_ts: int
@@ -50,7 +50,7 @@ class DecodeRecord(BaseModel):
     counts: dict[str, int]  # by kind
     max_commit_ts: int | None  # of row events and statements
     max_timestamp_ms: int | None
-    watermarks: dict[str, dict[int, Watermarks]]  # topic → partition
+    watermarks: dict[str, dict[int, PartitionWatermark]]  # topic → partition
     rejected: dict[str, int] = {}  # by error code
     waiting: list[WaitingFor] = []  # table schemas that rejected rows wait for
     refused: RefusedMessages | None = None  # where most messages were
@@ -115,8 +115,8 @@ def _file_facts(events: LakeTable, hour: str, snapshot: int) -> tuple[dict[str, 
     return dict(counts), max(largest["commit_ts"], default=None), max(largest["timestamp_ms"], default=None)
 
 
-def _watermarks(batches: Any) -> dict[str, dict[int, Watermarks]]:
-    out: dict[str, dict[int, Watermarks]] = {}
+def _watermarks(batches: Any) -> dict[str, dict[int, PartitionWatermark]]:
+    out: dict[str, dict[int, PartitionWatermark]] = {}
     for batch in batches:
         best = pa.table(batch).group_by(["topic", "partition"]).aggregate([("commit_ts", "max")])
         for row in best.to_pylist():
@@ -126,7 +126,7 @@ def _watermarks(batches: Any) -> dict[str, dict[int, Watermarks]]:
                     pc.equal(batch.column("commit_ts"), row["commit_ts_max"]),
                 )
             )
-            new = Watermarks(resolved_ts=row["commit_ts_max"], offset=pc.min(at.column("offset")).as_py())
+            new = PartitionWatermark(resolved_ts=row["commit_ts_max"], offset=pc.min(at.column("offset")).as_py())
             of_topic = out.setdefault(row["topic"], {})
             old = of_topic.get(row["partition"])
             if old is None or (new.resolved_ts, -new.offset) > (old.resolved_ts, -old.offset):

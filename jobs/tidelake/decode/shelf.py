@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tidelake.config.lake_paths import table_schema_key
 from tidelake.io.storage import Store
-from tidelake.wire.simple.simple_schema import TableSchema
+from tidelake.wire.simple.simple_schema import SimpleTableSchema
 
 _MAX_MISSING = 10_000  # hostile messages may name any number of versions
 
@@ -19,20 +19,20 @@ class LakeShelf:
     feed: str
     _missing: set[str] = field(default_factory=set, init=False)
 
-    def find(self, database: str, table: str, version: int) -> TableSchema | None:
+    def find(self, database: str, table: str, version: int) -> SimpleTableSchema | None:
         """The schema of a version, None if no message has brought it so far."""
         key = table_schema_key(self.feed, database, table, version)
         if key in self._missing:
             return None
         text = self.store.read_if_present(key)
         if text is not None:
-            return TableSchema.from_json(text.decode())
+            return SimpleTableSchema.from_json(text.decode())
         if len(self._missing) >= _MAX_MISSING:
             self._missing.clear()
         self._missing.add(key)
         return None
 
-    def keep(self, schema: TableSchema) -> None:
+    def keep(self, schema: SimpleTableSchema) -> None:
         """Put it there unless it is; a version never changes, so it does not matter who is first."""
         key = table_schema_key(self.feed, schema.database, schema.table, schema.version)
         self.store.put_if_absent(key, schema.json.encode())

@@ -12,18 +12,18 @@ from tidelake.archives import layout_of
 from tidelake.archives.storage_sink import list_schemas, schema_version, version_of
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import sink_schemas
-from tidelake.decode.known import Known
+from tidelake.decode.known import KnownTables
 from tidelake.errors import OrderError
 from tidelake.history.event import Shape
 from tidelake.history.window import Statement
 from tidelake.io.storage import Store, open_store
 from tidelake.land.frozen_sink import freeze_schemas
 from tidelake.land.sink_hours import sink_state
-from tidelake.protocols.table_schemas import TableSchema, parse_schema
+from tidelake.protocols.table_schemas import SinkTableSchema, parse_schema
 from tidelake.tso import at, format_hour
 
 
-def version_shapes(feed: Feed, sources: Iterable[str]) -> Known:
+def version_shapes(feed: Feed, sources: Iterable[str]) -> KnownTables:
     """The columns of the table versions that these files are of, as `table@version`; none where messages name their columns.
 
     Raises OrderError (NO_TABLE_SCHEMA), ConfigError.
@@ -31,7 +31,7 @@ def version_shapes(feed: Feed, sources: Iterable[str]) -> Known:
     if feed.protocol != "csv" or not _is_sink(feed):
         return []
     lake = open_store(feed.lake.uri)
-    out: Known = []
+    out: KnownTables = []
     for database, table, version in sorted({version_of(key) for key in sources}):
         key = f"{database}/{table}/meta/schema_{version}_"
         found = _first(lake, f"{sink_schemas(feed.name)}{key}") or _fetched(feed, lake, key)
@@ -78,5 +78,5 @@ def _is_sink(feed: Feed) -> bool:
     return bool(layout_of(feed.source.layout or "").file_bits)
 
 
-def _parsed(lake: Store, key: str) -> TableSchema:
+def _parsed(lake: Store, key: str) -> SinkTableSchema:
     return parse_schema(lake.read(key), lake.uri_of(key))

@@ -28,7 +28,7 @@ _GZIP_LEVEL = 4
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArchiveLayout:
     """A layout: the objects' folder by hour, the digits of the number in their names, their extension and content."""
 
     folder: str  # strftime
@@ -38,10 +38,10 @@ class Layout:
     names_window: bool = True
 
 
-class Archive:
+class ArchiveWriter:
     """Writes one changefeed's objects below a prefix: `add` its messages as they come, then `close`."""
 
-    def __init__(self, store: Store, prefix: str, layout: Layout) -> None:
+    def __init__(self, store: Store, prefix: str, layout: ArchiveLayout) -> None:
         self.objects = 0
         self.bytes = 0
         self._store = store
@@ -183,12 +183,12 @@ def _gzipped(text: str) -> bytes:
 
 _AIVEN = "dt=%Y-%m-%d/hr=%H"
 LAYOUTS = {  # by protocol
-    "open": Layout(_AIVEN, 20, "jsonl.gz", _jsonl),
-    "craft": Layout(_AIVEN, 20, "parquet", _parquet),
-    "canal-json": Layout("year=%Y/month=%m/day=%d/hour=%H", 10, "json.gz", _json, names_window=False),
-    "simple-json": Layout(_AIVEN, 20, "jsonl.gz", _jsonl),
-    "debezium": Layout(_AIVEN, 20, "jsonl.gz", _jsonl),
-    "debezium-bare": Layout(_AIVEN, 20, "jsonl.gz", _jsonl),
-    "canal-json-cc": Layout(_AIVEN, 20, "csv.gz", _csv),
-    "avro": Layout(_AIVEN, 20, "avro", _avro),
+    "open": ArchiveLayout(_AIVEN, 20, "jsonl.gz", _jsonl),
+    "craft": ArchiveLayout(_AIVEN, 20, "parquet", _parquet),
+    "canal-json": ArchiveLayout("year=%Y/month=%m/day=%d/hour=%H", 10, "json.gz", _json, names_window=False),
+    "simple-json": ArchiveLayout(_AIVEN, 20, "jsonl.gz", _jsonl),
+    "debezium": ArchiveLayout(_AIVEN, 20, "jsonl.gz", _jsonl),
+    "debezium-bare": ArchiveLayout(_AIVEN, 20, "jsonl.gz", _jsonl),
+    "canal-json-cc": ArchiveLayout(_AIVEN, 20, "csv.gz", _csv),
+    "avro": ArchiveLayout(_AIVEN, 20, "avro", _avro),
 }

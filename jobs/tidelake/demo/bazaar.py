@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
-from tidelake.demo.messages.model import MULTIPLE_KEY, PRIMARY_KEY, UNIQUE_KEY, Column, Ddl, Table
+from tidelake.demo.messages.model import MULTIPLE_KEY, PRIMARY_KEY, UNIQUE_KEY, Ddl, SourceColumn, SourceTable
 from tidelake.tso import from_ms
 from tidelake.wire.cells.mysql_codes import HANDLE_KEY, NULLABLE
 
@@ -27,21 +27,21 @@ def table(
     unique: Iterable[str] = (),
     index: Iterable[str] = (),
     physical_ids: tuple[int, ...],
-) -> Table:
+) -> SourceTable:
     """A table of the bazaar from its column lines. unique, index: single-column indexes; without a primary key the first unique
     column that is NOT NULL identifies rows."""
     primary, unique = tuple(primary), tuple(unique)
     flags = {name: HANDLE_KEY | PRIMARY_KEY | (MULTIPLE_KEY if len(primary) > 1 else 0) for name in primary}
     flags |= dict.fromkeys(unique, UNIQUE_KEY) | dict.fromkeys(index, MULTIPLE_KEY)
-    parsed = [Column.parse(line.strip().rstrip(",")) for line in columns.strip().splitlines()]
+    parsed = [SourceColumn.parse(line.strip().rstrip(",")) for line in columns.strip().splitlines()]
     if not primary:
         handle = next((c.name for c in parsed if c.name in unique and not c.flag & NULLABLE), None)
         flags |= {handle: UNIQUE_KEY | HANDLE_KEY} if handle else {}
     built = tuple(replace(c, flag=c.flag | flags.get(c.name, 0)) for c in parsed)
-    return Table(DATABASE, name, built, physical_ids, clustered=bool(primary))
+    return SourceTable(DATABASE, name, built, physical_ids, clustered=bool(primary))
 
 
-def tables() -> list[Table]:
+def tables() -> list[SourceTable]:
     """The tables before the first message; all are empty then."""
     return [
         table("sellers", _SELLERS, primary=["id"], unique=["handle"], physical_ids=(102,)),
@@ -123,7 +123,7 @@ _CREATE_FLASH_SALES = (
 
 
 @dataclass(frozen=True)
-class Step:
+class WorkStep:
     """One DDL statement of the plan. minute: after the start, of a plan over three hours; on: the table as it was created.
 
     query: `{table}` is the table's name by then; effect: the table's shape → its next one, None where it goes.
@@ -134,40 +134,42 @@ class Step:
     on: str
     query: str
     code: int
-    effect: Callable[[Table], Table | None]
+    effect: Callable[[SourceTable], SourceTable | None]
 
 
-def ddl_plan() -> list[Step]:
+def ddl_plan() -> list[WorkStep]:
     """All statements in order of time."""
     return [
-        Step("add_column", 30, "listings", f"ALTER TABLE `{{table}}` ADD COLUMN {_SHIPPING_SQL}", 5, _add_shipping),
-        Step("create_table", 45, "flash_sales", _CREATE_FLASH_SALES, 3, lambda t: t),
-        Step("modify_column", 62, "bids", "ALTER TABLE `{table}` MODIFY COLUMN `quantity` INT UNSIGNED NOT NULL", 12, _widen_quantity),
-        Step("rename_column", 75, "listings", "ALTER TABLE `{table}` RENAME COLUMN `description` TO `details`", 12, _rename_description),
-        Step("truncate_table", 90, "flash_sales", "TRUNCATE TABLE `{table}`", 11, _truncated),
-        Step("rename_table", 126, "sellers", "RENAME TABLE `{table}` TO `merchants`", 14, lambda t: replace(t, name="merchants")),
-        Step("drop_column", 140, "sellers", "ALTER TABLE `{table}` DROP COLUMN `fax`", 6, _drop_fax),
-        Step("drop_table", 155, "flash_sales", f"DROP TABLE `{DATABASE}`.`{{table}}`", 4, lambda t: None),
+        WorkStep("add_column", 30, "listings", f"ALTER TABLE `{{table}}` ADD COLUMN {_SHIPPING_SQL}", 5, _add_shipping),
+        WorkStep("create_table", 45, "flash_sales", _CREATE_FLASH_SALES, 3, lambda t: t),
+        WorkStep("modify_column", 62, "bids", "ALTER TABLE `{table}` MODIFY COLUMN `quantity` INT UNSIGNED NOT NULL", 12, _widen_quantity),
+        WorkStep(
+            "rename_column", 75, "listings", "ALTER TABLE `{table}` RENAME COLUMN `description` TO `details`", 12, _rename_description
+        ),
+        WorkStep("truncate_table", 90, "flash_sales", "TRUNCATE TABLE `{table}`", 11, _truncated),
+        WorkStep("rename_table", 126, "sellers", "RENAME TABLE `{table}` TO `merchants`", 14, lambda t: replace(t, name="merchants")),
+        WorkStep("drop_column", 140, "sellers", "ALTER TABLE `{table}` DROP COLUMN `fax`", 6, _drop_fax),
+        WorkStep("drop_table", 155, "flash_sales", f"DROP TABLE `{DATABASE}`.`{{table}}`", 4, lambda t: None),
     ]
 
 
 @dataclass(frozen=True)
-class Statement:
+class DdlStep:
     """A planned statement as it happens: the message's content, the table's creation name and its shape afterwards (None: dropped)."""
 
     ddl: Ddl
     on: str
-    after: Table | None
+    after: SourceTable | None
 
 
-def statements(start_ms: int, hours: float, names: Collection[str] = ALL_DDL, span_hours: float = 3.0) -> list[Statement]:
+def statements(start_ms: int, hours: float, names: Collection[str] = ALL_DDL, span_hours: float = 3.0) -> list[DdlStep]:
     """The statements of a history: they depend on nothing else. span_hours stretches the plan over another time.
 
     Statements whose table does not exist (its CREATE was not asked for) do not happen.
     """
-    alive: dict[str, Table] = {t.name: t for t in tables()}
+    alive: dict[str, SourceTable] = {t.name: t for t in tables()}
     born = table("flash_sales", _FLASH_SALES, primary=["code"], unique=["listing_id"], physical_ids=(118,))
-    out: list[Statement] = []
+    out: list[DdlStep] = []
     for number, step in enumerate(ddl_plan()):
         at_ms = start_ms + round(step.minute * MINUTE_MS * span_hours / 3)
         old = born if step.code == CREATE_TABLE else alive.get(step.on)
@@ -176,7 +178,7 @@ def statements(start_ms: int, hours: float, names: Collection[str] = ALL_DDL, sp
         new = step.effect(old)
         query = step.query.format(table=old.name)
         ddl = Ddl(from_ms(at_ms, 1 + number % 3), DATABASE, (new or old).name, query, step.code)
-        out.append(Statement(ddl, step.on, new))
+        out.append(DdlStep(ddl, step.on, new))
         if new:
             alive[step.on] = new
         else:
@@ -184,22 +186,22 @@ def statements(start_ms: int, hours: float, names: Collection[str] = ALL_DDL, sp
     return out
 
 
-def _add_shipping(t: Table) -> Table:
-    return t.with_columns([*t.columns, Column.parse(_SHIPPING_SQL.replace("`", ""))])
+def _add_shipping(t: SourceTable) -> SourceTable:
+    return t.with_columns([*t.columns, SourceColumn.parse(_SHIPPING_SQL.replace("`", ""))])
 
 
-def _widen_quantity(t: Table) -> Table:
-    wide = Column.parse("quantity INT UNSIGNED NOT NULL")
+def _widen_quantity(t: SourceTable) -> SourceTable:
+    wide = SourceColumn.parse("quantity INT UNSIGNED NOT NULL")
     return t.with_columns([wide if c.name == wide.name else c for c in t.columns])
 
 
-def _rename_description(t: Table) -> Table:
+def _rename_description(t: SourceTable) -> SourceTable:
     return t.with_columns([replace(c, name="details") if c.name == "description" else c for c in t.columns])
 
 
-def _drop_fax(t: Table) -> Table:
+def _drop_fax(t: SourceTable) -> SourceTable:
     return t.with_columns([c for c in t.columns if c.name != "fax"])
 
 
-def _truncated(t: Table) -> Table:
+def _truncated(t: SourceTable) -> SourceTable:
     return replace(t, physical_ids=tuple(i + 100 for i in t.physical_ids))

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tidelake.demo.history import HOUR_MS
-from tidelake.demo.messages.model import Ddl, Row, RowChange
+from tidelake.demo.messages.model import Ddl, Row, SourceChange
 from tidelake.demo.upstream import canonical
 
 _NEAR_HOUR_END_MS = 300_000  # a checkpoint is never older than this
@@ -41,7 +41,7 @@ class Delivery:
     row_events: int = 0
     distinct_row_events: int = 0
     _resolved: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    _late: list[tuple[int, RowChange]] = field(default_factory=list)
+    _late: list[tuple[int, SourceChange]] = field(default_factory=list)
 
     def resolved(self, hour: datetime) -> int:
         """M of the hour: what the messages of hours up to this one prove complete. 0 if nothing is.
@@ -68,7 +68,7 @@ class Delivery:
                 found[f"{change.table.database}.{change.table.name}"][change.key] = key
         return {table: list(keys.values()) for table, keys in found.items()}
 
-    def saw_rows(self, at_ms: int, changes: list[RowChange]) -> None:
+    def saw_rows(self, at_ms: int, changes: list[SourceChange]) -> None:
         """Count the rows of a message with this CreateTime."""
         self.row_events += len(changes)
         if not self.marks and at_ms % HOUR_MS > HOUR_MS - _NEAR_HOUR_END_MS:

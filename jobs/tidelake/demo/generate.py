@@ -14,14 +14,14 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from tidelake.demo.archive import LAYOUTS, Archive
+from tidelake.demo.archive import LAYOUTS, ArchiveWriter
 from tidelake.demo.bazaar import ALL_DDL
 from tidelake.demo.delivery import Delivery
 from tidelake.demo.history import History
 from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.replicator import DEFAULT_CRASHES, Replicator
 from tidelake.demo.sinks import PROTOCOLS, SINKS
-from tidelake.demo.upstream import Contents
+from tidelake.demo.upstream import TableContents
 from tidelake.io.storage import Store
 from tidelake.tso import format_hour
 
@@ -48,13 +48,13 @@ class Workload:
         """All hours with objects; the last one holds only the tail of the delivery."""
         return self.history.hour_starts
 
-    def truth(self, protocol: str, hour: datetime) -> dict[str, Contents]:
+    def truth(self, protocol: str, hour: datetime) -> dict[str, TableContents]:
         """The tables as they stood at M of the hour, `delivery.resolved(hour)`; for Avro only tables with a key."""
         tables = self._truths[self.deliveries[protocol].resolved(hour)]
         return {name: t for name, t in tables.items() if t["key"] or self.deliveries[protocol].marks}
 
     @cached_property
-    def _truths(self) -> dict[int, dict[str, Contents]]:
+    def _truths(self) -> dict[int, dict[str, TableContents]]:
         """The true contents at every M, made when first asked for."""
         points = sorted({d.resolved(hour) for d in self.deliveries.values() for hour in self.hours})
         return dict(zip(points, self.history.truths(points), strict=True))
@@ -92,7 +92,7 @@ def generate(
     workload = Workload(history)
     for protocol in protocols:
         replicator = Replicator(history, SINKS[protocol], crashes=crashes, seed=seed)
-        archive = Archive(store, protocol, LAYOUTS[protocol])
+        archive = ArchiveWriter(store, protocol, LAYOUTS[protocol])
         for message in replicator.messages():
             archive.add(message)
         archive.close()

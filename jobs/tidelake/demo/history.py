@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tidelake.demo import makers
-from tidelake.demo.bazaar import ALL_DDL, Statement, statements, tables
+from tidelake.demo.bazaar import ALL_DDL, DdlStep, statements, tables
 from tidelake.demo.makers import World
-from tidelake.demo.messages.model import Commit, Ddl, Row, Table, Transaction
-from tidelake.demo.upstream import Contents, Rows, Upstream, Work
+from tidelake.demo.messages.model import Commit, Ddl, Row, SourceTable, Transaction
+from tidelake.demo.upstream import RowsByKey, SimulatedUpstream, TableContents, UpstreamWork
 from tidelake.tso import from_ms
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -52,11 +52,11 @@ class History:
         """The hours with commits, and the one after them, where a changefeed delivers its last messages."""
         return [self.start + timedelta(hours=h) for h in range(self.hours + 1)]
 
-    def statements(self) -> list[Statement]:
+    def statements(self) -> list[DdlStep]:
         """The DDL statements that happen."""
         return statements(self.start_ms, self.hours, self.ddl, self.ddl_span_hours)
 
-    def shapes(self) -> list[Table]:
+    def shapes(self) -> list[SourceTable]:
         """Every shape that a table has at some time, in order."""
         return [*tables(), *(s.after for s in self.statements() if s.after is not None)]
 
@@ -67,11 +67,11 @@ class History:
             if commit := simulation.step():
                 yield commit
 
-    def truth(self, ts: int) -> dict[str, Contents]:
+    def truth(self, ts: int) -> dict[str, TableContents]:
         """The tables alive after all commits up to and including ts: `db.table` → columns, types, key, rows as canonical text."""
         return next(self.truths([ts]))
 
-    def truths(self, points: Iterable[int]) -> Iterator[dict[str, Contents]]:
+    def truths(self, points: Iterable[int]) -> Iterator[dict[str, TableContents]]:
         """`truth` of several TSOs, which must not decrease, in one simulation."""
         simulation = _Simulation(self)
         for point in points:
@@ -84,7 +84,7 @@ class _Simulation:
     """Draws the next commit's ts in advance, so that the state before it can be read."""
 
     def __init__(self, history: History) -> None:
-        self.upstream = Upstream()
+        self.upstream = SimulatedUpstream()
         self._world = World(history.seed)
         self._world.any_key = self._any_key
         self._history = history
@@ -132,19 +132,19 @@ class _Simulation:
 
     def _transact(self, ts: int) -> Transaction | None:
         self._world.at(ts >> 18)
-        work = Work(self.upstream)
+        work = UpstreamWork(self.upstream)
         self._kind()(work)
         changes = work.changes(ts)
         self._events += len(changes)
         return Transaction(ts, changes) if changes else None
 
-    def _kind(self) -> Callable[[Work], None]:
+    def _kind(self) -> Callable[[UpstreamWork], None]:
         if self._fill:
             return self._fill_new_table
         draw = self._world.below(1000)
         return next(kind for limit, kind in self._kinds() if draw < limit)
 
-    def _kinds(self) -> list[tuple[int, Callable[[Work], None]]]:
+    def _kinds(self) -> list[tuple[int, Callable[[UpstreamWork], None]]]:
         return [
             (870, self._mixed),
             (885, self._bulk_of_one_kind),
@@ -159,12 +159,12 @@ class _Simulation:
         ident = self.upstream.rows[name].pick(self._world)
         return ident if isinstance(ident, tuple) else None
 
-    def _table(self) -> tuple[str, Rows]:
+    def _table(self) -> tuple[str, RowsByKey]:
         while (name := self._world.one_of(_WEIGHTED)) not in self.upstream.rows:
             pass
         return name, self.upstream.rows[name]
 
-    def _mixed(self, work: Work) -> None:
+    def _mixed(self, work: UpstreamWork) -> None:
         for _ in range(1 + self._world.below(5)):
             name, rows = self._table()
             draw = self._world.below(100) / 100
@@ -176,7 +176,7 @@ class _Simulation:
             else:
                 rows.removed.append(work.delete(name, ident))
 
-    def _insert(self, work: Work, name: str) -> Row:
+    def _insert(self, work: UpstreamWork, name: str) -> Row:
         """One row; into a table without key sometimes several equal ones."""
         table = self.upstream.rows[name].table
         row = makers.row(table, self._world)
@@ -184,13 +184,13 @@ class _Simulation:
             work.insert(name, row)
         return row
 
-    def _fill_new_table(self, work: Work) -> None:
+    def _fill_new_table(self, work: UpstreamWork) -> None:
         assert self._fill
         for _ in range(self._bulk):
             self._insert(work, self._fill)
         self._fill = None
 
-    def _bulk_of_one_kind(self, work: Work) -> None:
+    def _bulk_of_one_kind(self, work: UpstreamWork) -> None:
         name, rows = self._table()
         draw, size = self._world.below(100) / 100, self._bulk // 4 + self._world.below(self._bulk)
         for _ in range(size):
@@ -202,7 +202,7 @@ class _Simulation:
             else:
                 work.delete(name, ident)
 
-    def _several_changes_of_one_row(self, work: Work) -> None:
+    def _several_changes_of_one_row(self, work: UpstreamWork) -> None:
         """One event with the net effect; sometimes of a row that was not there before, or is gone after."""
         name, rows = self._table()
         ident = rows.pick(self._world)
@@ -213,7 +213,7 @@ class _Simulation:
         if self._world.chance(0.2):
             work.delete(name, ident)
 
-    def _without_effect(self, work: Work) -> None:
+    def _without_effect(self, work: UpstreamWork) -> None:
         name, rows = self._table()
         work.delete(name, work.insert(name, makers.row(rows.table, self._world)))
         if (ident := rows.pick(self._world)) is not None:
@@ -221,14 +221,14 @@ class _Simulation:
             work.update(name, ident, makers.mutation(rows.table, old, self._world))
             work.update(name, ident, old)
 
-    def _moved_keys(self, work: Work) -> None:
+    def _moved_keys(self, work: UpstreamWork) -> None:
         name, rows = self._table()
         for _ in range(1 + self._world.below(3)):
             ident = rows.pick(self._world)
             if ident is not None and rows.table.split_by:
                 work.update(name, ident, makers.renamed_key(rows.table, rows.by_ident[ident], self._world))
 
-    def _swapped_handles(self, work: Work) -> None:
+    def _swapped_handles(self, work: UpstreamWork) -> None:
         """Two sellers exchange a unique value in one transaction."""
         rows = self.upstream.rows["sellers"]
         one, other = rows.pick(self._world), rows.pick(self._world)
@@ -239,7 +239,7 @@ class _Simulation:
         work.update("sellers", one, (*a[:at], b[at], *a[at + 1 :]))
         work.update("sellers", other, (*b[:at], a[at], *b[at + 1 :]))
 
-    def _born_again(self, work: Work) -> None:
+    def _born_again(self, work: UpstreamWork) -> None:
         """A key that was deleted before comes back, or goes and comes back in one transaction."""
         name, rows = self._table()
         ident = rows.pick(self._world)

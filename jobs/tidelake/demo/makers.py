@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TypeVar
 
-from tidelake.demo.messages.model import Column, Row, Table, Value
+from tidelake.demo.messages.model import Row, SourceColumn, SourceTable, Value
 
 T = TypeVar("T")
 BEYOND_INT64 = 1 << 63
@@ -55,12 +55,12 @@ class World:
 Maker = Callable[[World], Value]
 
 
-def row(table: Table, world: World) -> Row:
+def row(table: SourceTable, world: World) -> Row:
     """A new row with a key that no row has or had."""
     return tuple([maker(world) for maker in _makers(table)])
 
 
-def mutation(table: Table, old: Row, world: World) -> Row:
+def mutation(table: SourceTable, old: Row, world: World) -> Row:
     """The row with one to three values outside its keys and unique columns made anew (they may come out equal)."""
     free = _free_columns(table)
     makers, new = _makers(table), list(old)
@@ -70,24 +70,24 @@ def mutation(table: Table, old: Row, world: World) -> Row:
     return tuple(new)
 
 
-def renamed_key(table: Table, old: Row, world: World) -> Row:
+def renamed_key(table: SourceTable, old: Row, world: World) -> Row:
     """The row with a new value in one of the columns whose change splits the update."""
     i = world.one_of(table.split_by)
     return (*old[:i], _makers(table)[i](world), *old[i + 1 :])
 
 
-_plans: dict[Table, tuple[list[Maker], list[int]]] = {}
+_plans: dict[SourceTable, tuple[list[Maker], list[int]]] = {}
 
 
-def _makers(table: Table) -> list[Maker]:
+def _makers(table: SourceTable) -> list[Maker]:
     return _plan(table)[0]
 
 
-def _free_columns(table: Table) -> list[int]:
+def _free_columns(table: SourceTable) -> list[int]:
     return _plan(table)[1]
 
 
-def _plan(table: Table) -> tuple[list[Maker], list[int]]:
+def _plan(table: SourceTable) -> tuple[list[Maker], list[int]]:
     found = _plans.get(table)
     if found is None:
         makers = [_maker(table.name, c) for c in table.columns]
@@ -96,7 +96,7 @@ def _plan(table: Table) -> tuple[list[Maker], list[int]]:
     return found
 
 
-def _maker(table: str, column: Column) -> Maker:
+def _maker(table: str, column: SourceColumn) -> Maker:
     """By table and column, by column and type, or by column."""
     keys = (f"{table}.{column.name}", f"{column.name} {column.type}", column.name)
     return next(_MAKERS[k] for k in keys if k in _MAKERS)

@@ -16,8 +16,8 @@ from random import Random
 from tidelake.demo.delivery import Delivery, Message
 from tidelake.demo.history import History
 from tidelake.demo.messages.encode_simple import SimpleEncoder
-from tidelake.demo.messages.model import Commit, Ddl, Record, RowChange, Table
-from tidelake.demo.sinks import Sink
+from tidelake.demo.messages.model import Commit, Ddl, SourceChange, SourceTable, TopicRecord
+from tidelake.demo.sinks import ProtocolSink
 from tidelake.tso import from_ms, physical_ms
 
 DEFAULT_CRASHES = (30.25, 60.33, 126.25)  # minutes: after ADD COLUMN, across an hour's end, after RENAME TABLE
@@ -31,11 +31,11 @@ _Partition = tuple[str, int]
 class Replicator:
     """One changefeed of a history. crashes: minutes after the start. Take all of `messages`, then read `delivery`."""
 
-    def __init__(self, history: History, sink: Sink, *, crashes: Sequence[float] = DEFAULT_CRASHES, seed: int = 0) -> None:
+    def __init__(self, history: History, sink: ProtocolSink, *, crashes: Sequence[float] = DEFAULT_CRASHES, seed: int = 0) -> None:
         self.delivery = Delivery(marks=sink.marks)
         self.encoder = sink.encoder(seed, filter(sink.wants, history.shapes()))
         self._sink = sink
-        self._described: set[Table] = set()
+        self._described: set[SourceTable] = set()
         self._random = Random(f"{seed} {sink.protocol}").random
         self._end_ms = history.end_ms
         self._crashes = deque(history.start_ms + int(m * 60_000) for m in sorted(crashes))
@@ -98,7 +98,7 @@ class Replicator:
             self.delivery.distinct_row_events += sum(self._sink.wants(c.table) for c in commit.rows)
 
     def _deliver(self, commits: Iterable[Commit]) -> Iterator[Message]:
-        rows: list[RowChange] = []
+        rows: list[SourceChange] = []
         for commit in commits:
             if isinstance(commit, Ddl):
                 yield from self._flush(rows)
@@ -109,9 +109,9 @@ class Replicator:
                 rows += commit.rows
         yield from self._flush(rows)
 
-    def _batches(self, rows: Iterable[RowChange]) -> Iterator[tuple[_Partition, list[RowChange]]]:
+    def _batches(self, rows: Iterable[SourceChange]) -> Iterator[tuple[_Partition, list[SourceChange]]]:
         """Rows by partition, in order, as many a message as the sink allows."""
-        parts: dict[_Partition, list[RowChange]] = {}
+        parts: dict[_Partition, list[SourceChange]] = {}
         for row in rows:
             if self._sink.wants(row.table):
                 parts.setdefault(self._sink.route(row), []).append(row)
@@ -119,12 +119,12 @@ class Replicator:
             for at in range(0, len(changes), self._sink.batch):
                 yield partition, changes[at : at + self._sink.batch]
 
-    def _flush(self, rows: Iterable[RowChange]) -> Iterator[Message]:
+    def _flush(self, rows: Iterable[SourceChange]) -> Iterator[Message]:
         for partition, batch in self._batches(rows):
             yield from self._describe(batch)
             yield self._send_rows(partition, batch)
 
-    def _describe(self, batch: Iterable[RowChange]) -> Iterator[Message]:
+    def _describe(self, batch: Iterable[SourceChange]) -> Iterator[Message]:
         """The schemas that these rows name and no message has brought yet, to the partitions that get them."""
         if not isinstance(self.encoder, SimpleEncoder):
             return
@@ -135,12 +135,12 @@ class Replicator:
                 for partition in [p for p in self._partitions if p[1] < self._sink.bootstraps]:
                     yield self._send(partition, describe)
 
-    def _send_rows(self, partition: _Partition, batch: list[RowChange]) -> Message:
+    def _send_rows(self, partition: _Partition, batch: list[SourceChange]) -> Message:
         message = self._send(partition, lambda at_ms: self.encoder.rows(batch, at_ms))
         self.delivery.saw_rows(message.timestamp_ms, batch)
         return message
 
-    def _send(self, partition: _Partition, encode: Callable[[int], Record]) -> Message:
+    def _send(self, partition: _Partition, encode: Callable[[int], TopicRecord]) -> Message:
         """One message: CreateTime never decreases inside a partition, the encoder's clock is a few ms earlier."""
         offset, last_ms = self._partitions.get(partition, (0, 0))
         at_ms = max(last_ms, self._clock_ms + self._between(0, 150))
@@ -184,7 +184,7 @@ class Replicator:
 
     def _torn(self, commits: list[Commit]) -> Iterator[Message]:
         """What a crash leaves of a flush: some of the first messages of each partition, up to the first statement."""
-        rows: list[RowChange] = []
+        rows: list[SourceChange] = []
         for commit in commits:
             if isinstance(commit, Ddl):
                 break

@@ -14,11 +14,11 @@ from tidelake.demo.messages.encode_craft import CraftEncoder
 from tidelake.demo.messages.encode_debezium import DebeziumEncoder
 from tidelake.demo.messages.encode_open import OpenEncoder
 from tidelake.demo.messages.encode_simple import SimpleEncoder
-from tidelake.demo.messages.model import Encoder, RowChange, Table
+from tidelake.demo.messages.model import Encoder, SourceChange, SourceTable
 
 
 @dataclass(frozen=True)
-class Sink:
+class ProtocolSink:
     """How one changefeed delivers. topic: may name {database} and {table}; batch: events a message at most.
 
     ddl_partitions: how many partitions get DDL messages. marks: whether DDL and resolved ts are sent; without them (Avro) tables
@@ -31,15 +31,15 @@ class Sink:
     partitions: int
     batch: int
     ddl_partitions: int
-    encoder: Callable[[int, Iterable[Table]], Encoder]  # of a seed and all shapes of the tables it replicates
+    encoder: Callable[[int, Iterable[SourceTable]], Encoder]  # of a seed and all shapes of the tables it replicates
     marks: bool = True
     bootstraps: int = 0
 
-    def wants(self, table: Table) -> bool:
+    def wants(self, table: SourceTable) -> bool:
         """Whether the table is replicated at all."""
         return self.marks or bool(table.key)
 
-    def route(self, change: RowChange) -> tuple[str, int]:
+    def route(self, change: SourceChange) -> tuple[str, int]:
         """Topic and partition: by the key's values, so that a row stays where it is while key and table name do; else by table."""
         table = change.table
         topic = self.topic.format(database=table.database, table=table.name) if "{" in self.topic else self.topic
@@ -51,7 +51,7 @@ class Sink:
         return [] if "{" in self.topic else [self.topic]
 
 
-def _led_to(shapes: Iterable[Table]) -> Iterable[Table]:
+def _led_to(shapes: Iterable[SourceTable]) -> Iterable[SourceTable]:
     """The shapes that come after those before the first message."""
     return islice(shapes, len(tables()), None)
 
@@ -59,14 +59,16 @@ def _led_to(shapes: Iterable[Table]) -> Iterable[Table]:
 SINKS = {
     s.protocol: s
     for s in (
-        Sink("open", "bazaar.open", 3, 16, 3, lambda seed, shapes: OpenEncoder()),
-        Sink("craft", "bazaar.craft", 3, 64, 3, lambda seed, shapes: CraftEncoder()),
-        Sink("canal-json", "bazaar.canal", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed)),
-        Sink("canal-json-cc", "bazaar.canal-cc", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed, content_compatible=True)),
-        Sink("simple-json", "bazaar.simple", 3, 1, 3, lambda seed, shapes: SimpleEncoder(_led_to(shapes)), bootstraps=1),
-        Sink("debezium", "bazaar.debezium", 3, 1, 3, lambda seed, shapes: DebeziumEncoder(_led_to(shapes))),
-        Sink("debezium-bare", "bazaar.debezium-bare", 3, 1, 3, lambda seed, shapes: DebeziumEncoder(_led_to(shapes), schema=False)),
-        Sink("avro", "cdc_{database}_{table}", 2, 1, 0, lambda seed, shapes: AvroEncoder(shapes), marks=False),
+        ProtocolSink("open", "bazaar.open", 3, 16, 3, lambda seed, shapes: OpenEncoder()),
+        ProtocolSink("craft", "bazaar.craft", 3, 64, 3, lambda seed, shapes: CraftEncoder()),
+        ProtocolSink("canal-json", "bazaar.canal", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed)),
+        ProtocolSink(
+            "canal-json-cc", "bazaar.canal-cc", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed, content_compatible=True)
+        ),
+        ProtocolSink("simple-json", "bazaar.simple", 3, 1, 3, lambda seed, shapes: SimpleEncoder(_led_to(shapes)), bootstraps=1),
+        ProtocolSink("debezium", "bazaar.debezium", 3, 1, 3, lambda seed, shapes: DebeziumEncoder(_led_to(shapes))),
+        ProtocolSink("debezium-bare", "bazaar.debezium-bare", 3, 1, 3, lambda seed, shapes: DebeziumEncoder(_led_to(shapes), schema=False)),
+        ProtocolSink("avro", "cdc_{database}_{table}", 2, 1, 0, lambda seed, shapes: AvroEncoder(shapes), marks=False),
     )
 }
 PROTOCOLS = tuple(SINKS)

@@ -6,12 +6,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelake.demo.bazaar import TRUNCATE_TABLE, Statement, tables
+from tidelake.demo.bazaar import TRUNCATE_TABLE, DdlStep, tables
 from tidelake.demo.makers import World
-from tidelake.demo.messages.model import Column, Row, RowChange, Table, Value
+from tidelake.demo.messages.model import Row, SourceChange, SourceColumn, SourceTable, Value
 
 Ident = int | Row  # a row's place in TiKV: the clustered primary key's values, or a hidden row id
-Contents = dict[str, Any]
+TableContents = dict[str, Any]
 
 _CLASS = {"delete": 0, "update": 1, "insert": 2}
 _TRUTH_TYPES = {
@@ -27,10 +27,10 @@ _TRUTH_TYPES = {
 }
 
 
-class Rows:
+class RowsByKey:
     """The rows of one table: by place, with a fair pick in constant time. `removed` holds some deleted rows, to be born again."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SourceTable) -> None:
         self.table = table
         self.by_ident: dict[Ident, Row] = {}
         self.removed: deque[Row] = deque(maxlen=64)
@@ -66,7 +66,7 @@ class Rows:
             self._idents[hole], self._at[last] = last, hole
         return self.by_ident.pop(ident)
 
-    def reshape(self, table: Table) -> None:
+    def reshape(self, table: SourceTable) -> None:
         """Give every row the columns of another shape: columns kept by position, added ones at the end with their default."""
         old, new = self.table.columns, table.columns
         self.table = table
@@ -81,10 +81,10 @@ class Rows:
 
 
 @dataclass
-class Work:
+class UpstreamWork:
     """A transaction being made: the rows as they were before their first change, and the tables where a key moved."""
 
-    upstream: Upstream
+    upstream: SimulatedUpstream
     before: dict[tuple[str, Ident], Row | None] = field(default_factory=dict)
     moved: set[str] = field(default_factory=set)
 
@@ -116,9 +116,9 @@ class Work:
         self.before.setdefault((name, ident), rows.by_ident.get(ident))
         rows.put(ident, row)
 
-    def changes(self, commit_ts: int) -> list[RowChange]:
+    def changes(self, commit_ts: int) -> list[SourceChange]:
         """The net events (docs/reference/protocols.md 1.6, 1.7): by physical table, deletes first if a key moved, else by place."""
-        parts: dict[int, list[tuple[Ident, RowChange]]] = {}
+        parts: dict[int, list[tuple[Ident, SourceChange]]] = {}
         split: set[int] = set()
         for (name, ident), before in self.before.items():
             rows = self.upstream.rows[name]
@@ -131,7 +131,7 @@ class Work:
         return [change for part in sorted(parts) for change in _sorted(parts[part], part in split)]
 
 
-def _net(table: Table, commit_ts: int, ident: Ident, before: Row | None, after: Row | None) -> list[RowChange]:
+def _net(table: SourceTable, commit_ts: int, ident: Ident, before: Row | None, after: Row | None) -> list[SourceChange]:
     """No event, one, or the delete and insert that replace a key update."""
     if before == after:
         return []
@@ -148,40 +148,40 @@ def _net(table: Table, commit_ts: int, ident: Ident, before: Row | None, after: 
     physical = None
     if len(table.physical_ids) > 1 and isinstance(row_id, int):
         physical = table.physical_ids[abs(row_id) % len(table.physical_ids)]
-    return [RowChange(table, commit_ts, op, old, new, row_id, physical) for op, old, new in ops]
+    return [SourceChange(table, commit_ts, op, old, new, row_id, physical) for op, old, new in ops]
 
 
-def _part(table: Table, change: RowChange) -> int:
+def _part(table: SourceTable, change: SourceChange) -> int:
     return table.physical_ids[0] if change.physical_id is None else change.physical_id
 
 
-def _sorted(changes: list[tuple[Any, RowChange]], split: bool) -> list[RowChange]:
+def _sorted(changes: list[tuple[Any, SourceChange]], split: bool) -> list[SourceChange]:
     ordered = sorted(changes, key=lambda c: _CLASS[c[1].op]) if split else sorted(changes, key=lambda c: c[0])
     return [change for _, change in ordered]
 
 
-class Upstream:
+class SimulatedUpstream:
     """All tables by the name they were created with; a table's present name is in its shape."""
 
     def __init__(self) -> None:
-        self.rows = {t.name: Rows(t) for t in tables()}
+        self.rows = {t.name: RowsByKey(t) for t in tables()}
 
-    def execute(self, statement: Statement) -> None:
+    def execute(self, statement: DdlStep) -> None:
         """Let a DDL statement happen."""
         name, after = statement.on, statement.after
         if after is None:
             del self.rows[name]
         elif name not in self.rows or statement.ddl.code == TRUNCATE_TABLE:
-            self.rows[name] = Rows(after)
+            self.rows[name] = RowsByKey(after)
         else:
             self.rows[name].reshape(after)
 
-    def contents(self) -> dict[str, Contents]:
+    def contents(self) -> dict[str, TableContents]:
         """Every table as it stands, as the truth files of a workload say it: columns, types, key, rows in key order."""
         return {f"{r.table.database}.{r.table.name}": _contents(r) for _, r in sorted(self.rows.items())}
 
 
-def _contents(rows: Rows) -> Contents:
+def _contents(rows: RowsByKey) -> TableContents:
     columns = rows.table.columns
     types = {c.name: _truth_type(c) for c in columns}
     ordered: list[Any] = sorted(rows.by_ident)
@@ -193,11 +193,11 @@ def _contents(rows: Rows) -> Contents:
     }
 
 
-def _truth_type(column: Column) -> str:
+def _truth_type(column: SourceColumn) -> str:
     return _TRUTH_TYPES.get(column.code) or ("bin" if column.is_binary else "str")
 
 
-def canonical(column: Column, value: Value) -> Any:
+def canonical(column: SourceColumn, value: Value) -> Any:
     """A value as canonical text (docs/architecture.md 6), ENUM and SET as names, bytes as {"hex": …}; NULL is None."""
     if value is None:
         return None

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-Row = Mapping[str, Any]
+TruthRow = Mapping[str, Any]
 
 
 def differences(
-    got: Iterable[Row], table: Mapping[str, Any], ignore: Iterable[str] = (), unsettled: Iterable[tuple[Any, ...]] = ()
+    got: Iterable[TruthRow], table: Mapping[str, Any], ignore: Iterable[str] = (), unsettled: Iterable[tuple[Any, ...]] = ()
 ) -> list[str]:
     """What differs between printed rows and a table of the truth, in sentences; [] if they are equal.
 
@@ -22,7 +22,7 @@ def differences(
     open_keys = {tuple(str(v) for v in key) for key in unsettled}
     key = table["key"]
 
-    def plain(rows: Iterable[Row]) -> Counter[tuple[Any, ...]]:
+    def plain(rows: Iterable[TruthRow]) -> Counter[tuple[Any, ...]]:
         kept = (r for r in rows if not key or tuple(str(r[k]) for k in key) not in open_keys)
         return Counter(tuple(_plain(r[c], table["types"][c]) for c in columns) for r in kept)
 

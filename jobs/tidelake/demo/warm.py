@@ -17,7 +17,7 @@ from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import SINKS
 from tidelake.history.event import MESSAGE, Shape, ShapeColumn
 from tidelake.protocols import Context, decode, protocol_names
-from tidelake.wire.checksum.checksums import Image, Rules, verdict
+from tidelake.wire.checksum.checksums import ChecksumRules, Image, verdict
 
 ROW_EVENTS = 400
 
@@ -26,7 +26,7 @@ def warm(protocol: str) -> int:
     """Compile one protocol's decoder; how many events it decoded. What the demo does not write is compiled for no messages."""
     if protocol == "avro":
         image = Image(shape=Shape((ShapeColumn("id", "int"),)), cells=[b"7"], number=0, whole=True)
-        verdict([image], corrupted=False, zone="UTC", rules=Rules(names_sent=True, mended=False), refuse=False)
+        verdict([image], corrupted=False, zone="UTC", rules=ChecksumRules(names_sent=True, mended=False), refuse=False)
     if protocol not in SINKS:
         return int(decode(protocol, pa.RecordBatch.from_pylist([], schema=MESSAGE), Context()).num_rows)
     replicator = Replicator(History(hours=1, rows_per_hour=ROW_EVENTS), SINKS[protocol])

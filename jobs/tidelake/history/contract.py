@@ -15,7 +15,7 @@ from tidelake.history.ddl.changes import CreateTable, NoEffect, TableDef
 from tidelake.history.ddl.statement import parse
 from tidelake.history.ddl.tokens import Cursor, statements
 
-Severity = Literal["critical", "warning"]
+RuleSeverity = Literal["critical", "warning"]
 OWN_SQL = "unexpected_rows_expectation"  # the one type whose name does not say what is expected
 
 
@@ -44,7 +44,7 @@ class Expectation:
     table: str  # as table_name writes it
     type: str
     arguments: dict[str, Any]
-    severity: Severity
+    severity: RuleSeverity
     origin: str  # file and number, for messages
     later: bool = False
 
@@ -174,4 +174,6 @@ def _expectations(path: Path) -> Iterator[Expectation]:
         if not isinstance(later, bool):
             raise ConfigError(f"{where}: later: found {later!r}", remedy="true where a later statement adds the column, else leave it out")
         arguments = {k: v for k, v in rule.items() if k not in ("type", "severity", "later")}
-        yield Expectation(table=str(named), type=kind, arguments=arguments, severity=cast(Severity, severity), origin=where, later=later)
+        yield Expectation(
+            table=str(named), type=kind, arguments=arguments, severity=cast(RuleSeverity, severity), origin=where, later=later
+        )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tidelake.errors import Coordinates, OrderError
 from tidelake.tso import show
 
-Cells = tuple[object, ...]
+RowCells = tuple[object, ...]
 # Of equal commit ts for one key, deletes come first (docs/reference/protocols.md 1.6).
 CLASS = {"delete": 0, "update": 1, "insert": 2, "upsert": 2}
 
@@ -29,9 +29,9 @@ class RowChange:
     op: str
     commit_ts: int
     at: tuple[str, int, int, int]
-    key: Cells | None = None
-    before: Cells | None = None
-    after: Cells | None = None
+    key: RowCells | None = None
+    before: RowCells | None = None
+    after: RowCells | None = None
     stretch: int = 0
     partial: bool = False
 
@@ -75,7 +75,7 @@ def ordered(changes: Iterable[RowChange]) -> list[RowChange]:
     return sorted(changes, key=lambda c: (c.commit_ts, CLASS[c.op], c.at))
 
 
-def fold(base: Mapping[Cells, Cells], changes: Iterable[RowChange], key_of: tuple[int, ...]) -> dict[Cells, Cells]:
+def fold(base: Mapping[RowCells, RowCells], changes: Iterable[RowChange], key_of: tuple[int, ...]) -> dict[RowCells, RowCells]:
     """A keyed table after ordered changes. key_of: positions of the key's cells in a row.
 
     An update that moves a row to another key is a delete and an insert: two rows may exchange their keys at one commit ts.
@@ -84,7 +84,7 @@ def fold(base: Mapping[Cells, Cells], changes: Iterable[RowChange], key_of: tupl
     half of a split update. Where nothing is known they are None.
     """
     rows = dict(base)
-    gone: dict[tuple[Cells, int], Cells] = {}
+    gone: dict[tuple[RowCells, int], RowCells] = {}
     for c in ordered(half for whole in changes for half in _halves(whole, key_of)):
         if c.before is not None and c.op != "insert" and (old := rows.pop(_key(c.before, key_of), None)) is not None:
             gone[_key(c.before, key_of), c.commit_ts] = old
@@ -100,14 +100,14 @@ def _halves(c: RowChange, key_of: tuple[int, ...]) -> list[RowChange]:
     return [replace(c, op="delete", after=None), replace(c, op="insert", before=None)]
 
 
-def _partial(sent: Cells, known: Cells | None, key_of: tuple[int, ...]) -> Cells:
+def _partial(sent: RowCells, known: RowCells | None, key_of: tuple[int, ...]) -> RowCells:
     """The row with the key's cells as sent and the others as known."""
     return tuple(cell if i in key_of else known[i] if known is not None else None for i, cell in enumerate(sent))
 
 
 def exchanged(
-    partitioned: Mapping[Cells, Cells], other: Mapping[Cells, Cells], belongs: Callable[[Cells], bool]
-) -> tuple[dict[Cells, Cells], dict[Cells, Cells]]:
+    partitioned: Mapping[RowCells, RowCells], other: Mapping[RowCells, RowCells], belongs: Callable[[RowCells], bool]
+) -> tuple[dict[RowCells, RowCells], dict[RowCells, RowCells]]:
     """Two keyed tables after EXCHANGE PARTITION: the rows of the partition and all rows of the other table change places. Changes up to
     and including the statement's commit ts are folded before it, later ones after it.
 
@@ -120,7 +120,7 @@ def exchanged(
     return {key: row for key, row in partitioned.items() if key not in left} | dict(other), left
 
 
-def fold_multiset(base: Counter[Cells], changes: Iterable[RowChange]) -> Counter[Cells]:
+def fold_multiset(base: Counter[RowCells], changes: Iterable[RowChange]) -> Counter[RowCells]:
     """A table without key after ordered changes: equal rows count."""
     rows = Counter(base)
     for c in changes:
@@ -137,5 +137,5 @@ def check_progress(applied: int, resolved: int) -> None:
         raise OrderError(f"the resolved ts went back: {show(resolved)} is before {show(applied)}, which is published", code="WENT_BACK")
 
 
-def _key(row: Cells, key_of: tuple[int, ...]) -> Cells:
+def _key(row: RowCells, key_of: tuple[int, ...]) -> RowCells:
     return tuple(row[i] for i in key_of)

@@ -12,7 +12,7 @@ from tidelake.history.window import same_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CellPlace:
     """In rows of this shape with a commit ts in (after_ts, until_ts], the cell at `position` (from 0), of this type then."""
 
     shape: int
@@ -27,7 +27,7 @@ class Projection:
     """A column of a table with all places of its value; rows that fit none have NULL there."""
 
     column: Column
-    places: tuple[Place, ...]
+    places: tuple[CellPlace, ...]
 
 
 def project(incarnation: Incarnation, shapes: Iterable[Shape]) -> list[Projection]:
@@ -43,8 +43,8 @@ def lived(incarnation: Incarnation) -> list[Column]:
     return [last[i] for i in final] + [c for i, c in last.items() if i not in final]
 
 
-def _places(incarnation: Incarnation, column: Column, shapes: Sequence[Shape]) -> list[Place]:
-    out: list[Place] = []
+def _places(incarnation: Incarnation, column: Column, shapes: Sequence[Shape]) -> list[CellPlace]:
+    out: list[CellPlace] = []
     for segment in incarnation.segments:
         then = next((c for c in segment.columns if c.id == column.id), None)
         if then is None:
@@ -52,7 +52,7 @@ def _places(incarnation: Incarnation, column: Column, shapes: Sequence[Shape]) -
         for shape in shapes:
             position = _position(shape, then.name, {c.name.lower() for c in segment.columns})
             if position is not None:
-                new = Place(shape=shape.id, position=position, type=then.type, after_ts=segment.after_ts, until_ts=segment.until_ts)
+                new = CellPlace(shape=shape.id, position=position, type=then.type, after_ts=segment.after_ts, until_ts=segment.until_ts)
                 out = _joined(out, new)
     return out
 
@@ -65,10 +65,10 @@ def _position(shape: Shape, name: str, names: set[str]) -> int | None:
     return next((i for i, c in enumerate(shape.columns) if same_name(c.name, name) and c.name.lower() not in names), None)
 
 
-def _joined(places: list[Place], new: Place) -> list[Place]:
+def _joined(places: list[CellPlace], new: CellPlace) -> list[CellPlace]:
     """Neighbouring segments with the same place become one: most windows have one place per shape."""
     for i, old in enumerate(places):
         if (old.shape, old.position, old.type, old.until_ts) == (new.shape, new.position, new.type, new.after_ts):
-            both = Place(shape=old.shape, position=old.position, type=old.type, after_ts=old.after_ts, until_ts=new.until_ts)
+            both = CellPlace(shape=old.shape, position=old.position, type=old.type, after_ts=old.after_ts, until_ts=new.until_ts)
             return [*places[:i], both, *places[i + 1 :]]
     return [*places, new]

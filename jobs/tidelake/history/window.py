@@ -48,7 +48,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class ObservedTable:
     """Rows of one shape under one name, in the window: the first and last commit ts and how many."""
 
     database: str
@@ -72,7 +72,7 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Misfit:
+class SchemaMismatch:
     """Rows that fit their table neither before nor after any statement of the window: those sent with this name and shape from first_ts
     up to, including, until_ts (TSO, None: all). table: its name; columns: those that nothing told of; sent, known: both schemas as SQL.
 
@@ -80,7 +80,7 @@ class Misfit:
     empty then, unless rows that said enough made the table.
     """
 
-    sighting: Sighting
+    sighting: ObservedTable
     first_ts: int
     until_ts: int | None
     table: str
@@ -95,11 +95,11 @@ class Compiled(NamedTuple):
 
     catalog: Catalog
     ledger: list[LedgerEntry]
-    misfits: list[Misfit]
+    misfits: list[SchemaMismatch]
 
 
 def compile_window(
-    catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[Sighting], policy: Policy, *, told: bool = False
+    catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[ObservedTable], policy: Policy, *, told: bool = False
 ) -> Compiled:
     """What the statements and rows of a window make of the catalog.
 
@@ -160,7 +160,7 @@ def _execute(catalog: Catalog, s: Statement, policy: Policy) -> tuple[Catalog, L
     )
 
 
-def _inhabited(catalog: Catalog, sightings: Sequence[Sighting], ts: int) -> Catalog:
+def _inhabited(catalog: Catalog, sightings: Sequence[ObservedTable], ts: int) -> Catalog:
     """Tables that may have rows up to ts, as far as their first and last ones tell, are not empty."""
     for i in [i for i in catalog.incarnations.values() if i.empty]:
         if any(s.first_ts <= ts and s.last_ts > i.from_ts and any(_means(s, n) for n in i.names) for s in sightings):
@@ -186,9 +186,9 @@ def _remedy(s: Statement) -> str:
     )
 
 
-def _misfits(catalog: Catalog, strangers: Sequence[_Stranger]) -> list[Misfit]:
+def _misfits(catalog: Catalog, strangers: Sequence[_Stranger]) -> list[SchemaMismatch]:
     """Those that were seen twice, from two statements on, once."""
-    found: list[Misfit] = []
+    found: list[SchemaMismatch] = []
     for m in (_misfit(catalog, stranger) for stranger in strangers):
         alike = (x for x in found if replace(x.sighting, first_ts=0) == replace(m.sighting, first_ts=0))
         if not any(x.until_ts is None or m.first_ts <= x.until_ts for x in alike):
@@ -196,10 +196,10 @@ def _misfits(catalog: Catalog, strangers: Sequence[_Stranger]) -> list[Misfit]:
     return found
 
 
-def _misfit(catalog: Catalog, stranger: _Stranger) -> Misfit:
+def _misfit(catalog: Catalog, stranger: _Stranger) -> SchemaMismatch:
     """They end where the name means another table, or a later statement brought what they have."""
     s, i, unsaid = stranger
-    return Misfit(
+    return SchemaMismatch(
         sighting=s,
         first_ts=s.first_ts,
         until_ts=min(_ends(catalog, s, i), default=None),
@@ -211,7 +211,7 @@ def _misfit(catalog: Catalog, stranger: _Stranger) -> Misfit:
     )
 
 
-def _ends(catalog: Catalog, s: Sighting, i: Incarnation | None) -> list[int]:
+def _ends(catalog: Catalog, s: ObservedTable, i: Incarnation | None) -> list[int]:
     if i is None:
         born = (n.after_ts for life in catalog.incarnations.values() for n in life.names if _means(s, n))
         return [ts for ts in born if ts >= s.first_ts]
@@ -233,7 +233,7 @@ def _columns_added(s: Statement) -> list[str]:
 class _Stranger(NamedTuple):
     """Rows with columns that their table did not have then. table: as it was known, None if nothing was; unsaid: as of Misfit."""
 
-    sighting: Sighting
+    sighting: ObservedTable
     table: Incarnation | None
     unsaid: tuple[tuple[str, str], ...] = ()
 
@@ -250,7 +250,7 @@ class _Rules(NamedTuple):
     ignores: bool
 
 
-def _unsaid(sightings: Sequence[Sighting]) -> _Unsaid:
+def _unsaid(sightings: Sequence[ObservedTable]) -> _Unsaid:
     shapes: dict[tuple[str, str], list[Shape]] = {}
     for s in sightings:
         shapes.setdefault((s.database.lower(), s.table.lower()), []).append(s.shape)
@@ -258,7 +258,7 @@ def _unsaid(sightings: Sequence[Sighting]) -> _Unsaid:
 
 
 def _see_all(
-    catalog: Catalog, sightings: Sequence[Sighting], rules: _Rules, ledger: list[LedgerEntry], strangers: list[_Stranger]
+    catalog: Catalog, sightings: Sequence[ObservedTable], rules: _Rules, ledger: list[LedgerEntry], strangers: list[_Stranger]
 ) -> Catalog:
     for s in sightings:
         found = find_sent(catalog, s.database, s.table)
@@ -271,7 +271,7 @@ def _see_all(
     return catalog
 
 
-def _stranger(s: Sighting, found: Incarnation | None, rules: _Rules) -> _Stranger | None:
+def _stranger(s: ObservedTable, found: Incarnation | None, rules: _Rules) -> _Stranger | None:
     """Whether nothing says the types of their table, or of columns that are new to it."""
     unsaid = rules.unsaid[s.database.lower(), s.table.lower()]
     unknown = _unknown(found, s) if found else tuple(unsaid)
@@ -282,16 +282,16 @@ def _stranger(s: Sighting, found: Incarnation | None, rules: _Rules) -> _Strange
     return _Stranger(s, found) if (untold or missing) and not rules.ignores else None
 
 
-def _unknown(i: Incarnation, s: Sighting) -> tuple[str, ...]:
+def _unknown(i: Incarnation, s: ObservedTable) -> tuple[str, ...]:
     """Columns of the rows that the table does not have, nor computes."""
     return _missing(s, [*(c.name for c in i.columns), *i.virtual])
 
 
-def _missing(s: Sighting, known: Sequence[str]) -> tuple[str, ...]:
+def _missing(s: ObservedTable, known: Sequence[str]) -> tuple[str, ...]:
     return tuple(c.name for c in s.shape.columns if not any(same_name(c.name, k) for k in known))
 
 
-def _see(catalog: Catalog, s: Sighting) -> tuple[Catalog, list[LedgerEntry]]:
+def _see(catalog: Catalog, s: ObservedTable) -> tuple[Catalog, list[LedgerEntry]]:
     found = find_sent(catalog, s.database, s.table)
     if found is None:
         born = create(catalog, s.database, s.table, _guess(s.shape), s.first_ts - 1, guessed=True)
@@ -305,7 +305,7 @@ def _see(catalog: Catalog, s: Sighting) -> tuple[Catalog, list[LedgerEntry]]:
     return catalog.with_(known), [_seen(s, f"column {name} of {found.name}") for name in new]
 
 
-def _unseen(catalog: Catalog, s: Sighting) -> Sighting | None:
+def _unseen(catalog: Catalog, s: ObservedTable) -> ObservedTable | None:
     """Rows of one shape may lie on both sides of a DROP or RENAME: what of them is later than the last life of the name, or lacks
     columns in the present one, is seen again from there on."""
     names = [(i, n) for i in catalog.incarnations.values() for n in i.names if _means(s, n)]
@@ -318,7 +318,7 @@ def _unseen(catalog: Catalog, s: Sighting) -> Sighting | None:
     return replace(s, first_ts=max(s.first_ts, last.after_ts + 1)) if lacks and i.dropped_ts is None and last.after_ts < s.last_ts else None
 
 
-def _means(s: Sighting, name: Name) -> bool:
+def _means(s: ObservedTable, name: Name) -> bool:
     return same_name(s.database, name.database) and same_name(s.table, name.table)
 
 
@@ -331,7 +331,7 @@ def find_sent(catalog: Catalog, database: str, table: str) -> Incarnation | None
     return alike[0] if alike else None
 
 
-def _seen(s: Sighting, what: str) -> LedgerEntry:
+def _seen(s: ObservedTable, what: str) -> LedgerEntry:
     return LedgerEntry(commit_ts=s.first_ts, database=s.database, query="", effect=f"seen: {what}")
 
 

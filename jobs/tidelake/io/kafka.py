@@ -26,12 +26,14 @@ from confluent_kafka import (
     KafkaException,
     Message,
     TopicCollection,
-    TopicPartition,
     Uuid,
+)
+from confluent_kafka import (
+    TopicPartition as KafkaPartition,
 )
 from confluent_kafka.admin import AdminClient
 
-from tidelake.errors import ConfigError, Coordinates, StorageError
+from tidelake.errors import ConfigError, Coordinates, StorageError, TopicPartition
 from tidelake.history.event import HEADERS, MESSAGE
 from tidelake.io import msk_iam
 
@@ -66,8 +68,6 @@ _NO_ID = str(Uuid(0, 0))
 _NOTHING: Mapping[str, Any] = {}
 _LOG = logging.getLogger("tidelake.io.kafka")
 _LOG.addHandler(logging.NullHandler())
-
-Place = tuple[str, int]  # topic, partition
 
 
 class Topics:
@@ -115,22 +115,22 @@ class Topics:
             found = {name: _id_of(answer) for name, answer in asked.items()}
         return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
 
-    def bounds(self, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
+    def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """The first offset that is still there, and the one behind the last message that is committed. Raises StorageError."""
         with self._lent("ask for the offsets of its partitions") as consumer:
             return {place: _bounds(consumer, place) for place in places}
 
-    def first_since(self, places: Sequence[Place], timestamp_ms: int) -> dict[Place, int | None]:
+    def first_since(self, places: Sequence[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int | None]:
         """The offset of each partition's first message that has this timestamp or a later one, None without one. Raises StorageError."""
         if not places:
             return {}
         with self._lent("look up timestamps") as consumer:
-            found = consumer.offsets_for_times([TopicPartition(*place, timestamp_ms) for place in places], timeout=ANSWER_SECONDS)
+            found = consumer.offsets_for_times([KafkaPartition(*place, timestamp_ms) for place in places], timeout=ANSWER_SECONDS)
             _raise_first(found)
         return {(at.topic, at.partition): at.offset if at.offset >= 0 else None for at in found}
 
     def read(
-        self, place: Place, begin: int, end: int, stopped: Callable[[], bool] = lambda: False
+        self, place: TopicPartition, begin: int, end: int, stopped: Callable[[], bool] = lambda: False
     ) -> Generator[pa.RecordBatch, None, None]:
         """The messages of a partition from offset begin up to, not including, end: all that the log holds of them, in order, as MESSAGE.
 
@@ -139,19 +139,19 @@ class Topics:
         where offsets of the range expire meanwhile.
         """
         with self._lent(f"read {Coordinates(*place)}") as consumer:
-            consumer.assign([TopicPartition(*place, begin)])
+            consumer.assign([KafkaPartition(*place, begin)])
             try:
                 yield from _messages(consumer, place, begin, end, stopped, self._silent)
             finally:
                 consumer.unassign()  # or it would go on fetching
 
-    def commit(self, offsets: Mapping[Place, int]) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Record in the consumer group where the next hour goes on. Raises StorageError. For one thread at a time."""
         if not offsets:
             return
         committer, self._committer = self._committer or _Committer(self._opened), None
         try:
-            committer.commit([TopicPartition(*place, offset) for place, offset in offsets.items()])
+            committer.commit([KafkaPartition(*place, offset) for place, offset in offsets.items()])
         except KafkaException as e:
             committer.abandon()
             raise self._failed("commit offsets", e.args[0]) from None
@@ -226,10 +226,10 @@ class _Committer:
     """
 
     def __init__(self, opened: Callable[[Mapping[str, Any]], Consumer]) -> None:
-        self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+        self._answers: list[tuple[KafkaError | None, list[KafkaPartition]]] = []
         self._consumer = opened({"on_commit": lambda error, ends: self._answers.append((error, ends))})
 
-    def commit(self, ends: list[TopicPartition]) -> None:
+    def commit(self, ends: list[KafkaPartition]) -> None:
         """Raises KafkaException; no other commit is asked for then."""
         self._consumer.commit(offsets=ends, asynchronous=True)
         deadline = time.monotonic() + ANSWER_SECONDS
@@ -276,12 +276,12 @@ def _refused(settings: Mapping[str, Any], section: str, error: KafkaError) -> Co
     )
 
 
-def _bounds(consumer: Consumer, place: Place) -> tuple[int, int]:
+def _bounds(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
     """Asked again while the partition's leader moves, as after a broker's restart. Raises KafkaException."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:
-            return consumer.get_watermark_offsets(TopicPartition(*place), timeout=ANSWER_SECONDS)
+            return consumer.get_watermark_offsets(KafkaPartition(*place), timeout=ANSWER_SECONDS)
         except KafkaException as e:
             if e.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
                 raise
@@ -308,7 +308,12 @@ def _id_of(answer: Future[Any]) -> str | None:
 
 
 def _messages(
-    consumer: Consumer, place: Place, begin: int, end: int, stopped: Callable[[], bool], silent: Callable[[Coordinates], StorageError]
+    consumer: Consumer,
+    place: TopicPartition,
+    begin: int,
+    end: int,
+    stopped: Callable[[], bool],
+    silent: Callable[[Coordinates], StorageError],
 ) -> Iterator[pa.RecordBatch]:
     """What comes of the assigned partition until the client's position is at the end."""
     position, most, silence = begin, _FIRST_BATCH, 0.0
@@ -329,7 +334,7 @@ def _messages(
                 yield batch
 
 
-def _message_batch(messages: Sequence[Message], place: Place, end: int) -> pa.RecordBatch:
+def _message_batch(messages: Sequence[Message], place: TopicPartition, end: int) -> pa.RecordBatch:
     """Those before offset `end`, which may be none. The one place where Python handles single messages; a record without headers has an
     empty list of them, as the log says so."""
     offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
@@ -359,7 +364,7 @@ def _next_batch(batch: pa.RecordBatch) -> int:
     return max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(batch) // max(nbytes, 1)))
 
 
-def _end_of_log(event: Message, place: Place, position: int) -> int:
+def _end_of_log(event: Message, place: TopicPartition, position: int) -> int:
     """Where the log ends, of an event that says so. Raises what any other says."""
     error = event.error()
     assert error is not None
@@ -375,7 +380,7 @@ def _end_of_log(event: Message, place: Place, position: int) -> int:
     raise KafkaException(error)
 
 
-def _raise_first(found: Iterable[TopicPartition] | None) -> None:
+def _raise_first(found: Iterable[KafkaPartition] | None) -> None:
     for at in found or ():
         if at.error is not None:
             raise KafkaException(at.error)

@@ -14,7 +14,7 @@ _OPTIONS = {"unix_socket": str, "ssl_ca": str, "connect_timeout": int, "read_tim
 _FORM = "write it like mysql://user:password@host:4000, with ?ssl_ca=FILE for TLS or ?unix_socket=PATH"
 
 
-class Reader:
+class MysqlReader:
     """A session."""
 
     def __init__(self, connection: object, shown: str) -> None:
@@ -35,7 +35,7 @@ class Reader:
 
 
 @contextmanager
-def reader(url: str) -> Iterator[Reader]:
+def reader(url: str) -> Iterator[MysqlReader]:
     """A session. Raises ConfigError for a URL that is none, StorageError for a server that refuses."""
     server, options = _parsed(url)
     try:
@@ -56,7 +56,7 @@ def reader(url: str) -> Iterator[Reader]:
     except (pymysql.Error, OSError) as e:
         raise StorageError(f"{shown} cannot be reached: {_words(e)}", code="UPSTREAM") from e
     with connection:
-        yield Reader(connection, shown)
+        yield MysqlReader(connection, shown)
 
 
 def _parsed(text: str) -> tuple[ServiceUrl, dict[str, str | int]]:

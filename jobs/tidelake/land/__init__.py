@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from tidelake.config.feed import Feed
-from tidelake.land.hour import LandReport, Progress
+from tidelake.land.hour import LandReport, OnBytesLanded
 from tidelake.land.hour import land_hour as land_archived_hour
 
 
-def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
+def land_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None) -> LandReport:
     """Land one hour of the feed's source, as land_archived_hour or, of live topics, `live.land_live_hour` do."""
     if feed.source.kind == "archive":
         return land_archived_hour(feed, hour, progress)

@@ -13,13 +13,12 @@ from functools import cached_property
 
 from tidelake.archives import Layout, SourceObject, list_hour, numbered
 from tidelake.config.feed import Feed
+from tidelake.errors import TopicPartition
 from tidelake.io.storage import Store
 from tidelake.land.closing import LOOK_AHEAD
-from tidelake.land.store.manifest import Manifest, Partition, all_newest
+from tidelake.land.store.manifest import Manifest, PartitionFacts, all_newest
 from tidelake.land.store.ranges import Ranges, common, minus
 from tidelake.tso import format_hour
-
-Place = tuple[str, int]  # topic, partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,7 @@ class Elsewhere:
     keys: tuple[str, ...] = ()
 
 
-class Ahead:
+class OffsetsAhead:
     """The hours after an hour. Nothing is listed before somebody asks, and then each topic's hour once."""
 
     def __init__(self, feed: Feed, archive: Store, lake: Store, layout: Layout, hour: datetime, now: datetime) -> None:
@@ -40,7 +39,7 @@ class Ahead:
         self._hours = [moment for moment in later if moment <= now]
         self._listed: dict[tuple[str, datetime], list[SourceObject]] = {}
 
-    def find(self, place: Place, lacking: Ranges) -> Iterator[Elsewhere]:
+    def find(self, place: TopicPartition, lacking: Ranges) -> Iterator[Elsewhere]:
         """Where offsets of a partition are, hour by hour, up to the first hours that have them all."""
         for moment in self._hours:
             if not lacking:
@@ -53,7 +52,7 @@ class Ahead:
                 yield found
                 lacking = minus(lacking, found.ranges)
 
-    def goes_on(self, place: Place, offset: int) -> Elsewhere | None:
+    def goes_on(self, place: TopicPartition, offset: int) -> Elsewhere | None:
         """The first later hour that has anything of a partition, if that begins with this offset: then nothing lies between."""
         for moment in self._hours:
             facts, named = self._facts(moment, place), self._named(moment, place)
@@ -68,11 +67,11 @@ class Ahead:
     def _manifests(self) -> Mapping[str, Manifest]:
         return all_newest(self._lake, self._feed.name, since=format_hour(self._hours[0]), until=format_hour(self._hours[-1]))
 
-    def _facts(self, moment: datetime, place: Place) -> Partition | None:
+    def _facts(self, moment: datetime, place: TopicPartition) -> PartitionFacts | None:
         manifest = self._manifests.get(format_hour(moment))
         return manifest.partitions.get(place[0], {}).get(place[1]) if manifest else None
 
-    def _promised(self, moment: datetime, place: Place, lacking: Ranges) -> Iterator[Elsewhere]:
+    def _promised(self, moment: datetime, place: TopicPartition, lacking: Ranges) -> Iterator[Elsewhere]:
         """What the names of objects that are not landed say of each hole: an object that begins inside it holds it from there on."""
         for first, last in lacking:
             inside = [source for source in self._named(moment, place) if first <= source.number <= last]
@@ -80,7 +79,7 @@ class Ahead:
                 there = (first, inside[-1].number) if self._layout.number_is_last_offset else (inside[0].number, last)
                 yield Elsewhere(hour=format_hour(moment), ranges=(there,), keys=tuple(source.key for source in inside))
 
-    def _named(self, moment: datetime, place: Place) -> Sequence[SourceObject]:
+    def _named(self, moment: datetime, place: TopicPartition) -> Sequence[SourceObject]:
         """The partition's objects of an hour that are not landed, by the numbers in their names."""
         if not numbered(self._feed):
             return ()
@@ -94,7 +93,7 @@ class Ahead:
         return sorted(of_place, key=lambda source: (source.number, source.key))
 
 
-def ahead_of(feed: Feed, archive: Store, lake: Store, layout: Layout, hour: datetime, now: datetime) -> Ahead | None:
+def ahead_of(feed: Feed, archive: Store, lake: Store, layout: Layout, hour: datetime, now: datetime) -> OffsetsAhead | None:
     """Where to look for what an hour lacks; nowhere where hours are no folders: of a storage sink, and by the timestamps of messages."""
     by_folder = feed.source.hours == "path" and not layout.file_bits
-    return Ahead(feed, archive, lake, layout, hour, now) if by_folder else None
+    return OffsetsAhead(feed, archive, lake, layout, hour, now) if by_folder else None

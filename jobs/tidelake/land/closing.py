@@ -13,8 +13,9 @@ from datetime import UTC, datetime, timedelta
 from tidelake.archives import Layout, Listing, SourceObject, list_all, list_hour
 from tidelake.config.feed import Feed
 from tidelake.config.finding_kinds import LONG_OVER
+from tidelake.errors import TopicPartition
 from tidelake.io.storage import Store
-from tidelake.land.resolved import Covered, Place, not_resolved, standings_of
+from tidelake.land.resolved import Covered, not_resolved, standings_of
 from tidelake.land.store.manifest import Manifest
 from tidelake.land.store.ranges import Ranges, show, union
 from tidelake.land.timed import behind, not_ended
@@ -22,7 +23,7 @@ from tidelake.land.waits import Waits, time_of
 
 LOOK_AHEAD = 24  # hours after the hour in which a partition's next object is looked for
 
-Ends = dict[Place, int | None]  # topic, partition → the last offset that is there, None where it is not known
+Ends = dict[TopicPartition, int | None]  # topic, partition → the last offset that is there, None where it is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ def ends_of(manifests: Sequence[Manifest]) -> Ends:
 
 def covered_of(manifests: Sequence[Manifest]) -> Covered:
     """The offsets of every partition over some hours of which nothing is missing."""
-    found: dict[Place, list[Ranges]] = {}
+    found: dict[TopicPartition, list[Ranges]] = {}
     for manifest in manifests:
         for topic, partitions in manifest.partitions.items():
             for number, partition in partitions.items():
@@ -95,16 +96,16 @@ def covered_of(manifests: Sequence[Manifest]) -> Covered:
     return {place: union(several) for place, several in found.items()}
 
 
-def _expected(feed: Feed, ends: Ends) -> set[Place]:
+def _expected(feed: Feed, ends: Ends) -> set[TopicPartition]:
     topics = feed.topics if feed.topic_pattern is None else sorted({topic for topic, _ in ends})
     return {(topic, number) for topic in topics for number in range(feed.partitions_of(topic))}
 
 
 def _not_followed(
-    feed: Feed, archive: Store, layout: Layout, hour: datetime, pending: set[Place], ends: Ends, now: datetime
+    feed: Feed, archive: Store, layout: Layout, hour: datetime, pending: set[TopicPartition], ends: Ends, now: datetime
 ) -> Iterator[Waits]:
     """The expected partitions that have no later object, or none that continues where the hour ends."""
-    found: dict[Place, int] = {}
+    found: dict[TopicPartition, int] = {}
     for sources in _later(feed, archive, layout, hour, pending, now):
         for place, number in _first_numbers(sources).items():
             found[place] = min(number, found.get(place, number))
@@ -122,7 +123,7 @@ def _between(end: int | None, begin: int, layout: Layout) -> Ranges:
 
 
 def _later(
-    feed: Feed, archive: Store, layout: Layout, hour: datetime, pending: Collection[Place], now: datetime
+    feed: Feed, archive: Store, layout: Layout, hour: datetime, pending: Collection[TopicPartition], now: datetime
 ) -> Iterator[list[SourceObject]]:
     """The objects of one hour after the other, of the topics that are still pending when it is their turn."""
     for ahead in range(1, LOOK_AHEAD + 1):
@@ -134,14 +135,16 @@ def _later(
 
 
 def _behind(
-    feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Collection[Place], held: Held | None
+    feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Collection[TopicPartition], held: Held | None
 ) -> Iterator[list[SourceObject]]:
     """The same where paths have no hours: once, all objects that may have messages behind the hour."""
     found = [source for topic in sorted({topic for topic, _ in places}) for source in list_all(feed, archive, topic, layout).objects]
     yield behind(feed, layout, found, hour, held.hour if held else None)
 
 
-def _open(feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Collection[Place], held: Held | None) -> Iterator[Waits]:
+def _open(
+    feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Collection[TopicPartition], held: Held | None
+) -> Iterator[Waits]:
     """Where paths have no hours, the partitions without a message of a later hour; before landing, without an object written since."""
     if held:
         left, what = not_ended(held.hour, places), "no message of a later hour is there"
@@ -152,9 +155,9 @@ def _open(feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Co
         yield Waits(topic=topic, partition=number, what=what)
 
 
-def _first_numbers(sources: Sequence[SourceObject]) -> Mapping[Place, int]:
+def _first_numbers(sources: Sequence[SourceObject]) -> Mapping[TopicPartition, int]:
     """The smallest number in the names of every partition's objects: at or below its first offset (docs/reference/archives.md 9.1, 9.8)."""
-    found: dict[Place, int] = {}
+    found: dict[TopicPartition, int] = {}
     for source in sources:
         at = source.topic, source.partition
         found[at] = min(source.number, found.get(at, source.number))

@@ -14,8 +14,8 @@ from tidelake.config.feed import Feed
 from tidelake.config.finding_kinds import KINDS, Severity
 from tidelake.errors import Coordinates, OrderError
 from tidelake.io.storage import ObjectInfo
-from tidelake.land.ahead import Ahead, Elsewhere
-from tidelake.land.store.manifest import Finding, Landed, Manifest, Partition
+from tidelake.land.ahead import Elsewhere, OffsetsAhead
+from tidelake.land.store.manifest import Finding, Landed, Manifest, PartitionFacts
 from tidelake.land.store.ranges import Range, Ranges, common, count, holes, minus, numbers, show, union
 from tidelake.land.waits import Waits
 
@@ -38,7 +38,7 @@ def judge(
     doubts: Sequence[str] = (),
     lost: Sequence[Lost] = (),
     damaged: Sequence[Landed] = (),
-    ahead: Ahead | None = None,
+    ahead: OffsetsAhead | None = None,
 ) -> tuple[Finding, ...]:
     """Everything there is to say about an hour, the most serious first.
 
@@ -92,7 +92,7 @@ def place(f: Finding) -> str:
 
 
 def _of_partitions(
-    feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], complete: bool, ahead: Ahead | None
+    feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], complete: bool, ahead: OffsetsAhead | None
 ) -> Iterator[Finding]:
     for topic, partitions in manifest.partitions.items():
         for number, partition in partitions.items():
@@ -102,7 +102,7 @@ def _of_partitions(
 
 
 def _of_partition(
-    feed: Feed, layout: Layout | None, topic: str, number: int, partition: Partition, before: Ranges, complete: bool
+    feed: Feed, layout: Layout | None, topic: str, number: int, partition: PartitionFacts, before: Ranges, complete: bool
 ) -> Iterator[Finding]:
     at, file_bits = (topic, number), layout.file_bits if layout else 0
     if not file_bits and number >= feed.partitions_of(topic):
@@ -132,7 +132,7 @@ def _before(earlier: Sequence[Manifest], topic: str, number: int) -> Ranges:
 
 
 def _of_gaps(
-    feed: Feed, file_bits: int, topic: str, number: int, partition: Partition, before: Ranges, ahead: Ahead | None
+    feed: Feed, file_bits: int, topic: str, number: int, partition: PartitionFacts, before: Ranges, ahead: OffsetsAhead | None
 ) -> Iterator[Finding]:
     missing = _missing(file_bits, partition, before)
     for there in ahead.find((topic, number), missing) if ahead else ():
@@ -153,14 +153,14 @@ def _elsewhere(there: Elsewhere, lacks: str, do: str, topic: str, number: int) -
     return finding("GAP_AHEAD", "warning", detail, topic, number, there.ranges[0][0])
 
 
-def _missing(file_bits: int, partition: Partition, before: Ranges) -> Ranges:
+def _missing(file_bits: int, partition: PartitionFacts, before: Ranges) -> Ranges:
     """Offsets that are missing, or numbers of files."""
     if not file_bits:
         return _gaps(partition, before)
     return holes(union([numbers(partition.ranges, file_bits), numbers(before, file_bits)]))
 
 
-def _gaps(partition: Partition, before: Ranges) -> Ranges:
+def _gaps(partition: PartitionFacts, before: Ranges) -> Ranges:
     """Offsets that neither this hour nor one before has: from the last of the hours before to the last of this hour; where this hour has
     some that they lack, from there to their last."""
     there = union([partition.covered, partition.expired])
@@ -173,7 +173,7 @@ def _gaps(partition: Partition, before: Ranges) -> Ranges:
 
 
 def _missing_partitions(
-    feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], ahead: Ahead | None
+    feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], ahead: OffsetsAhead | None
 ) -> Iterator[Finding]:
     """Expected partitions of which the hour has nothing. A topic found by a pattern is expected from the first hour it appears."""
     topics = feed.topics if feed.topic_pattern is None else sorted({topic for m in (*earlier, manifest) for topic in m.partitions})

@@ -15,7 +15,7 @@ from threading import Lock
 from tidelake.archives import KEYED_PROTOCOLS, Layout, Listing, SourceObject, layout_of
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import manifest_key
-from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError
+from tidelake.errors import ConfigError, Coordinates, LeaseError, OrderError, TopicPartition
 from tidelake.io.storage import Store, open_store, probe_conditional_puts
 from tidelake.land.ahead import ahead_of
 from tidelake.land.closing import Held, covered_of, ends_of, waits_for
@@ -25,16 +25,16 @@ from tidelake.land.listing import lister
 from tidelake.land.pipeline import LandedPartition, land_partitions
 from tidelake.land.sources import Task, changed
 from tidelake.land.store.landed import cannot_mend, damaged
-from tidelake.land.store.manifest import Finding, Landed, Manifest, Partition, all_newest, generations
+from tidelake.land.store.manifest import Finding, Landed, Manifest, PartitionFacts, all_newest, generations
 from tidelake.land.store.ranges import Range, minus, show
-from tidelake.land.timed import Place, Span
+from tidelake.land.timed import OffsetSpan
 from tidelake.land.unusable import refuse_early, refuse_unusable
 from tidelake.tso import format_hour, parse_hour
 
 LOOK_BACK = 24  # hours before the landed one that its offsets are compared with
 _WITH_KEYS = "archive with one of the aiven layouts and the field `key`"
 
-Progress = Callable[[int, int], None]
+OnBytesLanded = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Past:
     complete: bool
 
 
-def land_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
+def land_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None) -> LandReport:
     """Land one hour; where neither the archive nor what is landed changed since the last time, only judge it again. Landed objects that are
     gone or have other bytes are landed again.
 
@@ -185,8 +185,8 @@ def _land(
     archive: Store,
     lake: Store,
     listing: Listing,
-    spans: Mapping[Place, Span],
-    progress: Progress | None,
+    spans: Mapping[TopicPartition, OffsetSpan],
+    progress: OnBytesLanded | None,
 ) -> list[LandedPartition]:
     """All partitions of the hour, in the order of topic and partition."""
     total = sum(part.size for source in listing.objects for part in source.parts)
@@ -227,7 +227,7 @@ def _with_sources(landed: list[LandedPartition], listing: Listing) -> list[Lande
 
 def manifest_of(feed: Feed, layout: str, hour: str, landed: Sequence[LandedPartition], past: Past) -> Manifest:
     """The manifest, with what only this landing can find out. Raises OrderError: VANISHED, LANDED_LOST."""
-    partitions: dict[str, dict[int, Partition]] = {}
+    partitions: dict[str, dict[int, PartitionFacts]] = {}
     for partition in landed:
         partitions.setdefault(partition.topic, {})[partition.number] = partition.facts
     manifest = Manifest(

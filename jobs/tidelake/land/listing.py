@@ -8,9 +8,10 @@ from typing import Protocol
 
 from tidelake.archives import Layout, Listing, list_hour, topics_of
 from tidelake.config.feed import Feed
+from tidelake.errors import TopicPartition
 from tidelake.io.storage import Store
-from tidelake.land.store.manifest import Partition
-from tidelake.land.timed import Place, Span, TimedHour, WholeObjects
+from tidelake.land.store.manifest import PartitionFacts
+from tidelake.land.timed import OffsetSpan, TimedHour, WholeObjects
 
 
 class Lister(Protocol):
@@ -26,9 +27,9 @@ class Lister(Protocol):
     @property
     def settled(self) -> bool: ...
 
-    def spans(self, found: Collection[Place]) -> Mapping[Place, Span]: ...
+    def spans(self, found: Collection[TopicPartition]) -> Mapping[TopicPartition, OffsetSpan]: ...
 
-    def narrowed(self, listing: Listing, partitions: Mapping[Place, Partition], read: Collection[str]) -> Listing: ...
+    def narrowed(self, listing: Listing, partitions: Mapping[TopicPartition, PartitionFacts], read: Collection[str]) -> Listing: ...
 
     def record(self) -> None: ...
 

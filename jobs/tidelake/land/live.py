@@ -20,16 +20,16 @@ import pyarrow.compute as pc
 
 from tidelake.archives import Layout, layout_of
 from tidelake.config.feed import Feed
-from tidelake.errors import ConfigError, OrderError
-from tidelake.io.kafka import Place, Topics
+from tidelake.errors import ConfigError, OrderError, TopicPartition
+from tidelake.io.kafka import Topics
 from tidelake.io.storage import Store, open_store
 from tidelake.land.findings import judge
-from tidelake.land.hour import LandReport, Past, Progress, manifest_of, past_of, record, report
+from tidelake.land.hour import LandReport, OnBytesLanded, Past, manifest_of, past_of, record, report
 from tidelake.land.partition import PartitionRead
-from tidelake.land.pipeline import Read, land_all
+from tidelake.land.pipeline import ReadPartition, land_all
 from tidelake.land.resolved_live import not_resolved_live
 from tidelake.land.store.landed import cannot_mend
-from tidelake.land.store.manifest import Finding, Landed, Manifest, Partition, Source, generations, newest
+from tidelake.land.store.manifest import Finding, Landed, Manifest, PartitionFacts, SourceFile, generations, newest
 from tidelake.land.store.objects import ObjectWriter, Outlet
 from tidelake.land.store.stream import ObjectCutter
 from tidelake.land.store.topic_identity import check_ids, ids_of, went_back
@@ -49,7 +49,7 @@ class Stretch:
     little before that message: a marker of a transaction has the timestamp of when it was written.
     """
 
-    place: Place
+    place: TopicPartition
     start: int
     begin: int
     end: int
@@ -62,7 +62,7 @@ class Stretch:
         return (self.end if self.near is None else self.near) - self.begin
 
 
-def land_live_hour(feed: Feed, hour: datetime, progress: Progress | None = None) -> LandReport:
+def land_live_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None) -> LandReport:
     """Land one hour of live topics; one that is landed is only judged again, as nothing can come into offsets that have passed, unless
     landed objects are gone or have other bytes: then its offsets are read again.
 
@@ -120,7 +120,7 @@ def _waits(feed: Feed, topics: Topics, lake: Store, hour: datetime) -> tuple[Wai
     return not_resolved_live(feed, topics, lake, hour, places_of(feed, feed.source.uri, topics))
 
 
-def plan(topics: Topics, places: Sequence[Place], hour: datetime, past: Past, after: Manifest | None) -> list[Stretch]:
+def plan(topics: Topics, places: Sequence[TopicPartition], hour: datetime, past: Past, after: Manifest | None) -> list[Stretch]:
     """What to read of every partition. after: of the hour after this one. Raises as land_live_hour."""
     bounds = topics.bounds(places)
     begins, ends = (topics.first_since(places, _ms(moment)) for moment in (hour, hour + _ONE_HOUR))
@@ -162,7 +162,7 @@ def landed_stretches(topics: Topics, manifest: Manifest, broken: Sequence[Landed
     return stretches
 
 
-def places_of(feed: Feed, servers: str, topics: Topics) -> list[Place]:
+def places_of(feed: Feed, servers: str, topics: Topics) -> list[TopicPartition]:
     """Every partition of the feed's topics, sorted. Raises ConfigError for a topic that does not exist, or without a number."""
     there, pattern = topics.partitions(), feed.topic_pattern
     names = list(feed.topics) if pattern is None else [name for name in there if pattern.fullmatch(name)]
@@ -186,18 +186,18 @@ def _neighbours(lake: Store, feed: Feed, past: Past, after: Manifest | None) -> 
         yield from filter(None, [newest(lake, feed.name, max(generations(lake, feed.name)))])
 
 
-def _ids(topics: Topics, places: Sequence[Place], neighbours: Iterable[Manifest]) -> dict[str, str]:
+def _ids(topics: Topics, places: Sequence[TopicPartition], neighbours: Iterable[Manifest]) -> dict[str, str]:
     """The topics' ids with those that are known; of topics that are not there any more, too. Raises OrderError (TOPIC_RECREATED)."""
     known, now = ids_of(neighbours), topics.ids({topic for topic, _ in places})
     check_ids(known, now, "the hours beside this one have")
     return dict(sorted((known | now).items()))
 
 
-def _facts(manifest: Manifest | None, place: Place) -> Partition | None:
+def _facts(manifest: Manifest | None, place: TopicPartition) -> PartitionFacts | None:
     return manifest.partitions.get(place[0], {}).get(place[1]) if manifest else None
 
 
-def _next_of(before: Manifest | None, place: Place) -> int | None:
+def _next_of(before: Manifest | None, place: TopicPartition) -> int | None:
     """Where the hour before ended, which may have been landed from an archive."""
     facts = _facts(before, place)
     if facts is None:
@@ -205,14 +205,14 @@ def _next_of(before: Manifest | None, place: Place) -> int | None:
     return facts.next if facts.next is not None else facts.last + 1 if facts.last is not None else None
 
 
-def _start_of(after: Manifest | None, place: Place) -> int | None:
+def _start_of(after: Manifest | None, place: TopicPartition) -> int | None:
     facts = _facts(after, place)
     if facts is None:
         return None
     return facts.start if facts.start is not None else facts.first
 
 
-def _reads(feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], progress: Progress | None) -> list[Read]:
+def _reads(feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], progress: OnBytesLanded | None) -> list[ReadPartition]:
     total, done, lock = sum(s.expected for s in stretches), 0, Lock()
 
     def read(offsets: int) -> None:
@@ -244,7 +244,7 @@ def _read(feed: Feed, hour: str, topics: Topics, stretch: Stretch, read: Callabl
     read(end - at)
     facts = cutter.live_facts(stretch.start, stretch.begin, end)
     key = f"kafka:{topic}/{number}/{stretch.begin}-{end - 1}"
-    sources = (Source(key=key, size=facts.bytes),) if stretch.begin < end else ()
+    sources = (SourceFile(key=key, size=facts.bytes),) if stretch.begin < end else ()
     return PartitionRead(topic=topic, number=number, sources=sources, facts=facts, folder=folder)
 
 

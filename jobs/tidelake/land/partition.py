@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,15 +22,14 @@ from tidelake.archives import Layout
 from tidelake.io.storage import Store
 from tidelake.land.sources import SourceReader, Task
 from tidelake.land.store import objects
-from tidelake.land.store.manifest import Partition, Source
+from tidelake.land.store.manifest import PartitionFacts, SourceFile
 from tidelake.land.store.objects import ObjectWriter, Outlet, cuts
 from tidelake.land.store.ranges import Range, holes, minus, runs, union
-from tidelake.land.store.spool import Longs, Spool, payload, spooled
+from tidelake.land.store.spool import Spool, payload, spooled
 from tidelake.land.store.stream import ObjectCutter
 from tidelake.land.store.watermarks import WatermarksSeen
-from tidelake.land.timed import Span
-
-Flags = npt.NDArray[np.bool_]
+from tidelake.land.timed import OffsetSpan
+from tidelake.wire.kernels.arrays import Flags, Longs
 
 _IDENTITY = ("key", "value", "timestamp_ms")
 _NO_TIME, _NO_OFFSET = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -43,8 +41,8 @@ class PartitionRead:
 
     topic: str
     number: int
-    sources: tuple[Source, ...]
-    facts: Partition
+    sources: tuple[SourceFile, ...]
+    facts: PartitionFacts
     folder: Path
 
 
@@ -119,7 +117,7 @@ def _read_spooled(reader: SourceReader, outlet: Outlet) -> PartitionRead:
     return _result(reader, facts.model_copy(update={"watermarks": watermarks.found}), folder)
 
 
-def _result(reader: SourceReader, facts: Partition, folder: Path) -> PartitionRead:
+def _result(reader: SourceReader, facts: PartitionFacts, folder: Path) -> PartitionRead:
     facts = facts.model_copy(update={"lacking": dict(sorted(reader.lacking.items()))})
     return PartitionRead(topic=reader.task.topic, number=reader.task.number, sources=tuple(reader.sources), facts=facts, folder=folder)
 
@@ -128,7 +126,7 @@ def _writer(task: Task, outlet: Outlet, path: Path) -> ObjectWriter:
     return ObjectWriter(path, task.feed, task.hour, task.topic, task.number, outlet.encoders)
 
 
-def _keep(spool: Spool, sources: Sequence[Source], counts: Sequence[int], span: Span | None) -> _Kept:
+def _keep(spool: Spool, sources: Sequence[SourceFile], counts: Sequence[int], span: OffsetSpan | None) -> _Kept:
     offsets = spool.longs(lambda batch: batch.column("offset"))
     order = np.argsort(offsets, kind="stable").astype(np.int64, copy=False)
     offsets = offsets[order]
@@ -170,7 +168,7 @@ def _same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Flags:
     return flags
 
 
-def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range], span: Span | None) -> Partition:
+def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range], span: OffsetSpan | None) -> PartitionFacts:
     ranges, conflicts = runs(kept.offsets), runs(kept.conflicts)
     legal = minus(union([covers]), union([ranges, conflicts]))
     if span is not None:
@@ -178,7 +176,7 @@ def _facts(spool: Spool, kept: _Kept, sizes: Longs, covers: Sequence[Range], spa
         legal = legal if span.next is None else minus(legal, ((span.next, _NO_OFFSET),))
     stamps = spool.longs(lambda batch: pc.fill_null(batch.column("timestamp_ms"), _NO_TIME))[kept.rows]
     stamps = stamps[stamps != _NO_TIME]
-    return Partition(
+    return PartitionFacts(
         first=ranges[0][0] if ranges else None,
         last=ranges[-1][1] if ranges else None,
         count=len(kept.rows),

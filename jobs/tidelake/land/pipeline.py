@@ -25,7 +25,7 @@ from tidelake.land.partition import PartitionRead, read_partition
 from tidelake.land.sources import Task
 from tidelake.land.store.event_store import EventStore
 from tidelake.land.store.landed import is_whole
-from tidelake.land.store.manifest import Landed, Partition, Source
+from tidelake.land.store.manifest import Landed, PartitionFacts, SourceFile
 from tidelake.land.store.memory import return_large_buffers
 from tidelake.land.store.objects import Draft, Outlet, described
 
@@ -36,7 +36,7 @@ ATTEMPTS = 5
 BACK_OFF_SECONDS = 0.5  # after the first failed upload; doubled after each further one
 
 T = TypeVar("T")
-Read = Callable[[Outlet], PartitionRead]
+ReadPartition = Callable[[Outlet], PartitionRead]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +45,10 @@ class LandedPartition:
 
     topic: str
     number: int
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     objects: tuple[Landed, ...]
     written: int
-    facts: Partition
+    facts: PartitionFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _read_archived(task: Task, layout: Layout, archive: Store, read: Callable[[i
     return read_partition(task, layout, archive, outlet, read)
 
 
-def land_all(reads: Sequence[Read], lake: Store, in_flight: int) -> list[LandedPartition]:
+def land_all(reads: Sequence[ReadPartition], lake: Store, in_flight: int) -> list[LandedPartition]:
     """Land partitions, each read by a function that puts its objects; at most in_flight bytes and one object more are put
     and not yet durable.
 
@@ -98,7 +98,7 @@ def land_all(reads: Sequence[Read], lake: Store, in_flight: int) -> list[LandedP
 
 
 @contextmanager
-def _readers(store: EventStore[Draft], reads: Sequence[Read], outlet: Outlet) -> Iterator[list[Future[PartitionRead]]]:
+def _readers(store: EventStore[Draft], reads: Sequence[ReadPartition], outlet: Outlet) -> Iterator[list[Future[PartitionRead]]]:
     """Runs the reads; the store is closed when all are done and fails with the first that does. None runs on after the block."""
     left, lock = len(reads), Lock()
 

@@ -15,23 +15,22 @@ from tempfile import TemporaryDirectory
 
 from tidelake.archives import Layout, SourceObject
 from tidelake.config.feed import Feed
-from tidelake.errors import OrderError, StorageError
+from tidelake.errors import OrderError, StorageError, TopicPartition
 from tidelake.io.storage import Store
-from tidelake.land.seen import Notes, Seen, read_on
+from tidelake.land.seen import Notes, SeenMessages, read_on
 from tidelake.land.sources import local_copies
 from tidelake.land.store.ranges import Ranges, minus, show, union
 from tidelake.land.waits import Waits
 from tidelake.tso import end_ts
 from tidelake.tso import show as show_ts
 
-Place = tuple[str, int]  # topic, partition
-Covered = Mapping[Place, Ranges]  # the offsets of which nothing is missing
+Covered = Mapping[TopicPartition, Ranges]  # the offsets of which nothing is missing
 
 _UNREADABLE = ("DAMAGED_OBJECT", "BAD_OBJECT")
 
 
 @dataclass(slots=True)
-class Standing:
+class ResolvedState:
     """One partition behind an hour. end_ts: the hour's last TSO; ranges: the offsets that are there; whole: whether those of the hour are
     among them; read: whether anything was.
 
@@ -47,7 +46,7 @@ class Standing:
     beyond: int | None = None
     problem: str = ""
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: SeenMessages) -> None:
         """Something was read."""
         self.read = True
         self.ranges = union([self.ranges, seen.ranges])
@@ -89,7 +88,7 @@ def not_resolved(
     lake: Store,
     layout: Layout,
     hour: datetime,
-    standings: dict[Place, Standing],
+    standings: dict[TopicPartition, ResolvedState],
     later: Iterable[list[SourceObject]],
 ) -> Iterator[Waits]:
     """The partitions whose resolved ts has not passed the hour. standings: of the expected ones; those that are done leave it.
@@ -115,24 +114,24 @@ def not_resolved(
         yield Waits(topic=topic, partition=number, what=standing.what)
 
 
-def standings_of(places: Iterable[Place], hour: datetime, covered: Covered | None) -> dict[Place, Standing]:
+def standings_of(places: Iterable[TopicPartition], hour: datetime, covered: Covered | None) -> dict[TopicPartition, ResolvedState]:
     """Where partitions stand before anything is read. covered: None where the hour is not landed."""
     end = end_ts(hour)
-    return {place: Standing(end, covered.get(place, ()) if covered else (), covered is not None) for place in places}
+    return {place: ResolvedState(end, covered.get(place, ()) if covered else (), covered is not None) for place in places}
 
 
-def _may_help(standing: Standing, source: SourceObject, layout: Layout) -> bool:
+def _may_help(standing: ResolvedState, source: SourceObject, layout: Layout) -> bool:
     """Whether an object may hold what is looked for: where only offsets before the message beyond the hour are, those that begin there."""
     return standing.beyond is None or (source.number <= standing.beyond and not layout.number_is_last_offset)
 
 
-def _seen(feed: Feed, archive: Store, layout: Layout, notes: Notes, source: SourceObject, end: int) -> Seen:
+def _seen(feed: Feed, archive: Store, layout: Layout, notes: Notes, source: SourceObject, end: int) -> SeenMessages:
     """What an object holds, from the notes if it was read before."""
     etag = " ".join(part.etag for part in source.parts)
     known = notes.of(source.key, etag)
     if known is not None:
         return known
-    seen = Seen(etag=etag)
+    seen = SeenMessages(etag=etag)
     with TemporaryDirectory(prefix="tidelake-closing-") as folder:
         path = Path(folder) / "source"
         with local_copies(archive, path, source):

@@ -6,14 +6,15 @@ from contextlib import closing
 from datetime import datetime, timedelta
 
 from tidelake.config.feed import Feed
-from tidelake.io.kafka import Place, Topics
+from tidelake.errors import TopicPartition
+from tidelake.io.kafka import Topics
 from tidelake.io.storage import Store
-from tidelake.land.resolved import Standing, standings_of
-from tidelake.land.seen import Notes, Seen, read_on
+from tidelake.land.resolved import ResolvedState, standings_of
+from tidelake.land.seen import Notes, SeenMessages, read_on
 from tidelake.land.waits import Waits
 
 
-def not_resolved_live(feed: Feed, topics: Topics, lake: Store, hour: datetime, places: list[Place]) -> tuple[Waits, ...]:
+def not_resolved_live(feed: Feed, topics: Topics, lake: Store, hour: datetime, places: list[TopicPartition]) -> tuple[Waits, ...]:
     """The partitions whose resolved ts has not passed the hour. Whoever asks again reads what came since. Raises StorageError."""
     notes, standings = Notes(feed, lake, hour), standings_of(places, hour, None)
     bounds = topics.bounds(places)
@@ -31,9 +32,9 @@ def not_resolved_live(feed: Feed, topics: Topics, lake: Store, hour: datetime, p
     )
 
 
-def _read(feed: Feed, topics: Topics, notes: Notes, place: Place, standing: Standing, begin: int, end: int) -> None:
+def _read(feed: Feed, topics: Topics, notes: Notes, place: TopicPartition, standing: ResolvedState, begin: int, end: int) -> None:
     key = f"kafka:{place[0]}/{place[1]}"
-    seen = notes.of(key) or Seen()
+    seen = notes.of(key) or SeenMessages()
     begin = max(begin, seen.ranges[-1][1] + 1) if seen.ranges else begin
     if begin < end and not seen.is_beyond(standing.end_ts):
         with closing(topics.read(place, begin, end)) as batches:

@@ -21,7 +21,7 @@ from tidelake.land.store.ranges import Ranges, runs, union
 from tidelake.tso import format_hour
 
 
-class Seen(BaseModel):
+class SeenMessages(BaseModel):
     """What was read of an object, or of a live topic's partition: up to a message with a resolved ts beyond the hour, else all.
 
     ranges: its offsets; resolved_ts: the one beyond the hour (TSO), else the largest, None where there is none; offset: the first that
@@ -51,7 +51,7 @@ class Seen(BaseModel):
 
 
 class _Document(BaseModel):
-    objects: dict[str, Seen] = {}
+    objects: dict[str, SeenMessages] = {}
 
 
 class Notes:
@@ -63,12 +63,12 @@ class Notes:
         self._seen = found.objects if found else {}
         self._new = False
 
-    def of(self, key: str, etag: str = "") -> Seen | None:
+    def of(self, key: str, etag: str = "") -> SeenMessages | None:
         """What is known of an object, if it is the same still."""
         found = self._seen.get(key)
         return found if found is not None and found.etag == etag else None
 
-    def add(self, key: str, seen: Seen) -> None:
+    def add(self, key: str, seen: SeenMessages) -> None:
         """An object was read."""
         self._seen[key], self._new = seen, True
 
@@ -78,7 +78,7 @@ class Notes:
             self._lake.write(self._key, _Document(objects=self._seen).model_dump_json().encode())
 
 
-def read_on(seen: Seen, feed: Feed, batches: Iterable[pa.RecordBatch], end_ts: int) -> bool:
+def read_on(seen: SeenMessages, feed: Feed, batches: Iterable[pa.RecordBatch], end_ts: int) -> bool:
     """Add MESSAGE batches up to the first one with a resolved ts beyond the hour; whether there is one."""
     from tidelake.protocols import Context, decode  # compiled code: the other rules do without
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 from tidelake.archives import Layout, Sibling, SourceObject, absent, beside
 from tidelake.errors import StorageError
 from tidelake.io.storage import Store
-from tidelake.land.store.manifest import Source
+from tidelake.land.store.manifest import SourceFile
 from tidelake.land.store.ranges import Range
 from tidelake.land.tags import check_tags
-from tidelake.land.timed import Span
+from tidelake.land.timed import OffsetSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Task:
     number: int
     sources: Sequence[SourceObject]
     tagged: bool = False
-    span: Span | None = None
+    span: OffsetSpan | None = None
 
 
 class SourceReader:
@@ -49,7 +49,7 @@ class SourceReader:
         self._begin()
 
     def _begin(self) -> None:
-        self.sources, self.counts, self.covers, self.lacking = list[Source](), list[int](), list[Range](), Counter[str]()
+        self.sources, self.counts, self.covers, self.lacking = list[SourceFile](), list[int](), list[Range](), Counter[str]()
 
     def messages(self) -> Generator[tuple[SourceObject, pa.RecordBatch], None, None]:
         """The messages of all source objects, each batch with its object. Raises what reading the layout raises."""
@@ -79,7 +79,7 @@ class SourceReader:
 
 
 @contextmanager
-def local_copies(archive: Store, path: Path, source: SourceObject) -> Iterator[list[Source]]:
+def local_copies(archive: Store, path: Path, source: SourceObject) -> Iterator[list[SourceFile]]:
     """Copies of an object at a path and of its siblings beside it, gone afterwards. Raises StorageError (SOURCE_CHANGED)."""
     paths = [path, *(beside(path, sibling.view) for sibling in source.siblings)]
     yield [_copied(archive, local, part) for local, part in zip(paths, source.parts, strict=True)]
@@ -87,7 +87,7 @@ def local_copies(archive: Store, path: Path, source: SourceObject) -> Iterator[l
         local.unlink()
 
 
-def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> Source:
+def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> SourceFile:
     """Copy an object, which must still be there and as large as it was listed."""
     try:
         digest = archive.download(part.key, path)
@@ -97,7 +97,7 @@ def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> Source:
         raise
     if path.stat().st_size != part.size:
         raise changed(part.key)
-    return Source(key=part.key, size=part.size, etag=part.etag, sha256=digest)
+    return SourceFile(key=part.key, size=part.size, etag=part.etag, sha256=digest)
 
 
 def changed(key: str) -> StorageError:

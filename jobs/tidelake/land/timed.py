@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 
 from tidelake.archives import Layout, Listing, SourceObject, list_all, numbered, topics_of
 from tidelake.config.feed import Feed
+from tidelake.errors import TopicPartition
 from tidelake.io.storage import Store
-from tidelake.land.store.manifest import Manifest, Partition, all_newest, newest
+from tidelake.land.store.manifest import Manifest, PartitionFacts, all_newest, newest
 from tidelake.tso import format_hour
-
-Place = tuple[str, int]  # topic, partition
 
 LOOK_BACK = 24  # hours before, in which a partition's last offset is looked for
 
@@ -31,7 +30,7 @@ _ONE_HOUR = timedelta(hours=1)
 
 
 @dataclass(slots=True)
-class Span:
+class OffsetSpan:
     """The offsets of an hour in one partition, found while its messages are read: from `begin` up to, not including, `end`.
 
     start: where it begins, None where only timestamps can tell; near: the hour does not end before; fixed: where the next hour begins, if
@@ -92,11 +91,11 @@ class WholeObjects:
 
     settled = True
 
-    def spans(self, found: Collection[Place]) -> Mapping[Place, Span]:
+    def spans(self, found: Collection[TopicPartition]) -> Mapping[TopicPartition, OffsetSpan]:
         """None: all that the objects hold is of the hour."""
         return {}
 
-    def narrowed(self, listing: Listing, partitions: Mapping[Place, Partition], read: Collection[str]) -> Listing:
+    def narrowed(self, listing: Listing, partitions: Mapping[TopicPartition, PartitionFacts], read: Collection[str]) -> Listing:
         """All of them."""
         return listing
 
@@ -114,7 +113,7 @@ class TimedHour:
     def __call__(self) -> Listing:
         feed = self._feed
         listings = [list_all(feed, self._archive, topic, self._layout) for topic in topics_of(feed, self._archive)]
-        found: dict[Place, list[SourceObject]] = {}
+        found: dict[TopicPartition, list[SourceObject]] = {}
         for source in sorted(source for listing in listings for source in listing.objects):
             found.setdefault((source.topic, source.partition), []).append(source)
         spans = self.spans(found.keys())
@@ -131,7 +130,7 @@ class TimedHour:
         places = [(topic, number) for topic, numbers in (self._after.partitions if self._after else {}).items() for number in numbers]
         return self._this is None or not any((facts := _facts(self._this, place)) and facts.next is None for place in places)
 
-    def spans(self, found: Collection[Place]) -> dict[Place, Span]:
+    def spans(self, found: Collection[TopicPartition]) -> dict[TopicPartition, OffsetSpan]:
         """What is known of the hour in every partition that there is, or that an hour before had."""
         topics = self._feed.topics if self._feed.topic_pattern is None else ()
         expected = {(topic, number) for topic in topics for number in range(self._feed.partitions_of(topic))}
@@ -139,7 +138,7 @@ class TimedHour:
         known = {(topic, number) for m in held for topic, numbers in m.partitions.items() for number in numbers}
         return {place: self._span(place) for place in sorted({*found, *expected, *known})}
 
-    def narrowed(self, listing: Listing, partitions: Mapping[Place, Partition], read: Collection[str]) -> Listing:
+    def narrowed(self, listing: Listing, partitions: Mapping[TopicPartition, PartitionFacts], read: Collection[str]) -> Listing:
         """Of a listing, the objects of the hour as it was landed. read: the keys of those that have messages of it."""
         objects = list[SourceObject]()
         for place, sources in groupby(listing.objects, lambda s: (s.topic, s.partition)):
@@ -150,13 +149,13 @@ class TimedHour:
             objects += of_hour
         return replace(listing, objects=tuple(objects))
 
-    def _span(self, place: Place) -> Span:
+    def _span(self, place: TopicPartition) -> OffsetSpan:
         this, since = _facts(self._this, place), int(self._hour.timestamp() * 1000)
         start = this.start if this is not None and this.start is not None else self._start(place)
         near = (next_of(this) if this is not None else None) or 0
         after = _facts(self._after, place)
         fixed = after.start if after is not None else None
-        return Span(
+        return OffsetSpan(
             start=start,
             near=max(near, start or 0),
             fixed=fixed,
@@ -165,27 +164,27 @@ class TimedHour:
             ordered=self._numbered,
         )
 
-    def _start(self, place: Place) -> int | None:
+    def _start(self, place: TopicPartition) -> int | None:
         """Where the hour before ended; a partition that no hour before has begins with its first message."""
         if self._before is None:
             return None
         facts = _facts(self._before, place) or self._long_ago(place)
         return (next_of(facts) if facts else None) or 0
 
-    def _long_ago(self, place: Place) -> Partition | None:
+    def _long_ago(self, place: TopicPartition) -> PartitionFacts | None:
         """The newest that is known of a partition that the hour before does not name: it was landed by paths."""
         if not self._older:
             since, until = (format_hour(self._hour - back * _ONE_HOUR) for back in (LOOK_BACK, 1))
             self._older = list(all_newest(self._lake, self._feed.name, since=since, until=until).values())[::-1]
         return next((facts for manifest in self._older if (facts := _facts(manifest, place))), None)
 
-    def _chosen(self, sources: list[SourceObject], span: Span, this: Partition | None) -> list[SourceObject]:
+    def _chosen(self, sources: list[SourceObject], span: OffsetSpan, this: PartitionFacts | None) -> list[SourceObject]:
         """The objects of a partition that may have messages of the hour."""
         if this is not None and this.next is not None and self._this is not None:
             return self._landed(sources, this, {source.key for source in self._this.sources})
         return self._from(sources, span.start, span.fixed, span.since_ms)
 
-    def _landed(self, sources: list[SourceObject], facts: Partition, read: Collection[str]) -> list[SourceObject]:
+    def _landed(self, sources: list[SourceObject], facts: PartitionFacts, read: Collection[str]) -> list[SourceObject]:
         """The objects of an hour that has ended. Without offsets in names, those that were read, unless something is missing."""
         if self._numbered or facts.gaps:
             return self._from(sources, facts.start, facts.next, 0)
@@ -229,7 +228,7 @@ def _candidates(
     return sorted(source for source in ascending if source.number >= floor and (end is None or source.number < end))
 
 
-def next_of(facts: Partition) -> int | None:
+def next_of(facts: PartitionFacts) -> int | None:
     """Where the hour after begins, as far as an hour knows: behind what was there, if no message of a later hour was."""
     if facts.next is not None:
         return facts.next
@@ -237,10 +236,10 @@ def next_of(facts: Partition) -> int | None:
     return max([*ends, facts.start] if facts.start is not None else ends, default=None)
 
 
-def not_ended(manifest: Manifest, places: Collection[Place]) -> set[Place]:
+def not_ended(manifest: Manifest, places: Collection[TopicPartition]) -> set[TopicPartition]:
     """The partitions of which no message of a later hour was there when the hour was landed."""
     return {place for place in places if (facts := _facts(manifest, place)) is None or facts.next is None}
 
 
-def _facts(manifest: Manifest | None, place: Place) -> Partition | None:
+def _facts(manifest: Manifest | None, place: TopicPartition) -> PartitionFacts | None:
     return manifest.partitions.get(place[0], {}).get(place[1]) if manifest else None

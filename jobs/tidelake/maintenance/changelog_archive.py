@@ -48,7 +48,7 @@ class ArchivedFile(BaseModel):
     last_ts: int
 
 
-class Archived(BaseModel):
+class ArchivedChangelog(BaseModel):
     """A manifest. cut: the newest one when this was copied; of changes that two manifests cover, those of the larger cut count;
     changes_after: the changelog holds all changes after this TSO."""
 
@@ -98,7 +98,7 @@ def archive(lake: Lake, uri: str, table: LakeTable, files: Sequence[OldFile], cu
             code="ARCHIVE_DIFFERS",
         )
     names = {c.name: c for c in table.columns()}
-    manifest = Archived(
+    manifest = ArchivedChangelog(
         feed=lake.feed.name,
         table=table.identifier,
         uuid=table.uuid,

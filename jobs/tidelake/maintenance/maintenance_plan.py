@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator
 from pydantic import BaseModel
 
 from tidelake.config.lake_paths import ddl_table, events_table, late_table, published_table, run_key
-from tidelake.config.retention import Upkeep, Why, changes_kept_after, retained
+from tidelake.config.retention import KeptBecause, Upkeep, changes_kept_after, retained
 from tidelake.io.documents import find_document
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeTable
@@ -51,7 +51,7 @@ class UpkeepPlan(BaseModel):
     published, for which rewriting waits; changes_after: the TSO after which all changes are kept, 0: all are."""
 
     feed: str
-    cuts: dict[int, Why]
+    cuts: dict[int, KeptBecause]
     lets_go: list[int]
     staged: str | None
     changes_after: int

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tidelake.config.lake_paths import cut_of_branch
-from tidelake.config.retention import Why
+from tidelake.config.retention import KeptBecause
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
@@ -40,7 +40,7 @@ class Needs:
         return {uuid: identifier for uuid, identifier in self.places.items() if uuid not in self.cuts}
 
 
-def needs(store: Store, newest: Cut, kept: Mapping[int, Why], gone: int = 0) -> Needs:
+def needs(store: Store, newest: Cut, kept: Mapping[int, KeptBecause], gone: int = 0) -> Needs:
     """The needs of these cuts, from their documents: the table of published cuts does not tell of changelogs.
 
     gone: the horizon; a cut at or before it needs no changelog, whoever goes on from it begins a new one.

@@ -32,7 +32,7 @@ _PLACE = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ahead:
+class ClockAhead:
     """A ts (TSO) that no clock had reached when its message was written. where: its coordinates, or what it was read from."""
 
     code: str
@@ -66,11 +66,13 @@ def counts(feed: Feed, hour: str, ts: int) -> bool:
     return ts >= 0 and physical_ms(ts) <= _latest_ms(feed, hour, None)
 
 
-def marks(feed: Feed, events: LakeTable, hour: str, ends: Mapping[tuple[str, int], int]) -> tuple[dict[tuple[str, int], int], list[Ahead]]:
+def marks(
+    feed: Feed, events: LakeTable, hour: str, ends: Mapping[tuple[str, int], int]
+) -> tuple[dict[tuple[str, int], int], list[ClockAhead]]:
     """(the largest resolved ts of each partition that counts, the furthest one of each that does not). ends: the last offset that counts;
     what lies behind a hole does not."""
     found = list(control_batches(events, "resolved", [hour], [*_PLACE, "timestamp_ms", "commit_ts"]))
-    best, ahead = dict[tuple[str, int], int](), list[Ahead]()
+    best, ahead = dict[tuple[str, int], int](), list[ClockAhead]()
     if not found:
         return best, ahead
     rows = pa.Table.from_batches(found)
@@ -84,7 +86,7 @@ def marks(feed: Feed, events: LakeTable, hour: str, ends: Mapping[tuple[str, int
     return best, ahead
 
 
-def rows_ahead(feed: Feed, events: LakeTable, records: Mapping[str, DecodeRecord]) -> list[Ahead]:
+def rows_ahead(feed: Feed, events: LakeTable, records: Mapping[str, DecodeRecord]) -> list[ClockAhead]:
     """Of each of these hours the furthest row or statement whose commit ts cannot be true: it waits until the resolved ts gets there."""
     found = []
     for hour, record in records.items():
@@ -107,9 +109,9 @@ def checkpoint_counts(feed: Feed, at_ms: int, ts: int) -> bool:
     return physical_ms(ts) <= at_ms + _skew_ms(feed)
 
 
-def recorded_ahead(feed: Feed, hour: str, ts: int) -> Ahead:
+def recorded_ahead(feed: Feed, hour: str, ts: int) -> ClockAhead:
     """A checkpoint that was recorded before its time."""
-    return Ahead(code=RESOLVED, ts=ts, hour=hour, where=(feed.watermark.uri or "").rpartition("/")[2])
+    return ClockAhead(code=RESOLVED, ts=ts, hour=hour, where=(feed.watermark.uri or "").rpartition("/")[2])
 
 
 def is_ahead(feed: Feed, store: Store, cut: Cut) -> bool:
@@ -128,8 +130,8 @@ def _believed(feed: Feed, hour: str, rows: pa.Table) -> pa.Array:
     return pc.and_(pc.greater_equal(ts, 0), pc.less_equal(pc.shift_right(ts, LOGICAL_BITS), latest))
 
 
-def _ahead(code: str, hour: str, at: Coordinates | None, ts: int) -> Ahead:
-    return Ahead(code=code, ts=ts, hour=hour, where=str(at) if at else "", at=at)
+def _ahead(code: str, hour: str, at: Coordinates | None, ts: int) -> ClockAhead:
+    return ClockAhead(code=code, ts=ts, hour=hour, where=str(at) if at else "", at=at)
 
 
 def _latest_ms(feed: Feed, hour: str, timestamp_ms: int | None) -> int:

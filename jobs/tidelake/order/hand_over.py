@@ -10,7 +10,7 @@ from tidelake import __version__
 from tidelake.config.lake_paths import run_key
 from tidelake.lake.cut import Advance, Cut, LateCounts, Staged, TableCut
 from tidelake.lake.cuts import first_held
-from tidelake.order.incomplete import Why, of_tables, reasons, refuse
+from tidelake.order.incomplete import Lack, of_tables, reasons, refuse
 from tidelake.order.planning import PlannedWindow
 from tidelake.order.progress import open_hours
 from tidelake.order.staging import StagedTables
@@ -50,7 +50,7 @@ def hand_over(plan: PlannedWindow, tables: StagedTables, late: dict[str, LateCou
     return staged
 
 
-def _next_cut(plan: PlannedWindow, changelogs: dict[str, Advance], lacks: Sequence[Why]) -> Cut:
+def _next_cut(plan: PlannedWindow, changelogs: dict[str, Advance], lacks: Sequence[Lack]) -> Cut:
     cut, done = plan.cut, plan.progress
     known = dict(cut.changelogs) if cut else {}
     for i, a in changelogs.items():

@@ -16,19 +16,19 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut, LateCounts, Reason, TableCounts
 from tidelake.lake.decisions import Rejected, undecided
 from tidelake.land.store.ranges import Range
-from tidelake.order.progress import Progress
+from tidelake.order.progress import WindowProgress
 
 _SHOWN = 5
 
 
-class Why(NamedTuple):
+class Lack(NamedTuple):
     """What a window lacks. code: a word that programs may rely on; detail: for people."""
 
     code: str
     detail: str
 
 
-def decided(feed: Feed, store: Store, events: LakeTable, done: Progress, window: Window) -> tuple[list[str], list[Why]]:
+def decided(feed: Feed, store: Store, events: LakeTable, done: WindowProgress, window: Window) -> tuple[list[str], list[Lack]]:
     """(coordinates of the window's messages whose loss was accepted, what it lacks for messages that were not decoded).
 
     Raises OrderError (UNDECIDED) where nobody decided and the feed's policy is to block.
@@ -45,33 +45,33 @@ def decided(feed: Feed, store: Store, events: LakeTable, done: Progress, window:
             remedy=f"look with `tidelake quarantine list --feed {feed.name}`; then re-drive (`quarantine replay`) "
             "or accept the loss (`quarantine accept`)",
         )
-    whys = [Why("ACCEPTED_LOSS", f"{_messages(accepted)} and whose loss was accepted: {_places(accepted)}")] if accepted else []
-    whys += [Why("UNDECIDED", f"{_messages(open_ones)}: {_places(open_ones)}")] if open_ones else []
+    whys = [Lack("ACCEPTED_LOSS", f"{_messages(accepted)} and whose loss was accepted: {_places(accepted)}")] if accepted else []
+    whys += [Lack("UNDECIDED", f"{_messages(open_ones)}: {_places(open_ones)}")] if open_ones else []
     return [str(r.at) for r in accepted], whys
 
 
 def of_tables(
     rows_aside: Mapping[str, int], accepted: Sequence[str], counts: Mapping[str, TableCounts], late: Mapping[str, LateCounts]
-) -> list[Why]:
+) -> list[Lack]:
     """What a window lacks in its tables. rows_aside: rows left out, by code; `accepted` names those whose loss was accepted."""
     named = f" (accepted: {', '.join(accepted[:_SHOWN])})" if accepted else ""
-    whys = [Why(code, f"{plural(rows, 'row')} left out: {QUARANTINE_CODES[code]}{named}") for code, rows in rows_aside.items()]
+    whys = [Lack(code, f"{plural(rows, 'row')} left out: {QUARANTINE_CODES[code]}{named}") for code, rows in rows_aside.items()]
     if partial := sum(c.partial for c in counts.values()):
-        whys.append(Why("PARTIAL_ROWS", f"{plural(partial, 'row')} of which only the key was sent"))
+        whys.append(Lack("PARTIAL_ROWS", f"{plural(partial, 'row')} of which only the key was sent"))
     missing = {name: c for name, c in late.items() if c.late or c.conflicts}
     if missing:
         said = ", ".join(f"{name} ({c.late:,} missing, {c.conflicts:,} in conflict)" for name, c in missing.items())
-        whys.append(Why("LATE_ROWS", f"rows came after the cut that should hold them: {said}"))
+        whys.append(Lack("LATE_ROWS", f"rows came after the cut that should hold them: {said}"))
     return whys
 
 
-def of_holes(holes: Mapping[Coordinates, Range]) -> list[Why]:
+def of_holes(holes: Mapping[Coordinates, Range]) -> list[Lack]:
     """What a window lacks whose resolved ts does not wait for missing offsets."""
     said = [f"{at} offsets {first} to {last}" for at, (first, last) in holes.items()]
-    return [Why("GAP", f"missing messages were passed over: {', '.join(said[:_SHOWN])}")] if said else []
+    return [Lack("GAP", f"missing messages were passed over: {', '.join(said[:_SHOWN])}")] if said else []
 
 
-def reasons(whys: Iterable[Why], seq: int, hour: str, previous: Cut | None) -> list[Reason]:
+def reasons(whys: Iterable[Lack], seq: int, hour: str, previous: Cut | None) -> list[Reason]:
     """All reasons of a cut: those of its own window, then, by code, the first of the cuts that it goes on from."""
     own = [Reason(code=w.code, detail=w.detail, cut=seq, hour=hour) for w in whys]
     before = {r.code: r for r in sorted(known(previous), key=lambda r: -r.cut)} if previous is not None else {}
@@ -103,7 +103,7 @@ def told(found: Iterable[Reason]) -> str:
     return "; ".join(f"{r.code}: {r.detail}" for r in found)
 
 
-def _concerns(feed: Feed, message: Rejected, done: Progress, window: Window) -> bool:
+def _concerns(feed: Feed, message: Rejected, done: WindowProgress, window: Window) -> bool:
     """Whether a refused message is of this window: by its hour, a row that waited for its schema by its commit ts."""
     if message.code != WAITING:
         return message.hour in done.hours

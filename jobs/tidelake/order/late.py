@@ -26,7 +26,7 @@ from tidelake.lake.cuts import Base
 from tidelake.lake.events import control_rows
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER
-from tidelake.order.observed_tables import Seen
+from tidelake.order.observed_tables import WindowRows
 from tidelake.order.replay_epochs import Steps, steps_back, with_stretch
 from tidelake.spark.sql_casts import literal
 
@@ -50,7 +50,7 @@ _NAME = ("database", "table", "commit_ts")
 _COUNTED = {"replay": "replays", "conflict": "conflicts", "late": "late"}  # verdict → where it is counted
 
 
-def judge_late(lake: Lake, events: LakeTable, base: Base, seen: Seen) -> dict[str, LateCounts]:
+def judge_late(lake: Lake, events: LakeTable, base: Base, seen: WindowRows) -> dict[str, LateCounts]:
     """By table as sent, what the late rows are. Under the next cut's number the ledger then holds its conflicts and truly late rows only.
 
     Raises OrderError (LATE_ROWS) where the feed's policy is to block.
@@ -77,7 +77,7 @@ def late_rows(catalog: LakeCatalog, feed: Feed) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["seq"], r["topic"], r["partition"], r["offset"], r["ordinal"]))
 
 
-def _judged(session: SparkSession, events: LakeTable, cut: Cut, seen: Seen) -> DataFrame:
+def _judged(session: SparkSession, events: LakeTable, cut: Cut, seen: WindowRows) -> DataFrame:
     """The late events with their verdict."""
     now = session.read.option("versionAsOf", events.main).table(f"{CATALOG}.{events.identifier}").where(seen.where_late)
     then = session.read.option("versionAsOf", cut.events_snapshot_id or events.main).table(f"{CATALOG}.{events.identifier}")

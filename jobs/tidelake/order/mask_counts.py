@@ -8,11 +8,11 @@ from tidelake.config.feed import Feed
 from tidelake.history.incarnations import Incarnation
 from tidelake.history.projection import project
 from tidelake.lake.tables import value_rules
-from tidelake.order.observed_tables import Seen
+from tidelake.order.observed_tables import WindowRows
 from tidelake.order.sql.rows import sent_names
 
 
-def mask_counts(feed: Feed, i: Incarnation, seen: Seen) -> dict[str, dict[str, int]]:
+def mask_counts(feed: Feed, i: Incarnation, seen: WindowRows) -> dict[str, dict[str, int]]:
     """Column → mask → values: images of rows before and after changes that hold the column, NULL and repeats included."""
     sent = {(n.database, n.table) for n in sent_names(i, seen.names)}
     images = Counter[int]()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from tidelake.errors import OrderError
 from tidelake.history.event import Shape
 from tidelake.history.incarnations import Name
-from tidelake.history.window import Sighting, Window
+from tidelake.history.window import ObservedTable, Window
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
-from tidelake.order.offset_rules import Places
-from tidelake.order.progress import Progress
+from tidelake.order.offset_rules import TablePlaces
+from tidelake.order.progress import WindowProgress
 from tidelake.spark.sql_casts import literal
 from tidelake.tso import physical_ms
 
@@ -26,7 +26,7 @@ _AT = ("hour", "topic", "partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ObservedRows:
     """Rows of the window that share names and shapes. first_ts, last_ts: None for Avro deletes, which have no commit ts."""
 
     database: str
@@ -39,14 +39,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class WindowRows:
     """where: SQL for the window's rows; where_any: for all rows of the hours to scan; where_late: for those that came after their cut.
 
     late_from: the lowest commit ts of the late ones; late_names: their tables as sent. seeded: rows at or before the export that the
     tables began with, which holds what they say. partitions: where the window's rows come from, of a feed that is ordered by offsets.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[ObservedRows, ...]
     shapes: dict[int, Shape]
     inside: int
     seeded: int
@@ -58,7 +58,7 @@ class Seen:
     where_late: str
     late_from: int
     late_names: list[tuple[str, str]]
-    partitions: Places
+    partitions: TablePlaces
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -66,15 +66,15 @@ class Seen:
         return sorted({(g.database, g.table) for g in self.groups})
 
     @property
-    def sightings(self) -> list[Sighting]:
+    def sightings(self) -> list[ObservedTable]:
         """Per name and shape, for rows that have a commit ts."""
         return [
-            Sighting(database=g.database, table=g.table, shape=self.shapes[s], first_ts=g.first_ts, last_ts=g.last_ts, rows=g.rows)
+            ObservedTable(database=g.database, table=g.table, shape=self.shapes[s], first_ts=g.first_ts, last_ts=g.last_ts, rows=g.rows)
             for g in self.groups
             if (s := g.before_shape if g.shape is None else g.shape) is not None and g.first_ts is not None and g.last_ts is not None
         ]
 
-    def without(self, where: Sequence[str], rows: int) -> Seen:
+    def without(self, where: Sequence[str], rows: int) -> WindowRows:
         """These, but for some of the window's: SQL for which, and how many they are in all."""
         return replace(self, inside=self.inside - rows, where=" AND NOT ".join([self.where, *where]))
 
@@ -106,7 +106,9 @@ class Seen:
         )
 
 
-def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress, seeded_ts: int = 0, by_offsets: bool = False) -> Seen:
+def look(
+    frame: DataFrame, events: LakeTable, window: Window, done: WindowProgress, seeded_ts: int = 0, by_offsets: bool = False
+) -> WindowRows:
     """Look at the row events of the hours to scan. seeded_ts: of the cut that the window goes on from.
 
     Raises OrderError (TSO_TOO_LARGE, NO_COMMIT_TS).
@@ -123,8 +125,8 @@ def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress, se
     places = ("window", "seeded", "late", "waiting", "undated")
     inside, seeded, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
     mine, behind = [r for r in found if r["place"] in ("window", "undated")], [r for r in found if r["place"] == "late"]
-    return Seen(
-        groups=tuple(Group(**{k: v for k, v in r.items() if k not in ("place", "deletes", *_AT)}) for r in mine),
+    return WindowRows(
+        groups=tuple(ObservedRows(**{k: v for k, v in r.items() if k not in ("place", "deletes", *_AT)}) for r in mine),
         shapes=_shapes(events, done.scan),
         inside=inside,
         seeded=seeded,
@@ -140,7 +142,7 @@ def look(frame: DataFrame, events: LakeTable, window: Window, done: Progress, se
     )
 
 
-def _partitions(found: list[dict[str, Any]]) -> Places:
+def _partitions(found: list[dict[str, Any]]) -> TablePlaces:
     out: dict[tuple[str, str, str], set[tuple[str, int]]] = {}
     for r in found:
         out.setdefault((r["hour"], r["database"].lower(), r["table"].lower()), set()).add((r["topic"], r["partition"]))

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidelake.config.feed import Feed
-from tidelake.errors import ContractError, Coordinates, OrderError
+from tidelake.errors import ContractError, Coordinates, OrderError, TopicPartition
 from tidelake.history.ddl.changes import AddColumn, Change, CreateTable, DropColumn, ExchangePartition, NoEffect, RenameTable
 from tidelake.history.ddl.statement import parse
 from tidelake.land.store.manifest import Manifest
@@ -24,8 +24,7 @@ from tidelake.tso import at, begin_ts, end_ts, format_hour, parse_hour
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Place = tuple[str, int]  # topic, partition
-Places = Mapping[tuple[str, str, str], frozenset[Place]]  # hour, database, table (lower case) → where its rows come from
+TablePlaces = Mapping[tuple[str, str, str], frozenset[TopicPartition]]  # hour, database, table (lower case) → where its rows come from
 DOCS = "docs/offsets.md"
 
 
@@ -66,7 +65,7 @@ def repeated(
 
     Raises OrderError (OFFSETS_WENT_BACK) for offsets that are new and lie before those of an earlier hour.
     """
-    known: dict[Place, Ranges] = {(t, p): (span,) for t, ps in prefixes.items() for p, span in ps.items()}
+    known: dict[TopicPartition, Ranges] = {(t, p): (span,) for t, ps in prefixes.items() for p, span in ps.items()}
     out = []
     for hour in sorted(manifests):
         for topic, partitions in manifests[hour].partitions.items():
@@ -90,7 +89,7 @@ def _went_back(hour: str, topic: str, number: int, new: Ranges, end: int) -> Ord
     )
 
 
-def mixed(feed: Feed, places: Places) -> str | None:
+def mixed(feed: Feed, places: TablePlaces) -> str | None:
     """That changes of a table come from two partitions of an hour and what they are may be out of order, None where it is not so.
 
     Raises OrderError (TWO_PARTITIONS) where they must not.
@@ -110,7 +109,7 @@ def mixed(feed: Feed, places: Places) -> str | None:
     )
 
 
-def placed_statements(feed: Feed, sent: Iterable[dict[str, Any]], places: Places) -> list[dict[str, Any]]:
+def placed_statements(feed: Feed, sent: Iterable[dict[str, Any]], places: TablePlaces) -> list[dict[str, Any]]:
     """Statements (topic, partition, commit_ts, database, ddl) with the commit ts at which they hold.
 
     One from another partition than rows of its tables in its hour is not in order with them. What makes a table or a column then holds
@@ -119,7 +118,7 @@ def placed_statements(feed: Feed, sent: Iterable[dict[str, Any]], places: Places
     return [s | {"commit_ts": _ts_of(feed, s, places)} for s in sent]
 
 
-def _ts_of(feed: Feed, s: dict[str, Any], places: Places) -> int:
+def _ts_of(feed: Feed, s: dict[str, Any], places: TablePlaces) -> int:
     ts: int = s["commit_ts"]
     hour, here = format_hour(at(ts)), (s["topic"], s["partition"])
     if ts in feed.policy.ignore_ddl or feed.watermark.one_partition_per == "none":
@@ -187,5 +186,5 @@ def refuse_keys_in_two_partitions(changes: DataFrame, key: Sequence[str], name: 
     )
 
 
-def _said(place: Place) -> str:
+def _said(place: TopicPartition) -> str:
     return str(Coordinates(*place))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidelake.history.incarnations import Name
-from tidelake.order.observed_tables import Seen
+from tidelake.order.observed_tables import WindowRows
 from tidelake.order.sql.rows import TableRows
 from tidelake.spark.sql_casts import literal
 
@@ -24,7 +24,7 @@ PACK = 500_000  # row events
 _PARTITIONS = 4  # of a pack; tables are staged side by side, so each needs few
 
 
-def in_packs(rows: DataFrame, tables: Sequence[TableRows], seen: Seen) -> Iterator[tuple[DataFrame, list[TableRows]]]:
+def in_packs(rows: DataFrame, tables: Sequence[TableRows], seen: WindowRows) -> Iterator[tuple[DataFrame, list[TableRows]]]:
     """(rows to find the tables' own in, tables): each table once, large ones first. rows: of the window; what is kept of them goes when the
     next pack is asked for."""
     sizes = [(seen.rows_of(t.names), t) for t in tables]

@@ -24,10 +24,10 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.target import Target
 from tidelake.lake.turns import is_published
 from tidelake.order.clocks import is_ahead
-from tidelake.order.incomplete import Why, decided, of_holes
-from tidelake.order.observed_tables import Seen, look
+from tidelake.order.incomplete import Lack, decided, of_holes
+from tidelake.order.observed_tables import WindowRows, look
 from tidelake.order.offset_rules import mixed, placed_statements
-from tidelake.order.progress import Progress, not_after_seed, progress, published_ahead, stands_still, why_published
+from tidelake.order.progress import WindowProgress, not_after_seed, progress, published_ahead, stands_still, why_published
 from tidelake.order.schema_mismatches import Aside, put_aside
 from tidelake.spark.spread import split_bytes
 
@@ -60,7 +60,7 @@ class PlannedWindow:
     hour: str
     base: Base
     events: LakeTable
-    progress: Progress
+    progress: WindowProgress
     window: Window
     branch: str
     tables: Catalog
@@ -68,7 +68,7 @@ class PlannedWindow:
     frame: DataFrame
     aside: Aside
     accepted: list[str]
-    lacks: list[Why]
+    lacks: list[Lack]
 
     @property
     def cut(self) -> Cut | None:
@@ -76,7 +76,7 @@ class PlannedWindow:
         return self.base.cut
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> WindowRows:
         """What the window's rows hold."""
         return self.aside.seen
 
@@ -109,7 +109,7 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
         accepted, lacks = decided(feed, lake.store, events, done, window)
     frame = _row_events(lake, events, done.scan)
     seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
-    lacks += [Why("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
+    lacks += [Lack("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
     sent = _statements(lake, events, cut, window, done, seen)
     names, ledger, strangers = compile_window(opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in WITHOUT_DDL)
@@ -132,7 +132,7 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
     )
 
 
-def _window(lake: Lake, cut: Cut | None, done: Progress, hour: str) -> Window:
+def _window(lake: Lake, cut: Cut | None, done: WindowProgress, hour: str) -> Window:
     """The commit ts range; says which resolved ts do not count. Raises OrderError where it does not move on."""
     window = Window(applied_ts=cut.resolved_ts if cut else 0, resolved_ts=done.resolved_ts)
     if cut is not None and cut.is_seed and done.resolved_ts <= cut.seeded_ts:
@@ -161,7 +161,7 @@ def _row_events(lake: Lake, events: LakeTable, hours: Sequence[str]) -> DataFram
     return reader.table(f"{CATALOG}.{events.identifier}")
 
 
-def _statements(lake: Lake, events: LakeTable, cut: Cut | None, window: Window, done: Progress, seen: Seen) -> list[Statement]:
+def _statements(lake: Lake, events: LakeTable, cut: Cut | None, window: Window, done: WindowProgress, seen: WindowRows) -> list[Statement]:
     """The window's statements, in order of their coordinates."""
     feed = lake.feed
     rows = [r for r in _ddl_rows(events, done.scan) if not any(again.has(r) for again in done.again)]

@@ -23,15 +23,15 @@ from tidelake.lake.turns import check_hours, starts_with
 from tidelake.land.store.coverage import Coverage, beyond, coverage
 from tidelake.land.store.manifest import Manifest, all_newest
 from tidelake.land.store.ranges import Range
-from tidelake.order.clocks import RESOLVED, Ahead, believed_before, checkpoint_counts, counts, marks, recorded_ahead, rows_ahead
+from tidelake.order.clocks import RESOLVED, ClockAhead, believed_before, checkpoint_counts, counts, marks, recorded_ahead, rows_ahead
 from tidelake.order.offset_rules import Again, repeated
 from tidelake.tso import end_ts, parse_hour, show
 
-Partitions = dict[str, dict[int, int]]
+PartitionTs = dict[str, dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class WindowProgress:
     """What is complete by an hour. hours: those since the last cut; changed: earlier ones that were decoded again since; scan: all that may
     hold rows of the window.
 
@@ -43,7 +43,7 @@ class Progress:
     """
 
     resolved_ts: int
-    watermarks: Partitions
+    watermarks: PartitionTs
     prefixes: dict[str, dict[int, Range]]
     checkpoint_at_ms: int | None
     hours: list[str]
@@ -53,13 +53,13 @@ class Progress:
     messages: int
     message_bytes: int
     again: tuple[Again, ...] = ()
-    ahead: tuple[Ahead, ...] = ()
+    ahead: tuple[ClockAhead, ...] = ()
     holes: Mapping[Coordinates, Range] = field(default_factory=dict)
     held_back: Rejected | None = None
     beyond: list[str] = field(default_factory=list)
 
 
-def open_hours(done: Progress) -> list[str]:
+def open_hours(done: WindowProgress) -> list[str]:
     """Hours with rows or statements after M or offsets behind a hole, or, where deletes have no commit ts, with messages from after M's
     checkpoint was recorded."""
     at_ms = done.checkpoint_at_ms
@@ -74,7 +74,7 @@ def _last_ts(record: DecodeRecord) -> int:
     return max([record.max_commit_ts or 0, *(w.max_commit_ts for w in record.waiting)])
 
 
-def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str, since: str | None = None) -> Progress:
+def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str, since: str | None = None) -> WindowProgress:
     """M and what it rests on. since: the first hour that counts, where the window does not go on from a cut.
 
     Raises OrderError: HOUR_MISSING, NOT_DECODED, NO_WATERMARK, GAP; each says where and what to do.
@@ -95,7 +95,7 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
         resolved, at_ms = resolved_now(feed, watermarks, covered, hour, ahead)
     again = repeated(feed, hours, every, cut.prefixes if cut else {}) if feed.by_offsets else ()
     held = _held_back(feed, store, events, [h for h in scan if records[h].waiting], cut, hour, resolved)
-    return Progress(
+    return WindowProgress(
         resolved_ts=resolved if held is None else (held.commit_ts or 0) - 1,
         watermarks=watermarks,
         prefixes=covered.prefixes,
@@ -164,10 +164,10 @@ def _decoded(feed: Feed, store: Store, hour: str, manifest: Manifest) -> DecodeR
 
 def _watermarks(
     feed: Feed, events: LakeTable, cut: Cut | None, records: Mapping[str, DecodeRecord], prefixes: Mapping[str, Mapping[int, Range]]
-) -> tuple[Partitions, list[Ahead]]:
+) -> tuple[PartitionTs, list[ClockAhead]]:
     """(the largest resolved ts of every partition, those that cannot be true and are not counted)."""
-    out: Partitions = {t: dict(ps) for t, ps in (believed_before(feed, cut) if cut else {}).items()}
-    ahead = list[Ahead]()
+    out: PartitionTs = {t: dict(ps) for t, ps in (believed_before(feed, cut) if cut else {}).items()}
+    ahead = list[ClockAhead]()
     for hour, record in records.items():
         found, to_read = dict[tuple[str, int], int](), dict[tuple[str, int], int]()
         for topic, partitions in record.watermarks.items():
@@ -186,7 +186,9 @@ def _watermarks(
     return out, ahead
 
 
-def resolved_now(feed: Feed, watermarks: Partitions, covered: Coverage, hour: str, ahead: Sequence[Ahead] = ()) -> tuple[int, int | None]:
+def resolved_now(
+    feed: Feed, watermarks: PartitionTs, covered: Coverage, hour: str, ahead: Sequence[ClockAhead] = ()
+) -> tuple[int, int | None]:
     """The resolved ts of an hour by the feed's rule, and when the recorded checkpoint that it is was written (ms), if it is one.
 
     ahead: those that do not count. Raises OrderError (GAP, RESOLVED_TS_AHEAD and what the rule of watermarks raises).
@@ -213,7 +215,7 @@ def resolved_now(feed: Feed, watermarks: Partitions, covered: Coverage, hour: st
     return resolved_ts(known), None
 
 
-def _refuse_ahead(feed: Feed, ahead: Sequence[Ahead]) -> None:
+def _refuse_ahead(feed: Feed, ahead: Sequence[ClockAhead]) -> None:
     """Raise the first one's error where the feed's policy is to block."""
     blocking = [a for a in ahead if feed.policy.severity(a.code, "warning") == "critical"]
     if blocking:
@@ -261,7 +263,7 @@ def _checkpoints(feed: Feed) -> Iterator[tuple[int, int]]:
         ) from e
 
 
-def not_after_seed(feed: Feed, done: Progress, cut: Cut, hour: str) -> OrderError:
+def not_after_seed(feed: Feed, done: WindowProgress, cut: Cut, hour: str) -> OrderError:
     """The error for an hour that ends at or before the TSO of the export that the tables began with."""
     return OrderError(
         f"feed {feed.name}: hour {hour} reaches to {show(done.resolved_ts)}, the export that the tables began with stands at "
@@ -287,7 +289,7 @@ def published_ahead(feed: Feed, cut: Cut, before: Cut | None) -> OrderError:
     )
 
 
-def stands_still(feed: Feed, done: Progress, applied: int) -> OrderError:
+def stands_still(feed: Feed, done: WindowProgress, applied: int) -> OrderError:
     """The error for an hour that did not move the resolved ts."""
     if done.held_back is not None:
         return OrderError(
@@ -307,7 +309,7 @@ def stands_still(feed: Feed, done: Progress, applied: int) -> OrderError:
     )
 
 
-def _not_counted(done: Progress) -> str:
+def _not_counted(done: WindowProgress) -> str:
     """What would have moved it and cannot be true."""
     found = [f"{a.where}: {a.detail}" for a in done.ahead if a.at is not None and a.code == RESOLVED]
     return f"; {found[0]}{f' (and {len(found) - 1} more)' if len(found) > 1 else ''}" if found else ""

@@ -19,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import misfits, misfits_key
 from tidelake.errors import SHAPE_MISFIT, UNDEFINED_TABLE, Coordinates, OrderError
-from tidelake.history.window import Misfit
+from tidelake.history.window import SchemaMismatch
 from tidelake.io.documents import parsed
 from tidelake.io.storage import Store
 from tidelake.io.texts import plural
@@ -29,7 +29,7 @@ from tidelake.lake.cuts import lineage, published
 from tidelake.lake.decisions import Rejected, by_decision
 from tidelake.land.store.landed import read_landed
 from tidelake.land.store.manifest import newest
-from tidelake.order.observed_tables import Seen
+from tidelake.order.observed_tables import WindowRows
 from tidelake.spark.sql_casts import literal
 from tidelake.tso import show
 
@@ -40,7 +40,7 @@ _SENT = "coalesce(shape, before_shape)"
 _NAMED = 10  # tables in an error
 
 
-class Group(BaseModel):
+class MismatchGroup(BaseModel):
     """Rows of one hour that are put aside together, by the first of them. first_ts: their lowest commit ts (TSO)."""
 
     hour: str
@@ -72,15 +72,15 @@ class Group(BaseModel):
 class Aside(NamedTuple):
     """The window's rows without misfits, how many these are by code, and what the cut says of those whose loss was accepted."""
 
-    seen: Seen
+    seen: WindowRows
     rows: dict[str, int]
     accepted: list[str]
 
 
-_GROUPS = TypeAdapter(list[Group])
+_GROUPS = TypeAdapter(list[MismatchGroup])
 
 
-def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: Seen, found: Sequence[Misfit], seq: int) -> Aside:
+def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: WindowRows, found: Sequence[SchemaMismatch], seq: int) -> Aside:
     """Take the misfits out of the window's rows, and keep what they are. seq: of the cut to come.
 
     Raises OrderError (SHAPE_MISFIT or UNDEFINED_TABLE, at the first row) where nobody decided about a group and the feed's policy is
@@ -124,7 +124,7 @@ def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[by
     return None, None
 
 
-def _groups(feed: Feed, frame: DataFrame, seen: Seen, found: Sequence[Misfit]) -> list[Group]:
+def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[SchemaMismatch]) -> list[MismatchGroup]:
     """From one job over the window's narrow columns."""
     from pyspark.sql import functions as F
 
@@ -138,7 +138,7 @@ def _groups(feed: Feed, frame: DataFrame, seen: Seen, found: Sequence[Misfit]) -
     )
     said = {(m.sighting.database, m.sighting.table, m.sighting.shape.id): m for m in reversed(found)}
     groups = [
-        Group(
+        MismatchGroup(
             hour=r["hour"],
             **r["first"].asDict(),
             timestamp_ms=r["timestamp_ms"],
@@ -153,18 +153,18 @@ def _groups(feed: Feed, frame: DataFrame, seen: Seen, found: Sequence[Misfit]) -
     return sorted(groups, key=lambda g: (g.hour, g.topic, g.partition, g.offset))
 
 
-def _where(m: Misfit) -> str:
+def _where(m: SchemaMismatch) -> str:
     until = "" if m.until_ts is None else f" AND commit_ts <= {m.until_ts}"
     s = m.sighting
     sent = f"database = {literal(s.database)} AND table = {literal(s.table)} AND {_SENT} = {s.shape.id}"
     return f"({sent} AND commit_ts >= {m.first_ts}{until})"
 
 
-def _code(m: Misfit) -> str:
+def _code(m: SchemaMismatch) -> str:
     return UNDEFINED_TABLE if m.unsaid else SHAPE_MISFIT
 
 
-def _error(feed: Feed, m: Misfit, rows: int, first_ts: int) -> str:
+def _error(feed: Feed, m: SchemaMismatch, rows: int, first_ts: int) -> str:
     if m.unsaid:
         missing = ", ".join(f"{name} ({what})" for name, what in m.unsaid)
         return (
@@ -177,7 +177,7 @@ def _error(feed: Feed, m: Misfit, rows: int, first_ts: int) -> str:
     )
 
 
-def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[Misfit]) -> OrderError:
+def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[SchemaMismatch]) -> OrderError:
     first, more = undecided[0], len(undecided) - 1
     if first.code == UNDEFINED_TABLE:
         raise _undefined(feed, first, undecided, found)
@@ -192,7 +192,7 @@ def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[Misfit])
     )
 
 
-def _undefined(feed: Feed, first: Rejected, undecided: Sequence[Rejected], found: Sequence[Misfit]) -> OrderError:
+def _undefined(feed: Feed, first: Rejected, undecided: Sequence[Rejected], found: Sequence[SchemaMismatch]) -> OrderError:
     """All tables are named: one look at their definitions mends them all."""
     tables = list(dict.fromkeys(m.table for m in found if m.unsaid))
     others = f"; so it is with {', '.join(tables[1:_NAMED])}{' …' if len(tables) > _NAMED else ''}" if len(tables) > 1 else ""

@@ -19,7 +19,7 @@ from tidelake.order.arrow.arrow_staging import Ordering, stage_by_workers
 from tidelake.order.deletes import dated
 from tidelake.order.exchanged_rows import exchange_rows
 from tidelake.order.mask_counts import mask_counts
-from tidelake.order.observed_tables import Seen
+from tidelake.order.observed_tables import WindowRows
 from tidelake.order.offset_rules import refuse_keys_in_two_partitions
 from tidelake.order.packs import in_packs
 from tidelake.order.planning import PlannedWindow
@@ -86,7 +86,7 @@ def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str,
 
 
 def _by_workers(
-    plan: PlannedWindow, spark: SparkSession, seen: Seen, todo: Sequence[TableRows]
+    plan: PlannedWindow, spark: SparkSession, seen: WindowRows, todo: Sequence[TableRows]
 ) -> tuple[list[tuple[str, Advance | None, TableCounts]], list[TableRows]]:
     """(what workers staged in Arrow, tables that are left)."""
     ordering = Ordering(
@@ -126,7 +126,7 @@ def _check_keys(plan: PlannedWindow, spark: SparkSession, table: TableRows, adva
     refuse_keys_in_two_partitions(changes, key, table.incarnation.name)
 
 
-def _table(plan: PlannedWindow, seen: Seen, incarnation: str) -> TableRows | None:
+def _table(plan: PlannedWindow, seen: WindowRows, incarnation: str) -> TableRows | None:
     i = plan.tables.incarnations[incarnation]
     names = sent_names(i, seen.names)
     if not names:
@@ -151,7 +151,7 @@ def _buckets(feed: Feed, table: str, events: int) -> int:
     return own.buckets if own and own.buckets else min(256, 1 << max(0, (events // 1_000_000).bit_length()))
 
 
-def _with_deletes(plan: PlannedWindow, frame: DataFrame, rows: DataFrame, todo: Sequence[TableRows], seen: Seen) -> DataFrame:
+def _with_deletes(plan: PlannedWindow, frame: DataFrame, rows: DataFrame, todo: Sequence[TableRows], seen: WindowRows) -> DataFrame:
     from pyspark.sql import functions as F
 
     every = frame.where(seen.where_any)

@@ -21,7 +21,8 @@ from tidelake.config.options import SinkOptions
 from tidelake.errors import ConfigError, Coordinates, DecodeError, WaitingError
 from tidelake.history.event import CHECKSUMS, EVENT, Event, EventRows, ShapeColumn, shape_rows
 from tidelake.protocols.claims import completed
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.simple.simple_schema import Shelf
 
 MAX_MESSAGE_BYTES = 64 << 20

@@ -24,19 +24,20 @@ from tidelake.errors import DecodeError
 from tidelake.history.event import Event, Shape
 from tidelake.protocols import Context
 from tidelake.wire.binary import avro_scan, avro_schema
-from tidelake.wire.binary.avro_schema import Field, Record
+from tidelake.wire.binary.avro_schema import AvroField, AvroRecord
 from tidelake.wire.checksum import checksums
 from tidelake.wire.json.json_text import integer, load, statement, string
+from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.binary_floats import double, single
-from tidelake.wire.kernels.binary_known import Known
+from tidelake.wire.kernels.binary_known import KnownKeys
 from tidelake.wire.kernels.binary_out import KEY, leave, new_out, scanned, values
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.varint import Region
 
 DDL, WATERMARK = 1, 2  # first bytes, beside those of the registries
 _OPS = {b"c": "insert", b"u": "update"}
 _MEMORY = "avro"
-_RULES = checksums.Rules(names_sent=True, mended=False)
+_RULES = checksums.ChecksumRules(names_sent=True, mended=False)
 _MAX_RECORDS = 4096
 
 _SchemaId = int | str  # Confluent's number, Glue's UUID
@@ -95,9 +96,9 @@ class _Plan:
     whole: bool
 
 
-def _plan(key: Record | None, value: Record | None, context: Context) -> _Plan:
+def _plan(key: AvroRecord | None, value: AvroRecord | None, context: Context) -> _Plan:
     """At least one of them is there. Of a delete the shape is the key's."""
-    named, shaped = cast(Record, key or value), cast(Record, value or key)
+    named, shaped = cast(AvroRecord, key or value), cast(AvroRecord, value or key)
     handle = {f.name for f in key.fields} if key else set()
     shape = Shape(tuple(replace(c, key=c.name in handle) for c in shaped.columns))
     key_fields, value_fields = (r.fields if r else () for r in (key, value))
@@ -116,12 +117,12 @@ def _verdict(extension: dict[int, bytes], plan: _Plan, cells: _Cells, context: C
     return checksums.verdict([image], corrupted=corrupted, zone=context.time_zone, rules=_RULES, refuse=context.refuse_mismatches)
 
 
-def _step(f: Field) -> list[int]:
+def _step(f: AvroField) -> list[int]:
     """In the order of avro_scan.CODE …"""
     return [f.step, -1 if f.null_branch is None else f.null_branch, f.target, f.precision, f.scale]
 
 
-def _record(data: bytes, what: str, memory: _Memory, context: Context) -> tuple[Record, _Cells, dict[int, bytes]]:
+def _record(data: bytes, what: str, memory: _Memory, context: Context) -> tuple[AvroRecord, _Cells, dict[int, bytes]]:
     """A framed record: its schema, its columns' texts, and what the extension says by target."""
     region = Region(data, 0, len(data), what)
     record = memory.record(_schema_id(region), context)
@@ -151,7 +152,7 @@ def _schema_id(region: Region) -> _SchemaId:
     return str(UUID(bytes=region.fixed(16, "the schema version id")))
 
 
-def _field(region: Region, f: Field) -> bytes | None:
+def _field(region: Region, f: AvroField) -> bytes | None:
     """A field's text, None for NULL."""
     if f.null_branch is not None:
         branch = region.varint(f"the branch of {f.name!r}")
@@ -167,7 +168,7 @@ def _field(region: Region, f: Field) -> bytes | None:
     return _fixed(region, f)
 
 
-def _big(data: bytes, f: Field) -> bytes:
+def _big(data: bytes, f: AvroField) -> bytes:
     """BIT, unsigned, and DECIMAL, two's complement; both big-endian."""
     largest = 8 if f.step == avro_schema.BIT else avro_schema.MAX_DECIMAL_BYTES
     if not 1 <= len(data) <= largest:
@@ -183,13 +184,13 @@ def _big(data: bytes, f: Field) -> bytes:
     return f"-{text}".encode() if unscaled < 0 else text.encode()
 
 
-def _integer(number: int, f: Field) -> bytes:
+def _integer(number: int, f: AvroField) -> bytes:
     if f.step == avro_schema.INT and not -(1 << 31) <= number < 1 << 31:
         raise DecodeError(f"field {f.name!r} is {number}, an Avro int has 32 bits", code="BAD_VALUE")
     return b"%d" % (number % (1 << 64) if f.step == avro_schema.UNSIGNED else number)
 
 
-def _fixed(region: Region, f: Field) -> bytes:
+def _fixed(region: Region, f: AvroField) -> bytes:
     if f.step == avro_schema.BOOLEAN:
         byte = region.fixed(1, f"field {f.name!r}")[0]
         if byte > 1:
@@ -226,10 +227,10 @@ def _ddl(value: bytes) -> Event:
 class _Memory:
     """Schemas by id, and plans by the headers of key and value as the kernels describe them."""
 
-    plans: Known[_Plan] = field(default_factory=lambda: Known(avro_scan.STEP_WIDTH))
-    records: dict[_SchemaId, Record] = field(default_factory=dict)
+    plans: KnownKeys[_Plan] = field(default_factory=lambda: KnownKeys(avro_scan.STEP_WIDTH))
+    records: dict[_SchemaId, AvroRecord] = field(default_factory=dict)
 
-    def record(self, schema: _SchemaId, context: Context) -> Record:
+    def record(self, schema: _SchemaId, context: Context) -> AvroRecord:
         """A schema's record. Raises DecodeError."""
         if schema not in self.records:
             if context.avro_schema is None:

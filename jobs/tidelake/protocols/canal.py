@@ -39,11 +39,12 @@ from tidelake.wire.binary.canal_scan import (
     VERSION,
     XA_COMMIT,
 )
-from tidelake.wire.binary.protobuf import BYTES, NUMBER, Field, fields
+from tidelake.wire.binary.protobuf import BYTES, NUMBER, WireField, fields
 from tidelake.wire.cells.canal_types import column_type
-from tidelake.wire.kernels.binary_known import Known
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.binary_known import KnownKeys
 from tidelake.wire.kernels.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.utf8_text import text_of
 from tidelake.wire.kernels.varint import Region
 
@@ -54,28 +55,28 @@ XA_ROLLBACK = 14
 MAX_NAME_BYTES = 1024  # MySQL's identifiers have at most 64 characters
 
 _PACKET = {
-    2: Field("the version", NUMBER),
-    3: Field("the packet type", NUMBER),
-    4: Field("the compression", NUMBER),
-    5: Field("the body", BYTES),
+    2: WireField("the version", NUMBER),
+    3: WireField("the packet type", NUMBER),
+    4: WireField("the compression", NUMBER),
+    5: WireField("the body", BYTES),
 }
-_MESSAGES = {2: Field("an entry", BYTES, MAX_ENTRIES)}
-_ENTRY = {1: Field("the header", BYTES), 2: Field("the entry type", NUMBER), 3: Field("the store value", BYTES)}
-_HEADER = {8: Field("the schema name", BYTES), 9: Field("the table name", BYTES)}
+_MESSAGES = {2: WireField("an entry", BYTES, MAX_ENTRIES)}
+_ENTRY = {1: WireField("the header", BYTES), 2: WireField("the entry type", NUMBER), 3: WireField("the store value", BYTES)}
+_HEADER = {8: WireField("the schema name", BYTES), 9: WireField("the table name", BYTES)}
 _CHANGE = {
-    2: Field("the event type", NUMBER),
-    10: Field("the DDL mark", NUMBER),
-    11: Field("the statement", BYTES),
-    12: Field("a row", BYTES, MAX_ROWS),
-    14: Field("the schema name", BYTES),
+    2: WireField("the event type", NUMBER),
+    10: WireField("the DDL mark", NUMBER),
+    11: WireField("the statement", BYTES),
+    12: WireField("a row", BYTES, MAX_ROWS),
+    14: WireField("the schema name", BYTES),
 }
-_ROW = {1: Field("a column before", BYTES, MAX_COLUMNS), 2: Field("a column after", BYTES, MAX_COLUMNS)}
+_ROW = {1: WireField("a column before", BYTES, MAX_COLUMNS), 2: WireField("a column after", BYTES, MAX_COLUMNS)}
 _COLUMN = {
-    3: Field("the name", BYTES),
-    4: Field("the key mark", NUMBER),
-    6: Field("the NULL mark", NUMBER),
-    8: Field("the value", BYTES),
-    10: Field("the MySQL type", BYTES),
+    3: WireField("the name", BYTES),
+    4: WireField("the key mark", NUMBER),
+    6: WireField("the NULL mark", NUMBER),
+    8: WireField("the value", BYTES),
+    10: WireField("the MySQL type", BYTES),
 }
 _MEMORY = "canal"
 _MAX_LESSONS = 16  # of one message: each one costs another look at it
@@ -251,8 +252,8 @@ def _decoded(data: bytes, what: str, most: int | None = None, decode: Callable[[
 class _Memory:
     """Shapes and names met so far, by the descriptions that the kernels write."""
 
-    shapes: Known[Shape]
-    names: Known[_Name]
+    shapes: KnownKeys[Shape]
+    names: KnownKeys[_Name]
 
     def learn(self, status: int, out: Out) -> bool:
         """Add what a kernel could not find; False if there is no room."""
@@ -291,5 +292,5 @@ def _described(key: bytes) -> list[bytes]:
 def _memory(context: Context) -> _Memory:
     memory = context.memory.get(_MEMORY)
     if not isinstance(memory, _Memory) or memory.shapes.crowded or memory.names.crowded:
-        memory = context.memory[_MEMORY] = _Memory(Known(), Known())
+        memory = context.memory[_MEMORY] = _Memory(KnownKeys(), KnownKeys())
     return memory

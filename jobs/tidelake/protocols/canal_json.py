@@ -26,9 +26,10 @@ from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
 from tidelake.wire.json import json_batches, json_cells
 from tidelake.wire.json.json_canal import MAX_ROWS, scan_canal
-from tidelake.wire.json.json_known import Column, Known, Table
+from tidelake.wire.json.json_known import KnownColumn, KnownSchemas, KnownTable
 from tidelake.wire.json.json_text import Number, integer, kind, load, members, refuse_width, statement, string
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.columnar import Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -64,11 +65,11 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     def kernel(*arrays: Any) -> tuple[int, int]:
         return scan_canal(values, *arrays)
 
-    def learn(known: Known, message: int) -> Known:
+    def learn(known: KnownSchemas, message: int) -> KnownSchemas:
         return _learned(known, messages.column("value")[message].as_py(), context)
 
     size = len(values.data)
-    room = json_batches.Room(events=size // len('{"":""},') + 1, cells=size // len('"":"",'), size=size)
+    room = json_batches.BatchRoom(events=size // len('{"":""},') + 1, cells=size // len('"":"",'), size=size)
     return json_batches.scan(kernel, learn, wanted, room, context.memory, "canal-json tables")
 
 
@@ -189,7 +190,7 @@ def _cell(value: Any, binary: bool, where: str) -> bytes | None:
         raise DecodeError(f"{where} holds U+{ord(e.object[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
 
 
-def _learned(known: Known, value: bytes, context: Context) -> Known:
+def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchemas:
     """What the compiled scan can recognise after it has seen this message: its table, and the columns that it has not met."""
     if context.options.large_message_handle_compression != "none":
         return known
@@ -199,7 +200,7 @@ def _learned(known: Known, value: bytes, context: Context) -> Known:
         starts = {name: start for name, _, start, _ in members(text, 0)}
         raw = {name: text[start:end].encode() for name, _, start, end in members(text, 0)}
         types = {name: text[start:end].encode() for name, _, start, end in members(text, starts["mysqlType"])}
-        table = Table((raw["database"][1:-1], raw["table"][1:-1], raw["pkNames"]), (row.database, row.table))
+        table = KnownTable((raw["database"][1:-1], raw["table"][1:-1], raw["pkNames"]), (row.database, row.table))
         shape = row.shape or row.before_shape or Shape(())
         pieces = zip(members(text, starts["data"] + 1), shape.columns, strict=True)
         return known.with_layout(table, [_column(piece, types[name], c) for (name, piece, _, _), c in pieces])
@@ -207,6 +208,6 @@ def _learned(known: Known, value: bytes, context: Context) -> Known:
         return known  # not a row, or of another form: the general reader says what it is
 
 
-def _column(piece: str, type_piece: bytes, described: ShapeColumn) -> Column:
+def _column(piece: str, type_piece: bytes, described: ShapeColumn) -> KnownColumn:
     *_, binary = column_type(json.loads(type_piece))
-    return Column(piece.encode(), type_piece, json_cells.LATIN1 if binary else json_cells.TEXT, described)
+    return KnownColumn(piece.encode(), type_piece, json_cells.LATIN1 if binary else json_cells.TEXT, described)

@@ -16,11 +16,11 @@ from tidelake.wire.claim_check import record_of
 if TYPE_CHECKING:
     from tidelake.protocols import Context
 
-Read = Callable[[bytes | None, bytes | None, "Context"], list[Event]]
-Cells = dict[str, bytes | None]
+DecodeOne = Callable[[bytes | None, bytes | None, "Context"], list[Event]]
+ClaimCells = dict[str, bytes | None]
 
 
-def completed(events: list[Event], key: bytes | None, read: Read, context: Context) -> list[Event]:
+def completed(events: list[Event], key: bytes | None, read: DecodeOne, context: Context) -> list[Event]:
     """The message's events, complete: those of its claim-check file where it names one and files are at hand.
 
     The result does not say `claim_check`, which marks rows that are missing; the message itself, landed, still names the file.
@@ -66,17 +66,17 @@ def _place(e: Event) -> tuple[str | None, str | None, int | None, bool]:
     return e.database, e.table, e.commit_ts, e.op == "delete"
 
 
-def _image(e: Event) -> Cells:
+def _image(e: Event) -> ClaimCells:
     """The row as it is after the event, or was before a delete."""
     return _cells(e.before_shape, e.before) if e.op == "delete" else _cells(e.shape, e.after)
 
 
-def _former(e: Event) -> Cells:
+def _former(e: Event) -> ClaimCells:
     """The row before an update, as far as it is sent: an unchanged handle may be left out (docs/reference/protocols.md 5.4)."""
     return _cells(e.before_shape, e.before) if e.op != "delete" else {}
 
 
-def _cells(shape: Shape | None, cells: Sequence[bytes | None] | None) -> Cells:
+def _cells(shape: Shape | None, cells: Sequence[bytes | None] | None) -> ClaimCells:
     return {} if shape is None or cells is None else {c.name: cell for c, cell in zip(shape.columns, cells, strict=True)}
 
 

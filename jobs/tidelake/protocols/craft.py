@@ -25,10 +25,11 @@ from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.protocols import Context
 from tidelake.wire.binary import craft_scan as steps
 from tidelake.wire.cells import mysql_codes
+from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.binary_floats import double, single
-from tidelake.wire.kernels.binary_known import Known
+from tidelake.wire.kernels.binary_known import KnownKeys
 from tidelake.wire.kernels.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.varint import Region, reversed_uvarint
 
 VERSION = 1
@@ -300,8 +301,8 @@ def _text(data: bytes, what: str) -> str:
 class _Memory:
     """Shapes and names met so far, by the descriptions that the kernels write."""
 
-    shapes: Known[Shape]
-    names: Known[_Name]
+    shapes: KnownKeys[Shape]
+    names: KnownKeys[_Name]
 
     def learn(self, status: int, out: Out) -> bool:
         """Add what a kernel could not find; False if there is no room."""
@@ -339,5 +340,5 @@ def _described(key: bytes, at: int) -> tuple[bytes | None, int]:
 def _memory(context: Context) -> _Memory:
     memory = context.memory.get(_MEMORY)
     if not isinstance(memory, _Memory) or memory.shapes.crowded or memory.names.crowded:
-        memory = context.memory[_MEMORY] = _Memory(Known(), Known())
+        memory = context.memory[_MEMORY] = _Memory(KnownKeys(), KnownKeys())
     return memory

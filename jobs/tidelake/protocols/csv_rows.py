@@ -26,7 +26,8 @@ from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.wire.cells.plain_cells import from_text, is_binary
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.utf8_text import check_utf8
 
 if TYPE_CHECKING:

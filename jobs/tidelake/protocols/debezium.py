@@ -25,10 +25,11 @@ import pyarrow as pa
 from tidelake.errors import ContractError, DecodeError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import Event, Shape, ShapeColumn
-from tidelake.wire.cells.debezium_cells import Field, cell
+from tidelake.wire.cells.debezium_cells import DebeziumField, cell
 from tidelake.wire.compression import decompress
 from tidelake.wire.json.json_text import Number, integer, kind, load, refuse_width, required, statement, string
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.columnar import Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -52,7 +53,7 @@ MEANINGS = {  # Debezium's name of a field → MySQL's word, where the schema ha
 }
 _COMMA = re.compile(r"(?<!\\),")
 
-Fields = dict[str, Field]
+Fields = dict[str, DebeziumField]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ def _image(side: str, payload: dict[str, Any], schema: Any, table: _Table, keys:
     for name, value in row.items():
         where = f"column {name[:80]!r} of {side}"
         if fields is None:
-            field = Field(table.column(name))
+            field = DebeziumField(table.column(name))
         elif name in fields:
             field = fields[name]
         else:
@@ -197,7 +198,7 @@ def _list(schema: Any, what: str) -> list[dict[str, Any]]:
     return fields
 
 
-def _field(said: dict[str, Any], table: _Table) -> Field:
+def _field(said: dict[str, Any], table: _Table) -> DebeziumField:
     name, meaning = string(said, "field", "the schema"), _text(said, "name")
     word = _text(said, "tidb_type") or MEANINGS.get(meaning, "bit" if _text(said, "type") == "boolean" else "")
     if word:
@@ -208,7 +209,7 @@ def _field(said: dict[str, Any], table: _Table) -> Field:
     else:
         column = table.column(name)
     default = said.get("default")
-    return Field(column, meaning, default if isinstance(default, str) and not isinstance(default, Number) else None)
+    return DebeziumField(column, meaning, default if isinstance(default, str) and not isinstance(default, Number) else None)
 
 
 def _type(word: str) -> str:

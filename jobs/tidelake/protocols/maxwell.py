@@ -19,7 +19,8 @@ from tidelake.errors import DecodeError
 from tidelake.history.event import Event, Shape, ShapeColumn
 from tidelake.wire.cells.plain_cells import from_text, is_binary, scalar
 from tidelake.wire.json.json_text import Number, integer, kind, load, load_all, refuse_width, statement, string
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.columnar import Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -29,7 +30,7 @@ SIDES = {"insert": (True, False), "update": (True, True), "delete": (False, True
 MAX_ROWS = 1 << 16  # of one message
 MAX_TS = (1 << 64) - 1
 
-Known = dict[str, ShapeColumn]
+MaxwellTables = dict[str, ShapeColumn]
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -91,7 +92,7 @@ def _row(row: dict[str, Any], at: str, context: Context) -> Event:
     return Event(kind="row", op=op, database=database, table=table, shape=shape, before_shape=before_shape, after=after, before=before)
 
 
-def _image(row: dict[str, Any], side: str, at: str, known: Known) -> tuple[Shape, list[bytes | None]]:
+def _image(row: dict[str, Any], side: str, at: str, known: MaxwellTables) -> tuple[Shape, list[bytes | None]]:
     columns = row.get(side)
     if not isinstance(columns, dict) or not columns:
         raise DecodeError(f"{at}: member {side} is a JSON {kind(columns)}, expected an object of columns", code="BAD_STRUCTURE")

@@ -29,10 +29,11 @@ from tidelake.wire.cells.mysql_codes import BINARY, word
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
 from tidelake.wire.json import json_batches, json_cells, json_open
-from tidelake.wire.json.json_known import Column, Known, Table
+from tidelake.wire.json.json_known import KnownColumn, KnownSchemas, KnownTable
 from tidelake.wire.json.json_open import MAX_EVENTS, scan_open
 from tidelake.wire.json.json_text import Number, integer, kind, load, members, refuse_width, required, statement, string
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.columnar import Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
@@ -82,10 +83,10 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     def kernel(*arrays: Any) -> tuple[int, int]:
         return scan_open(keys, values, bare_op, *arrays)
 
-    def learn(known: Known, message: int) -> Known:
+    def learn(known: KnownSchemas, message: int) -> KnownSchemas:
         return _learned(known, messages.column("key")[message].as_py(), messages.column("value")[message].as_py(), context)
 
-    room = json_batches.Room(key_sizes // 8, texts // len('"":{"t":1,"v":1}'), texts)
+    room = json_batches.BatchRoom(key_sizes // 8, texts // len('"":{"t":1,"v":1}'), texts)
     return json_batches.scan(kernel, learn, wanted, room, context.memory, "open tables")
 
 
@@ -291,7 +292,7 @@ def _unescaped(escape: re.Match[bytes], where: str) -> bytes:
         raise DecodeError(f"{where}: {escape[0].decode()} is no character", code="BAD_VALUE") from e
 
 
-def _learned(known: Known, key: bytes, value: bytes, context: Context) -> Known:
+def _learned(known: KnownSchemas, key: bytes, value: bytes, context: Context) -> KnownSchemas:
     """What the compiled scan can recognise after it has seen this message: tables it has not met, columns they did not have."""
     if context.options.large_message_handle_compression != "none":
         return known
@@ -301,7 +302,7 @@ def _learned(known: Known, key: bytes, value: bytes, context: Context) -> Known:
         rows = ((k.decode(), v.decode(), e) for k, v, e in parts if e.kind == "row")
         for key_text, text, event in rows:
             raw = {name: key_text[start + 1 : end - 1].encode() for name, _, start, end in members(key_text, 0)}
-            table = Table((raw["scm"], raw["tbl"]), (event.database, event.table))
+            table = KnownTable((raw["scm"], raw["tbl"]), (event.database, event.table))
             for side, _, start, _ in members(text, 0):
                 taught = known.with_layout(table, _columns(text, start)) if side in ("u", "p", "d") else known
                 if taught is not known:
@@ -311,7 +312,7 @@ def _learned(known: Known, key: bytes, value: bytes, context: Context) -> Known:
     return known
 
 
-def _columns(text: str, at: int) -> list[Column]:
+def _columns(text: str, at: int) -> list[KnownColumn]:
     """The columns of the image at `at` by nothing but the bytes before their values: what compiled code will compare is what it will
     take them for. Raises ValueError where they are not of the compact form."""
     columns = []
@@ -321,7 +322,7 @@ def _columns(text: str, at: int) -> list[Column]:
             raise ValueError(f"column {name} is not of the compact form")
         code, flag = int(form[1]), int(form[3] or 0)
         described = _described(name, code, flag, form[2] is not None, name)
-        columns.append(Column((piece + form[0]).encode(), b"", _kind(code, flag), described))
+        columns.append(KnownColumn((piece + form[0]).encode(), b"", _kind(code, flag), described))
     if len({c.described.name for c in columns}) < len(columns):
         raise ValueError("a column stands there twice")
     return columns

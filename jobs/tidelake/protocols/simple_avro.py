@@ -29,14 +29,15 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, ShapeColumn
 from tidelake.wire.checksum.checksum_kernels import NOT_A_SUM
-from tidelake.wire.checksum.checksums import Rules, with_verdicts
+from tidelake.wire.checksum.checksums import ChecksumRules, with_verdicts
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
 from tidelake.wire.json import json_batches
-from tidelake.wire.json.json_known import Column, Known, Table
+from tidelake.wire.json.json_known import KnownColumn, KnownSchemas, KnownTable
 from tidelake.wire.json.json_text import MAX_COLUMNS
+from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.binary_floats import double, single
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.utf8_text import text_of
 from tidelake.wire.kernels.varint import Region
 from tidelake.wire.simple import simple_images
@@ -46,8 +47,8 @@ from tidelake.wire.simple.simple_schema import (
     DDL_TYPES,
     MAX_ID,
     VERSION,
-    Index,
-    TableSchema,
+    SimpleTableSchema,
+    TableIndex,
     column,
     database_of,
     image,
@@ -68,10 +69,10 @@ _OPENING, _WITH_SCHEMAS = 2 * _MESSAGE, (2 * BOOTSTRAP, 2 * DDL)  # first and se
 _LARGEST_NUMBER = 64  # bytes of its text, and what a copy may write after it
 _NULL, _LONG, _FLOAT, _DOUBLE, _STRING, _BYTES, _TIME, _UNSIGNED = range(8)
 _U32 = (1 << 32) - 1
-_RULES = Rules(names_sent=False, mended=False)
+_RULES = ChecksumRules(names_sent=False, mended=False)
 _WRAPPING = frozenset({"bit", "set", "bigint unsigned"})  # a long of these is unsigned (docs/reference/protocols.md 11.3)
 
-Value = tuple[int, int | bytes, bytes]  # branch, the number or the bytes of a float or text, and the zone of a time
+AvroValue = tuple[int, int | bytes, bytes]  # branch, the number or the bytes of a float or text, and the zone of a time
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -101,11 +102,11 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     def kernel(*arrays: Any) -> tuple[int, int]:
         return scan_simple(values, at, *arrays)
 
-    def learn(known: Known, message: int) -> Known:
+    def learn(known: KnownSchemas, message: int) -> KnownSchemas:
         return _learned(known, messages.column("value")[message].as_py(), context)
 
     size = len(values.data)  # a column takes two bytes; a number's text may be longer than its bytes
-    room = json_batches.Room(events=len(wanted), cells=size // 2, size=4 * size + _LARGEST_NUMBER)
+    room = json_batches.BatchRoom(events=len(wanted), cells=size // 2, size=4 * size + _LARGEST_NUMBER)
     found = simple_images.scan(kernel, learn, wanted, room, context.memory, "simple-avro tables")
     return with_verdicts(found, at.sent, zone_names(values.data, at), _RULES, context.memory)
 
@@ -125,15 +126,15 @@ def _learn_schemas(messages: pa.RecordBatch, wanted: Ints, context: Context) -> 
     simple_images.learn_schemas(messages, wanted, look)
 
 
-def _learned(known: Known, value: bytes, context: Context) -> Known:
+def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchemas:
     """What the compiled scan can recognise after it has seen this message: its table, and the columns that it has not met."""
     try:
         row = _read_row(Region(value, 4, len(value), "the message"), context)
     except DecodeError:
         return known  # the general reader says what is wrong
     columns = row.schema.columns if row.schema else [ShapeColumn(name) for name in sorted(row.names)]
-    named = Table(row.raw, (row.event.database, row.event.table))
-    return known.with_layout(named, [Column(_piece(c.name), b"", WRAPPING if c.type in _WRAPPING else PLAIN, c) for c in columns])
+    named = KnownTable(row.raw, (row.event.database, row.event.table))
+    return known.with_layout(named, [KnownColumn(_piece(c.name), b"", WRAPPING if c.type in _WRAPPING else PLAIN, c) for c in columns])
 
 
 def _piece(name: str) -> bytes:
@@ -191,7 +192,7 @@ class _Row:
 
     event: Event
     raw: tuple[bytes, bytes, bytes]
-    schema: TableSchema | None
+    schema: SimpleTableSchema | None
     names: frozenset[str]
 
 
@@ -243,7 +244,7 @@ def _read_row(region: Region, context: Context) -> _Row:
     return _Row(event, (raw_database, raw_table, raw_version), schema, frozenset((data or {}) | (old or {})))
 
 
-def _cell(value: Value, word: str | None, what: str) -> bytes | None:
+def _cell(value: AvroValue, word: str | None, what: str) -> bytes | None:
     branch, found, _ = value
     if isinstance(found, int):
         return None if branch == _NULL else b"%d" % (found % (1 << 64) if branch == _UNSIGNED or word in _WRAPPING else found)
@@ -252,8 +253,8 @@ def _cell(value: Value, word: str | None, what: str) -> bytes | None:
     return double(struct.unpack("<d", found)[0]) if branch == _DOUBLE else found
 
 
-def _map(region: Region, what: str) -> dict[str, Value]:
-    values: dict[str, Value] = {}
+def _map(region: Region, what: str) -> dict[str, AvroValue]:
+    values: dict[str, AvroValue] = {}
     for _ in _items(region, what, MAX_COLUMNS):
         name = _text(region, "a column's name")
         if name in values:
@@ -262,7 +263,7 @@ def _map(region: Region, what: str) -> dict[str, Value]:
     return values
 
 
-def _value(region: Region, name: str) -> Value:
+def _value(region: Region, name: str) -> AvroValue:
     branch = region.varint(f"the branch of {name[:80]!r}")
     match branch:
         case 0:
@@ -279,12 +280,12 @@ def _value(region: Region, name: str) -> Value:
     raise DecodeError(f"column {name[:80]!r} has branch {branch} of a union of 8", code="UNKNOWN_TYPE")
 
 
-def _schema(region: Region, what: str = "tableSchema") -> TableSchema:
+def _schema(region: Region, what: str = "tableSchema") -> SimpleTableSchema:
     database, table = _text(region, f"{what}: database"), _text(region, f"{what}: table")
     region.varint("tableID")
     version = _ts(region, "version")
     columns = [_column(region) for _ in _items(region, "the columns", MAX_COLUMNS)]
-    return TableSchema.of(database, table, version, columns, [_index(region) for _ in _items(region, "the indexes")])
+    return SimpleTableSchema.of(database, table, version, columns, [_index(region) for _ in _items(region, "the indexes")])
 
 
 def _column(region: Region) -> ShapeColumn:
@@ -300,10 +301,10 @@ def _column(region: Region) -> ShapeColumn:
     return column(name, mysql_type, unsigned=unsigned, length=min(length, MAX_ID), decimal=decimal, elements=elements or ())
 
 
-def _index(region: Region) -> Index:
+def _index(region: Region) -> TableIndex:
     _bytes(region, "an index's name")
     unique, primary, nullable = (_flag(region, what) for what in ("unique", "primary", "nullable"))
-    return Index(unique=unique, primary=primary, nullable=nullable, columns=tuple(_texts(region, "an index's columns")))
+    return TableIndex(unique=unique, primary=primary, nullable=nullable, columns=tuple(_texts(region, "an index's columns")))
 
 
 def _checksum(region: Region, what: str) -> tuple[bool, int, int]:

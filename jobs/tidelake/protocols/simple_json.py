@@ -26,13 +26,14 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import Event, Shape, ShapeColumn
-from tidelake.wire.checksum.checksums import Rules, with_verdicts
+from tidelake.wire.checksum.checksums import ChecksumRules, with_verdicts
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
 from tidelake.wire.json import json_batches, json_cells
-from tidelake.wire.json.json_known import Column, Known, Table
+from tidelake.wire.json.json_known import KnownColumn, KnownSchemas, KnownTable
 from tidelake.wire.json.json_text import Number, integer, kind, load, members, refuse_width, required, short, statement, string
-from tidelake.wire.kernels.columnar import Ints, Scanned
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.simple import simple_images
 from tidelake.wire.simple.json_simple import ZONED, other_messages, scan_simple
 from tidelake.wire.simple.simple_images import places, zone_names
@@ -41,8 +42,8 @@ from tidelake.wire.simple.simple_schema import (
     MAX_ID,
     MAX_TS,
     VERSION,
-    Index,
-    TableSchema,
+    SimpleTableSchema,
+    TableIndex,
     column,
     database_of,
     image,
@@ -59,7 +60,7 @@ _ROW = b'{"version":1,"database":'
 _Sides = dict[str, tuple[Shape | None, list[bytes | None] | None]]
 _GO_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 _U32 = (1 << 32) - 1
-_RULES = Rules(names_sent=False, mended=True)
+_RULES = ChecksumRules(names_sent=False, mended=True)
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -92,11 +93,11 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     def kernel(*arrays: Any) -> tuple[int, int]:
         return scan_simple(values, at, *arrays)
 
-    def learn(known: Known, message: int) -> Known:
+    def learn(known: KnownSchemas, message: int) -> KnownSchemas:
         return _learned(known, messages.column("value")[message].as_py(), context)
 
     size = len(values.data)
-    room = json_batches.Room(events=len(wanted), cells=size // len('"":"",'), size=size)
+    room = json_batches.BatchRoom(events=len(wanted), cells=size // len('"":"",'), size=size)
     found = simple_images.scan(kernel, learn, wanted, room, context.memory, "simple-json tables")
     return with_verdicts(found, at.sent, zone_names(values.data, at), _RULES, context.memory)
 
@@ -113,7 +114,7 @@ def _learn_schemas(messages: pa.RecordBatch, wanted: Ints, context: Context) -> 
     simple_images.learn_schemas(messages, found, look)
 
 
-def _learned(known: Known, value: bytes, context: Context) -> Known:
+def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchemas:
     """What the compiled scan can recognise after it has seen this message: its table, and the columns that it has not met."""
     try:
         row, text = read(None, value, context)[0], value.decode()  # raises where the schema has not come
@@ -123,8 +124,8 @@ def _learned(known: Known, value: bytes, context: Context) -> Known:
         pieces = {name: piece.encode() for start in sides for name, piece, _, _ in members(text, start)}
         schema = schemas(context.memory).get(row.database or "", row.table or "", int(version))
         columns = schema.columns if schema else [ShapeColumn(name) for name in sorted(pieces)]
-        named = Table((database[1:-1], table[1:-1], version), (row.database, row.table))
-        return known.with_layout(named, [Column(pieces.get(c.name) or _piece(c.name), b"", _kind(c.type), c) for c in columns])
+        named = KnownTable((database[1:-1], table[1:-1], version), (row.database, row.table))
+        return known.with_layout(named, [KnownColumn(pieces.get(c.name) or _piece(c.name), b"", _kind(c.type), c) for c in columns])
     except (DecodeError, ValueError, KeyError):
         return known  # not a row, or of another form: the general reader says what it is
 
@@ -190,7 +191,7 @@ def _row(message: dict[str, Any], word: str, commit_ts: int, context: Context) -
     )
 
 
-def _verdict(message: dict[str, Any], sides: _Sides, schema: TableSchema | None, context: Context) -> str | None:
+def _verdict(message: dict[str, Any], sides: _Sides, schema: SimpleTableSchema | None, context: Context) -> str | None:
     """Whether the row adds up to its checksum, None where it has none."""
     if message.get("checksum") is None:
         return None
@@ -218,13 +219,13 @@ def _cell(value: Any, word: str | None, what: str) -> bytes | None:
         raise DecodeError(f"{what}: {len(value)} characters are not base64: {e}", code="BAD_VALUE") from e
 
 
-def _remembered(message: dict[str, Any], member: str, context: Context) -> TableSchema | None:
+def _remembered(message: dict[str, Any], member: str, context: Context) -> SimpleTableSchema | None:
     """The schema in a member, now known."""
     if message.get(member) is None:
         return None
     described = _object(message, member, _WHAT)
     refuse_width(_objects(described, "columns", member), member)
-    schema = TableSchema.of(
+    schema = SimpleTableSchema.of(
         string(described, "schema", member),
         string(described, "table", member),
         integer(described, "version", member, 0, MAX_TS),
@@ -243,9 +244,9 @@ def _column(described: dict[str, Any]) -> ShapeColumn:
     return column(name, string(data_type, "mysqlType", "dataType"), unsigned=unsigned, length=length, decimal=decimal, elements=elements)
 
 
-def _index(described: dict[str, Any]) -> Index:
+def _index(described: dict[str, Any]) -> TableIndex:
     unique, primary, nullable = (_flag(described, name, "an index") for name in ("unique", "primary", "nullable"))
-    return Index(unique=unique, primary=primary, nullable=nullable, columns=tuple(_strings(described, "columns", "an index")))
+    return TableIndex(unique=unique, primary=primary, nullable=nullable, columns=tuple(_strings(described, "columns", "an index")))
 
 
 def _flag(holder: dict[str, Any], name: str, what: str) -> bool:

@@ -22,7 +22,7 @@ _SCALED = frozenset({"timestamp", "datetime", "time"})
 
 
 @dataclass(frozen=True, slots=True)
-class TableSchema:
+class SinkTableSchema:
     """One schema file. table: empty for a database's; version: TSO; query: empty where no statement led to it."""
 
     database: str
@@ -50,17 +50,19 @@ def table_schemas(path: Path) -> Callable[[str, str], tuple[ShapeColumn, ...] | 
     return columns_of
 
 
-def parse_schema(content: bytes, where: str) -> TableSchema:
+def parse_schema(content: bytes, where: str) -> SinkTableSchema:
     """A schema file's content. Raises ConfigError."""
     try:
         said = json.loads(content)
         columns = tuple(_column(c) for c in said.get("TableColumns") or ())
-        return TableSchema(_text(said, "Schema"), _text(said, "Table"), int(said.get("TableVersion", 0)), said.get("Query") or "", columns)
+        return SinkTableSchema(
+            _text(said, "Schema"), _text(said, "Table"), int(said.get("TableVersion", 0)), said.get("Query") or "", columns
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ContractError) as e:
         raise ConfigError(f"{where}: not a schema file of TiCDC's storage sink: {e}") from e
 
 
-def _read(file: Path) -> TableSchema:
+def _read(file: Path) -> SinkTableSchema:
     try:
         return parse_schema(file.read_bytes(), str(file))
     except OSError as e:

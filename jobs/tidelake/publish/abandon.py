@@ -32,7 +32,7 @@ from tidelake.publish.steps import find_at, is_at, places_of
 log = logging.getLogger(__name__)
 
 
-class Step(BaseModel):
+class UndoStep(BaseModel):
     """What is undone of one table. what: back (main, to the snapshot) · branch (staged rows are dropped) · name (to the one before) ·
     left (the table is gone, or somebody else moved its main)."""
 
@@ -48,7 +48,7 @@ class GivenUp(BaseModel):
     seq: int
     hour: str
     run: str
-    steps: list[Step]
+    steps: list[UndoStep]
 
     def lines(self, *, dry_run: bool) -> list[str]:
         """For people."""
@@ -91,12 +91,14 @@ def _given_up(lake: Lake, intent: Intent) -> GivenUp:
     return GivenUp(feed=cut.feed, seq=cut.seq, hour=cut.hour, run=cut.run, steps=plan(lake.catalog, intent))
 
 
-def plan(catalog: LakeCatalog, intent: Intent) -> list[Step]:
+def plan(catalog: LakeCatalog, intent: Intent) -> list[UndoStep]:
     """What giving up an intent undoes now. Reads, writes nothing."""
     places = {m.uuid: m for m in intent.moves}
     found = [_of_advance(catalog, a, places.get(a.uuid), intent.cut.seq) for a in intent.advances]
     found += [_of_return(catalog, r, places.get(r.uuid)) for r in intent.returns]
-    found += [[Step(table=at, what="name", detail=f"takes its name {m.source} again")] for m in intent.moves if (at := _away(catalog, m))]
+    found += [
+        [UndoStep(table=at, what="name", detail=f"takes its name {m.source} again")] for m in intent.moves if (at := _away(catalog, m))
+    ]
     return [step for steps in found for step in steps]
 
 
@@ -193,27 +195,27 @@ def _moved(table: LakeTable, a: Advance, seq: int) -> bool:
     return table.main == a.to or table.summary(table.main).get("tidelake.cut") == str(seq)
 
 
-def _of_advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> list[Step]:
+def _of_advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> list[UndoStep]:
     table = find_at(catalog, a.uuid, places_of(a.identifier, move))
     if table is None:
-        return [Step(table=a.identifier, what="left", detail="is gone; nothing to undo")]
+        return [UndoStep(table=a.identifier, what="left", detail="is gone; nothing to undo")]
     steps = []
     if _moved(table, a, seq):
-        steps.append(Step(table=table.identifier, what="back", detail=f"{MAIN} goes back to snapshot {a.base}, with its columns"))
+        steps.append(UndoStep(table=table.identifier, what="back", detail=f"{MAIN} goes back to snapshot {a.base}, with its columns"))
     elif table.main != a.base:
         steps.append(
-            Step(table=table.identifier, what="left", detail=f"{MAIN} is at snapshot {table.main}, which no run made: left as it is")
+            UndoStep(table=table.identifier, what="left", detail=f"{MAIN} is at snapshot {table.main}, which no run made: left as it is")
         )
     if a.branch in table.branches:
-        steps.append(Step(table=table.identifier, what="branch", detail=f"the staged branch {a.branch} is dropped"))
+        steps.append(UndoStep(table=table.identifier, what="branch", detail=f"the staged branch {a.branch} is dropped"))
     return steps
 
 
-def _of_return(catalog: LakeCatalog, r: Return, move: Move | None) -> list[Step]:
+def _of_return(catalog: LakeCatalog, r: Return, move: Move | None) -> list[UndoStep]:
     table = find_at(catalog, r.uuid, places_of(r.identifier, move))
     if table is None or not table.main == r.to != r.base:
         return []
-    return [Step(table=table.identifier, what="back", detail=f"{MAIN} goes to snapshot {r.base} again, with its columns")]
+    return [UndoStep(table=table.identifier, what="back", detail=f"{MAIN} goes to snapshot {r.base} again, with its columns")]
 
 
 def _away(catalog: LakeCatalog, m: Move) -> str | None:

@@ -43,7 +43,7 @@ class AsOf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TableAsOf:
     """A feed at a TSO. names: by incarnation, of the tables alive then; cut: where the TSO is one."""
 
     ts: int
@@ -57,12 +57,12 @@ class Standing:
         return None if at is None else (at.uuid, at.snapshot_id)
 
 
-def standing(lake: Lake, ts: int | None) -> Standing:
+def standing(lake: Lake, ts: int | None) -> TableAsOf:
     """The feed at a TSO, None: at the newest cut. Raises StorageError (NOT_PUBLISHED)."""
     ts, before, after = _cuts(lake, ts)
     alive = ((i, _name_at(i, ts)) for i in after.catalog.incarnations.values())
     names = {i.id: written(n.database, n.table) for i, n in alive if n is not None}
-    return Standing(ts=ts, names=names, catalog=after.catalog, cut=before if before is not None and before.resolved_ts == ts else None)
+    return TableAsOf(ts=ts, names=names, catalog=after.catalog, cut=before if before is not None and before.resolved_ts == ts else None)
 
 
 def tables_at(lake: Lake, ts: int | None) -> tuple[int, list[str]]:

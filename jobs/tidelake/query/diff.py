@@ -21,7 +21,7 @@ from tidelake.history.incarnations import Column, Incarnation
 from tidelake.io import duckdb_door as duck
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
-from tidelake.query.asof import Standing, lives, standing, table_asof
+from tidelake.query.asof import TableAsOf, lives, standing, table_asof
 from tidelake.query.render import Rendered, expressions, flat, local
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ class ChangedRows:
     rows: pa.RecordBatchReader
 
 
-Rows = Callable[[Diff, ChangedRows], None]
+OnRows = Callable[[Diff, ChangedRows], None]
 
 
-def differences(lake: Lake, table: str, before: int, after: int, rows: Rows | None = None) -> Iterator[Diff]:
+def differences(lake: Lake, table: str, before: int, after: int, rows: OnRows | None = None) -> Iterator[Diff]:
     """The tables that bear the name at either TSO, or `all`, in order of their names. rows: is called with those of each that changed.
 
     Raises ConfigError (UNKNOWN_TABLE), StorageError (NOT_PUBLISHED).
@@ -86,7 +86,7 @@ def differences(lake: Lake, table: str, before: int, after: int, rows: Rows | No
         yield _difference(lake, a, b, i, rows)
 
 
-def _lower(at: Standing, incarnation: str) -> str | None:
+def _lower(at: TableAsOf, incarnation: str) -> str | None:
     name = at.names.get(incarnation)
     return None if name is None else name.lower()
 
@@ -102,7 +102,7 @@ class _Side:
     binary: frozenset[str]
 
 
-def _difference(lake: Lake, a: Standing, b: Standing, i: str, rows: Rows | None) -> Diff:
+def _difference(lake: Lake, a: TableAsOf, b: TableAsOf, i: str, rows: OnRows | None) -> Diff:
     one, other = _sides(lake.feed, a, b, i)
     named = Diff(
         name_before=one.name,
@@ -130,7 +130,7 @@ def _difference(lake: Lake, a: Standing, b: Standing, i: str, rows: Rows | None)
     return counted
 
 
-def _sides(feed: Feed, a: Standing, b: Standing, i: str) -> tuple[_Side, _Side]:
+def _sides(feed: Feed, a: TableAsOf, b: TableAsOf, i: str) -> tuple[_Side, _Side]:
     """Both with the columns that both have, or those of the one TSO at which the table is there."""
     there = [_columns(feed, s, i) for s in (a, b) if i in s.names]
     ids = [c.id for c in there[-1] if all(c.id in {o.id for o in columns} for columns in there)]
@@ -148,7 +148,7 @@ def _sides(feed: Feed, a: Standing, b: Standing, i: str) -> tuple[_Side, _Side]:
     return sides[0], sides[1]
 
 
-def _only(feed: Feed, at: Standing, other: Standing, i: str) -> tuple[str, ...]:
+def _only(feed: Feed, at: TableAsOf, other: TableAsOf, i: str) -> tuple[str, ...]:
     """Columns that the table has at one TSO and not at the other; none where it is not at both."""
     if i not in at.names or i not in other.names:
         return ()
@@ -156,12 +156,12 @@ def _only(feed: Feed, at: Standing, other: Standing, i: str) -> tuple[str, ...]:
     return tuple(c.lake_name for c in here if c.id not in {o.id for o in there})
 
 
-def _columns(feed: Feed, at: Standing, i: str) -> tuple[Column, ...]:
+def _columns(feed: Feed, at: TableAsOf, i: str) -> tuple[Column, ...]:
     """What the lake has of a table then."""
     return kept(feed, _life(at, i), _life(at, i).columns_at(at.ts))
 
 
-def _life(at: Standing, i: str) -> Incarnation:
+def _life(at: TableAsOf, i: str) -> Incarnation:
     return at.catalog.incarnations[i]
 
 

@@ -28,7 +28,7 @@ from tidelake.order.progress import progress
 from tidelake.tso import parse_hour, show
 
 
-class Plan(BaseModel):
+class HourPlan(BaseModel):
     """One hour. applied_ts, resolved_ts: of the window, where the hour is decoded already."""
 
     feed: str
@@ -63,7 +63,7 @@ class Plan(BaseModel):
         ]
 
 
-def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> Plan:
+def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> HourPlan:
     """What `run` would do for an hour, after it ran these hours. Lists the archive and the lake, reads documents, writes nothing.
 
     Raises what `namespaces.refuse_taken` and `unusable.refuse_unusable` raise, as `run` does, and ConfigError (BEFORE_FIRST_HOUR,
@@ -96,7 +96,7 @@ def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> Plan:
             resolved = progress(feed, lake.store, events, cut, hour).resolved_ts
         except OrderError as e:
             blocked = str(e)
-    return Plan(
+    return HourPlan(
         feed=feed.name,
         hour=hour,
         published=published,

@@ -24,7 +24,7 @@ from tidelake.history.event import EVENT, Shape, shape_rows
 from tidelake.io.storage import open_store
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_files import ExportFile
-from tidelake.seed.exports.export_rows import Batch, FileReport, Reading, read_rows
+from tidelake.seed.exports.export_rows import ExportBatch, ExportReading, FileReport, read_rows
 from tidelake.spark.data_source import EventReader, EventSource
 from tidelake.spark.worker_secrets import NONE, Secrets
 from tidelake.tso import wrap
@@ -87,8 +87,8 @@ def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:
     store.write(seed_report_key(job.feed, job.run, job.first + number), report.model_dump_json(indent=1).encode())
 
 
-def _reading(job: ExportJob, shape: Shape) -> Reading:
-    return Reading(
+def _reading(job: ExportJob, shape: Shape) -> ExportReading:
+    return ExportReading(
         columns=[(c.name, MysqlType.parse(c.full_type or "text")) for c in shape.columns],
         may_lack=frozenset(name.lower() for name in job.may_lack),
         dialect=job.dialect,
@@ -97,7 +97,7 @@ def _reading(job: ExportJob, shape: Shape) -> Reading:
     )
 
 
-def _events(job: ExportJob, shape: Shape, number: int, batch: Batch) -> pa.RecordBatch:
+def _events(job: ExportJob, shape: Shape, number: int, batch: ExportBatch) -> pa.RecordBatch:
     """The rows as inserts at the export's TSO."""
     n = len(batch.cells)
     said = {"topic": "", "partition": number, "ordinal": 0, "kind": "row", "op": "insert", "commit_ts": wrap(job.ts)}
@@ -108,7 +108,7 @@ def _events(job: ExportJob, shape: Shape, number: int, batch: Batch) -> pa.Recor
     return pa.RecordBatch.from_arrays(arrays, schema=EVENT)
 
 
-def _in_order(batch: Batch, names: Sequence[str]) -> pa.ListArray:
+def _in_order(batch: ExportBatch, names: Sequence[str]) -> pa.ListArray:
     """The cells in the table's order, NULL where the file has no such column."""
     if list(batch.columns) == list(names):
         return batch.cells

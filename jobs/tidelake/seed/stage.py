@@ -33,7 +33,7 @@ from tidelake.lake.fold import Fold
 from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
-from tidelake.order.incomplete import Why, reasons, refuse
+from tidelake.order.incomplete import Lack, reasons, refuse
 from tidelake.order.sql.order_masks import hashed
 from tidelake.order.sql.rows import TableRows, counters, typed
 from tidelake.publish.certificate import proof_of
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, int], None]  # bytes of files read, of all
+OnBytesRead = Callable[[int, int], None]  # bytes of files read, of all
 _LOOK_SECONDS = 2.0
 _TOLD = 5  # places named in an error
 
@@ -106,7 +106,7 @@ def seed(
     ts: int | None = None,
     tables: Sequence[str] = (),
     dialect: Dialect | None = None,
-    progress: Progress | None = None,
+    progress: OnBytesRead | None = None,
 ) -> Seeded:
     """Load an export and publish it as cut 1. Holds the lease.
 
@@ -281,7 +281,7 @@ def _refused(run: _Run, filled: Sequence[_Filled]) -> int:
 def _cut(run: _Run, filled: Sequence[_Filled], refused: int) -> Cut:
     """refused: rows that could not be read."""
     plan, names = run.prepared.plan, run.prepared.names
-    lacks = [Why("ROWS_REFUSED", f"{plural(refused, 'row')} of the export could not be read")] if refused else []
+    lacks = [Lack("ROWS_REFUSED", f"{plural(refused, 'row')} of the export could not be read")] if refused else []
     for f in filled:
         names = names.with_(replace(f.incarnation, empty=f.folded.table.rows == 0))
     events = run.lake.catalog.find_own(events_table(plan.feed), plan.feed)
@@ -330,7 +330,7 @@ def _source(run: _Run, filled: Sequence[_Filled]) -> dict[str, Any]:
 
 
 @contextmanager
-def _watched(run: _Run, progress: Progress | None) -> Iterator[None]:
+def _watched(run: _Run, progress: OnBytesRead | None) -> Iterator[None]:
     """Tell how many bytes of files are read, told by their reports."""
     if progress is None:
         yield

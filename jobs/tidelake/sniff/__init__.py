@@ -6,6 +6,6 @@ what they see over many messages and believes nothing that does not decode. Arch
 
 from __future__ import annotations
 
-from tidelake.sniff.verdict import CERTAIN, LIKELY, POSSIBLE, Evidence, Guess, Misfit, Verdict, judge
+from tidelake.sniff.verdict import CERTAIN, LIKELY, POSSIBLE, Evidence, Guess, Misread, SniffVerdict, judge
 
-__all__ = ["CERTAIN", "LIKELY", "POSSIBLE", "Evidence", "Guess", "Misfit", "Verdict", "judge"]
+__all__ = ["CERTAIN", "LIKELY", "POSSIBLE", "Evidence", "Guess", "Misread", "SniffVerdict", "judge"]

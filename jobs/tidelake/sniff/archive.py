@@ -23,15 +23,15 @@ from tidelake.io.storage import ObjectInfo, Store, open_store
 from tidelake.protocols import Context
 from tidelake.sniff.absent import explained, nothing
 from tidelake.sniff.containers import PLAIN_CSV
-from tidelake.sniff.contents import Contents, contents
+from tidelake.sniff.contents import MessageContents, contents
 from tidelake.sniff.keys import TOMBSTONES, Named, named
-from tidelake.sniff.objects import EMPTY, UNREAD, Read
-from tidelake.sniff.reading import LARGEST, Choice, chosen, read_all
+from tidelake.sniff.objects import EMPTY, UNREAD, ReadObject
+from tidelake.sniff.reading import LARGEST, ObjectChoice, chosen, read_all
 from tidelake.sniff.roots import root_of, uri_of
 from tidelake.sniff.sampling import MOST_OBJECTS, Sample, sample
-from tidelake.sniff.sink import Sink, is_sink_file, sinks_of
+from tidelake.sniff.sink import SinkFolder, is_sink_file, sinks_of
 from tidelake.sniff.topics import Entry, Topic, topic_of
-from tidelake.sniff.verdict import Guess, Verdict, judge
+from tidelake.sniff.verdict import Guess, SniffVerdict, judge
 
 MOST_MESSAGES = 4_000
 MOST_OF_TOPIC = 200  # messages, where there are many topics
@@ -55,8 +55,8 @@ class Section:
     layout: str | None
     why: str
     topics: tuple[Topic, ...]
-    verdict: Verdict
-    contents: Contents
+    verdict: SniffVerdict
+    contents: MessageContents
     tombstones: int
     tags: bool | None
     examples: tuple[str, ...]
@@ -86,7 +86,7 @@ class Archive:
     whole: bool
     left_out: int
     sections: tuple[Section, ...]
-    sinks: tuple[Sink, ...]
+    sinks: tuple[SinkFolder, ...]
     unknown: tuple[str, ...]
     ignored: int
     schemas: str | None = None
@@ -98,9 +98,9 @@ class _Stream:
     """Objects of one topic that are named alike."""
 
     entries: list[Entry]
-    reads: list[Read] = field(default_factory=list)
+    reads: list[ReadObject] = field(default_factory=list)
     joined: int = 0
-    verdict: Verdict | None = None
+    verdict: SniffVerdict | None = None
 
     @property
     def messages(self) -> list[pa.RecordBatch]:
@@ -211,7 +211,7 @@ def _read(store: Store, entries: Iterable[Entry], messages: int, progress: Progr
     return streams
 
 
-def _by_form(entries: list[Entry], choice: Choice, reads: list[Read]) -> list[_Stream]:
+def _by_form(entries: list[Entry], choice: ObjectChoice, reads: list[ReadObject]) -> list[_Stream]:
     forms = [form for form, _ in Counter(r.form for r in reads).most_common()] or [UNREAD]
     if forms != [EMPTY]:  # objects without a record are of the form that the topic's others are
         forms = [form for form in forms if form != EMPTY]
@@ -270,7 +270,7 @@ def _section(
     )
 
 
-def _form(reads: Sequence[Read]) -> str:
+def _form(reads: Sequence[ReadObject]) -> str:
     """What the objects are, by those that have a record."""
     return next((r.form for r in reads if r.form != EMPTY), EMPTY if reads else UNREAD)
 
@@ -280,7 +280,7 @@ def _topic(stream: _Stream, from_names: bool, whole: bool) -> Topic:
     return topic_of(name, stream.entries, stream.reads, stream.reads[: stream.joined], from_names, whole)
 
 
-def _why(reads: Sequence[Read]) -> str:
+def _why(reads: Sequence[ReadObject]) -> str:
     if _form(reads) == EMPTY:
         return "they hold no record yet"
     if _form(reads) == PLAIN_CSV:

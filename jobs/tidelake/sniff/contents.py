@@ -19,7 +19,7 @@ from tidelake.sniff.verdict import Guess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class MessageContents:
     """Counts of events. rows: by `db.table`; topics: where rows of each are; created: tables whose CREATE TABLE comes before their rows;
     without_ts: rows without commit ts; resolved: by (topic, partition)."""
 
@@ -51,7 +51,7 @@ class _Counts:
         return frozenset(table for table in self.rows if table in self.born and self.born[table] <= self.first.get(table, self.born[table]))
 
 
-def contents(batches: Sequence[pa.RecordBatch], guess: Guess | None, context: Context) -> Contents:
+def contents(batches: Sequence[pa.RecordBatch], guess: Guess | None, context: Context) -> MessageContents:
     """Decode the messages as the guess says. Nothing is counted where there is no guess."""
     counts = _Counts()
     if guess is not None:
@@ -59,7 +59,7 @@ def contents(batches: Sequence[pa.RecordBatch], guess: Guess | None, context: Co
         known = Context(options=options, avro_schema=context.avro_schema)
         for batch in batches:
             _count(decode(guess.protocol, batch, known), counts)
-    return Contents(
+    return MessageContents(
         rows=dict(sorted(counts.rows.items())),
         topics={table: frozenset(names) for table, names in counts.topics.items()},
         created=counts.created,

@@ -37,7 +37,7 @@ _FOLDER = re.compile(r"[A-Za-z0-9._-]+")  # what may be a topic
 _TOMBSTONE = "/tombstone/"
 _LARGEST = 1 << 62  # number, so that records can be counted from it
 
-Span = tuple[int, int, str]  # from, to, field
+HourSpan = tuple[int, int, str]  # from, to, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def named(key: str) -> Named | None:
     )
 
 
-def _told(stem: str) -> tuple[list[Span], dict[str, str]] | None:
+def _told(stem: str) -> tuple[list[HourSpan], dict[str, str]] | None:
     """Where the fields of a key without its ending stand, and their texts. Topic and partition must be among them."""
     at = stem.rfind("/") + 1
     moment = _moment(stem, at)
@@ -141,7 +141,7 @@ def _topic(stem: str, folders: list[tuple[int, int]], behind: int) -> str:
     return chosen[0] if chosen and _FOLDER.fullmatch(chosen[0]) else ""
 
 
-def _written(stem: str, start: int, spans: list[Span]) -> str:
+def _written(stem: str, start: int, spans: list[HourSpan]) -> str:
     """The key from `start` on with its fields' names for their texts."""
     parts, at = list[str](), start
     for a, b, field in sorted(set(spans)):

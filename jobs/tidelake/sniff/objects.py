@@ -44,7 +44,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(slots=True, kw_only=True)
-class Read:
+class ReadObject:
     """An object that was read. form: the layout, or BARE_LINES, VALUES_ONLY, or what else the content is; layout: None if it is none of
     archives'. offsets, timestamps: of all records; messages: MESSAGE batches of the first of them. whole: up to its end. problem: why not.
     lacks: what none of its records has, of layouts that may leave it out.
@@ -63,23 +63,23 @@ class Read:
     lacks: frozenset[str] = frozenset()
 
 
-def read(path: Path, source: SourceObject, most: int) -> Read:
+def read(path: Path, source: SourceObject, most: int) -> ReadObject:
     """Read a local copy, siblings beside it. most: how many messages are kept. Raises OSError only.
 
     A layout that finds the object damaged has recognised it; one that refuses it has not.
     """
     if is_empty(path):
-        return Read(source=source, form=EMPTY, whole=True)
-    first: Read | None = None
+        return ReadObject(source=source, form=EMPTY, whole=True)
+    first: ReadObject | None = None
     for form in _candidates(path, source.key):
-        found = Read(source=source, form=form, layout=None if form in _FOREIGN else form)
+        found = ReadObject(source=source, form=form, layout=None if form in _FOREIGN else form)
         _fill(found, _reader(form)(path, source), most)
         if found.whole and found.layout and (covers := layout_of(found.layout).covers):
             found.covers = covers(path)
         if len(found.offsets) or not found.problem or found.problem.startswith(_DAMAGED):
             return found
         first = first or found
-    return Read(source=source, form=BARE, problem=first.problem if first else "its content is none that Tidelake knows")
+    return ReadObject(source=source, form=BARE, problem=first.problem if first else "its content is none that Tidelake knows")
 
 
 def _candidates(path: Path, key: str) -> list[str]:
@@ -103,7 +103,7 @@ def _reader(form: str) -> Callable[[Path, SourceObject], Batches]:
     return _FOREIGN[form] if form in _FOREIGN else layout_of(form).read
 
 
-def _fill(found: Read, batches: Batches, most: int) -> None:
+def _fill(found: ReadObject, batches: Batches, most: int) -> None:
     offsets, stamps, kept, size = list[np.ndarray](), list[np.ndarray](), 0, 0
     lacks = list[frozenset[str]]()
     try:

@@ -10,31 +10,31 @@ from pathlib import Path
 from tidelake.archives import Sibling, SourceObject, beside
 from tidelake.errors import StorageError
 from tidelake.io.storage import CHUNK, Store
-from tidelake.sniff.objects import UNREAD, Read, read
+from tidelake.sniff.objects import UNREAD, ReadObject, read
 from tidelake.sniff.topics import Entry
 
 MOST_READ, MOST_READ_BYTES = 400, 256 << 20  # of all topics
 LARGEST = 64 << 20  # a larger object is not read, nor one with a larger sibling
 _FEWEST = 3  # objects of a topic
 
-Done = Callable[[int, int], None]
+OnRead = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ObjectChoice:
     """Objects of a topic to read. joined: how many of the first ones have no other object between them."""
 
     entries: tuple[Entry, ...]
     joined: int
 
 
-def chosen(streams: Sequence[Sequence[Entry]]) -> list[Choice]:
+def chosen(streams: Sequence[Sequence[Entry]]) -> list[ObjectChoice]:
     """For each topic's objects those that are read, within its share of the limits."""
     share = max(1, len(streams))
     return [_of_one(entries, max(_FEWEST, MOST_READ // share), MOST_READ_BYTES // share) for entries in streams]
 
 
-def _of_one(entries: Sequence[Entry], most: int, most_bytes: int) -> Choice:
+def _of_one(entries: Sequence[Entry], most: int, most_bytes: int) -> ObjectChoice:
     ordered = sorted(entries, key=lambda e: (str(e.said.hour or ""), e.said.partition, e.said.number or 0, e.key))
     taken, size = list[Entry](), 0
     for entry in ordered:
@@ -44,7 +44,7 @@ def _of_one(entries: Sequence[Entry], most: int, most_bytes: int) -> Choice:
         size += _size(entry)
     joined = len(taken)
     rest = [entry for entry in ordered[joined:] if _fits(entry)]
-    return Choice((*taken, *rest[-1:]), joined)
+    return ObjectChoice((*taken, *rest[-1:]), joined)
 
 
 def _size(entry: Entry) -> int:
@@ -55,13 +55,13 @@ def _fits(entry: Entry) -> bool:
     return _size(entry) <= LARGEST
 
 
-def read_all(store: Store, choices: Sequence[Choice], most: int, done: Done | None) -> Iterator[list[Read]]:
+def read_all(store: Store, choices: Sequence[ObjectChoice], most: int, done: OnRead | None) -> Iterator[list[ReadObject]]:
     """The objects of every choice. most: messages kept of a topic."""
     total = sum(_size(entry) for choice in choices for entry in choice.entries)
     so_far = 0
     with tempfile.TemporaryDirectory(prefix="tidelake-sniff-") as folder:
         for choice in choices:
-            reads, share = list[Read](), -(-most // max(1, len(choice.entries)))
+            reads, share = list[ReadObject](), -(-most // max(1, len(choice.entries)))
             for entry in choice.entries:
                 reads.append(_read(store, entry, Path(folder), share))
                 so_far += _size(entry)
@@ -70,7 +70,7 @@ def read_all(store: Store, choices: Sequence[Choice], most: int, done: Done | No
             yield reads
 
 
-def _read(store: Store, entry: Entry, folder: Path, most: int) -> Read:
+def _read(store: Store, entry: Entry, folder: Path, most: int) -> ReadObject:
     """One object, copied and read; the copy is removed."""
     path = folder / entry.key.rpartition("/")[2]
     siblings = [Sibling(view, info.key, info.size, info.etag) for view, info in sorted(entry.siblings.items())]
@@ -82,7 +82,7 @@ def _read(store: Store, entry: Entry, folder: Path, most: int) -> Read:
             _copy(store, key, copy)
         return read(path, source, most)
     except StorageError as e:  # gone since it was listed, or not allowed
-        return Read(source=source, form=UNREAD, problem=f"{e.code}: {e.message}")
+        return ReadObject(source=source, form=UNREAD, problem=f"{e.code}: {e.message}")
     finally:
         for copy in copies:
             copy.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ MOST_FOLDERS = 24  # at one level
 MOST_REQUESTS = 600  # listings of folders; a page of 1,000 names each, more only where a folder has more folders than that
 _COUNTED = re.compile(r"(\w+=)?\d[\dT:-]*")  # dates, hours, partitions, table versions
 
-Progress = Callable[[str, int, int], None]  # what, done, in all (0: not known)
+OnLooked = Callable[[str, int, int], None]  # what, done, in all (0: not known)
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Sample:
     requests: int = 0
 
 
-def sample(store: Store, most: int = MOST_OBJECTS, progress: Progress | None = None) -> Sample:
+def sample(store: Store, most: int = MOST_OBJECTS, progress: OnLooked | None = None) -> Sample:
     """At most about `most` objects of a store, spread over its folders. Raises StorageError."""
     first = store.some("", most + 1)
     if len(first) <= most:
@@ -41,7 +41,7 @@ def sample(store: Store, most: int = MOST_OBJECTS, progress: Progress | None = N
     return found
 
 
-def _spread(store: Store, prefix: str, most: int, requests: int, found: Sample, progress: Progress | None) -> None:
+def _spread(store: Store, prefix: str, most: int, requests: int, found: Sample, progress: OnLooked | None) -> None:
     """Look into the folders below a prefix, each with its share of objects and requests."""
     folders = store.folders(prefix) if requests > 2 else []
     chosen = _chosen(folders, min(MOST_FOLDERS, requests - 1, most))

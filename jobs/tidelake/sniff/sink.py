@@ -21,7 +21,7 @@ from tidelake.errors import TidelakeError
 from tidelake.io.storage import ObjectInfo, Store, open_store
 from tidelake.protocols import Context
 from tidelake.sniff.roots import root_of, uri_of
-from tidelake.sniff.verdict import Verdict, judge
+from tidelake.sniff.verdict import SniffVerdict, judge
 
 _DATA = re.compile(
     r"(?:(?P<base>.+)/)?(?P<database>[^/]+)/(?P<table>[^/]+)/(?P<version>\d{9,20})(?:/\d+)?(?:/(?P<date>\d{4}(?:-\d{2}){0,2}))?"
@@ -33,7 +33,7 @@ _READ, _LINES, _LARGEST = 20, 200, 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sink:
+class SinkFolder:
     """A storage sink's folder. form: json or csv; tables: `db.table`; checkpoint_ts: TSO, None where there is no metadata; problems: why
     files may not be all there, None where the listing was cut."""
 
@@ -44,7 +44,7 @@ class Sink:
     schemas: int
     checkpoint_ts: int | None
     problems: tuple[str, ...] | None
-    verdict: Verdict
+    verdict: SniffVerdict
     examples: tuple[str, ...]
 
 
@@ -53,7 +53,7 @@ def is_sink_file(key: str) -> bool:
     return bool(_DATA.fullmatch(key) or _BESIDE.fullmatch(key))
 
 
-def sinks_of(store: Store, files: Sequence[ObjectInfo], *, whole: bool, context: Context) -> tuple[Sink, ...]:
+def sinks_of(store: Store, files: Sequence[ObjectInfo], *, whole: bool, context: Context) -> tuple[SinkFolder, ...]:
     """The sinks that these files are of; files without any data make none. Raises StorageError."""
     root = root_of(store)
     by_base: dict[tuple[str, str], list[tuple[ObjectInfo, re.Match[str]]]] = defaultdict(list)
@@ -71,7 +71,7 @@ def _sink(
     files: Sequence[ObjectInfo],
     whole: bool,
     context: Context,
-) -> Sink:
+) -> SinkFolder:
     root, above = root_of(store), f"{base}/" if base else ""
     inside = [info for info in files if (root + info.key).startswith(above)]
     problems: tuple[str, ...] | None = None
@@ -81,7 +81,7 @@ def _sink(
         if whole:
             problems = list_sink(open_store(uri_of(store, base)), _SEPARATORS[len(data[0][1]["date"] or "")]).problems
     batches = list(_messages(store, [info for info, _ in data][:_READ], form))
-    return Sink(
+    return SinkFolder(
         base=uri_of(store, base),
         form=form,
         tables=tuple(sorted({written(found["database"], found["table"]) for _, found in data})),

@@ -12,7 +12,7 @@ import numpy as np
 
 from tidelake.io.storage import ObjectInfo
 from tidelake.sniff.keys import Named
-from tidelake.sniff.objects import Read
+from tidelake.sniff.objects import ReadObject
 from tidelake.tso import format_hour
 
 MOST_TOLD = 5  # missing hours, or other things told one by one
@@ -81,7 +81,9 @@ class Topic:
         return ", ".join(map(str, absent))
 
 
-def topic_of(name: str, entries: Sequence[Entry], reads: Sequence[Read], joined: Sequence[Read], from_names: bool, whole: bool) -> Topic:
+def topic_of(
+    name: str, entries: Sequence[Entry], reads: Sequence[ReadObject], joined: Sequence[ReadObject], from_names: bool, whole: bool
+) -> Topic:
     """The facts. entries: all listed objects of the topic; reads: those of them that were read; joined: those with no other object between
     them, whose offsets should join; whole: the listing is."""
     hours: dict[datetime, int] = defaultdict(int)
@@ -117,9 +119,9 @@ def _missing(hours: Sequence[datetime]) -> tuple[datetime, ...]:
     return tuple(at for i in range(span) if (at := hours[0] + timedelta(hours=i)) not in there)
 
 
-def _offsets(reads: Sequence[Read], from_names: bool) -> Offsets | None:
+def _offsets(reads: Sequence[ReadObject], from_names: bool) -> Offsets | None:
     """None where nothing was read."""
-    by_partition: dict[int, list[Read]] = defaultdict(list)
+    by_partition: dict[int, list[ReadObject]] = defaultdict(list)
     for r in reads:
         if len(r.offsets):
             by_partition[r.source.partition].append(r)

@@ -18,7 +18,7 @@ from tidelake.errors import Coordinates
 from tidelake.protocols import Context, decode, protocol_names
 from tidelake.sniff.families.all_families import sightings
 from tidelake.sniff.families.avro import told_by_schemas
-from tidelake.sniff.families.sighting import OptionValue, SchemaId, Sighting
+from tidelake.sniff.families.sighting import Hint, OptionValue, SchemaId
 from tidelake.sniff.families.unrecognised import described
 
 CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
@@ -41,7 +41,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class Misread:
     """A message that the guess does not explain."""
 
     at: Coordinates
@@ -67,17 +67,17 @@ class Guess:
     waiting: int
     seen: int
     schema_ids: tuple[SchemaId, ...]
-    misfits: tuple[Misfit, ...]
+    misfits: tuple[Misread, ...]
     misfit_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SniffVerdict:
     """Guesses, best first; none where nothing fits. strangers: the first messages that look like no protocol."""
 
     messages: int
     guesses: tuple[Guess, ...]
-    strangers: tuple[Misfit, ...]
+    strangers: tuple[Misread, ...]
     stranger_count: int
 
     @property
@@ -86,7 +86,7 @@ class Verdict:
         return bool(self.guesses) and self.guesses[0].confidence in (CERTAIN, LIKELY, SAID)
 
 
-def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None, said: str | None = None) -> Verdict:
+def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None, said: str | None = None) -> SniffVerdict:
     """Guess the protocol of MESSAGE batches. All of them are kept in memory: the caller limits them.
 
     context: Avro schemas, columns and time zone that are known; its sink options are not used, they are what is guessed. said: the
@@ -102,10 +102,10 @@ def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None, sai
     if said is not None and not (guesses and guesses[0].confidence in (CERTAIN, LIKELY)):
         taken = _guess(seen.tallies.get(said) or _Tally(said), messages, seen, known)
         guesses = [replace(taken, confidence=SAID), *(g for g in guesses if g.protocol != said)]
-    return Verdict(
+    return SniffVerdict(
         messages=len(seen.places),
         guesses=tuple(guesses),
-        strangers=tuple(Misfit(seen.places[i], says) for i, says in list(seen.strangers.items())[:MOST_MISFITS]),
+        strangers=tuple(Misread(seen.places[i], says) for i, says in list(seen.strangers.items())[:MOST_MISFITS]),
         stranger_count=len(seen.strangers),
     )
 
@@ -123,7 +123,7 @@ class _Tally:
     together: Counter[tuple[tuple[str, OptionValue], ...]] = field(default_factory=Counter)
     ids: dict[SchemaId, None] = field(default_factory=dict)
 
-    def add(self, sighting: Sighting, at: Coordinates) -> None:
+    def add(self, sighting: Hint, at: Coordinates) -> None:
         self.strong += not sighting.weak
         self.framings[sighting.framing] += 1
         for kind, sentence in sighting.evidence.items():
@@ -173,11 +173,11 @@ class _Seen:
             self.looks.append((found[0].protocol, next(iter(found[0].evidence.values()))) if found else None)
             self.places.append(at)
 
-    def misfit(self, number: int, protocol: str, error: str) -> Misfit:
+    def misfit(self, number: int, protocol: str, error: str) -> Misread:
         """What a message is that does not decode."""
         look = self.looks[number]
         says = self.strangers[number] if look is None else error if look[0] == protocol else f"looks like {look[0]}: {look[1]}"
-        return Misfit(self.places[number], says)
+        return Misread(self.places[number], says)
 
 
 def _guess(tally: _Tally, messages: list[pa.RecordBatch], seen: _Seen, known: Context) -> Guess:

@@ -29,7 +29,7 @@ from tidelake.spark.sql_casts import literal
 from tidelake.tso import show
 from tidelake.validate.quality.judge import Measure, judge_frame, judge_measures
 from tidelake.validate.quality.verdict import Verdict
-from tidelake.validate.written import KINDS, Written, appended, written
+from tidelake.validate.written import KINDS, WrittenCounts, appended, written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,7 +121,7 @@ def _whole(staged: Staged) -> list[Measure]:
     ]
 
 
-def table_measures(i: Incarnation, c: TableCounts, again: Written, staged: Staged) -> list[Measure]:
+def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged: Staged) -> list[Measure]:
     """The rules every table gets. again: rows by change type, `null_keys`, `first_ts`, `last_ts`."""
     cut = staged.cut
     outside = [ts for ts in (again.get("first_ts"), again.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]

@@ -23,7 +23,7 @@ from tidelake.spark.sql_casts import literal, quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Written = Mapping[str, int]
+WrittenCounts = Mapping[str, int]
 KINDS = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
 AT_HAND = 100_000  # changes
 
@@ -34,7 +34,7 @@ def appended(spark: SparkSession, a: Advance) -> DataFrame:
     return reader.table(sql_name(a.identifier))
 
 
-def written(spark: SparkSession, catalog: LakeCatalog, staged: Staged) -> dict[str, Written]:
+def written(spark: SparkSession, catalog: LakeCatalog, staged: Staged) -> dict[str, WrittenCounts]:
     """By incarnation: a number for each of KINDS, `null_keys`, `first_ts` and `last_ts`; nothing of a changelog without new rows."""
     changelogs, tables = staged.changelogs, staged.cut.catalog.incarnations
 
@@ -49,7 +49,7 @@ def written(spark: SparkSession, catalog: LakeCatalog, staged: Staged) -> dict[s
     return here | _by_spark(spark, {i: (changelogs[i], keys) for i, (_, keys) in found.items() if i not in here})
 
 
-def _here(table: LakeTable, keys: Sequence[str], a: Advance) -> Written:
+def _here(table: LakeTable, keys: Sequence[str], a: Advance) -> WrittenCounts:
     rows = table.added(a.base, a.to, ["_change_type", "_commit_ts", *keys])
     kinds = {c["values"]: c["counts"] for c in pc.value_counts(rows["_change_type"]).to_pylist()}
     nulls = reduce(pc.or_, (pc.is_null(rows[k]) for k in keys), pa.scalar(False))
@@ -58,7 +58,7 @@ def _here(table: LakeTable, keys: Sequence[str], a: Advance) -> Written:
     return {**{k: kinds.get(k, 0) for k in KINDS}, "null_keys": null_keys, "first_ts": bounds["min"], "last_ts": bounds["max"]}
 
 
-def _by_spark(spark: SparkSession, todo: Mapping[str, tuple[Advance, Sequence[str]]]) -> dict[str, Written]:
+def _by_spark(spark: SparkSession, todo: Mapping[str, tuple[Advance, Sequence[str]]]) -> dict[str, WrittenCounts]:
     if not todo:
         return {}
     narrow = []

@@ -22,6 +22,7 @@ from tidelake.errors import ConfigError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import Shape
 from tidelake.history.window import same_name, sent_type
+from tidelake.wire.kernels.arrays import Longs
 
 SIDES = {"after": "shape", "before": "before_shape"}  # an image, and the column that says its shape
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
@@ -30,8 +31,7 @@ _DOCUMENTED = re.compile(r" /\* mask (\S+) \*/$")
 _ID = b"tidelake: the id of a mask key"
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _CONTINUES, _CONTINUED = 0xC0, 0x80  # of UTF-8: (byte & _CONTINUES) == _CONTINUED is no first byte of a character
-Longs = npt.NDArray[np.int64]
-Places = dict[str, list[tuple[Longs, int]]]  # by mask: rows, and which of their cells
+MaskPlaces = dict[str, list[tuple[Longs, int]]]  # by mask: rows, and which of their cells
 _M = TypeVar("_M")
 
 

@@ -18,14 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import DecodeError
+from tidelake.wire.kernels.arrays import Longs
 from tidelake.wire.kernels.varint import Region, reversed_uvarint
-
-Longs = npt.NDArray[np.int64]
 
 _LONG_CRAFT, _LONG_SIMPLE_AVRO, _LONG_JSON = 24, 40, 512
 _LONG_DEBEZIUM = 8 << 10  # with its schema

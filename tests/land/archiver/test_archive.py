@@ -19,7 +19,7 @@ from tidelake.config.feed import Feed
 from tidelake.errors import LeaseError, OrderError
 from tidelake.io.kafka import Topics
 from tidelake.land import land_hour
-from tidelake.land.archiver.archiver_progress import Archived
+from tidelake.land.archiver.archiver_progress import ArchiveTotals
 from tidelake.land.archiver.follow import Goal, archive
 from tidelake.land.store.coverage import coverage
 from tidelake.land.store.manifest import all_newest
@@ -34,7 +34,7 @@ def test_what_is_archived_lands_as_it_was_produced(kafka: KafkaBroker, tmp_path:
     topic, ten, eleven = two_hours_of_three_partitions(kafka)
     feed = archiving(tmp_path, kafka, topic, partitions=3, name=fresh("feed"))
     done = run(feed)
-    assert done == Archived(messages=198, bytes=done.bytes, objects=6, topics=(topic,))
+    assert done == ArchiveTotals(messages=198, bytes=done.bytes, objects=6, topics=(topic,))
     assert spans(feed) == {f"{TEN}/{n}": [(0, 39 + n)] for n in range(3)} | {f"{ELEVEN}/{n}": [(40 + n, 64 + n)] for n in range(3)}
     report = land_hour(feed, at(0))
     assert (report.messages, report.sources, report.findings) == (123, 3, ())
@@ -51,7 +51,7 @@ def test_a_second_run_goes_on_and_a_third_writes_nothing(kafka: KafkaBroker, top
     produce(kafka, topic, 0, messages(10, 5))
     assert run(feed).messages == 5
     before = contents(store_of(feed))
-    assert run(feed) == Archived()
+    assert run(feed) == ArchiveTotals()
     after = contents(store_of(feed))
     assert {k: v for k, v in after.items() if "leases" not in k} == {k: v for k, v in before.items() if "leases" not in k}
     assert spans(feed) == {f"{TEN}/0": [(0, 9), (10, 14)]}
@@ -193,7 +193,7 @@ def test_markers_behind_the_last_object_may_expire(kafka: KafkaBroker, topic: st
     run(feed)
     assert spans(feed) == {f"{TEN}/0": [(0, 3)]}
     kafka.delete_before(topic, 0, 7)
-    assert run(feed) == Archived()
+    assert run(feed) == ArchiveTotals()
     produce(kafka, topic, 0, messages(7, 2))
     assert run(feed).messages == 2
     assert spans(feed) == {f"{TEN}/0": [(0, 3), (4, 8)]}
@@ -226,7 +226,7 @@ def test_two_archivers_at_once_are_kept_apart(kafka: KafkaBroker, topic: str, tm
         with pytest.raises(LeaseError, match=said):
             run(other)
     assert follower.done.messages == 5
-    assert run(other) == Archived()
+    assert run(other) == ArchiveTotals()
 
 
 def test_new_partitions_and_topics_are_noticed(kafka: KafkaBroker, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_new_partitions_and_topics_are_noticed(kafka: KafkaBroker, tmp_path: Pat
         kafka.create(f"{name}_b", 1)
         produce(kafka, f"{name}_b", 0, messages(0, 3))
         follower.until(lambda: len(keys(feed)) == 3)
-    assert follower.done == Archived(messages=9, bytes=follower.done.bytes, objects=3, topics=(f"{name}_a", f"{name}_b"))
+    assert follower.done == ArchiveTotals(messages=9, bytes=follower.done.bytes, objects=3, topics=(f"{name}_a", f"{name}_b"))
     assert {place: len(content) for place, content in archived(feed, tmp_path).items()} == {
         (f"{name}_a", 0): 4,
         (f"{name}_a", 1): 2,

@@ -21,7 +21,7 @@ from tidelake.errors import LeaseError
 from tidelake.io.lease import Lease
 from tidelake.io.storage import open_store
 from tidelake.land import land_hour
-from tidelake.land.archiver.archiver_progress import Archived
+from tidelake.land.archiver.archiver_progress import ArchiveTotals
 
 TEN, ELEVEN = "2026-01-05T10", "2026-01-05T11"
 
@@ -30,7 +30,7 @@ def test_what_is_archived_on_s3_lands_from_there_as_it_was_produced(kafka: Kafka
     topic, ten, _ = two_hours_of_three_partitions(kafka)
     root = s3("archiver")
     feed = archiving(root, kafka, topic, partitions=3)
-    assert (run(feed).messages, run(feed)) == (198, Archived())
+    assert (run(feed).messages, run(feed)) == (198, ArchiveTotals())
     assert spans(feed) == {f"{TEN}/{n}": [(0, 39 + n)] for n in range(3)} | {f"{ELEVEN}/{n}": [(40 + n, 64 + n)] for n in range(3)}
     kept = [info.key for info in store_of(feed).objects(f"{SYSTEM}/")]
     assert kept == [f"{SYSTEM}/leases/archiver.json", f"{SYSTEM}/topics/{topic}.json"]

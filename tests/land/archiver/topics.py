@@ -19,7 +19,7 @@ from tests.land.archive import make_feed
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import SYSTEM
 from tidelake.history.event import MESSAGE
-from tidelake.land.archiver.archiver_progress import Archived
+from tidelake.land.archiver.archiver_progress import ArchiveTotals
 from tidelake.land.archiver.follow import Goal, archive
 from tidelake.land.archiver.hours import HOUR_MS
 
@@ -34,7 +34,7 @@ def archiving(
     return make_feed(root, topics=topics, partitions=partitions, source=ours | (source or {}), **more)
 
 
-def run(feed: Feed, goal: Goal = ONCE, **more: Any) -> Archived:
+def run(feed: Feed, goal: Goal = ONCE, **more: Any) -> ArchiveTotals:
     """Archive until the goal is reached; a lease is not waited for."""
     return archive(feed, goal, Event(), **({"wait_seconds": 0.0} | more))
 
@@ -42,7 +42,7 @@ def run(feed: Feed, goal: Goal = ONCE, **more: Any) -> Archived:
 class Follower:
     """An archiver in a thread. done: what it did, when it ended."""
 
-    done: Archived
+    done: ArchiveTotals
 
     def __init__(self, feed: Feed) -> None:
         self.stop = Event()

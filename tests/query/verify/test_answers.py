@@ -12,7 +12,7 @@ from tests.query.verify import everything
 from tidelake.config.feed import ColumnPolicy, load_feed
 from tidelake.lake.opened import Lake
 from tidelake.query.asof import life_at
-from tidelake.query.verify.cell_texts import Source
+from tidelake.query.verify.cell_texts import SourceCell
 from tidelake.query.verify.questions import EVERYTHING, sums
 from tidelake.query.verify.table import plan_of
 
@@ -87,7 +87,7 @@ def test_the_same_question_at_another_tso_is_another(schemas: Path, question: tu
     assert question[0] not in verify(schemas, "d.bag", "--source", "mysql").out
     with Lake.of(load_feed(schemas, "shop")) as lake:
         _, life = life_at(lake, "d.bag", None)
-        plans = [plan_of(lake.feed, life, "d.bag", everything.TS + later, Source.tidb)[0] for later in (0, 1)]
+        plans = [plan_of(lake.feed, life, "d.bag", everything.TS + later, SourceCell.tidb)[0] for later in (0, 1)]
     asked = [sums(plan, EVERYTHING).id for plan in plans if plan is not None]
     assert (asked[0], len(set(asked))) == (question[0], 2)
 
@@ -98,7 +98,7 @@ def test_a_masked_column_is_named_and_not_compared(schemas: Path, mask: str) -> 
         _, life = life_at(lake, "d.bag", None)
         (masked, *others) = life.columns_at(everything.TS)
         feed = lake.feed.model_copy(update={"columns": {"d.bag": {masked.name: ColumnPolicy(mask=mask)}}})
-        plan, uncompared, _ = plan_of(feed, life, "d.bag", everything.TS, Source.tidb)
+        plan, uncompared, _ = plan_of(feed, life, "d.bag", everything.TS, SourceCell.tidb)
     assert plan is not None
     assert [t.name for t in plan.texts] == [c.name for c in others]
     assert uncompared == {masked.name: f"masked ({mask})"}

@@ -17,9 +17,9 @@ from tidelake.io import duckdb_door as duck
 from tidelake.lake.opened import Lake
 from tidelake.query.asof import life_at, table_asof
 from tidelake.query.render import local
-from tidelake.query.verify.cell_texts import CellText, LakeCell, Source, cell_text, row_text
+from tidelake.query.verify.cell_texts import CellText, LakeCell, SourceCell, cell_text, row_text
 from tidelake.query.verify.here import summed
-from tidelake.query.verify.questions import Plan
+from tidelake.query.verify.questions import ComparePlan
 from tidelake.query.verify.table import plan_of
 
 
@@ -28,7 +28,7 @@ def feed(tmp_path_factory: pytest.TempPathFactory) -> Feed:
     return everything.lake(tmp_path_factory.mktemp("lake"))
 
 
-def planned(lake: Lake, table: str, source: Source = Source.tidb) -> Plan:
+def planned(lake: Lake, table: str, source: SourceCell = SourceCell.tidb) -> ComparePlan:
     ts, life = life_at(lake, table, None)
     plan, _, _ = plan_of(lake.feed, life, table, ts, source)
     assert plan is not None
@@ -86,7 +86,7 @@ def _cell(sql: str, zero_date: str = "null") -> LakeCell:
 
 
 def test_a_vector_is_written_as_tidb_writes_it() -> None:
-    text = cell_text(_cell("vector(9)"), Source.tidb, "UTC")
+    text = cell_text(_cell("vector(9)"), SourceCell.tidb, "UTC")
     assert isinstance(text, CellText)
     vector = pa.array([[1.0, 2.5, -1e20, 1e-7, 123456792.0, 0.1, -0.0, 1.5e-10, 16777216.0], [], None], pa.list_(pa.float32()))
     rows = pa.RecordBatchReader.from_batches(pa.schema([("c", vector.type)]), [pa.RecordBatch.from_arrays([vector], names=["c"])])
@@ -100,12 +100,12 @@ def test_a_vector_is_written_as_tidb_writes_it() -> None:
 @pytest.mark.parametrize(
     ("sql", "source", "zone", "zero_date", "why"),
     [
-        ("json", Source.mysql, "UTC", "null", "MySQL writes JSON in an order of its own"),
-        ("vector(3)", Source.mariadb, "UTC", "null", "mariadb has no text of a VECTOR that TiDB has"),
-        ("timestamp(3)", Source.tidb, "Asia/Shanghai", "string", "kept as text of Asia/Shanghai"),
+        ("json", SourceCell.mysql, "UTC", "null", "MySQL writes JSON in an order of its own"),
+        ("vector(3)", SourceCell.mariadb, "UTC", "null", "mariadb has no text of a VECTOR that TiDB has"),
+        ("timestamp(3)", SourceCell.tidb, "Asia/Shanghai", "string", "kept as text of Asia/Shanghai"),
     ],
 )
-def test_what_cannot_be_compared_says_why(sql: str, source: Source, zone: str, zero_date: str, why: str) -> None:
+def test_what_cannot_be_compared_says_why(sql: str, source: SourceCell, zone: str, zero_date: str, why: str) -> None:
     assert cell_text(_cell(sql, zero_date), source, zone) == why
 
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_compared_says_why(sql: str, source: Source, zone: str, z
     ],
 )  # fmt: skip
 def test_texts_of_one_value_are_the_same(sql: str, a: str, b: str, same: bool) -> None:
-    text = cell_text(_cell(sql), Source.tidb, "UTC")
+    text = cell_text(_cell(sql), SourceCell.tidb, "UTC")
     assert isinstance(text, CellText)
     assert text.same(a, b) is same
 

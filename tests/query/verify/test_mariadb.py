@@ -15,11 +15,11 @@ from tests.query.verify import everything
 from tidelake.config.feed import Feed
 from tidelake.io.mysql import reader
 from tidelake.lake.opened import Lake
-from tidelake.query.verify.cell_texts import Source
-from tidelake.query.verify.compare import CHANGED, MISSING_HERE, MISSING_UPSTREAM, Compared, RowDifference
+from tidelake.query.verify.cell_texts import SourceCell
+from tidelake.query.verify.compare import CHANGED, MISSING_HERE, MISSING_UPSTREAM, ComparedTable, RowDifference
 from tidelake.query.verify.questions import Question, session
 from tidelake.query.verify.table import verify_table
-from tidelake.query.verify.upstream import Answer, Connected
+from tidelake.query.verify.upstream import Connected, UpstreamAnswer
 
 pytest.importorskip("pymysql", reason="needs PyMySQL, of the extra `mysql`")
 AT = "463367621836800007 (2026-01-05T10:00:00.000Z)"
@@ -60,23 +60,23 @@ class Counted(Connected):
     questions: int = 0
     rows: int = 0
 
-    def ask(self, question: Question) -> Answer | None:
+    def ask(self, question: Question) -> UpstreamAnswer | None:
         self.questions += 1
         found = Connected.ask(self, question)
         self.rows = len(found or ())
         return found
 
 
-def counted(feed: Feed, source: MariaDB, table: str) -> tuple[Compared, Counted]:
+def counted(feed: Feed, source: MariaDB, table: str) -> tuple[ComparedTable, Counted]:
     """In small parts."""
     with Lake.of(feed) as lake, reader(source.url) as asked:
-        for statement in session(Source.mariadb, everything.TS):
+        for statement in session(SourceCell.mariadb, everything.TS):
             asked.query(statement)
         upstream = Counted(asked)
-        return verify_table(lake, table, everything.TS, Source.mariadb, upstream, SMALL).compared, upstream
+        return verify_table(lake, table, everything.TS, SourceCell.mariadb, upstream, SMALL).compared, upstream
 
 
-def compared(feed: Feed, source: MariaDB, table: str) -> Compared:
+def compared(feed: Feed, source: MariaDB, table: str) -> ComparedTable:
     return counted(feed, source, table)[0]
 
 
@@ -183,7 +183,7 @@ def test_nothing_can_be_changed_in_its_session(source: MariaDB) -> None:
     from tidelake.errors import StorageError
 
     with reader(source.url) as asked:
-        for statement in session(Source.mariadb, everything.TS):
+        for statement in session(SourceCell.mariadb, everything.TS):
             asked.query(statement)
         with pytest.raises(StorageError, match="READ ONLY"):
             asked.query("DELETE FROM d.words")

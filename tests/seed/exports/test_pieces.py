@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidelake.seed.exports.export_rows import Scan
+from tidelake.seed.exports.export_rows import ScanPiece
 from tidelake.seed.exports.scan.dump_csv import scan_csv
 from tidelake.seed.exports.scan.dump_rows import BAD, BAD_COUNT, BAD_ESCAPE, BAD_QUOTE, BAD_TOKEN, END, INSIDE, NUMBER, ROWS, TRUNCATED
 from tidelake.seed.exports.scan.dump_sql import scan_sql
@@ -39,15 +39,15 @@ SQL = (
 )
 
 
-def csv(escape: bool, separator: bytes = b",") -> Scan:
+def csv(escape: bool, separator: bytes = b",") -> ScanPiece:
     return lambda piece, number, _, final: scan_csv(piece, 3, number, final, separator, b'"', b"\\N", escape)
 
 
-def sql(escape: bool) -> Scan:
+def sql(escape: bool) -> ScanPiece:
     return lambda piece, number, inside, final: scan_sql(piece, 3, number, final, HEAD, inside, escape)
 
 
-def read(scan: Scan, *pieces: bytes) -> Found:
+def read(scan: ScanPiece, *pieces: bytes) -> Found:
     """Rows, their numbers, and row, byte and code of those that are refused."""
     found: Found = [], [], []
     rest, done, number, inside = b"", 0, 1, False
@@ -120,6 +120,6 @@ def refused(lines: tuple[bytes, ...], first: int, *codes: int) -> list[tuple[int
         ),
     ],
 )
-def test_a_text_is_read_alike_wherever_it_is_cut_in_two(scan: Scan, text: bytes, wanted: Found) -> None:
+def test_a_text_is_read_alike_wherever_it_is_cut_in_two(scan: ScanPiece, text: bytes, wanted: Found) -> None:
     assert read(scan, text) == wanted
     assert [cut for cut in range(1, len(text)) if read(scan, text[:cut], text[cut:]) != wanted] == []

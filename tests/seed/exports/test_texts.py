@@ -16,7 +16,7 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.seed.exports import export_rows as reader
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_files import ExportFile
-from tidelake.seed.exports.export_rows import FileReport, Reading, read_rows
+from tidelake.seed.exports.export_rows import ExportReading, FileReport, read_rows
 
 COLUMNS = (("n", "decimal(20,4)"), ("t", "varchar(99)"), ("b", "blob"))
 NASTY = ['"', "'", "\\", "\n", "\r", "\r\n", "\0", "\\N", "NULL", ",", '","', "\\0", "),\n(", ";\n", "x'00'", "\x1a", "😀", "", '\\"', "--"]
@@ -38,7 +38,7 @@ Cells = list[tuple[bytes | None, ...]]
 def read(content: bytes, kind: str, how: Writing, folder: Path, columns: Sequence[tuple[str, str]] = COLUMNS) -> tuple[Cells, FileReport]:
     path = folder / "file"
     path.write_bytes(content)
-    reading = Reading(
+    reading = ExportReading(
         columns=[(n, MysqlType.parse(t)) for n, t in columns],
         may_lack=frozenset(),
         dialect=Dialect(separator=how.separator.decode(), null=how.null.decode(), escape=how.escape, header=how.header),

@@ -25,7 +25,7 @@ from tidelake.archives.scan import avro_columns
 from tidelake.wire.kernels.spans import frozen
 
 Wanted = Mapping[avro_columns.Path, int]
-Columns = dict[avro_columns.Path, pa.Array]
+RecordColumns = dict[avro_columns.Path, pa.Array]
 
 _MAGIC = b"Obj\x01"
 _MAX_BLOCK = 256 << 20  # bytes, packed or not; Avro's writers begin a new block after some 16 to 64 KiB
@@ -35,7 +35,7 @@ _SYNC = 16
 
 def read_columns(
     layout: str, path: Path, source: SourceObject, wanted: Wanted, needed: tuple[avro_columns.Path, ...], remedy: str
-) -> Iterator[Columns]:
+) -> Iterator[RecordColumns]:
     """The wanted members of all records, in batches of about BATCH_BYTES; a member that the schema lacks is missing there.
 
     Raises ConfigError (ARCHIVE_LAYOUT) where a needed one is missing or one is of another type, OrderError (DAMAGED_OBJECT),
@@ -93,7 +93,7 @@ def _head(file: IO[bytes], source: SourceObject) -> tuple[dict[str, bytes], byte
 
 def _plan(
     layout: str, metadata: dict[str, bytes], wanted: Wanted, needed: tuple[avro_columns.Path, ...], remedy: str, source: SourceObject
-) -> avro_columns.Program:
+) -> avro_columns.ColumnsProgram:
     try:
         schema: Any = json.loads(metadata["avro.schema"])
     except (KeyError, ValueError) as e:

@@ -14,8 +14,7 @@ import pyarrow.json as pj
 from tidelake.archives.readers.base64_text import Base64Error, decode_run, is_base64
 from tidelake.archives.readers.lines import Block, blocks
 from tidelake.archives.readers.shape import SourceObject, damaged, refused
-
-Positions = npt.NDArray[np.int64]
+from tidelake.wire.kernels.arrays import Longs
 
 _QUOTE, _END, _OPEN, _CLOSE = b'"\n{}'
 JSON_FORMAT_LOSSES = {
@@ -100,7 +99,7 @@ def _whole(block: Block, source: SourceObject) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text[text != _END])])
 
 
-def _lines(block: Block) -> tuple[npt.NDArray[np.uint8], Positions, Positions]:
+def _lines(block: Block) -> tuple[npt.NDArray[np.uint8], Longs, Longs]:
     """The block's bytes, and where its lines start and end."""
     text = np.frombuffer(block.data, np.uint8)
     ends = np.append(np.flatnonzero(text == _END), len(text))

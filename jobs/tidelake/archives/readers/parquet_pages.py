@@ -33,7 +33,7 @@ Struct = dict[int, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class DataPage:
     """One page. size: its plain bytes; values: how many, NULLs included; encoding: of the values; start: its content in the file."""
 
     kind: int
@@ -69,7 +69,7 @@ def _of_values(data: memoryview, chunk: pq.ColumnChunkMetaData) -> int:
     return max(1, most)
 
 
-def _a_value(page: Page, largest: int) -> int:
+def _a_value(page: DataPage, largest: int) -> int:
     """Bytes of a value: of plain pages on average, as a batch decodes no more than the page has, else at most."""
     if page.encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
         return largest
@@ -90,7 +90,7 @@ def _of_nested(data: memoryview, chunk: pq.ColumnChunkMetaData, rows: int) -> in
     return max(1, rows * MAX_DECODED // max(total, 1))
 
 
-def _largest(data: memoryview, chunk: pq.ColumnChunkMetaData, page: Page) -> int:
+def _largest(data: memoryview, chunk: pq.ColumnChunkMetaData, page: DataPage) -> int:
     """The size of a dictionary's largest value, or of all where its codec or its number of values makes that long to find."""
     codec = _CODECS.get(chunk.compression)
     if page.values > _ENTRIES or (codec is None and chunk.compression != "UNCOMPRESSED"):
@@ -106,7 +106,7 @@ def _largest(data: memoryview, chunk: pq.ColumnChunkMetaData, page: Page) -> int
     return largest
 
 
-def pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
+def pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[DataPage]:
     """The pages of a column in a row group, the dictionary first. Raises ValueError."""
     at = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
@@ -125,11 +125,11 @@ def pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
             yield page
 
 
-def _page(header: Struct, start: int) -> Page:
+def _page(header: Struct, start: int) -> DataPage:
     kind = header.get(1, -1)
     said: Struct = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}.get(kind, 0), {})
     encoding = said.get(4 if kind == _DATA_V2 else 2, -1)
-    return Page(kind=kind, size=header.get(2, -1), values=said.get(1, 0), encoding=encoding, start=start, packed=header.get(3, -1))
+    return DataPage(kind=kind, size=header.get(2, -1), values=said.get(1, 0), encoding=encoding, start=start, packed=header.get(3, -1))
 
 
 # Thrift's compact protocol, as far as page headers use it

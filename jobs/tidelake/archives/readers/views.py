@@ -26,19 +26,19 @@ from tidelake.archives.readers.shape import Sibling, SourceObject, beside, damag
 from tidelake.archives.scan.avro_columns import PAIRS
 from tidelake.history.event import HEADERS
 
-Reader = Callable[[Path, SourceObject], Iterator[pa.Array]]
+ReadColumn = Callable[[Path, SourceObject], Iterator[pa.Array]]
 
 _HEADERS = pa.schema([("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))])
 
 
 def messages(
-    layout: str, path: Path, source: SourceObject, values: Iterator[pa.Array], readers: Mapping[str, Reader]
+    layout: str, path: Path, source: SourceObject, values: Iterator[pa.Array], readers: Mapping[str, ReadColumn]
 ) -> Iterator[pa.RecordBatch]:
     """MESSAGE batches; offsets count from the number in the name. readers: of keys, by extension.
 
     Raises what the readers raise, OrderError (DAMAGED_OBJECT) if a sibling has more or fewer records.
     """
-    forms: dict[str, Mapping[str, Reader]] = {"keys": readers, "headers": {"json": _headers, "avro": partial(_avro_headers, layout)}}
+    forms: dict[str, Mapping[str, ReadColumn]] = {"keys": readers, "headers": {"json": _headers, "avro": partial(_avro_headers, layout)}}
     streams = {s.view: _Stream(s, path, source, layout, forms[s.view]) for s in source.siblings}
     first = source.number
     for value in values:
@@ -53,7 +53,7 @@ def messages(
 class _Stream:
     """The records of a sibling, as many at a time as the object's batches have."""
 
-    def __init__(self, sibling: Sibling, path: Path, source: SourceObject, layout: str, readers: Mapping[str, Reader]) -> None:
+    def __init__(self, sibling: Sibling, path: Path, source: SourceObject, layout: str, readers: Mapping[str, ReadColumn]) -> None:
         self._values_key = source.key
         self._source = replace(source, key=sibling.key, size=sibling.size, etag=sibling.etag, siblings=())
         extensions = sibling.key.rpartition(f".{sibling.view}")[2].lower().split(".")

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.history.event import HEADERS
-from tidelake.wire.kernels.base64_kernels import TABLES, Table, unquoted
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
+from tidelake.wire.kernels.base64_kernels import TABLES, unquoted
 from tidelake.wire.kernels.compiled import compiled, int64
-from tidelake.wire.kernels.spans import Longs, frozen
+from tidelake.wire.kernels.spans import frozen
 
 _BAD = -1
 _MARGIN = bytes(8)  # behind the lines: no step accepts it, so none looks further
@@ -29,9 +29,6 @@ _NEEDED = _OFFSET | _VALUE
 _FORM = b"0000-00-00T00:00:00"
 _FORM_SIZE = len(_FORM)
 _MOST_DIGITS = 18
-
-Out = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +58,12 @@ def records(data: bytes, lines: int) -> Records | None:
     )
 
 
-def _lacks(there: Out, member: int) -> npt.NDArray[np.bool_]:
+def _lacks(there: Bytes, member: int) -> npt.NDArray[np.bool_]:
     lacks: npt.NDArray[np.bool_] = (there & member) == 0
     return lacks
 
 
-def _binary(data: Out, starts: Ints, null: npt.NDArray[np.bool_]) -> pa.Array:
+def _binary(data: Bytes, starts: Ints, null: npt.NDArray[np.bool_]) -> pa.Array:
     valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
     return pa.Array.from_buffers(pa.binary(), len(null), [valid, pa.py_buffer(starts), pa.py_buffer(data[: starts[-1]])])
 
@@ -84,7 +81,7 @@ _WORDS = frozen(_NAMES + _FORM)
 
 
 @compiled
-def _scan(buf: Bytes, end: int, tables: Table, words: Bytes, numbers: Longs, there: Out, texts: Out, starts: Ints, at: Longs) -> int:
+def _scan(buf: Bytes, end: int, tables: Ints, words: Bytes, numbers: Longs, there: Bytes, texts: Bytes, starts: Ints, at: Longs) -> int:
     """How many records there are; _BAD if one is not as said, or there are more than there is room for. Fills in all but the first four.
 
     numbers: offsets and timestamps; texts, starts: of keys and values; at: how much of the texts is filled.
@@ -104,7 +101,7 @@ def _scan(buf: Bytes, end: int, tables: Table, words: Bytes, numbers: Longs, the
 
 
 @compiled
-def _record(buf: Bytes, p: int, tables: Table, words: Bytes, numbers: Longs, there: Out, texts: Out, at: Longs, row: int) -> int:
+def _record(buf: Bytes, p: int, tables: Ints, words: Bytes, numbers: Longs, there: Bytes, texts: Bytes, at: Longs, row: int) -> int:
     """Past the object whose first member begins at p."""
     seen, full, more = int64(0), int64(0), True
     while more:
@@ -133,7 +130,7 @@ def _record(buf: Bytes, p: int, tables: Table, words: Bytes, numbers: Longs, the
 
 
 @compiled
-def _content(buf: Bytes, p: int, member: int, tables: Table, words: Bytes, numbers: Longs, texts: Out, at: Longs, row: int) -> int:
+def _content(buf: Bytes, p: int, member: int, tables: Ints, words: Bytes, numbers: Longs, texts: Bytes, at: Longs, row: int) -> int:
     """Past a member's value that is not null."""
     if member in (_VALUE, _KEY):
         side = 0 if member == _KEY else 1

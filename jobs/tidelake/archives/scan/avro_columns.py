@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tidelake.wire.kernels.arrays import Bytes, Longs
 from tidelake.wire.kernels.binary_kernels import BAD, varint
-from tidelake.wire.kernels.columnar import Bytes
 from tidelake.wire.kernels.compiled import compiled
 from tidelake.wire.kernels.spans import NULL, column
 
-Longs = npt.NDArray[np.int64]
 Path = tuple[str, ...]
 
 LONG, BYTES, SKIP, UNION, PAIRS = range(5)
@@ -32,7 +30,7 @@ class UnsupportedError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ColumnsProgram:
     """steps: (what, column or count, null branch); kinds: what every wanted member that the schema has is, by its path."""
 
     steps: Longs
@@ -40,24 +38,24 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ScannedColumns:
     """Of some blocks: int64 and binary columns by path; pairs as list<struct<key, value>>, null where the member is."""
 
     rows: int
     found: Mapping[Path, pa.Array]
 
 
-def program(schema: Any, wanted: Mapping[Path, int]) -> Program:
+def program(schema: Any, wanted: Mapping[Path, int]) -> ColumnsProgram:
     """The steps for a schema. wanted: LONG, BYTES or PAIRS (a map of bytes, or an array of key and value) by path; () is the record itself.
 
     Raises UnsupportedError.
     """
     compiler = _Compiler(list(wanted.items()))
     steps = compiler.compile(schema, ())
-    return Program(np.array(steps, np.int64).reshape(-1, 3), compiler.kinds)
+    return ColumnsProgram(np.array(steps, np.int64).reshape(-1, 3), compiler.kinds)
 
 
-def read_blocks(data: Bytes, ends: Longs, counted: Longs, plan: Program, wanted: Mapping[Path, int]) -> Columns | int:
+def read_blocks(data: Bytes, ends: Longs, counted: Longs, plan: ColumnsProgram, wanted: Mapping[Path, int]) -> ScannedColumns | int:
     """The columns of blocks that lie one behind another, or the index of the first record that cannot be read or ends its block wrongly.
 
     ends: where each block ends in the data; counted: how many records all blocks up to it have.
@@ -81,7 +79,7 @@ def read_blocks(data: Bytes, ends: Longs, counted: Longs, plan: Program, wanted:
             out[path] = column(data, starts[i], sizes[i])
         else:
             out[path] = _lists(data, counts, pairs[:found])
-    return Columns(rows, out)
+    return ScannedColumns(rows, out)
 
 
 def _lists(data: Bytes, counts: Longs, pairs: Longs) -> pa.Array:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes, Longs
 from tidelake.wire.kernels.compiled import compiled
 from tidelake.wire.kernels.json_kernels import BACKSLASH, BAD, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE
-from tidelake.wire.kernels.spans import NULL, Longs, frozen
+from tidelake.wire.kernels.spans import NULL, frozen
 
 _BLANK, _LOWER_N = 0x20, 0x6E
 

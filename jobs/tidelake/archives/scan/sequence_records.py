@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes, Longs
 from tidelake.wire.kernels.compiled import compiled
-from tidelake.wire.kernels.spans import Longs
 
 _ESCAPE = 0xFFFFFFFF
 _SYNC = 16

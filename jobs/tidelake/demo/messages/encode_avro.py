@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tidelake.demo.messages.encode_avro_schemas import Schema, key_schema, value_schema
-from tidelake.demo.messages.model import Ddl, Record, RowChange, Table, Value
+from tidelake.demo.messages.model import Ddl, SourceChange, SourceTable, TopicRecord, Value
 from tidelake.demo.messages.varints import zigzag
 from tidelake.tso import physical_ms, wrap
 
@@ -26,14 +26,14 @@ class AvroEncoder:
     Schemas are registered on first use, those of `shapes` beforehand: their ids then do not depend on the rows.
     """
 
-    def __init__(self, shapes: Iterable[Table] = ()) -> None:
+    def __init__(self, shapes: Iterable[SourceTable] = ()) -> None:
         self.schemas: dict[int, str] = {}
         self._ids: dict[str, int] = {}
-        self._plans: dict[Table, tuple[_Record, _Record]] = {}
+        self._plans: dict[SourceTable, tuple[_Record, _Record]] = {}
         for shape in shapes:
             self._plan(shape)
 
-    def rows(self, changes: Sequence[RowChange], build_ms: int = 0) -> Record:
+    def rows(self, changes: Sequence[SourceChange], build_ms: int = 0) -> TopicRecord:
         """One row event; the value of a delete is null."""
         (change,) = changes
         key, value = self._plans.get(change.table) or self._plan(change.table)
@@ -46,16 +46,16 @@ class AvroEncoder:
             return framed_key, None
         return framed_key, value.write([*cells, _OPS[change.op], change.commit_ts, physical_ms(change.commit_ts)])
 
-    def ddl(self, ddl: Ddl, build_ms: int = 0) -> Record:
+    def ddl(self, ddl: Ddl, build_ms: int = 0) -> TopicRecord:
         """Only with avro-enable-watermark (4.1): the demo's feeds send none."""
         members = {"query": ddl.query, "type": ddl.code, "schema": ddl.database, "table": ddl.table, "commitTs": ddl.commit_ts}
         return None, b"\x01" + json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
 
-    def resolved(self, ts: int, build_ms: int = 0) -> Record:
+    def resolved(self, ts: int, build_ms: int = 0) -> TopicRecord:
         """Only with avro-enable-watermark (4.1): the demo's feeds send none."""
         return None, b"\x02" + ts.to_bytes(8, "big")
 
-    def _plan(self, table: Table) -> tuple[_Record, _Record]:
+    def _plan(self, table: SourceTable) -> tuple[_Record, _Record]:
         """The table's key and value records, registered."""
         records = [_Record(self._register(s), s) for s in (key_schema(table), value_schema(table))]
         self._plans[table] = records[0], records[1]

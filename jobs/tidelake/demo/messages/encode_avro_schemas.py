@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelake.demo.messages.model import Column, Table
+from tidelake.demo.messages.model import SourceColumn, SourceTable
 from tidelake.wire.cells.mysql_codes import NULLABLE, UNSIGNED
 
 Schema = dict[str, Any]
@@ -18,21 +18,21 @@ _WORDS = {7: "TIMESTAMP", 10: "DATE", 11: "TIME", 12: "DATETIME", 13: "YEAR", 16
 _WORDS |= {1: "INT", 2: "INT", 9: "INT", 3: "INT", 8: "BIGINT", 4: "FLOAT", 5: "DOUBLE", 246: "DECIMAL", 247: "ENUM", 248: "SET"}
 
 
-def key_schema(table: Table) -> Schema:
+def key_schema(table: SourceTable) -> Schema:
     """The schema of a table's keys."""
     return _schema(table, [{"name": table.columns[i].name, "type": _type(table.columns[i])} for i in table.key])
 
 
-def value_schema(table: Table) -> Schema:
+def value_schema(table: SourceTable) -> Schema:
     """The schema of a table's values."""
     return _schema(table, [*map(_field, table.columns), *_EXTENSION])
 
 
-def _schema(table: Table, fields: list[Schema]) -> Schema:
+def _schema(table: SourceTable, fields: list[Schema]) -> Schema:
     return {"type": "record", "name": table.name, "namespace": f"default.{table.database}", "fields": fields}
 
 
-def _field(column: Column) -> Schema:
+def _field(column: SourceColumn) -> Schema:
     """A nullable column is a union, whose first branch is that of the default (4.2)."""
     plain, default = _type(column), _default(column)
     if column.flag & NULLABLE:
@@ -40,7 +40,7 @@ def _field(column: Column) -> Schema:
     return {"name": column.name, "type": plain} if default is None else {"default": default, "name": column.name, "type": plain}
 
 
-def _default(column: Column) -> Any:
+def _default(column: SourceColumn) -> Any:
     if column.default is None:
         return None
     if _avro(column) in ("int", "long"):
@@ -48,7 +48,7 @@ def _default(column: Column) -> Any:
     return float(column.default) if column.code == 5 else column.default
 
 
-def _type(column: Column) -> Schema:
+def _type(column: SourceColumn) -> Schema:
     parameters = {"tidb_type": _word(column)}
     if column.elements:
         parameters = {"allowed": ",".join(e.replace(",", "\\,") for e in column.elements), **parameters}
@@ -57,14 +57,14 @@ def _type(column: Column) -> Schema:
     return {"type": _avro(column), "connect.parameters": parameters}
 
 
-def _word(column: Column) -> str:
+def _word(column: SourceColumn) -> str:
     if column.code in _WORDS:
         unsigned = column.flag & UNSIGNED and column.code in (1, 2, 3, 8, 9)
         return _WORDS[column.code] + (" UNSIGNED" if unsigned else "")
     return "BLOB" if column.is_binary else "TEXT"
 
 
-def _avro(column: Column) -> str:
+def _avro(column: SourceColumn) -> str:
     unsigned = bool(column.flag & UNSIGNED)
     if column.code in (1, 2, 9, 13):
         return "int"

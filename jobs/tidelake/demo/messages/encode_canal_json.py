@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from tidelake.demo.messages.gotext import easyjson_string, plain_number
-from tidelake.demo.messages.model import Column, Ddl, Record, Row, RowChange, Table
+from tidelake.demo.messages.model import Ddl, Row, SourceChange, SourceColumn, SourceTable, TopicRecord
 from tidelake.tso import physical_ms
 from tidelake.wire.cells.mysql_codes import UNSIGNED, word
 
@@ -39,9 +39,9 @@ class CanalJsonEncoder:
         self._random = Random(seed).random
         self._extension = tidb_extension
         self._compatible = content_compatible
-        self._plans: dict[Table, _Plan] = {}
+        self._plans: dict[SourceTable, _Plan] = {}
 
-    def rows(self, changes: Sequence[RowChange], build_ms: int) -> Record:
+    def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
         """One row event; the key is empty, not null (docs/reference/protocols.md 1.7)."""
         (change,) = changes
         plan = self._plans.get(change.table) or self._plans.setdefault(change.table, _Plan(change.table, self._compatible))
@@ -58,13 +58,13 @@ class CanalJsonEncoder:
         types = f'"sqlType":{{{plan.sql_types(row)}}},"mysqlType":{{{plan.mysql_types(start)}}}'
         return b"", f'{head},{types},"old":{old},"data":[{plan.members(cells)}]{self._tidb("commitTs", change.commit_ts)}}}'.encode()
 
-    def ddl(self, ddl: Ddl, build_ms: int) -> Record:
+    def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
         """One statement."""
         kind = next((w for w, codes in DDL_WORDS.items() if ddl.code in codes), "ALTER")
         head = _head(ddl.database, ddl.table, "null", "true", kind, ddl.commit_ts, build_ms, easyjson_string(ddl.query))
         return None, f"{head},{_EMPTY}{self._tidb('commitTs', ddl.commit_ts)}}}".encode()
 
-    def resolved(self, ts: int, build_ms: int) -> Record:
+    def resolved(self, ts: int, build_ms: int) -> TopicRecord:
         """A watermark."""
         head = _head("", "", "null", "false", "TIDB_WATERMARK", ts, build_ms, '""')
         return None, f"{head},{_EMPTY}{self._tidb('watermarkTs', ts)}}}".encode()
@@ -84,7 +84,7 @@ def _head(database: str, table: str, keys: str, is_ddl: str, kind: str, ts: int,
 class _Plan:
     """What all messages of a table's shape share."""
 
-    def __init__(self, table: Table, compatible: bool) -> None:
+    def __init__(self, table: SourceTable, compatible: bool) -> None:
         self._names = [f"{easyjson_string(c.name)}:" for c in table.columns]
         self._cells = [_cell(c) for c in table.columns]
         self.types = [f"{n}{easyjson_string(_type(c, compatible))}" for n, c in zip(self._names, table.columns, strict=True)]
@@ -114,20 +114,20 @@ class _Plan:
         )
 
 
-def jdbc_type(column: Column) -> int:
+def jdbc_type(column: SourceColumn) -> int:
     """The number of a column's type in java.sql.Types (5.3)."""
     if column.code in _JDBC:
         return _JDBC[column.code]
     return 2004 if column.is_binary else _JDBC_TEXT.get(column.code, 2005)
 
 
-def _type(column: Column, compatible: bool) -> str:
+def _type(column: SourceColumn, compatible: bool) -> str:
     if compatible:
         return column.type
     return (word(column.code, column.flag) or "") + (" zerofill" if "zerofill" in column.type else "")
 
 
-def _cell(column: Column) -> _Cell:
+def _cell(column: SourceColumn) -> _Cell:
     if column.code in (4, 5):
         return lambda v: f'"{plain_number(v)}"'
     if column.code in (15, 249, 250, 251, 252, 253, 254):

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tidelake.demo.messages.model import Column, Ddl, Record, Row, RowChange, Table
+from tidelake.demo.messages.model import Ddl, Row, SourceChange, SourceColumn, SourceTable, TopicRecord
 from tidelake.demo.messages.varints import delta_uvarints, delta_varints, uvarint, zigzag
 from tidelake.wire.cells.mysql_codes import UNSIGNED
 
@@ -24,15 +24,15 @@ class CraftEncoder:
     """Row changes, DDL and resolved ts → Craft records. A FLOAT is written as its float64; TiCDC's bug (3.8) is not imitated."""
 
     def __init__(self) -> None:
-        self._plans: dict[Table, tuple[bytes, list[_Cell]]] = {}
+        self._plans: dict[SourceTable, tuple[bytes, list[_Cell]]] = {}
 
-    def rows(self, changes: Sequence[RowChange], build_ms: int = 0) -> Record:
+    def rows(self, changes: Sequence[SourceChange], build_ms: int = 0) -> TopicRecord:
         """One batch; the key is empty, not null (docs/reference/protocols.md 1.7)."""
         terms: dict[str, int] = {}
         schemas = [_term(terms, c.table.database) for c in changes]
         names = [_term(terms, c.table.name) for c in changes]
         partitions = [_NONE if c.physical_id is None else c.physical_id for c in changes]
-        heads: dict[Table, bytes] = {}
+        heads: dict[SourceTable, bytes] = {}
         bodies, groups = list[bytes](), list[bytes]()
         for change in changes:
             if change.table not in heads:
@@ -44,7 +44,7 @@ class CraftEncoder:
         headers = _headers([c.commit_ts for c in changes], _ROW, partitions, schemas, names)
         return b"", _message(headers, bodies, terms, groups)
 
-    def ddl(self, ddl: Ddl, build_ms: int = 0) -> Record:
+    def ddl(self, ddl: Ddl, build_ms: int = 0) -> TopicRecord:
         """One statement."""
         terms: dict[str, int] = {}
         schema = _term(terms, ddl.database) if ddl.database else _NONE
@@ -53,11 +53,11 @@ class CraftEncoder:
         body = uvarint(ddl.code) + uvarint(len(query)) + query
         return None, _message(_headers([ddl.commit_ts], _DDL, [_NONE], [schema], [name]), [body], terms, [])
 
-    def resolved(self, ts: int, build_ms: int = 0) -> Record:
+    def resolved(self, ts: int, build_ms: int = 0) -> TopicRecord:
         """An event without body and terms."""
         return None, _message(_headers([ts], _RESOLVED, [_NONE], [_NONE], [_NONE]), [b""], {}, [])
 
-    def _head(self, table: Table, terms: dict[str, int]) -> bytes:
+    def _head(self, table: SourceTable, terms: dict[str, int]) -> bytes:
         """What follows a group's kind, up to the values: count, name ids, types and flags."""
         if table not in self._plans:
             codes, flags = (b"".join(map(uvarint, numbers)) for numbers in zip(*((c.code, c.flag) for c in table.columns), strict=True))
@@ -94,7 +94,7 @@ def _table(sizes: list[int]) -> bytes:
     return uvarint(len(sizes)) + delta_varints(sizes)
 
 
-def _cell(column: Column) -> _Cell:
+def _cell(column: SourceColumn) -> _Cell:
     """How a value's bytes are made (3.6)."""
     if column.code in (4, 5):
         return struct.Struct("<d").pack

@@ -22,7 +22,7 @@ from tidelake.demo.messages.encode_debezium_schemas import (
     watermark_schemas,
 )
 from tidelake.demo.messages.gotext import json_number, raw_string
-from tidelake.demo.messages.model import Column, Ddl, Record, Row, RowChange, Table
+from tidelake.demo.messages.model import Ddl, Row, SourceChange, SourceColumn, SourceTable, TopicRecord
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.tso import physical_ms
 from tidelake.wire.cells.mysql_codes import NULLABLE
@@ -42,13 +42,13 @@ class DebeziumEncoder:
     led_to: the shapes that statements lead to, in order; a DROP leads to none.
     """
 
-    def __init__(self, led_to: Iterable[Table] = (), *, schema: bool = True) -> None:
+    def __init__(self, led_to: Iterable[SourceTable] = (), *, schema: bool = True) -> None:
         self._schema = schema
         self._shapes = iter(led_to)
-        self._statements: dict[int, Table | None] = {}
-        self._plans: dict[Table, _Plan] = {}
+        self._statements: dict[int, SourceTable | None] = {}
+        self._plans: dict[SourceTable, _Plan] = {}
 
-    def rows(self, changes: Sequence[RowChange], build_ms: int) -> Record:
+    def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
         """One row event."""
         (change,) = changes
         t = change.table
@@ -66,7 +66,7 @@ class DebeziumEncoder:
                 payload += f'{before},"after":{plan.image(row)}}}'
         return self._message(plan.key(row), plan.key_schema), self._message(payload, plan.schema)
 
-    def ddl(self, ddl: Ddl, build_ms: int) -> Record:
+    def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
         """One statement. The change of a table is told with its columns afterwards; that of TRUNCATE TABLE is not told."""
         if ddl.commit_ts not in self._statements:
             self._statements[ddl.commit_ts] = None if ddl.code == _DROP else next(self._shapes, None)
@@ -77,7 +77,7 @@ class DebeziumEncoder:
         of_key, of_value = statement_schemas()
         return self._message(f'{{"databaseName":{database}}}', of_key), self._message(payload, of_value)
 
-    def resolved(self, ts: int, build_ms: int) -> Record:
+    def resolved(self, ts: int, build_ms: int) -> TopicRecord:
         """A watermark."""
         payload = f'{{{_source("", "", ts)},"ts_ms":{build_ms},"transaction":null,"op":"m"}}'
         of_key, of_value = watermark_schemas(CLUSTER)
@@ -86,7 +86,7 @@ class DebeziumEncoder:
     def _message(self, payload: str, schema: str) -> bytes:
         return f'{{"payload":{payload},"schema":{schema}}}'.encode() if self._schema else f'{{"payload":{payload}}}'.encode()
 
-    def _change(self, ddl: Ddl, after: Table | None) -> str:
+    def _change(self, ddl: Ddl, after: SourceTable | None) -> str:
         kind = {_CREATE: "CREATE", _DROP: "DROP"}.get(ddl.code, "ALTER")
         name = f'"{ddl.database}"."{ddl.table}"'
         if ddl.code == _RENAME:
@@ -104,7 +104,7 @@ def _source(database: str, table: str, commit_ts: int) -> str:
 class _Plan:
     """What all messages of a table's shape share."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SourceTable) -> None:
         self._cells = [(f"{raw_string(c.name)}:", _cell(c)) for c in table.columns]
         self._handle = table.key
         self.schema, self.key_schema = row_schema(CLUSTER, table), key_schema(CLUSTER, table)
@@ -118,7 +118,7 @@ class _Plan:
         return "{" + ",".join([self._cells[i][0] + self._cells[i][1](row[i]) for i in self._handle]) + "}"
 
 
-def _cell(column: Column) -> _Cell:
+def _cell(column: SourceColumn) -> _Cell:
     """How a value that is not NULL is written."""
     kind = MysqlType.parse(column.type)
     if column.elements:
@@ -134,7 +134,7 @@ def _cell(column: Column) -> _Cell:
     return _temporal(column, kind.fraction_digits or 0) or _integer
 
 
-def _temporal(column: Column, digits: int) -> _Cell | None:
+def _temporal(column: SourceColumn, digits: int) -> _Cell | None:
     match column.code:
         case 7:
             return lambda v: f'"{_instant(v)}"'
@@ -165,7 +165,7 @@ def _base64(value: bytes) -> str:
     return f'"{base64.b64encode(value).decode()}"'
 
 
-def _not_zero(column: Column, cell: _Cell) -> _Cell:
+def _not_zero(column: SourceColumn, cell: _Cell) -> _Cell:
     """Zero dates have no number."""
     zero = "null" if column.flag & NULLABLE else "0"
     return lambda v: zero if v.startswith(_ZERO) else cell(v)

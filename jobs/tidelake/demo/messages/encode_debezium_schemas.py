@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from tidelake.demo.messages.encode_canal_json import jdbc_type
-from tidelake.demo.messages.model import Column, Table
+from tidelake.demo.messages.model import SourceColumn, SourceTable
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.wire.cells.mysql_codes import NULLABLE, UNSIGNED, word
 
@@ -29,7 +29,7 @@ def compact(said: Any) -> str:
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
 
 
-def row_schema(cluster: str, table: Table) -> str:
+def row_schema(cluster: str, table: SourceTable) -> str:
     """Of a row's value."""
     name, fields = f"{cluster}.{table.database}.{table.name}", [_field(c) for c in table.columns]
     images = [
@@ -38,7 +38,7 @@ def row_schema(cluster: str, table: Table) -> str:
     return compact(_envelope(name, [*images, _SOURCE, *_TAIL]))
 
 
-def key_schema(cluster: str, table: Table) -> str:
+def key_schema(cluster: str, table: SourceTable) -> str:
     """Of a row's key."""
     fields = [_field(table.columns[i]) for i in table.key]
     return compact({"type": "struct", "name": f"{cluster}.{table.database}.{table.name}.Key", "optional": False, "fields": fields})
@@ -62,7 +62,7 @@ def statement_schemas() -> tuple[str, str]:
     return compact(key), compact(value)
 
 
-def changed_table(table: Table) -> Said:
+def changed_table(table: SourceTable) -> Said:
     """A table as it is after a statement."""
     columns = [_described(c, i) for i, c in enumerate(table.columns, 1)]
     return {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": list(table.primary), "columns": columns, "comment": None}
@@ -72,7 +72,7 @@ def _envelope(name: str, fields: list[Said]) -> Said:
     return {"type": "struct", "optional": False, "name": f"{name}.Envelope", "version": 1, "fields": fields}
 
 
-def _field(c: Column) -> Said:
+def _field(c: SourceColumn) -> Said:
     kind, data = MysqlType.parse(c.type), _DATA.get(c.code)
     said: Said = {"tidb_type": (word(c.code, c.flag) or "").partition(" ")[0] if c.code in _BARE else word(c.code, c.flag)}
     said["type"] = (
@@ -93,7 +93,7 @@ def _field(c: Column) -> Said:
     return said
 
 
-def _parameters(c: Column, kind: MysqlType) -> Said:
+def _parameters(c: SourceColumn, kind: MysqlType) -> Said:
     if c.code == 16:
         return {"parameters": {"length": str(kind.length)}}
     if not c.elements:
@@ -107,7 +107,7 @@ def _number(text: str) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-def _described(c: Column, position: int) -> Said:
+def _described(c: SourceColumn, position: int) -> Said:
     kind = MysqlType.parse(c.type)
     name = (word(c.code, c.flag) or "").upper()
     return {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidelake.demo.messages.gotext import json_number, json_string, quote
-from tidelake.demo.messages.model import Column, Ddl, Record, Row, RowChange, Table
+from tidelake.demo.messages.model import Ddl, Row, SourceChange, SourceColumn, SourceTable, TopicRecord
 from tidelake.tso import wrap
 
 _VERSION = (1).to_bytes(8, "big")
@@ -22,9 +22,9 @@ class OpenEncoder:
     """Row changes, DDL and resolved ts → Open Protocol records."""
 
     def __init__(self) -> None:
-        self._plans: dict[Table, list[tuple[int, str, _Cell]]] = {}
+        self._plans: dict[SourceTable, list[tuple[int, str, _Cell]]] = {}
 
-    def rows(self, changes: Sequence[RowChange], build_ms: int = 0) -> Record:
+    def rows(self, changes: Sequence[SourceChange], build_ms: int = 0) -> TopicRecord:
         """One batch."""
         keys, values = [_VERSION], list[bytes]()
         for change in changes:
@@ -32,22 +32,22 @@ class OpenEncoder:
             values.append(_framed(self._row_value(change)))
         return b"".join(keys), b"".join(values)
 
-    def ddl(self, ddl: Ddl, build_ms: int = 0) -> Record:
+    def ddl(self, ddl: Ddl, build_ms: int = 0) -> TopicRecord:
         """One statement."""
         key = f'{{"ts":{ddl.commit_ts}{_names(ddl.database, ddl.table)},"t":{_DDL}}}'
         return _VERSION + _framed(key), _framed(f'{{"q":{json_string(ddl.query)},"t":{ddl.code}}}')
 
-    def resolved(self, ts: int, build_ms: int = 0) -> Record:
+    def resolved(self, ts: int, build_ms: int = 0) -> TopicRecord:
         """The value is one zero length."""
         return _VERSION + _framed(f'{{"ts":{ts},"t":{_RESOLVED}}}'), bytes(8)
 
-    def _row_value(self, change: RowChange) -> str:
+    def _row_value(self, change: SourceChange) -> str:
         if change.after is None:
             return f'{{"d":{self._columns(change.table, change.before)}}}'
         new = f'{{"u":{self._columns(change.table, change.after)}'
         return f"{new}}}" if change.before is None else f'{new},"p":{self._columns(change.table, change.before)}}}'
 
-    def _columns(self, table: Table, row: Row | None) -> str:
+    def _columns(self, table: SourceTable, row: Row | None) -> str:
         assert row is not None
         plan = self._plans.get(table) or self._plans.setdefault(table, _plan(table))
         cells = [f"{head}null}}" if (v := row[i]) is None else f"{head}{cell(v)}}}" for i, head, cell in plan]
@@ -63,24 +63,24 @@ def _names(database: str, table: str) -> str:
     return (f',"scm":{json_string(database)}' if database else "") + (f',"tbl":{json_string(table)}' if table else "")
 
 
-def _row_key(change: RowChange) -> str:
+def _row_key(change: SourceChange) -> str:
     row_id = f',"rid":{wrap(change.row_id)}' if change.row_id else ""
     part = "" if change.physical_id is None else f',"ptn":{change.physical_id}'
     return f'{{"ts":{change.commit_ts}{_names(change.table.database, change.table.name)}{row_id}{part},"t":{_ROW}}}'
 
 
-def _plan(table: Table) -> list[tuple[int, str, _Cell]]:
+def _plan(table: SourceTable) -> list[tuple[int, str, _Cell]]:
     """Per column in order of the names: its position, the text before its value, how to write the value."""
     order = sorted(range(len(table.columns)), key=lambda i: table.columns[i].name.encode())
     return [(i, _head(table.columns[i], i in table.key), _cell(table.columns[i])) for i in order]
 
 
-def _head(column: Column, handle: bool) -> str:
+def _head(column: SourceColumn, handle: bool) -> str:
     mark = '"h":true,' if handle else ""
     return f'{json_string(column.name)}:{{"t":{column.code},{mark}"f":{column.flag},"v":'
 
 
-def _cell(column: Column) -> _Cell:
+def _cell(column: SourceColumn) -> _Cell:
     if column.code in (4, 5):
         return json_number
     if column.code in (15, 253, 254):

@@ -12,7 +12,7 @@ from typing import Any
 
 from tidelake.demo.messages.encode_canal_json import DDL_WORDS
 from tidelake.demo.messages.gotext import json_string, plain_number
-from tidelake.demo.messages.model import PRIMARY_KEY, Column, Ddl, Record, Row, RowChange, Table
+from tidelake.demo.messages.model import PRIMARY_KEY, Ddl, Row, SourceChange, SourceColumn, SourceTable, TopicRecord
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.wire.cells.mysql_codes import NULLABLE, UNSIGNED
 
@@ -29,15 +29,15 @@ class SimpleEncoder:
     led_to: the shapes that statements lead to, in order; a DROP leads to none.
     """
 
-    def __init__(self, led_to: Iterable[Table] = ()) -> None:
+    def __init__(self, led_to: Iterable[SourceTable] = ()) -> None:
         self._versions: dict[str, int] = {}
-        self._known: dict[Table, int] = {}
+        self._known: dict[SourceTable, int] = {}
         self._shapes = iter(led_to)
-        self._statements: dict[int, Table | None] = {}
-        self._last: dict[str, Table] = {}
-        self._plans: dict[Table, list[tuple[int, str, _Cell]]] = {}
+        self._statements: dict[int, SourceTable | None] = {}
+        self._last: dict[str, SourceTable] = {}
+        self._plans: dict[SourceTable, list[tuple[int, str, _Cell]]] = {}
 
-    def rows(self, changes: Sequence[RowChange], build_ms: int) -> Record:
+    def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
         """One row event."""
         (change,) = changes
         t = change.table
@@ -47,7 +47,7 @@ class SimpleEncoder:
         old = "" if change.before is None else f',"old":{self._image(t, change.before)}'
         return b"", f"{head}{data}{old}}}".encode()
 
-    def ddl(self, ddl: Ddl, build_ms: int) -> Record:
+    def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
         """One statement."""
         kind = next((w for w, codes in DDL_WORDS.items() if ddl.code in codes), "ALTER")
         if ddl.commit_ts not in self._statements:
@@ -56,15 +56,15 @@ class SimpleEncoder:
         schema = f',"tableSchema":{self._schema(after)}' if after else f',"preTableSchema":{self._schema(self._last[ddl.table])}'
         return None, f'{{"version":1,"type":"{kind}","sql":{json_string(ddl.query)},{_times(ddl.commit_ts, build_ms)}{schema}}}'.encode()
 
-    def resolved(self, ts: int, build_ms: int) -> Record:
+    def resolved(self, ts: int, build_ms: int) -> TopicRecord:
         """A watermark."""
         return None, f'{{"version":1,"type":"WATERMARK",{_times(ts, build_ms)}}}'.encode()
 
-    def bootstrap(self, table: Table, build_ms: int) -> Record:
+    def bootstrap(self, table: SourceTable, build_ms: int) -> TopicRecord:
         """The table's schema."""
         return None, f'{{"version":1,"type":"BOOTSTRAP",{_times(0, build_ms)},"tableSchema":{self._schema(table)}}}'.encode()
 
-    def _schema(self, table: Table) -> str:
+    def _schema(self, table: SourceTable) -> str:
         said = {
             "schema": table.database,
             "table": table.name,
@@ -75,14 +75,14 @@ class SimpleEncoder:
         }
         return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
 
-    def _version(self, table: Table) -> int:
+    def _version(self, table: SourceTable) -> int:
         known = self._known.get(table)
         if known is None:  # the same shape may be another object
             known = self._known[table] = self._versions.setdefault(repr(table), _FIRST_VERSION + len(self._versions))
             self._last[table.name] = table
         return known
 
-    def _image(self, table: Table, row: Row) -> str:
+    def _image(self, table: SourceTable, row: Row) -> str:
         plan = self._plans.get(table) or self._plans.setdefault(table, _plan(table))
         return "{" + ",".join([f"{name}:null" if (v := row[i]) is None else f"{name}:{cell(v)}" for i, name, cell in plan]) + "}"
 
@@ -91,17 +91,17 @@ def _times(commit_ts: int, build_ms: int) -> str:
     return f'"commitTs":{commit_ts},"buildTs":{build_ms}'
 
 
-def _table_id(change: RowChange) -> int:
+def _table_id(change: SourceChange) -> int:
     return change.table.physical_ids[0] if change.physical_id is None else change.physical_id
 
 
-def _plan(table: Table) -> list[tuple[int, str, _Cell]]:
+def _plan(table: SourceTable) -> list[tuple[int, str, _Cell]]:
     """Per column in order of the names: its position, its name as a member, how to write the value."""
     order = sorted(range(len(table.columns)), key=lambda i: table.columns[i].name.encode())
     return [(i, json_string(table.columns[i].name), _cell(table.columns[i])) for i in order]
 
 
-def _cell(column: Column) -> _Cell:
+def _cell(column: SourceColumn) -> _Cell:
     if column.code in (4, 5):
         return lambda v: f'"{plain_number(v)}"'
     if column.code == 7:
@@ -115,7 +115,7 @@ def _base64(value: bytes) -> str:
     return f'"{base64.b64encode(value).decode()}"'
 
 
-def _described(column: Column) -> dict[str, Any]:
+def _described(column: SourceColumn) -> dict[str, Any]:
     kind = MysqlType.parse(column.type)
     charset = "binary" if column.is_binary else "utf8mb4"
     said: dict[str, Any] = {"mysqlType": kind.word, "charset": charset, "collate": charset if column.is_binary else "utf8mb4_bin"}
@@ -133,7 +133,7 @@ def _length(kind: MysqlType) -> int | None:
     return _WIDTHS[kind.word] + (1 + kind.length if kind.length else 0)
 
 
-def _index(table: Table) -> dict[str, Any]:
+def _index(table: SourceTable) -> dict[str, Any]:
     columns = [table.columns[i] for i in table.key]
     primary = all(c.flag & PRIMARY_KEY for c in columns)
     name = "primary" if primary else f"uk_{columns[0].name}"

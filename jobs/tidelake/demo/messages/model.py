@@ -55,7 +55,7 @@ _COLUMN = re.compile(r"(\w+) (.+?)(?: (NOT NULL|NULL))?(?: DEFAULT (.+))?")
 
 
 @dataclass(frozen=True)
-class Column:
+class SourceColumn:
     """A column as TiCDC knows it.
 
     type: the full SQL type as TiDB prints it; code, flag: docs/reference/protocols.md 1.1, 1.2; default: its text.
@@ -68,7 +68,7 @@ class Column:
     default: str | None = None
 
     @classmethod
-    def parse(cls, sql: str) -> Column:
+    def parse(cls, sql: str) -> SourceColumn:
         """`price DECIMAL(12,2) NOT NULL DEFAULT 0.00`, without the flags that keys and indexes add."""
         match = _COLUMN.fullmatch(sql)
         if not match:
@@ -102,7 +102,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class SourceTable:
     """One shape of a table; a DDL statement makes another. Compared by identity.
 
     physical_ids: of a hash-partitioned table, partition by partition; else its own id. clustered: whether the primary key is the
@@ -111,7 +111,7 @@ class Table:
 
     database: str
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[SourceColumn, ...]
     physical_ids: tuple[int, ...] = (0,)
     clustered: bool = True
 
@@ -138,15 +138,15 @@ class Table:
         """Position of a column."""
         return next(i for i, c in enumerate(self.columns) if c.name == name)
 
-    def with_columns(self, columns: Sequence[Column]) -> Table:
+    def with_columns(self, columns: Sequence[SourceColumn]) -> SourceTable:
         """The table with other columns."""
         return replace(self, columns=tuple(columns))
 
 
-class RowChange(NamedTuple):
+class SourceChange(NamedTuple):
     """One row event. row_id: TiDB's handle or hidden row id, None for other handles; physical_id: of a partitioned table's part."""
 
-    table: Table
+    table: SourceTable
     commit_ts: int
     op: str
     before: Row | None
@@ -166,7 +166,7 @@ class Transaction(NamedTuple):
     """What one transaction changed, net, in TiCDC's order. Never empty."""
 
     commit_ts: int
-    rows: list[RowChange]
+    rows: list[SourceChange]
 
 
 class Ddl(NamedTuple):
@@ -185,17 +185,17 @@ class Ddl(NamedTuple):
 
 
 Commit = Transaction | Ddl
-Record = tuple[bytes | None, bytes | None]
+TopicRecord = tuple[bytes | None, bytes | None]
 
 
 class Encoder(Protocol):
     """Changes → Kafka key and value. build_ms: the encoder's clock, epoch ms; only Canal-JSON writes it."""
 
-    def rows(self, changes: Sequence[RowChange], build_ms: int) -> Record:
+    def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
         """One message of row changes, as many as the sink's batch limit allows."""
 
-    def ddl(self, ddl: Ddl, build_ms: int) -> Record:
+    def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
         """One message of a DDL statement."""
 
-    def resolved(self, ts: int, build_ms: int) -> Record:
+    def resolved(self, ts: int, build_ms: int) -> TopicRecord:
         """One message of a resolved ts (TSO)."""

@@ -30,7 +30,7 @@ from tidelake.history.ddl.definition import index
 from tidelake.history.ddl.partition_clauses import definitions, names, partitioning
 from tidelake.history.ddl.tokens import END, Cursor
 
-Name = tuple[str, str]
+QualifiedName = tuple[str, str]
 # Clauses that leave rows and columns as they are, by their first words.
 _HARMLESS = (
     ("DROP", "FOREIGN"),
@@ -117,7 +117,7 @@ def alter_table(cursor: Cursor, database: str) -> list[Change]:
             return [c for c in out if not (replaced and isinstance(c, DropPrimary))]
 
 
-def _clause(cursor: Cursor, name: Name, database: str) -> list[Change]:
+def _clause(cursor: Cursor, name: QualifiedName, database: str) -> list[Change]:
     what = f"ALTER TABLE … {cursor.preview()}"
     if cursor.next.upper == "PARTITION" and cursor.peek(1).upper != "BY":
         cursor.at = len(cursor.tokens)
@@ -143,7 +143,7 @@ def _converts_text(cursor: Cursor) -> bool:
     return named and cursor.next.text.lower() != "binary"
 
 
-def _add(cursor: Cursor, name: Name) -> list[Change]:
+def _add(cursor: Cursor, name: QualifiedName) -> list[Change]:
     found = index(cursor)
     if found is not None:
         return _add_index(cursor, name, found)
@@ -158,14 +158,14 @@ def _add(cursor: Cursor, name: Name) -> list[Change]:
     return _added(cursor, name)
 
 
-def _add_index(cursor: Cursor, name: Name, found: Index) -> list[Change]:
+def _add_index(cursor: Cursor, name: QualifiedName, found: Index) -> list[Change]:
     cursor.skip_clause()
     if found.name == "PRIMARY":
         return [AddPrimary(*name, found.columns)]
     return [AddUnique(*name, found)] if found.name else [NoEffect(*name, "ALTER TABLE … ADD INDEX or constraint")]
 
 
-def _added(cursor: Cursor, name: Name) -> list[Change]:
+def _added(cursor: Cursor, name: QualifiedName) -> list[Change]:
     column = column_def(cursor)
     added = AddColumn(*name, column, position(cursor))
     if column.primary:
@@ -173,7 +173,7 @@ def _added(cursor: Cursor, name: Name) -> list[Change]:
     return [added, AddUnique(*name, Index(name=column.name, columns=(column.name,)))] if column.unique else [added]
 
 
-def _add_partitions(cursor: Cursor, name: Name) -> list[Change]:
+def _add_partitions(cursor: Cursor, name: QualifiedName) -> list[Change]:
     cursor.skip("IF", "NOT", "EXISTS")
     if cursor.next.upper == "(":
         return [AddPartitions(*name, definitions(cursor))]
@@ -181,16 +181,16 @@ def _add_partitions(cursor: Cursor, name: Name) -> list[Change]:
     return [AddPartitions(*name, ())]
 
 
-def _drop_partitions(cursor: Cursor, name: Name) -> list[Change]:
+def _drop_partitions(cursor: Cursor, name: QualifiedName) -> list[Change]:
     cursor.skip("IF", "EXISTS")
     return [EmptyPartitions(*name, names(cursor), True)]
 
 
-def _truncate_partitions(cursor: Cursor, name: Name) -> list[Change]:
+def _truncate_partitions(cursor: Cursor, name: QualifiedName) -> list[Change]:
     return [EmptyPartitions(*name, names(cursor))]
 
 
-def _reorganize(cursor: Cursor, name: Name) -> list[Change]:
+def _reorganize(cursor: Cursor, name: QualifiedName) -> list[Change]:
     if cursor.next is END:
         return [ReplacePartitions(*name, (), ())]
     old = names(cursor)
@@ -198,21 +198,21 @@ def _reorganize(cursor: Cursor, name: Name) -> list[Change]:
     return [ReplacePartitions(*name, old, definitions(cursor))]
 
 
-def _repartition(cursor: Cursor, name: Name) -> list[Change]:
+def _repartition(cursor: Cursor, name: QualifiedName) -> list[Change]:
     return [Repartition(*name, partitioning(cursor))]
 
 
-def _unpartition(cursor: Cursor, name: Name) -> list[Change]:
+def _unpartition(cursor: Cursor, name: QualifiedName) -> list[Change]:
     cursor.skip_clause()
     return [Repartition(*name, None)]
 
 
-def _drop_column(cursor: Cursor, name: Name) -> list[Change]:
+def _drop_column(cursor: Cursor, name: QualifiedName) -> list[Change]:
     if_exists = cursor.skip("IF", "EXISTS")
     return [DropColumn(*name, cursor.identifier(), if_exists)]
 
 
-def _drop(cursor: Cursor, name: Name) -> list[Change]:
+def _drop(cursor: Cursor, name: QualifiedName) -> list[Change]:
     if cursor.skip("PRIMARY", "KEY"):
         return [DropPrimary(*name)]
     if cursor.skip("INDEX") or cursor.skip("KEY"):
@@ -221,14 +221,14 @@ def _drop(cursor: Cursor, name: Name) -> list[Change]:
     return _drop_column(cursor, name)
 
 
-def _modify(cursor: Cursor, name: Name) -> list[Change]:
+def _modify(cursor: Cursor, name: QualifiedName) -> list[Change]:
     cursor.skip("COLUMN")
     cursor.skip("IF", "EXISTS")
     column = column_def(cursor)
     return [ModifyColumn(*name, column.name, column, position(cursor))]
 
 
-def _change(cursor: Cursor, name: Name) -> list[Change]:
+def _change(cursor: Cursor, name: QualifiedName) -> list[Change]:
     cursor.skip("COLUMN")
     cursor.skip("IF", "EXISTS")
     old = cursor.identifier()
@@ -236,24 +236,24 @@ def _change(cursor: Cursor, name: Name) -> list[Change]:
     return [ModifyColumn(*name, old, column, position(cursor))]
 
 
-def _rename_column(cursor: Cursor, name: Name) -> list[Change]:
+def _rename_column(cursor: Cursor, name: QualifiedName) -> list[Change]:
     old = cursor.identifier()
     cursor.expect("TO")
     return [RenameColumn(*name, old, cursor.identifier())]
 
 
-def _rename_index(cursor: Cursor, name: Name) -> list[Change]:
+def _rename_index(cursor: Cursor, name: QualifiedName) -> list[Change]:
     old = cursor.identifier()
     cursor.expect("TO")
     return [RenameIndex(*name, old, cursor.identifier())]
 
 
-def _renamed(cursor: Cursor, name: Name, database: str) -> Change:
+def _renamed(cursor: Cursor, name: QualifiedName, database: str) -> Change:
     cursor.skip("TO") or cursor.skip("AS") or cursor.skip("=")
     return RenameTable(*name, *cursor.table(database))
 
 
-def _exchanged(cursor: Cursor, name: Name, database: str) -> Change:
+def _exchanged(cursor: Cursor, name: QualifiedName, database: str) -> Change:
     """p WITH TABLE t [WITH | WITHOUT VALIDATION]: rows are looked at either way."""
     partition = cursor.identifier()
     cursor.expect("WITH", "TABLE")
@@ -262,7 +262,7 @@ def _exchanged(cursor: Cursor, name: Name, database: str) -> Change:
     return exchange
 
 
-_CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, Name], list[Change]]], ...] = (
+_CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, QualifiedName], list[Change]]], ...] = (
     (("ADD", "PARTITION"), _add_partitions),
     (("ADD",), _add),
     (("DROP", "PARTITION"), _drop_partitions),

@@ -12,8 +12,8 @@ from tidelake.errors import ContractError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.tokens import Token
 
-Answer = tuple[str | None, bool]
-UNKNOWN: Answer = (None, False)
+DefaultAnswer = tuple[str | None, bool]
+UNKNOWN: DefaultAnswer = (None, False)
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _FLOATS = frozenset({"float", "double"})
@@ -27,7 +27,7 @@ _ZEROS = {"date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "timestamp": 
 _MOST_DIGITS = 400  # of a number; a DOUBLE's largest has 309
 
 
-def older_rows(tokens: Sequence[Token] | None, mysql: MysqlType, nullable: bool) -> Answer:
+def older_rows(tokens: Sequence[Token] | None, mysql: MysqlType, nullable: bool) -> DefaultAnswer:
     """(canonical text, whether it is known) from the tokens after DEFAULT; hex digits for binary types, names for ENUM and SET.
 
     Raises ContractError for a literal that is no value of the type.
@@ -51,7 +51,7 @@ def _plain(token: Token) -> Token:
     return Token("number", str(int(token.upper == "TRUE")), token.start, token.end) if token.kind == "word" else token
 
 
-def _reader(mysql: MysqlType) -> Callable[[Token, str, MysqlType], Answer]:
+def _reader(mysql: MysqlType) -> Callable[[Token, str, MysqlType], DefaultAnswer]:
     if mysql.word in _INTEGERS:
         return _integer
     if mysql.word == "decimal":
@@ -76,7 +76,7 @@ def _number(token: Token, sign: str, places: int) -> Decimal:
     return rounded if rounded else abs(rounded)
 
 
-def _integer(token: Token, sign: str, mysql: MysqlType) -> Answer:
+def _integer(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     if mysql.word == "bit" and token.kind == "string":
         return UNKNOWN  # its bytes, not its digits
     number = int(_number(token, sign, 0))
@@ -86,18 +86,18 @@ def _integer(token: Token, sign: str, mysql: MysqlType) -> Answer:
     return str(number), True
 
 
-def _decimal(token: Token, sign: str, mysql: MysqlType) -> Answer:
+def _decimal(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     return f"{_number(token, sign, mysql.scale or 0):f}", True
 
 
-def _float(token: Token, sign: str, mysql: MysqlType) -> Answer:
+def _float(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     number = float(_number(token, sign, _MOST_DIGITS))
     if number in (float("inf"), float("-inf")):
         raise OverflowError
     return repr(number), True
 
 
-def _moment(token: Token, sign: str, mysql: MysqlType) -> Answer:
+def _moment(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     if token.kind == "number" and token.text == "0":
         return _zero(mysql)
     found = _TEMPORAL[mysql.word].fullmatch(sign + token.text)
@@ -110,7 +110,7 @@ def _moment(token: Token, sign: str, mysql: MysqlType) -> Answer:
     return (f"{whole}.{fraction.ljust(digits, '0')[:digits]}" if digits else whole), True
 
 
-def _members(token: Token, sign: str, mysql: MysqlType) -> Answer:
+def _members(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     spelled = {e.lower(): e for e in mysql.elements or ()}
     if token.kind != "string":
         return UNKNOWN
@@ -121,12 +121,12 @@ def _members(token: Token, sign: str, mysql: MysqlType) -> Answer:
     return ",".join(e for e in mysql.elements or () if e in chosen), True
 
 
-def _bytes(token: Token, sign: str, mysql: MysqlType) -> Answer:
+def _bytes(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     raw = _raw(token) if token.kind in ("bits", "hex") else (sign + token.text).encode()
     return (raw.ljust(mysql.length or 0, b"\0") if mysql.word == "binary" else raw).hex(), True
 
 
-def _text(token: Token, sign: str, mysql: MysqlType) -> Answer:
+def _text(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     text = _raw(token).decode() if token.kind in ("bits", "hex") else sign + token.text
     return text.rstrip(" ") if mysql.word == "char" else text, True
 
@@ -137,7 +137,7 @@ def _raw(token: Token) -> bytes:
     return int(token.text or "0", base).to_bytes(-(-len(token.text) // per_byte), "big")
 
 
-def _zero(mysql: MysqlType) -> Answer:
+def _zero(mysql: MysqlType) -> DefaultAnswer:
     """The implicit default of a NOT NULL column."""
     if mysql.word in _ZEROS:
         digits = 0 if mysql.word == "date" else mysql.length or 0

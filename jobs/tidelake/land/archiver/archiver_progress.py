@@ -11,7 +11,7 @@ from threading import Lock
 
 import pyarrow as pa
 
-from tidelake.land.archiver.write import Written
+from tidelake.land.archiver.write import WrittenObject
 
 LOG_SECONDS = 30.0
 
@@ -21,7 +21,7 @@ log = logging.getLogger("tidelake.archive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Archived:
+class ArchiveTotals:
     """What is durable of one run. bytes: of the messages' keys and values."""
 
     messages: int = 0
@@ -37,7 +37,7 @@ class ArchiveProgress:
         self._lock = Lock()
         self._messages = self._bytes = 0  # read since the last line
         self._since = time.monotonic()
-        self.archived = Archived()
+        self.archived = ArchiveTotals()
 
     def read(self, batch: pa.RecordBatch) -> None:
         """These messages were read."""
@@ -45,10 +45,10 @@ class ArchiveProgress:
             self._messages += len(batch)
             self._bytes += batch.nbytes
 
-    def wrote(self, written: Written) -> None:
+    def wrote(self, written: WrittenObject) -> None:
         """This object is durable."""
         before = self.archived
-        self.archived = Archived(
+        self.archived = ArchiveTotals(
             messages=before.messages + written.messages,
             bytes=before.bytes + written.bytes,
             objects=before.objects + 1,

@@ -22,23 +22,23 @@ import pyarrow as pa
 
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import SYSTEM
-from tidelake.errors import ConfigError, Coordinates, EventStoreError, OrderError, StorageError
-from tidelake.io.kafka import ARCHIVER, Place, Topics
+from tidelake.errors import ConfigError, Coordinates, EventStoreError, OrderError, StorageError, TopicPartition
+from tidelake.io.kafka import ARCHIVER, Topics
 from tidelake.io.lease import RENEW_EVERY, SECONDS, check, hold
 from tidelake.io.storage import Store, open_store, probe_conditional_puts
-from tidelake.land.archiver.archiver_progress import Archived, ArchiveProgress
+from tidelake.land.archiver.archiver_progress import ArchiveProgress, ArchiveTotals
 from tidelake.land.archiver.hours import HOUR_MS, HourCutter
 from tidelake.land.archiver.kept import Kept
 from tidelake.land.archiver.resume import reached
-from tidelake.land.archiver.write import Written, archive_object
+from tidelake.land.archiver.write import WrittenObject, archive_object
 from tidelake.land.live import places_of
 from tidelake.land.pipeline import ATTEMPTS, READERS, SLOTS, upload_all
 from tidelake.land.store.event_store import EventStore
 from tidelake.land.store.memory import return_large_buffers
 from tidelake.land.store.objects import Draft
 from tidelake.land.store.ranges import show
-from tidelake.land.store.spool import Longs
 from tidelake.land.store.topic_identity import went_back
+from tidelake.wire.kernels.arrays import Longs
 
 log = logging.getLogger("tidelake.archive")
 
@@ -69,7 +69,7 @@ class _Partition:
     """Where a partition is. position: the next offset to read; high: where its log ended when it was last asked; end: where archiving
     ends, None where it goes on; since: when the oldest message that is in no object yet was read, on the monotonic clock."""
 
-    place: Place
+    place: TopicPartition
     hours: HourCutter
     position: int
     high: int = 0
@@ -93,7 +93,7 @@ def archive(
     *,
     accept_expired: bool = False,
     wait_seconds: float = WAIT_SECONDS,
-) -> Archived:
+) -> ArchiveTotals:
     """Archive the feed's topics until the goal is reached or `stop` is set; what was written is then durable.
 
     feed: with [source.archiver], loaded for archiving; accept_expired: go on behind what
@@ -139,13 +139,13 @@ class _Follower:
         assert feed.source.archiver is not None
         self._feed, self._settings, self._goal, self._stop = feed, feed.source.archiver, goal, stop
         self._topics, self._target, self._kept, self._folder, self._accept_expired = topics, target, kept, folder, accept_expired
-        self._partitions = dict[Place, _Partition]()
+        self._partitions = dict[TopicPartition, _Partition]()
         self._discovered = float("-inf")
-        self._durable, self._committed = dict[Place, int](), dict[Place, int]()
+        self._durable, self._committed = dict[TopicPartition, int](), dict[TopicPartition, int]()
         self._progress = ArchiveProgress()
         self._store: EventStore[Draft] = EventStore(slots=SLOTS, budget=max(feed.source.in_flight * (HELD_SHARE - 1) // HELD_SHARE, 1))
 
-    def run(self, write: Callable[[Draft], Written]) -> Archived:
+    def run(self, write: Callable[[Draft], WrittenObject]) -> ArchiveTotals:
         """Follow until the goal is reached or it is stopped. Raises as archive."""
         with self._uploading(write) as uploads, ThreadPoolExecutor(READERS, thread_name_prefix="reader") as readers:
             try:
@@ -158,7 +158,7 @@ class _Follower:
         return self._progress.archived
 
     @contextmanager
-    def _uploading(self, write: Callable[[Draft], Written]) -> Iterator[Future[None]]:
+    def _uploading(self, write: Callable[[Draft], WrittenObject]) -> Iterator[Future[None]]:
         """A thread that uploads what is put; at the end, whatever it is, the rest is put and waited for. What it fails with goes first."""
         self._store.start()
         with ThreadPoolExecutor(1, thread_name_prefix="uploader") as uploader:
@@ -172,7 +172,7 @@ class _Follower:
                 self._store.close()
                 uploads.result()
 
-    def _upload(self, write: Callable[[Draft], Written]) -> None:
+    def _upload(self, write: Callable[[Draft], WrittenObject]) -> None:
         try:
             for written in upload_all(self._store, write):
                 self._durable[written.topic, written.partition] = written.next
@@ -306,7 +306,7 @@ class _Follower:
 
     def _note_empty(self) -> None:
         """Keep where nothing but markers came behind the last object, so that they may expire."""
-        durable, found = dict(self._durable), dict[Place, tuple[int, int]]()
+        durable, found = dict(self._durable), dict[TopicPartition, tuple[int, int]]()
         for place, partition in self._partitions.items():
             begin = partition.hours.begin
             if partition.position > begin == durable.get(place) and not partition.hours.unfinished:

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.land.store.objects import Draft, ObjectWriter
-from tidelake.land.store.spool import Longs
-from tidelake.land.store.stream import Done, ObjectCutter
+from tidelake.land.store.stream import Completed, ObjectCutter
 from tidelake.tso import format_hour, parse_hour
+from tidelake.wire.kernels.arrays import Longs
 
 HOUR_MS = 3_600_000
 
@@ -96,7 +96,7 @@ class HourCutter:
 
         return ObjectCutter(Path(mkdtemp(dir=self._folder)), new)
 
-    def _covering(self, done: Done, last: int | None) -> Draft:
+    def _covering(self, done: Completed, last: int | None) -> Draft:
         draft = done(self.begin, last)
         assert draft.covers
         self.begin = draft.covers[1] + 1

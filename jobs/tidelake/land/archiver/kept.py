@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from pydantic import BaseModel, ValidationError
 
 from tidelake.config.lake_paths import archived_topic_key
-from tidelake.errors import StorageError
-from tidelake.io.kafka import Place
+from tidelake.errors import StorageError, TopicPartition
 from tidelake.io.storage import Store
 from tidelake.land.store.topic_identity import check_ids
 
@@ -39,12 +38,12 @@ class Kept:
         for topic in ids.keys() - known.keys():
             self._write(topic, self._state(topic).model_copy(update={"topic_id": ids[topic]}))
 
-    def behind_empty(self, place: Place, begin: int) -> int:
+    def behind_empty(self, place: TopicPartition, begin: int) -> int:
         """Where to read on. begin: behind the partition's last object. Raises StorageError."""
         at, behind = self._state(place[0]).empty.get(place[1], (begin, begin))
         return behind if at == begin else begin
 
-    def note_empty(self, stretches: Mapping[Place, tuple[int, int]]) -> None:
+    def note_empty(self, stretches: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Keep where partitions hold no message behind their last object, if that is news. Raises StorageError."""
         for topic in sorted({topic for topic, _ in stretches}):
             state = self._state(topic)

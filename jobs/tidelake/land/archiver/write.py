@@ -14,7 +14,7 @@ from tidelake.land.store.ranges import common, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenObject:
     """An object that is durable. next: the offset behind those that it covers; bytes: of the messages' keys and values."""
 
     topic: str
@@ -24,7 +24,7 @@ class Written:
     bytes: int
 
 
-def archive_object(archive: Store, check: Callable[[], None], draft: Draft) -> Written:
+def archive_object(archive: Store, check: Callable[[], None], draft: Draft) -> WrittenObject:
     """Put the draft's object there unless it is.
 
     check: raises LeaseError if the lease is not held any more. Raises it, LeaseError (OVERLAP) for offsets that an object has which this
@@ -44,4 +44,4 @@ def archive_object(archive: Store, check: Callable[[], None], draft: Draft) -> W
                 remedy="another archiver writes there: stop one of them; started again, this one goes on behind it",
             )
     archive.put_if_absent(key, draft.path.read_bytes())
-    return Written(topic=draft.topic, partition=draft.partition, next=last + 1, messages=draft.events, bytes=draft.bytes)
+    return WrittenObject(topic=draft.topic, partition=draft.partition, next=last + 1, messages=draft.events, bytes=draft.bytes)

@@ -12,7 +12,7 @@ from threading import Condition, Lock
 from typing import Generic
 
 from tidelake.errors import EventStoreError
-from tidelake.land.store.item import AckHandle, Batch, ItemT, Metrics, Passed, Position, State
+from tidelake.land.store.item import AckHandle, ItemBatch, ItemPosition, ItemState, ItemT, Metrics, Passed
 
 
 class EventStore(Generic[ItemT]):
@@ -101,7 +101,7 @@ class EventStore(Generic[ItemT]):
         """As put, without waiting."""
         return self.put(items, timeout=0)
 
-    def get(self, size: int, timeout: float | None = None) -> Batch[ItemT]:
+    def get(self, size: int, timeout: float | None = None) -> ItemBatch[ItemT]:
         """Take the next items, `size` of them or, in memory mode, as many as it takes to get beyond `size` bytes.
 
         Waits until a whole batch is there; less comes at the end of the input, where a DDL is isolated, when the timeout (seconds) is
@@ -118,7 +118,7 @@ class EventStore(Generic[ItemT]):
                 self._wait_for_data(size, timeout)
             return self._take(size)
 
-    def try_get(self, size: int) -> Batch[ItemT]:
+    def try_get(self, size: int) -> ItemBatch[ItemT]:
         """What there is, without waiting; empty also where the store is not running. Raises as get."""
         self._check_size(size)
         with self._data:
@@ -144,7 +144,7 @@ class EventStore(Generic[ItemT]):
                 raise EventStoreError(f"sequence {handle.sequence} is confirmed already, up to {self._ack}", code="NO_MATCH")
             self._release(handle.sequence)
 
-    def ack_position(self, position: Position, sequence: int | None = None) -> None:
+    def ack_position(self, position: ItemPosition, sequence: int | None = None) -> None:
         """Confirm everything up to the first taken item at this position; with a sequence, up to that item if it is there (1.8).
 
         For callers that know a place in the source and not a batch: a part of a batch can be confirmed. Positions need not be unique.
@@ -166,22 +166,22 @@ class EventStore(Generic[ItemT]):
             self._get, self._get_bytes = self._ack, self._ack_bytes
             self._data.notify_all()
 
-    def first_position(self) -> Position | None:
+    def first_position(self) -> ItemPosition | None:
         """Where to start again after a crash: the last confirmed item, else the oldest (1.10). None where nothing was stored."""
         with self._data:
             if self._acked is not None or self._put < 0:
                 return self._acked
             return replace(self._item(0).position, included=False)
 
-    def latest_position(self) -> Position | None:
+    def latest_position(self) -> ItemPosition | None:
         """The newest item, included where it is not confirmed yet (1.10). None where nothing was stored."""
         with self._data:
             return self._acked if self._put == self._ack else replace(self._item(self._put).position, included=True)
 
-    def state(self) -> State:
+    def state(self) -> ItemState:
         """The sequences and the bytes up to them, at one instant."""
         with self._data:
-            return State(
+            return ItemState(
                 put=self._put,
                 get=self._get,
                 ack=self._ack,
@@ -207,7 +207,7 @@ class EventStore(Generic[ItemT]):
         self._ring: list[ItemT | None] = [None] * self._slots
         self._put = self._get = self._ack = -1
         self._put_bytes = self._get_bytes = self._ack_bytes = 0
-        self._acked: Position | None = None
+        self._acked: ItemPosition | None = None
         self._closed = False
         self._failure = None
 
@@ -279,7 +279,7 @@ class EventStore(Generic[ItemT]):
         finally:
             self._waiting_gets -= 1
 
-    def _take(self, size: int) -> Batch[ItemT]:
+    def _take(self, size: int) -> ItemBatch[ItemT]:
         items = list[ItemT]()
         taken = 0
         for sequence in range(self._get + 1, self._put + 1):
@@ -298,7 +298,7 @@ class EventStore(Generic[ItemT]):
             self._get_bytes += self._counted(added)
             self._metrics = replace(self._metrics, get=_passed(self._metrics.get, added))
         handle = AckHandle(self._room, self._generation, self._get if items else -1)
-        return Batch(items=tuple(items), handle=handle, ended=self._closed and self._get == self._put)
+        return ItemBatch(items=tuple(items), handle=handle, ended=self._closed and self._get == self._put)
 
     def _release(self, last: int) -> None:
         """Free the slots up to this sequence; the place of the last is kept for first_position."""

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class ItemPosition:
     """A place in the source: a binlog file and its offset, or a topic's partition and its offset.
 
     timestamp_ms: of the source. included: whether what lies at the position is still to be confirmed; not compared.
@@ -22,7 +22,7 @@ class Position:
         if (self.journal is None) != (self.offset is None):
             raise ValueError(f"a position has a journal and an offset or neither, not {self.journal!r} and {self.offset!r}")
 
-    def matches(self, other: Position) -> bool:
+    def matches(self, other: ItemPosition) -> bool:
         """Whether it is the other's place; without journal and offset, whether the time is the same (1.8)."""
         return self == other or (self.journal is None and self.timestamp_ms == other.timestamp_ms)
 
@@ -55,7 +55,7 @@ class Item(Protocol):
         """Whether it is a DDL statement: always a boundary, and alone in its batch where the store isolates DDL."""
 
     @property
-    def position(self) -> Position:
+    def position(self) -> ItemPosition:
         """Where it is in the source."""
 
 
@@ -72,7 +72,7 @@ class AckHandle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch(Generic[ItemT]):
+class ItemBatch(Generic[ItemT]):
     """Items in the order in which they were put; empty where a get found none.
 
     first, last: their positions. resume: the last boundary or DDL among them, behind which a reader may start again; None where there
@@ -87,15 +87,15 @@ class Batch(Generic[ItemT]):
         return bool(self.items)
 
     @property
-    def first(self) -> Position | None:
+    def first(self) -> ItemPosition | None:
         return self.items[0].position if self.items else None
 
     @property
-    def last(self) -> Position | None:
+    def last(self) -> ItemPosition | None:
         return self.items[-1].position if self.items else None
 
     @property
-    def resume(self) -> Position | None:
+    def resume(self) -> ItemPosition | None:
         return next((item.position for item in reversed(self.items) if item.is_boundary or item.is_ddl), None)
 
     @property
@@ -109,7 +109,7 @@ class Batch(Generic[ItemT]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ItemState:
     """Where the store is. put, get, ack: the last sequence stored, taken, confirmed, from -1. The bytes are totals up to there, counted
     in memory mode only. waiting_puts, waiting_gets: calls that wait now."""
 

@@ -24,7 +24,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Source(_Record):
+class SourceFile(_Record):
     """What was read: an archived object, or offsets of a live topic (`kafka:<topic>/<partition>/<first>-<last>`).
 
     size: bytes in the archive, of a live topic's keys and values. etag, sha256: of the object, None for a live topic.
@@ -50,7 +50,7 @@ class Landed(_Record):
     sha256: str
 
 
-class Watermarks(_Record):
+class LandedWatermarks(_Record):
     """Resolved events among the landed messages: how many, their largest resolved ts (TSO, as int64) and the first offset that has it."""
 
     count: int
@@ -58,7 +58,7 @@ class Watermarks(_Record):
     offset: int
 
 
-class Partition(_Record):
+class PartitionFacts(_Record):
     """What the hour holds of one topic and partition.
 
     ranges: landed offsets; gaps: offsets between them; duplicates: records that were there more than once with the same content, not
@@ -91,7 +91,7 @@ class Partition(_Record):
     next: int | None = None
     legal_gaps: Ranges = ()
     expired: Ranges = ()
-    watermarks: Watermarks | None = None
+    watermarks: LandedWatermarks | None = None
     lacking: dict[str, int] = {}
 
     @property
@@ -121,9 +121,9 @@ class Manifest(_Record):
     generation: int
     protocol: str
     layout: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     objects: tuple[Landed, ...]
-    partitions: dict[str, dict[int, Partition]]
+    partitions: dict[str, dict[int, PartitionFacts]]
     findings: tuple[Finding, ...]
     topic_ids: dict[str, str] = {}
 

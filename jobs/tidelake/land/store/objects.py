@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from tidelake.archives.canonical import COVERS
 from tidelake.config.lake_paths import landed_key
 from tidelake.history.event import MESSAGE
-from tidelake.land.store.item import Position
+from tidelake.land.store.item import ItemPosition
 from tidelake.land.store.manifest import Landed
 from tidelake.land.store.ranges import Range
-from tidelake.land.store.spool import Longs
+from tidelake.wire.kernels.arrays import Longs
 
 OBJECT_BYTES = 64 << 20  # keys and values before compression
 GROUP_BYTES = 8 << 20
@@ -69,8 +69,8 @@ class Draft:
     covers: Range | None = None
 
     @property
-    def position(self) -> Position:
-        return Position(timestamp_ms=self.timestamp_ms, journal=f"{self.topic}[{self.partition}]", offset=self.last)
+    def position(self) -> ItemPosition:
+        return ItemPosition(timestamp_ms=self.timestamp_ms, journal=f"{self.topic}[{self.partition}]", offset=self.last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

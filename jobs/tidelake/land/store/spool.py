@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.history.event import MESSAGE
-
-Longs = npt.NDArray[np.int64]
+from tidelake.wire.kernels.arrays import Longs
 
 CONTENT = pa.schema([field for field in MESSAGE if field.name not in ("topic", "partition")])
 

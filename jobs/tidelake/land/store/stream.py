@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.land.store import objects
-from tidelake.land.store.manifest import Partition
+from tidelake.land.store.manifest import PartitionFacts
 from tidelake.land.store.objects import Draft, ObjectWriter
 from tidelake.land.store.ranges import Range, holes, minus, runs, union
 from tidelake.land.store.spool import CONTENT, payload
 from tidelake.land.store.watermarks import WatermarksSeen
 
-Done = Callable[..., Draft]  # completes an object; takes what it covers
+Completed = Callable[..., Draft]  # completes an object; takes what it covers
 
 
 class ObjectCutter:
@@ -42,7 +42,7 @@ class ObjectCutter:
         self._count = self._total = 0
         self._times: tuple[int, int] | None = None
 
-    def add(self, batch: pa.RecordBatch) -> Iterator[Done]:
+    def add(self, batch: pa.RecordBatch) -> Iterator[Completed]:
         """Take MESSAGE rows, which follow those before, or none; the objects that they complete."""
         if not len(batch):
             return
@@ -67,26 +67,26 @@ class ObjectCutter:
         if len(self._waiting_sizes):
             self._group(len(self._waiting_sizes))
 
-    def rest(self) -> Iterator[Done]:
+    def rest(self) -> Iterator[Completed]:
         """The objects of what is left, when no more messages come."""
         yield from self._cut(last=True)
         if self._writer:
             yield self._object(self._writer)
 
-    def live_facts(self, start: int, begin: int, end: int) -> Partition:
+    def live_facts(self, start: int, begin: int, end: int) -> PartitionFacts:
         """What was added, of the hour's offsets from start up to end, of which those from begin on were there."""
         legal = minus([(begin, end - 1)], tuple(self._ranges)) if begin < end else ()
         expired = ((start, begin - 1),) if start < begin else ()
         return self._facts(()).model_copy(update={"start": start, "next": end, "legal_gaps": legal, "expired": expired})
 
-    def archived_facts(self, covers: Sequence[Range]) -> Partition:
+    def archived_facts(self, covers: Sequence[Range]) -> PartitionFacts:
         """What was added of an archive. covers: of which offsets it says that it has all that there were."""
         legal = minus(union([covers]), tuple(self._ranges))
         return self._facts(minus(holes(tuple(self._ranges)), legal)).model_copy(update={"legal_gaps": legal})
 
-    def _facts(self, gaps: tuple[Range, ...]) -> Partition:
+    def _facts(self, gaps: tuple[Range, ...]) -> PartitionFacts:
         ranges = tuple(self._ranges)
-        return Partition(
+        return PartitionFacts(
             first=ranges[0][0] if ranges else None,
             last=ranges[-1][1] if ranges else None,
             count=self._count,
@@ -111,7 +111,7 @@ class ObjectCutter:
         known = [*(self._times or ()), *(ms for ms in times.values() if ms is not None)]
         self._times = (min(known), max(known)) if known else None
 
-    def _cut(self, *, last: bool) -> Iterator[Done]:
+    def _cut(self, *, last: bool) -> Iterator[Completed]:
         while len(sizes := self._waiting_sizes):
             ends = np.cumsum(sizes)
             left = int(np.searchsorted(ends, objects.OBJECT_BYTES - (self._writer.bytes if self._writer else 0), side="right"))
@@ -137,6 +137,6 @@ class ObjectCutter:
         (taken,) = table.slice(0, count).combine_chunks().to_batches()
         return taken
 
-    def _object(self, writer: ObjectWriter) -> Done:
+    def _object(self, writer: ObjectWriter) -> Completed:
         self._writer = None
         return writer.done

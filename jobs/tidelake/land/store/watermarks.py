@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tidelake.land.store.manifest import Watermarks
+from tidelake.land.store.manifest import LandedWatermarks
 from tidelake.tso import wrap
 from tidelake.wire.resolved_ts import resolved
 
@@ -14,7 +14,7 @@ class WatermarksSeen:
 
     def __init__(self, protocol: str) -> None:
         self._protocol = protocol
-        self.found: Watermarks | None = None
+        self.found: LandedWatermarks | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take messages: offset, key and value."""
@@ -23,7 +23,7 @@ class WatermarksSeen:
             return
         largest = max(stamps)
         offset = batch.column("offset")[int(rows[stamps.index(largest)])].as_py()
-        found, before = Watermarks(count=len(stamps), resolved_ts=wrap(largest), offset=offset), self.found
+        found, before = LandedWatermarks(count=len(stamps), resolved_ts=wrap(largest), offset=offset), self.found
         if before:
             larger = found if found.resolved_ts > before.resolved_ts else before
             found = larger.model_copy(update={"count": before.count + found.count})

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +18,7 @@ from tidelake.history.ordering import CLASS
 from tidelake.order.arrow.arrow_rows import AT, BARE_UPDATE, DELETE, INSERT, MOVE, UPDATE, UPSERT
 from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.spark.buckets import buckets_of
+from tidelake.wire.kernels.arrays import Flags, Longs
 
 SLICE = 1 << 17  # events that become changes at once: about a row group
 _OPS = {INSERT: "insert", UPSERT: "upsert", DELETE: "delete", BARE_UPDATE: "update", UPDATE: "update", MOVE: "update"}
@@ -31,13 +31,11 @@ _HAS = np.array([[k in _OLD, k in _NEW] for k in range(len(_OPS))])
 _DAY_MS = 86_400_000
 _META = dict(zip(("_topic", "_kafka_partition", "_offset", "_ordinal"), AT, strict=True))
 
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Part = tuple[int, int, pa.Table]
+BucketPart = tuple[int, int, pa.Table]
 
 
 @dataclass(slots=True)
-class Changes:
+class BucketChanges:
     """The changes of one bucket. rows: as arrow_rows.Typed has them; counted: events by what became of them, complete at the end."""
 
     table: ArrowTable
@@ -45,7 +43,7 @@ class Changes:
     rows: pa.Table
     counted: Counter[str] = field(default_factory=Counter)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[BucketPart]:
         """(bucket, day since 1970, changes by commit ts). Deletes of rows that moved to another key may be of other buckets; they come
         last."""
         order, strays = self._distinct(), list[tuple[int, pa.Table]]()
@@ -54,7 +52,7 @@ class Changes:
         for bucket in sorted({b for b, _ in strays}):
             yield from _by_day(bucket, pa.concat_tables(t for b, t in strays if b == bucket))
 
-    def _distinct(self) -> Numbers:
+    def _distinct(self) -> Longs:
         """The numbers of the rows in order, one of each change: of copies the one with the lowest coordinates."""
         kind = np.asarray(self.rows.column("kind"))
         deleted = pa.array(kind == DELETE)
@@ -70,7 +68,7 @@ class Changes:
             self.counted.update({"key_changes": n} if k == MOVE else {"bare_updates": n} if k == BARE_UPDATE else {})
         return numbers
 
-    def _changes(self, rows: Numbers, strays: list[tuple[int, pa.Table]]) -> pa.Table:
+    def _changes(self, rows: Longs, strays: list[tuple[int, pa.Table]]) -> pa.Table:
         """The changes of these rows, one or two of each. strays: (bucket, changes), to which those of other buckets are added."""
         kind = np.asarray(self.rows.column("kind").take(pa.array(rows)))
         event, side = np.nonzero(_HAS[kind])
@@ -86,7 +84,7 @@ class Changes:
         left = (kind[event] == MOVE) & (side == 0)
         return self._without_strays(changes, left, strays) if left.any() else changes
 
-    def _without_strays(self, changes: pa.Table, left: Mask, strays: list[tuple[int, pa.Table]]) -> pa.Table:
+    def _without_strays(self, changes: pa.Table, left: Flags, strays: list[tuple[int, pa.Table]]) -> pa.Table:
         """left: rows that moved away, whose bucket is to be looked at."""
         name = next(c.name for c in self.table.columns if c.id == self.table.bucket)
         bucket = np.full(changes.num_rows, self.bucket)
@@ -96,7 +94,7 @@ class Changes:
         return changes.filter(pa.array(bucket == self.bucket))
 
 
-def _two(rows: pa.Table, number: int, old: Numbers, new: Numbers) -> pa.Array:
+def _two(rows: pa.Table, number: int, old: Longs, new: Longs) -> pa.Array:
     """The old images' values of a column, then the new ones'."""
     parts = rows.column(f"b{number}").take(pa.array(old)), rows.column(f"a{number}").take(pa.array(new))
     return pa.chunked_array([x for part in parts for x in part.chunks], parts[0].type).combine_chunks()
@@ -109,7 +107,7 @@ def _ranks(topics: pa.DictionaryArray) -> pa.Array:
     return pa.array([rank[w] for w in words], pa.int32()).take(topics.indices)
 
 
-def _repeats(identity: pa.Table, order: Numbers) -> Mask:
+def _repeats(identity: pa.Table, order: Longs) -> Flags:
     """In this order: whether a row is the same as the one before."""
     ts = np.asarray(identity.column("ts"))[order]
     again = np.zeros(len(order), np.bool_)
@@ -122,7 +120,7 @@ def _repeats(identity: pa.Table, order: Numbers) -> Mask:
     return again
 
 
-def _by_day(bucket: int, changes: pa.Table) -> Iterator[Part]:
+def _by_day(bucket: int, changes: pa.Table) -> Iterator[BucketPart]:
     days = (np.asarray(changes.column("_commit_ts")) >> 18) // _DAY_MS
     found, first = np.unique(days, return_index=True)
     for day, low, high in zip(found.tolist(), first.tolist(), [*first[1:].tolist(), len(days)], strict=True):

@@ -9,7 +9,7 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.data_files import file_schema
 from tidelake.lake.tables import CHANGELOG_COLUMNS, physical
 from tidelake.order.arrow.arrow_cells import arrow_type, cell_type
-from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, Position, SentName
+from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName
 from tidelake.order.sql.rows import TableRows, late_cells
 
 MOST_ROWS = 1_000_000  # row events of a bucket: a worker has them in memory
@@ -39,7 +39,7 @@ def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
     for p in table.projections:
         kind = cell_type(p.column.type, table.rules(p.column))
         assert kind is not None
-        positions = (Position(shape=s.shape, position=s.position, after_ts=s.after_ts, until_ts=s.until_ts) for s in p.places)
+        positions = (CellPosition(shape=s.shape, position=s.position, after_ts=s.after_ts, until_ts=s.until_ts) for s in p.places)
         name = physical(have, p.column.id)[0].name
         columns.append(ArrowColumn(id=p.column.id, name=name, type=kind, positions=tuple(positions)))
     fields = [pa.field(c.name, arrow_type(c.type.lake)) for c in columns]

@@ -10,22 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.order.arrow.arrow_cells import NotPlain, values
-from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, Position, SentName, names_of
+from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName, names_of
 from tidelake.spark.buckets import buckets_of
+from tidelake.wire.kernels.arrays import Flags, Longs
 
 AT = ("topic", "partition", "offset", "ordinal")
 REPEATED = ("topic", "op", "database", "table", "checksum")  # to be read as dictionaries
 READ = (*AT, "op", "commit_ts", "database", "table", "shape", "before_shape", "after", "before", "handle_only", "checksum")
 INSERT, UPSERT, DELETE, BARE_UPDATE, UPDATE, MOVE = range(6)  # `kind` of typed rows; a MOVE goes to another key
 _KINDS = {"insert": INSERT, "upsert": UPSERT, "delete": DELETE, "update": UPDATE}
-
-Mask = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -38,7 +35,7 @@ class Typed:
 
 
 @dataclass(slots=True)
-class Reading:
+class RowsReading:
     """What a worker found. refused: table → why; seen: table → row events by checksum word, '' for all."""
 
     tables: Sequence[ArrowTable]
@@ -57,9 +54,9 @@ class Reading:
             except NotPlain as e:
                 self.refused[table] = str(e)
 
-    def _by_table(self, events: pa.Table, ts: Numbers, inside: Mask) -> Iterator[tuple[int, Numbers]]:
+    def _by_table(self, events: pa.Table, ts: Longs, inside: Flags) -> Iterator[tuple[int, Longs]]:
         """(table, numbers of its rows)."""
-        wanted, found = names_of(self.tables), dict[int, list[Numbers]]()
+        wanted, found = names_of(self.tables), dict[int, list[Longs]]()
         for name, rows in _by_name(events, inside):
             for number in wanted.get(name, ()):
                 terms = [_inside(ts[rows], n) for n in self.tables[number].names if (n.database, n.table) == name]
@@ -87,7 +84,7 @@ class Reading:
             seen.update({c["values"]: c["counts"] for c in pc.value_counts(words.drop_null().cast(pa.string())).to_pylist()})
 
 
-def _by_name(events: pa.Table, inside: Mask) -> Iterator[tuple[tuple[str, str], Numbers]]:
+def _by_name(events: pa.Table, inside: Flags) -> Iterator[tuple[tuple[str, str], Longs]]:
     """Rows by (database, table) as sent."""
     (one, ones), (two, twos) = (_coded(events, c) for c in ("database", "table"))
     code = one * max(len(twos), 1) + two
@@ -99,26 +96,26 @@ def _by_name(events: pa.Table, inside: Mask) -> Iterator[tuple[tuple[str, str], 
             yield (ones[c // len(twos)], twos[c % len(twos)]), rows
 
 
-def _coded(events: pa.Table, name: str) -> tuple[Numbers, list[str]]:
+def _coded(events: pa.Table, name: str) -> tuple[Longs, list[str]]:
     """Of a dictionary column, its codes (-1 for NULL, which no row event has) and its words."""
     column = events.column(name).combine_chunks()
     return _filled(column.indices, -1), column.dictionary.to_pylist()
 
 
-def _inside(ts: Numbers, name: SentName | Position) -> Mask:
+def _inside(ts: Longs, name: SentName | CellPosition) -> Flags:
     held = ts > name.after_ts
     return held if name.until_ts is None else held & (ts <= name.until_ts)
 
 
-def _numbers(events: pa.Table, name: str, null: int) -> Numbers:
+def _numbers(events: pa.Table, name: str, null: int) -> Longs:
     return _filled(events.column(name).combine_chunks(), null)
 
 
-def _filled(column: pa.Array, null: int) -> Numbers:
+def _filled(column: pa.Array, null: int) -> Longs:
     return np.asarray(column.cast(pa.int64()).fill_null(null))
 
 
-def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Numbers]:
+def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
     """(rows as Typed has them, the bucket of each)."""
     after, before = _Images(events, "after", "shape"), _Images(events, "before", "before_shape")
     kind = _kinds(events)
@@ -141,14 +138,14 @@ def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Numbers]:
     return pa.table(columns | {"kind": pa.array(kind.astype(np.int8))} | found), bucket
 
 
-def _kinds(events: pa.Table) -> Numbers:
+def _kinds(events: pa.Table) -> Longs:
     codes, words = _coded(events, "op")
     return np.array([_KINDS[w] for w in words], np.int64)[codes]
 
 
-def _moved(table: ArrowTable, found: dict[str, pa.Array], kind: Numbers) -> Mask:
+def _moved(table: ArrowTable, found: dict[str, pa.Array], kind: Longs) -> Flags:
     """Updates to another key."""
-    other: Mask = kind < 0
+    other: Flags = kind < 0
     for k in table.key:
         other |= np.asarray(pc.fill_null(pc.not_equal(found[f"a{k}"], found[f"b{k}"]), False))
     other &= kind == UPDATE
@@ -168,7 +165,7 @@ class _Images:
         self._cells = lists.values
         self._none = np.asarray(pc.is_null(lists))
 
-    def cells(self, column: ArrowColumn) -> tuple[pa.Array, Mask]:
+    def cells(self, column: ArrowColumn) -> tuple[pa.Array, Flags]:
         """(a column's cells, whether the row's shape has it)."""
         position = np.full(len(self._ts), -1, np.int64)
         for p in column.positions:

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.io.storage import open_store
-from tidelake.order.arrow.arrow_rows import READ, REPEATED, Reading
+from tidelake.order.arrow.arrow_rows import READ, REPEATED, RowsReading
 from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.spark.data_source import EventReader, EventSource
 from tidelake.spark.worker_secrets import NONE, Secrets
@@ -22,7 +22,7 @@ from tidelake.spark.worker_secrets import NONE, Secrets
 SENT = pa.schema([("task", pa.int32()), ("table", pa.int32()), ("bucket", pa.int32()), ("rows", pa.binary()), ("told", pa.string())])
 
 
-class Told(BaseModel):
+class WorkerFindings(BaseModel):
     """Of one table in one file. seen: row events by checksum word, '' for all."""
 
     refused: str = ""
@@ -62,14 +62,14 @@ class RowsReader(EventReader[Sequence[str]]):
 
     def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
         job = self.job
-        reading = Reading(job.tables, job.after_ts, job.until_ts)
+        reading = RowsReading(job.tables, job.after_ts, job.until_ts)
         with TemporaryDirectory(prefix="tidelake-order-") as folder:
             for key in part:
                 for events in _events(job, key, Path(folder)):
                     for found in reading.typed(events):
                         yield _sent(job, found.table, found.bucket, _stream(found.rows))
         for table in {*reading.seen, *reading.refused}:
-            told = Told(refused=reading.refused.get(table, ""), seen=reading.seen.get(table, {}))
+            told = WorkerFindings(refused=reading.refused.get(table, ""), seen=reading.seen.get(table, {}))
             yield _sent(job, table, 0, None, told.model_dump_json())
 
 

@@ -22,7 +22,7 @@ from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.order.arrow.arrow_plan import arrow_table, can_be_read
 from tidelake.order.arrow.arrow_source import OrderJob, RowsSource
-from tidelake.order.arrow.arrow_writer import STAGED, Outcome, Writer
+from tidelake.order.arrow.arrow_writer import STAGED, TableOutcome, Writer
 from tidelake.order.sql.changelog import advanced, counts_of, open_changelog
 from tidelake.order.sql.rows import TableRows
 from tidelake.spark.data_source import read_source
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 _ROW_BYTES = 256  # of an event, about: to share the work
 Sized = tuple[TableRows, int]  # a table, how many row events it has
-Staged = tuple[TableRows, Advance | None, TableCounts]
+StagedTable = tuple[TableRows, Advance | None, TableCounts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Ordering:
     threads: int
 
 
-def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) -> tuple[list[Staged], list[TableRows]]:
+def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) -> tuple[list[StagedTable], list[TableRows]]:
     """Stage the changelogs of the tables that workers can order; (what was staged, tables that are left)."""
     tables, events = [(t, rows) for t, rows in todo if can_be_read(t, rows)], _events(o)
     if not tables or events is None:
@@ -64,8 +64,8 @@ def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) ->
         opened = list(pool.map(lambda t: _opened(o, t[0]), tables))
         files, outcomes = _run(spark, _job(spark, o, events, tables, [target for target, _ in opened]))
 
-        def finish(n: int) -> Staged | None:
-            return _finished(o, tables[n][0], *opened[n], files.get(n, []), outcomes.get(n, Outcome()))
+        def finish(n: int) -> StagedTable | None:
+            return _finished(o, tables[n][0], *opened[n], files.get(n, []), outcomes.get(n, TableOutcome()))
 
         staged = [s for s in pool.map(finish, range(len(tables))) if s is not None]
     for n, outcome in outcomes.items():
@@ -75,7 +75,9 @@ def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) ->
     return staged, [t for t, _ in todo if t.incarnation.id not in done]
 
 
-def _finished(o: Ordering, table: TableRows, target: LakeTable, base: int, files: Sequence[WrittenFile], outcome: Outcome) -> Staged | None:
+def _finished(
+    o: Ordering, table: TableRows, target: LakeTable, base: int, files: Sequence[WrittenFile], outcome: TableOutcome
+) -> StagedTable | None:
     """Commit a table's files; None where it was refused: they go, and so does what was opened for them."""
     if outcome.refused:
         store = open_store(target.table.location())
@@ -117,14 +119,14 @@ def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Se
     )
 
 
-def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile]], dict[int, Outcome]]:
+def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile]], dict[int, TableOutcome]]:
     """By number of the table: its files, and what became of its events."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     many = 1 + max(max(t) for t in job.tasks)
     rows = read_source(spark, RowsSource, job=job).repartitionById(many, "task")
     staged = rows.mapInArrow(Writer(job, handed(spark)), from_arrow_schema(STAGED))
-    files, outcomes = dict[int, list[WrittenFile]](), dict[int, Outcome]()
+    files, outcomes = dict[int, list[WrittenFile]](), dict[int, TableOutcome]()
     with heard():
         found = staged.collect()
     for r in found:
@@ -132,8 +134,8 @@ def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile
             file = WrittenFile(path=r["path"], partition=(r["bucket"], r["day"]), size=r["size"], footer=bytes(r["footer"]))
             files.setdefault(r["table"], []).append(file)
             continue
-        told, before = Outcome.model_validate_json(r["outcome"]), outcomes.get(r["table"], Outcome())
-        outcomes[r["table"]] = Outcome(
+        told, before = TableOutcome.model_validate_json(r["outcome"]), outcomes.get(r["table"], TableOutcome())
+        outcomes[r["table"]] = TableOutcome(
             refused=before.refused or told.refused,
             seen=dict(Counter(before.seen) + Counter(told.seen)),
             counted=dict(Counter(before.counted) + Counter(told.counted)),

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from tidelake.order.arrow.arrow_cells import CellType
 
 
-class Position(BaseModel, frozen=True):
+class CellPosition(BaseModel, frozen=True):
     """In rows of this shape with a commit ts in (after_ts, until_ts] the cell is at `position`."""
 
     shape: int
@@ -25,7 +25,7 @@ class ArrowColumn(BaseModel, frozen=True):
     id: int
     name: str
     type: CellType
-    positions: tuple[Position, ...]
+    positions: tuple[CellPosition, ...]
 
 
 class SentName(BaseModel, frozen=True):

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from tidelake.io.object_store import Store
 from tidelake.io.storage import open_store
-from tidelake.order.arrow.arrow_changes import Changes, Part
-from tidelake.order.arrow.arrow_source import OrderJob, Told
+from tidelake.order.arrow.arrow_changes import BucketChanges, BucketPart
+from tidelake.order.arrow.arrow_source import OrderJob, WorkerFindings
 from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
 from tidelake.spark.worker_secrets import Handed
@@ -36,7 +36,7 @@ STAGED = pa.schema(
 MOST_BYTES = 512 << 20  # of a bucket's rows
 
 
-class Outcome(BaseModel):
+class TableOutcome(BaseModel):
     """seen: row events by checksum word, '' for all; counted: events by what became of them (Changes.counted)."""
 
     refused: str = ""
@@ -53,10 +53,10 @@ class Writer:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with worker(self.handed.secrets()), TemporaryDirectory(prefix="tidelake-order-") as folder:
-            outcomes = dict[int, Outcome]()
+            outcomes = dict[int, TableOutcome]()
             groups = _received(batches, Path(folder), outcomes)
             for (table, bucket), path in sorted(groups.items()):
-                outcome = outcomes.setdefault(table, Outcome())
+                outcome = outcomes.setdefault(table, TableOutcome())
                 if path.stat().st_size > MOST_BYTES:
                     outcome.refused = outcome.refused or f"{path.stat().st_size:,} bytes of bucket {bucket} are too many for a worker"
                 if not outcome.refused:
@@ -66,14 +66,14 @@ class Writer:
                 yield _row(table=table, outcome=outcome.model_dump_json())
 
 
-def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[int, Outcome]) -> dict[tuple[int, int], Path]:
+def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[int, TableOutcome]) -> dict[tuple[int, int], Path]:
     """The rows on this machine's disk, a file of streams for each table and bucket."""
     groups = dict[tuple[int, int], Path]()
     for batch in batches:
         for n in range(batch.num_rows):
             table, bucket, said = (batch.column(c)[n].as_py() for c in ("table", "bucket", "told"))
             if said is not None:
-                _heard(outcomes.setdefault(table, Outcome()), Told.model_validate_json(said))
+                _heard(outcomes.setdefault(table, TableOutcome()), WorkerFindings.model_validate_json(said))
                 continue
             path = groups.setdefault((table, bucket), folder / f"{table}-{bucket}")
             with path.open("ab") as out:
@@ -81,14 +81,14 @@ def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[in
     return groups
 
 
-def _heard(outcome: Outcome, said: Told) -> None:
+def _heard(outcome: TableOutcome, said: WorkerFindings) -> None:
     outcome.refused = outcome.refused or said.refused
     outcome.seen = dict(Counter(outcome.seen) + Counter(said.seen))
 
 
-def _written(table: ArrowTable, number: int, bucket: int, path: Path, outcome: Outcome) -> Iterator[pa.RecordBatch]:
+def _written(table: ArrowTable, number: int, bucket: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
     """A file for each day, and for each bucket that rows moved away from."""
-    changes = Changes(table, bucket, _read(path))
+    changes = BucketChanges(table, bucket, _read(path))
     store = open_store(table.location)
     with kept_if_whole(store) as keys:
         files = _Files(store, table, keys, path.with_suffix(".parquet"))
@@ -117,7 +117,7 @@ class _Files:
     open: OpenFile | None = None
     of: tuple[int, int] = (-1, -1)
 
-    def add(self, number: int, part: Part) -> Iterator[pa.RecordBatch]:
+    def add(self, number: int, part: BucketPart) -> Iterator[pa.RecordBatch]:
         bucket, day, changes = part
         if self.of != (bucket, day):
             yield from self.close(number)

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.errors import OrderError
-from tidelake.history.projection import Place, Projection, lived
+from tidelake.history.projection import CellPlace, Projection, lived
 from tidelake.lake.tables import mask_of
 from tidelake.order.sql.rows import TableRows
 from tidelake.spark.worker_errors import told
 from tidelake.spark.worker_secrets import handed
-from tidelake.wire.masks import SIDES, Places, check_mask, masked_cells, refuse_other_key
+from tidelake.wire.masks import SIDES, MaskPlaces, check_mask, masked_cells, refuse_other_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +49,7 @@ def hashed(rows: DataFrame, table: TableRows) -> DataFrame:
     return rows.mapInArrow(work, rows.schema)
 
 
-def _in_clear(p: Projection, table: TableRows) -> list[Place]:
+def _in_clear(p: Projection, table: TableRows) -> list[CellPlace]:
     """The places of cells to hash."""
     wanted = mask_of(table.feed, table.incarnation, p.column)
     columns = {s.id: s.columns for s in table.shapes}
@@ -65,10 +65,10 @@ def _in_clear(p: Projection, table: TableRows) -> list[Place]:
     return [place for place in p.places if hashes and columns[place.shape][place.position].mask is None]
 
 
-def _masked(batch: pa.RecordBatch, todo: Iterable[Place], key: bytes) -> pa.RecordBatch:
+def _masked(batch: pa.RecordBatch, todo: Iterable[CellPlace], key: bytes) -> pa.RecordBatch:
     ts = batch.column("commit_ts")
     for side, said in SIDES.items():
-        places: Places = {}
+        places: MaskPlaces = {}
         for place in todo:
             there = pc.equal(batch.column(said), place.shape)
             there = pc.and_(there, pc.fill_null(pc.greater(ts, place.after_ts), True))

@@ -17,7 +17,7 @@ from tidelake.history.ddl.column_types import MysqlType, lake_type
 from tidelake.history.event import Shape
 from tidelake.history.incarnations import Column, Incarnation, Name
 from tidelake.history.ordering import CLASS
-from tidelake.history.projection import Place, Projection, lived, project
+from tidelake.history.projection import CellPlace, Projection, lived, project
 from tidelake.history.window import same_name
 from tidelake.lake.tables import kept, lake_column, value_rules
 from tidelake.spark.spread import bucket_and, by_bucket
@@ -221,12 +221,12 @@ def late_cells(p: Projection, table: TableRows) -> dict[str, str]:
     return out
 
 
-def _position(places: Sequence[Place], shape: str) -> str:
+def _position(places: Sequence[CellPlace], shape: str) -> str:
     cases = " ".join(f"WHEN {shape} = {p.shape}{_bounds(p)} THEN {p.position}" for p in places)
     return f"CASE {cases} END" if cases else "CAST(NULL AS INT)"
 
 
-def _bounds(p: Place) -> str:
+def _bounds(p: CellPlace) -> str:
     """Only where one shape has several places the commit ts decides; -1 is before every row."""
     low = f" AND commit_ts > {p.after_ts}" if p.after_ts >= 0 else ""
     return low + (f" AND commit_ts <= {p.until_ts}" if p.until_ts is not None else "")
@@ -246,7 +246,7 @@ def _other(then: MysqlType, now: MysqlType, rules: CastRules) -> bool:
     return cast("x", then, rules) != cast("x", now, rules)
 
 
-def _then(p: Place) -> str:
+def _then(p: CellPlace) -> str:
     return f"coalesce(shape, before_shape) = {p.shape}{_bounds(p)}"
 
 

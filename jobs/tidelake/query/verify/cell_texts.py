@@ -22,7 +22,7 @@ _DATES = frozenset({"date", "datetime", "timestamp"})
 _BITS = 60  # a float's mantissa as an integer: 53 bits of it may be set, the lowest are 0
 
 
-class Source(StrEnum):
+class SourceCell(StrEnum):
     """What answers: it decides how to read as of a TSO, and what texts it has of JSON and VECTOR."""
 
     tidb = "tidb"
@@ -69,7 +69,7 @@ class CellText:
         return self.type.word in ("float", "double") and _number(a) == _number(b)
 
 
-def cell_text(cell: LakeCell, source: Source, time_zone: str) -> CellText | str:
+def cell_text(cell: LakeCell, source: SourceCell, time_zone: str) -> CellText | str:
     """How a column is compared, or why it is not. time_zone: the feed's, in which TIMESTAMPs that are kept as text were written."""
     up, here = quoted(cell.name), identifier(cell.lake_name)
     found = _texts(cell, source, time_zone)
@@ -96,7 +96,7 @@ def quoted(name: str) -> str:
 _Texts = tuple[Callable[[str], str], Callable[[str], str]]
 
 
-def _texts(cell: LakeCell, source: Source, time_zone: str) -> _Texts | str:
+def _texts(cell: LakeCell, source: SourceCell, time_zone: str) -> _Texts | str:
     word = cell.type.word
     if word in _INTEGERS:
         return lambda c: f"({c}+0)", _plain  # without ZEROFILL's zeros; YEAR 0000 is 0
@@ -113,7 +113,7 @@ def _texts(cell: LakeCell, source: Source, time_zone: str) -> _Texts | str:
     if word in _DATES:
         return _date(cell, time_zone)
     if word == "vector":
-        return (lambda c: f"VEC_AS_TEXT({c})", _vector) if source is Source.tidb else f"{source} has no text of a VECTOR that TiDB has"
+        return (lambda c: f"VEC_AS_TEXT({c})", _vector) if source is SourceCell.tidb else f"{source} has no text of a VECTOR that TiDB has"
     return _decimal(cell.type) if word == "decimal" else (lambda c: f"CAST({c} AS CHAR)", _plain)  # TIME
 
 
@@ -133,9 +133,9 @@ def _with_length(c: str) -> str:
     return f"(length({c}) || ':' || {c})"
 
 
-def _json(source: Source) -> _Texts | str:
+def _json(source: SourceCell) -> _Texts | str:
     """TiCDC sends TiDB's own text of JSON, and MariaDB keeps the text as it came; MySQL orders members in its own way."""
-    if source is Source.mysql:
+    if source is SourceCell.mysql:
         return "MySQL writes JSON in an order of its own"
     return lambda c: _with_length_up(f"CAST({c} AS CHAR)", f"CAST({c} AS CHAR)"), _with_length
 

@@ -10,15 +10,15 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tidelake.query.verify import questions
-from tidelake.query.verify.here import SIZES, Here, Part, texts_within
-from tidelake.query.verify.questions import Bound, Plan, Range
-from tidelake.query.verify.upstream import Upstream
+from tidelake.query.verify.here import SIZES, Here, KeyPart, texts_within
+from tidelake.query.verify.questions import Bound, ComparePlan, KeyRange
+from tidelake.query.verify.upstream import UpstreamDatabase
 
 NARROWED = 100  # parts that differ are looked into at each level
 LISTED = 10_000  # rows of a part that are asked for
 MISSING_HERE, MISSING_UPSTREAM, CHANGED = "missing here", "missing upstream", "different"
 _T = TypeVar("_T")
-Advance = Callable[[int, int], None]  # ranges compared, of how many
+OnCompared = Callable[[int, int], None]  # ranges compared, of how many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class RowDifference:
 
 
 @dataclass(slots=True, kw_only=True)
-class Compared:
+class ComparedTable:
     """What came of a table. different: of the ranges; unanswered: questions that wait; unlisted: what was not looked into, in words."""
 
     rows_here: int = 0
@@ -52,18 +52,23 @@ class Compared:
 class _Doubt:
     """A part whose sums differ. upstream: how many rows it has there."""
 
-    part: Part
+    part: KeyPart
     upstream: int
 
 
-Scan = Callable[[Callable[[pa.RecordBatchReader], list[tuple[str, ...]]]], list[tuple[str, ...]]]
+ScanRange = Callable[[Callable[[pa.RecordBatchReader], list[tuple[str, ...]]]], list[tuple[str, ...]]]
 
 
 def compare(
-    plan: Plan, here: Here, upstream: Upstream, scan: Scan, sizes: Sequence[int] = SIZES, advance: Advance | None = None
-) -> Compared:
+    plan: ComparePlan,
+    here: Here,
+    upstream: UpstreamDatabase,
+    scan: ScanRange,
+    sizes: Sequence[int] = SIZES,
+    advance: OnCompared | None = None,
+) -> ComparedTable:
     """All of it. scan: reads the lake's table once more, for the rows of parts that differ."""
-    found = Compared(rows_here=here.rows)
+    found = ComparedTable(rows_here=here.rows)
     doubts = _ranges(plan, here, upstream, sizes[0], found, advance)
     for size in sizes[1:]:
         doubts = _narrowed(plan, here, upstream, size, _some(doubts, found), found)
@@ -71,7 +76,9 @@ def compare(
     return found
 
 
-def _ranges(plan: Plan, here: Here, upstream: Upstream, size: int, found: Compared, advance: Advance | None) -> list[_Doubt]:
+def _ranges(
+    plan: ComparePlan, here: Here, upstream: UpstreamDatabase, size: int, found: ComparedTable, advance: OnCompared | None
+) -> list[_Doubt]:
     parts = here.parts(size)
     found.ranges = len(parts)
     doubts: list[_Doubt] = []
@@ -87,9 +94,11 @@ def _ranges(plan: Plan, here: Here, upstream: Upstream, size: int, found: Compar
     return doubts
 
 
-def _narrowed(plan: Plan, here: Here, upstream: Upstream, size: int, doubts: Iterable[_Doubt], found: Compared) -> list[_Doubt]:
+def _narrowed(
+    plan: ComparePlan, here: Here, upstream: UpstreamDatabase, size: int, doubts: Iterable[_Doubt], found: ComparedTable
+) -> list[_Doubt]:
     out: list[_Doubt] = []
-    finer: list[list[Part]] = []
+    finer: list[list[KeyPart]] = []
     for doubt in doubts:
         parts = here.parts(size, doubt.part.range)
         if len(parts) == 1:
@@ -101,19 +110,21 @@ def _narrowed(plan: Plan, here: Here, upstream: Upstream, size: int, doubts: Ite
     return sorted(out, key=lambda d: d.part.place)
 
 
-def _batches(plan: Plan, items: Sequence[_T]) -> list[Sequence[_T]]:
+def _batches(plan: ComparePlan, items: Sequence[_T]) -> list[Sequence[_T]]:
     """What one question is about. Ranges of a hash have no index: each question reads the whole table, so there is but one."""
     return [items] if plan.scans and items else [[item] for item in items]
 
 
-def _counted(plan: Plan, upstream: Upstream, parts: Sequence[Part], found: Compared) -> list[tuple[Part, int, int]]:
+def _counted(
+    plan: ComparePlan, upstream: UpstreamDatabase, parts: Sequence[KeyPart], found: ComparedTable
+) -> list[tuple[KeyPart, int, int]]:
     """Rows and sums upstream of parts in their order, between which there may be gaps; none where that is not answered."""
-    ends: list[tuple[Part | None, Bound | None]] = []  # of what the question tells apart; None is a gap
+    ends: list[tuple[KeyPart | None, Bound | None]] = []  # of what the question tells apart; None is a gap
     for part in parts:
         if ends and part.range.low != ends[-1][1]:
             ends.append((None, part.range.low))
         ends.append((part, part.range.high))
-    inside = Range(low=parts[0].range.low, high=parts[-1].range.high)
+    inside = KeyRange(low=parts[0].range.low, high=parts[-1].range.high)
     answer = upstream.ask(questions.sums(plan, inside, [high for _, high in ends[:-1] if high is not None]))
     if answer is None:
         found.unanswered += 1
@@ -122,24 +133,24 @@ def _counted(plan: Plan, upstream: Upstream, parts: Sequence[Part], found: Compa
     return [(part, *there.get(i, (0, 0))) for i, (part, _) in enumerate(ends) if part is not None]
 
 
-def _doubts(counted: Iterable[tuple[Part, int, int]]) -> list[_Doubt]:
+def _doubts(counted: Iterable[tuple[KeyPart, int, int]]) -> list[_Doubt]:
     return [_Doubt(part, n) for part, n, total in counted if (n, total) != (part.rows, part.total)]
 
 
-def _some(doubts: Sequence[_Doubt], found: Compared) -> Sequence[_Doubt]:
+def _some(doubts: Sequence[_Doubt], found: ComparedTable) -> Sequence[_Doubt]:
     if len(doubts) > NARROWED:
         found.unlisted.append(f"{len(doubts) - NARROWED} more parts of the table that differ")
     return doubts[:NARROWED]
 
 
-def _rows(plan: Plan, upstream: Upstream, scan: Scan, doubts: Iterable[_Doubt], found: Compared) -> None:
+def _rows(plan: ComparePlan, upstream: UpstreamDatabase, scan: ScanRange, doubts: Iterable[_Doubt], found: ComparedTable) -> None:
     short = []
     for doubt in doubts:
         if max(doubt.upstream, doubt.part.rows) > LISTED:
             found.unlisted.append(f"{_words(plan, doubt.part.range)}: {doubt.part.rows:,} rows here, {doubt.upstream:,} upstream")
         else:
             short.append(doubt.part.range)
-    ranges: list[Range] = []
+    ranges: list[KeyRange] = []
     there: list[tuple[str, ...]] = []
     for group in _batches(plan, short):
         answer = upstream.ask(questions.rows(plan, group))
@@ -153,7 +164,7 @@ def _rows(plan: Plan, upstream: Upstream, scan: Scan, doubts: Iterable[_Doubt], 
         found.rows += _keyed(plan, here, there) if plan.key else _multiset(plan, here, there)
 
 
-def _keyed(plan: Plan, here: Sequence[tuple[str, ...]], there: Sequence[tuple[str, ...]]) -> list[RowDifference]:
+def _keyed(plan: ComparePlan, here: Sequence[tuple[str, ...]], there: Sequence[tuple[str, ...]]) -> list[RowDifference]:
     places = [i for i, t in enumerate(plan.texts) if t.name in plan.key]
     a, b = ({tuple(row[i] for i in places): row for row in rows} for rows in (here, there))
     if (len(a), len(b)) != (len(here), len(there)):
@@ -171,7 +182,7 @@ def _keyed(plan: Plan, here: Sequence[tuple[str, ...]], there: Sequence[tuple[st
     return out
 
 
-def _multiset(plan: Plan, here: Sequence[tuple[str, ...]], there: Sequence[tuple[str, ...]]) -> list[RowDifference]:
+def _multiset(plan: ComparePlan, here: Sequence[tuple[str, ...]], there: Sequence[tuple[str, ...]]) -> list[RowDifference]:
     a, b = Counter(here), Counter(there)
     sides = ((MISSING_UPSTREAM, a - b), (MISSING_HERE, b - a))
     return [
@@ -181,7 +192,7 @@ def _multiset(plan: Plan, here: Sequence[tuple[str, ...]], there: Sequence[tuple
     ]
 
 
-def _words(plan: Plan, r: Range) -> str:
+def _words(plan: ComparePlan, r: KeyRange) -> str:
     """A range as people read it."""
     of = "hash of the row" if plan.scans else ", ".join(plan.key[: len(plan.places)])
     after = f"after {', '.join(map(str, r.low))}" if r.low else ""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidelake.io import duckdb_door as duck
 from tidelake.query.verify.cell_texts import row_text
-from tidelake.query.verify.questions import EVERYTHING, Bound, Plan, Range, anywhere, within
+from tidelake.query.verify.questions import EVERYTHING, Bound, ComparePlan, KeyRange, anywhere, within
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -27,11 +27,11 @@ SIZES = (51_200, 1_600, 50)  # rows of a part at each level; each divides the on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class KeyPart:
     """A range of the table, with as many of its rows as a level's size says, and what they add up to. place: of its first row."""
 
     place: int
-    range: Range
+    range: KeyRange
     rows: int
     total: int
 
@@ -41,10 +41,10 @@ class Here:
     """The sums of one table. rows: how many there are."""
 
     rows: int
-    _plan: Plan
+    _plan: ComparePlan
     _scratch: DuckDBPyConnection
 
-    def parts(self, size: int, inside: Range = EVERYTHING) -> list[Part]:
+    def parts(self, size: int, inside: KeyRange = EVERYTHING) -> list[KeyPart]:
         """The parts of a range, in order and without a gap between them; one, of no rows, where there are none."""
         names = _places(self._plan)
         condition = within(names, inside)
@@ -54,13 +54,13 @@ class Here:
             f"SELECT min(pos), sum(n), {_total(self._plan)}(total), {highs} FROM rows {where} GROUP BY pos // {size} ORDER BY pos // {size}"  # noqa: S608
         ).fetchall()
         bounds: list[Bound | None] = [inside.low, *(tuple(r[3:]) for r in found[:-1]), inside.high]
-        ranges = [Range(low=low, high=high) for low, high in pairwise(bounds)]
+        ranges = [KeyRange(low=low, high=high) for low, high in pairwise(bounds)]
         counted = found or [(0, 0, 0)]
-        return [Part(place=int(f[0]), range=r, rows=int(f[1]), total=int(f[2])) for r, f in zip(ranges, counted, strict=True)]
+        return [KeyPart(place=int(f[0]), range=r, rows=int(f[1]), total=int(f[2])) for r, f in zip(ranges, counted, strict=True)]
 
 
 @contextmanager
-def summed(plan: Plan, rows: pa.RecordBatchReader) -> Iterator[Here]:
+def summed(plan: ComparePlan, rows: pa.RecordBatchReader) -> Iterator[Here]:
     """Sum a table's rows. rows: with instants as local times of UTC."""
     with TemporaryDirectory(prefix="tidelake-verify-") as folder, duck.scratch(Path(folder)) as scratch:
         names = _places(plan)
@@ -78,7 +78,7 @@ def summed(plan: Plan, rows: pa.RecordBatchReader) -> Iterator[Here]:
         yield Here(int(count[0]) if count else 0, plan, scratch)
 
 
-def texts_within(plan: Plan, rows: pa.RecordBatchReader, ranges: Sequence[Range]) -> list[tuple[str, ...]]:
+def texts_within(plan: ComparePlan, rows: pa.RecordBatchReader, ranges: Sequence[KeyRange]) -> list[tuple[str, ...]]:
     """The texts of the rows in any of these ranges."""
     condition = anywhere([p.here for p in plan.places], ranges) or "true"
     found = duck.to_text(rows, [t.here for t in plan.texts], _EVERY, where=condition)
@@ -88,9 +88,9 @@ def texts_within(plan: Plan, rows: pa.RecordBatchReader, ranges: Sequence[Range]
 _EVERY = 1 << 40  # rows
 
 
-def _places(plan: Plan) -> list[str]:
+def _places(plan: ComparePlan) -> list[str]:
     return [f"p{i}" for i in range(len(plan.places))]
 
 
-def _total(plan: Plan) -> str:
+def _total(plan: ComparePlan) -> str:
     return "bit_xor" if plan.key else "sum"

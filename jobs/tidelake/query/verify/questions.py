@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidelake.config.table_name import written
-from tidelake.query.verify.cell_texts import CellText, Source, quoted, row_text
+from tidelake.query.verify.cell_texts import CellText, SourceCell, quoted, row_text
 
 Bound = tuple[int | str, ...]  # values of the range columns: integers, or decimals as text
 DONE = "done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RowPlace:
     """A column, or an expression, that ranges are of; integers or decimals, which every server orders alike."""
 
     upstream: str
@@ -29,27 +29,27 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class KeyRange:
     """Rows after low, up to and including high; None = without end."""
 
     low: Bound | None = None
     high: Bound | None = None
 
 
-EVERYTHING = Range()
+EVERYTHING = KeyRange()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ComparePlan:
     """How a table is compared as of ts. key: texts that name a row, () = no key; scans: ranges are of a hash, each question reads all."""
 
-    source: Source
+    source: SourceCell
     ts: int
     database: str
     table: str
     texts: tuple[CellText, ...]
     key: tuple[str, ...]
-    places: tuple[Place, ...]
+    places: tuple[RowPlace, ...]
     scans: bool
 
     @property
@@ -71,32 +71,32 @@ class Question:
         return f"{self.sql};\nSELECT '{self.id}','{DONE}';"
 
 
-def sums(plan: Plan, inside: Range, bounds: Sequence[Bound] = ()) -> Question:
+def sums(plan: ComparePlan, inside: KeyRange, bounds: Sequence[Bound] = ()) -> Question:
     """The sums of the parts of a range: part i ends at bounds[i], the last one at the range's end."""
     value = f"CAST(CONV(SUBSTRING(MD5({row_text(plan.texts)[0]}),1,16),16,10) AS UNSIGNED)"
     total = f"{'BIT_XOR' if plan.key else 'SUM'}({value})"
     return _question(plan, f"{_part(plan, bounds)},COUNT(*),COALESCE({total},0)", [inside], " GROUP BY 2" if bounds else "")
 
 
-def rows(plan: Plan, ranges: Sequence[Range]) -> Question:
+def rows(plan: ComparePlan, ranges: Sequence[KeyRange]) -> Question:
     """The texts of the rows in any of these ranges."""
     return _question(plan, ",".join(t.upstream for t in plan.texts), ranges)
 
 
-def session(source: Source, ts: int) -> list[str]:
+def session(source: SourceCell, ts: int) -> list[str]:
     """The statements that a session begins with: as of the TSO where the source can, else one state for all questions.
 
     After them nothing can be changed: TiDB refuses writes while tidb_snapshot is set, the others in a READ ONLY transaction, which TiDB
     does not know (tidb_enable_noop_functions).
     """
     common = ["SET NAMES utf8mb4", "SET SESSION time_zone='+00:00'", "SET SESSION sql_mode=''"]
-    if source is Source.tidb:
+    if source is SourceCell.tidb:
         return [*common, f"SET SESSION tidb_snapshot='{ts}'"]
     consistent = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
     return [*common, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", consistent]
 
 
-def within(names: Sequence[str], inside: Range) -> str:
+def within(names: Sequence[str], inside: KeyRange) -> str:
     """SQL, of either side: the columns' values are in the range; empty if they always are."""
     terms = []
     if inside.low is not None:
@@ -108,21 +108,21 @@ def within(names: Sequence[str], inside: Range) -> str:
     return " AND ".join(terms)
 
 
-def anywhere(names: Sequence[str], ranges: Sequence[Range]) -> str:
+def anywhere(names: Sequence[str], ranges: Sequence[KeyRange]) -> str:
     """SQL, of either side: the columns' values are in one of the ranges; empty if they always are."""
     terms = [within(names, r) for r in ranges]
     return " OR ".join(f"({t})" if len(terms) > 1 else t for t in terms) if all(terms) else ""
 
 
-def hashed(text: tuple[str, str]) -> Place:
+def hashed(text: tuple[str, str]) -> RowPlace:
     """A place for what no number orders: 32 bits of a text's MD5."""
-    return Place(
+    return RowPlace(
         upstream=f"CAST(CONV(SUBSTRING(MD5({text[0]}),1,8),16,10) AS UNSIGNED)",
         here=f"CAST('0x' || md5({text[1]})[1:8] AS BIGINT)",
     )
 
 
-def _question(plan: Plan, select: str, ranges: Sequence[Range], group: str = "") -> Question:
+def _question(plan: ComparePlan, select: str, ranges: Sequence[KeyRange], group: str = "") -> Question:
     condition = anywhere([p.upstream for p in plan.places], ranges)
     where = f" WHERE {condition}" if condition else ""
     tail = f"{select} FROM {quoted(plan.database)}.{quoted(plan.table)}{where}{group}"
@@ -130,7 +130,7 @@ def _question(plan: Plan, select: str, ranges: Sequence[Range], group: str = "")
     return Question(id=made, sql=f"SELECT '{made}',{tail}")
 
 
-def _part(plan: Plan, bounds: Sequence[Bound]) -> str:
+def _part(plan: ComparePlan, bounds: Sequence[Bound]) -> str:
     if not bounds:
         return "0"
     names = [p.upstream for p in plan.places]

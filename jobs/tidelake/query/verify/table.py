@@ -17,11 +17,11 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.tables import lake_column, value_rules
 from tidelake.query.asof import life_at, table_asof
 from tidelake.query.render import local
-from tidelake.query.verify.cell_texts import CellText, LakeCell, Source, cell_text, quoted, row_text
-from tidelake.query.verify.compare import Advance, Compared, compare
+from tidelake.query.verify.cell_texts import CellText, LakeCell, SourceCell, cell_text, quoted, row_text
+from tidelake.query.verify.compare import ComparedTable, OnCompared, compare
 from tidelake.query.verify.here import SIZES, summed
-from tidelake.query.verify.questions import Place, Plan, hashed
-from tidelake.query.verify.upstream import Upstream
+from tidelake.query.verify.questions import ComparePlan, RowPlace, hashed
+from tidelake.query.verify.upstream import UpstreamDatabase
 
 _INTEGERS = re.compile(r"int|bigint|decimal\(\d+,\d+\)")  # lake types whose order is that of numbers everywhere
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal"})
@@ -33,19 +33,25 @@ class Verified:
 
     table: str
     ts: int
-    compared: Compared
+    compared: ComparedTable
     uncompared: dict[str, str]
     notes: list[str]
 
 
 def verify_table(
-    lake: Lake, table: str, ts: int, source: Source, upstream: Upstream, sizes: Sequence[int] = SIZES, advance: Advance | None = None
+    lake: Lake,
+    table: str,
+    ts: int,
+    source: SourceCell,
+    upstream: UpstreamDatabase,
+    sizes: Sequence[int] = SIZES,
+    advance: OnCompared | None = None,
 ) -> Verified:
     """Compare a table as of ts. Starts Spark only where ts is not a cut. Raises ConfigError (UNKNOWN_TABLE)."""
     _, life = life_at(lake, table, ts)
     plan, uncompared, notes = plan_of(lake.feed, life, table, ts, source)
     if plan is None:
-        return Verified(table=table, ts=ts, compared=Compared(), uncompared=uncompared, notes=notes)
+        return Verified(table=table, ts=ts, compared=ComparedTable(), uncompared=uncompared, notes=notes)
 
     def scan(read: Callable[[pa.RecordBatchReader], list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
         with _rows(lake, table, ts) as rows:
@@ -56,7 +62,7 @@ def verify_table(
     return Verified(table=table, ts=ts, compared=found, uncompared=uncompared, notes=notes)
 
 
-def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: Source) -> tuple[Plan | None, dict[str, str], list[str]]:
+def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: SourceCell) -> tuple[ComparePlan | None, dict[str, str], list[str]]:
     """(how the table is compared, or None if none of its columns can be, column → why it is not, notes)."""
     columns = i.columns_at(ts)
     masks = {c.name: mask for c in columns if (mask := value_rules(feed, i, c).mask)}
@@ -76,7 +82,7 @@ def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: Source) -> 
     places = _number_places(cells, key)
     named = tuple(t for t in texts if t.name in key) or texts
     database, name = parse(table)
-    plan = Plan(
+    plan = ComparePlan(
         source=source,
         ts=ts,
         database=database,
@@ -100,14 +106,14 @@ def _key(i: Incarnation, columns: Sequence[Column]) -> tuple[str, ...]:
     return tuple(names[k] for k in i.key) if all(k in names for k in i.key) else ()
 
 
-def _number_places(cells: Sequence[LakeCell], key: Sequence[str]) -> tuple[Place, ...]:
+def _number_places(cells: Sequence[LakeCell], key: Sequence[str]) -> tuple[RowPlace, ...]:
     """The first columns of the key that are numbers: ranges of them use its index. Text is ordered by collations that the lake has not."""
     by_name = {c.name: c for c in cells}
-    out: list[Place] = []
+    out: list[RowPlace] = []
     for name in key:
         if by_name[name].type.word not in _NUMBERS or not _INTEGERS.fullmatch(by_name[name].lake_type):
             break
-        out.append(Place(upstream=quoted(name), here=identifier(by_name[name].lake_name)))
+        out.append(RowPlace(upstream=quoted(name), here=identifier(by_name[name].lake_name)))
     return tuple(out)
 
 

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Protocol
 
 from tidelake.errors import ConfigError
-from tidelake.io.mysql import Reader
-from tidelake.query.verify.cell_texts import NULL, Source
+from tidelake.io.mysql import MysqlReader
+from tidelake.query.verify.cell_texts import NULL, SourceCell
 from tidelake.query.verify.questions import DONE, Question, session
 
 _ID = re.compile(r"q[0-9a-f]{15}")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "0": "\0", "r": "\r"}
-Answer = list[tuple[str, ...]]
+UpstreamAnswer = list[tuple[str, ...]]
 
 
-class Upstream(Protocol):
+class UpstreamDatabase(Protocol):
     """Whoever answers."""
 
-    def ask(self, question: Question) -> Answer | None:
+    def ask(self, question: Question) -> UpstreamAnswer | None:
         """The rows of an answer, without the id; None if it is not known yet."""
 
 
@@ -30,9 +30,9 @@ class Upstream(Protocol):
 class Connected:
     """A server that answers at once."""
 
-    reader: Reader
+    reader: MysqlReader
 
-    def ask(self, question: Question) -> Answer | None:
+    def ask(self, question: Question) -> UpstreamAnswer | None:
         """Raises StorageError."""
         return [tuple(NULL if v is None else v for v in row[1:]) for row in self.reader.query(question.sql)]
 
@@ -41,11 +41,11 @@ class Connected:
 class Recorded:
     """Answers that were written into files; what they lack is remembered in `open`, for a script."""
 
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, UpstreamAnswer] = field(default_factory=dict)
     open: dict[str, Question] = field(default_factory=dict)
     asked: int = 0
 
-    def ask(self, question: Question) -> Answer | None:
+    def ask(self, question: Question) -> UpstreamAnswer | None:
         """The recorded answer."""
         self.asked += 1
         found = self.answers.get(question.id)
@@ -56,7 +56,7 @@ class Recorded:
 
 def read_answers(paths: Iterable[Path]) -> Recorded:
     """The answers that are whole. Raises ConfigError for a file without any."""
-    found: dict[str, Answer] = {}
+    found: dict[str, UpstreamAnswer] = {}
     for path in paths:
         here = _answers(path)
         if not here:
@@ -65,15 +65,15 @@ def read_answers(paths: Iterable[Path]) -> Recorded:
     return Recorded(found)
 
 
-def script(source: Source, ts: int, questions: Sequence[Question]) -> str:
+def script(source: SourceCell, ts: int, questions: Sequence[Question]) -> str:
     """What the source's client is to run. Nothing in it changes anything."""
     how = "-- Reads only. Run it with: mysql --default-character-set=utf8mb4 -N -B < this file > answers.tsv"
     return "\n".join([how, *(f"{s};" for s in session(source, ts)), *(q.script for q in questions), ""])
 
 
-def _answers(path: Path) -> dict[str, Answer]:
-    begun: dict[str, Answer] = {}
-    whole: dict[str, Answer] = {}
+def _answers(path: Path) -> dict[str, UpstreamAnswer]:
+    begun: dict[str, UpstreamAnswer] = {}
+    whole: dict[str, UpstreamAnswer] = {}
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
             for line in lines:

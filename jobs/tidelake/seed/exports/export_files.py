@@ -33,7 +33,7 @@ _SCHEMA = re.compile(rf"{_NAME}-schema\.sql{_CODEC}")
 _VIEW = re.compile(rf"{_NAME}-schema-(?:view|sequence|triggers|post)\.sql{_CODEC}")
 _OTHER = re.compile(rf"(?:.*-schema-create\.sql|.*-placement-policy-create\.sql){_CODEC}|{METADATA}|(?:.*/)?(?:_SUCCESS|\.[^/]*)")
 
-Name = tuple[str, str]  # database, table
+ExportName = tuple[str, str]  # database, table
 
 
 class ExportFile(BaseModel):
@@ -81,7 +81,7 @@ def list_export(store: Store) -> Export:
     objects = list(store.objects())
     views = {_name(m) for o in objects if (m := _VIEW.fullmatch(o.key))}
     schemas = {_name(m): o.key for o in objects if (m := _SCHEMA.fullmatch(o.key)) and _name(m) not in views}
-    rows: dict[Name, list[ExportFile]] = {}
+    rows: dict[ExportName, list[ExportFile]] = {}
     for o in objects:
         match = _ROWS.fullmatch(o.key) or _PARQUET.fullmatch(o.key)
         if match is not None:
@@ -139,11 +139,11 @@ def _text(content: bytes, key: str) -> bytes:
     return content
 
 
-def _name(match: re.Match[str]) -> Name:
+def _name(match: re.Match[str]) -> ExportName:
     return unquote(match["database"]), unquote(match["table"])
 
 
-def _table(name: Name, schema: str | None, files: Iterable[ExportFile]) -> ExportTable:
+def _table(name: ExportName, schema: str | None, files: Iterable[ExportFile]) -> ExportTable:
     found = sorted(files, key=lambda f: f.key)
     kinds = sorted({f.kind for f in found})
     if len(kinds) > 1:

@@ -24,7 +24,7 @@ from tidelake.seed.exports.export_cells import canonical
 from tidelake.seed.exports.export_files import ExportFile
 from tidelake.seed.exports.export_parquet import parquet_columns, read_parquet
 from tidelake.seed.exports.scan.dump_csv import scan_csv
-from tidelake.seed.exports.scan.dump_rows import BAD, END, INSIDE, NUMBER, WHY, Room
+from tidelake.seed.exports.scan.dump_rows import BAD, END, INSIDE, NUMBER, WHY, RowRoom
 from tidelake.seed.exports.scan.dump_sql import scan_sql
 
 PIECE = 4 << 20
@@ -34,11 +34,11 @@ _ZONE = re.compile(rb"SET\s+(?:SESSION\s+)?@?@?TIME_ZONE\s*=\s*'([^']*)'", re.IG
 _VALUES = re.compile(rb"\bVALUES\s*", re.IGNORECASE)
 _UTC = frozenset({"+00:00", "UTC"})
 
-Columns = Sequence[tuple[str, MysqlType]]
-Scan = Callable[[bytes, int, bool, bool], Room]  # piece, number of its first row, inside a statement, final
+ExportColumns = Sequence[tuple[str, MysqlType]]
+ScanPiece = Callable[[bytes, int, bool, bool], RowRoom]  # piece, number of its first row, inside a statement, final
 
 
-class Refused(BaseModel):
+class RefusedRows(BaseModel):
     """A row that cannot be read. row: its number in the file, from 1, the header not counted; byte: where it begins, decompressed."""
 
     row: int
@@ -55,14 +55,14 @@ class FileReport(BaseModel):
     sha256: str = ""
     rows: int = 0
     refused: int = 0
-    examples: list[Refused] = []
+    examples: list[RefusedRows] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ExportReading:
     """How a table's files are read. columns: those that the lake knows of the table, in its order; may_lack: those that are no loss."""
 
-    columns: Columns
+    columns: ExportColumns
     may_lack: frozenset[str]
     dialect: Dialect
     time_zone: str
@@ -70,7 +70,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ExportBatch:
     """Some rows. cells: in the order of `columns`; numbers: their numbers in the file."""
 
     columns: tuple[str, ...]
@@ -78,7 +78,7 @@ class Batch:
     numbers: pa.Array
 
 
-def read_rows(path: Path, file: ExportFile, reading: Reading, report: FileReport) -> Iterator[Batch]:
+def read_rows(path: Path, file: ExportFile, reading: ExportReading, report: FileReport) -> Iterator[ExportBatch]:
     """The rows of a local copy of a file; what was found is added to the report.
 
     Raises ContractError where the file has other columns than the table, StorageError where it is damaged.
@@ -118,7 +118,7 @@ class _Text:
         self.rest, self.at = self.rest[size:], self.at + size
 
 
-def _scanned(text: _Text, columns: Columns, scan: Scan, reading: Reading, report: FileReport) -> Iterator[Batch]:
+def _scanned(text: _Text, columns: ExportColumns, scan: ScanPiece, reading: ExportReading, report: FileReport) -> Iterator[ExportBatch]:
     number, inside, width, size = 1, False, len(columns), PIECE
     while not (text.ended and not text.rest):
         text.more(size)
@@ -134,26 +134,26 @@ def _scanned(text: _Text, columns: Columns, scan: Scan, reading: Reading, report
         size = PIECE if end else max(PIECE, len(text.rest))  # a large row: twice as much next time
         if len(text.rest) > MAX_ROW:
             error = f"no row ends within {MAX_ROW:,} bytes from here; the rest of the file is not read"
-            _add(report, Refused(row=number, byte=text.at, code="TOO_LARGE", error=error))
+            _add(report, RefusedRows(row=number, byte=text.at, code="TOO_LARGE", error=error))
             return
         if text.ended:
             return
 
 
-def _refuse(room: Room, base: int, report: FileReport) -> None:
+def _refuse(room: RowRoom, base: int, report: FileReport) -> None:
     count = int(room.at[BAD])
     for row, at, code in room.bad[: min(count, KEPT)].tolist():
-        _add(report, Refused(row=row, byte=base + at, code=WHY[code][0], error=WHY[code][1]), counted=0)
+        _add(report, RefusedRows(row=row, byte=base + at, code=WHY[code][0], error=WHY[code][1]), counted=0)
     report.refused += count
 
 
-def _add(report: FileReport, refused: Refused, counted: int = 1) -> None:
+def _add(report: FileReport, refused: RefusedRows, counted: int = 1) -> None:
     report.refused += counted
     if len(report.examples) < KEPT:
         report.examples.append(refused)
 
 
-def _csv(text: _Text, reading: Reading, file: ExportFile) -> tuple[Columns, Scan]:
+def _csv(text: _Text, reading: ExportReading, file: ExportFile) -> tuple[ExportColumns, ScanPiece]:
     d = reading.dialect
     names = [name for name, _ in reading.columns]
     if d.header:
@@ -176,14 +176,14 @@ def _header(line: str, d: Dialect) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", f) for f in plain] if d.escape else plain
 
 
-def _sql(text: _Text, reading: Reading, file: ExportFile) -> tuple[Columns, Scan]:
+def _sql(text: _Text, reading: ExportReading, file: ExportFile) -> tuple[ExportColumns, ScanPiece]:
     while (found := _statement(text.rest)) is None and not text.ended and len(text.rest) < MAX_ROW:
         text.more(1 << 16)
     _check_zone(text.rest[: 1 << 16], reading, file)
     if found is None:
         if text.rest.strip() and b"INSERT" in text.rest.upper():
             raise ContractError(f"{file.key}: does not begin with a statement that brings rows", remedy="is it a file of Dumpling?")
-        return (), lambda *_: Room.of(0, 1, 1, 1, False)
+        return (), lambda *_: RowRoom.of(0, 1, 1, 1, False)
     head, names = found
     columns = _wanted(names or [name for name, _ in reading.columns], reading, file)
     escape = reading.dialect.escape
@@ -202,7 +202,7 @@ def _statement(text: bytes) -> tuple[bytes, list[str]] | None:
     return text[start : values.start()] + values[0].rstrip(), list(cursor.names()) if cursor.next.upper == "(" else []
 
 
-def _check_zone(text: bytes, reading: Reading, file: ExportFile) -> None:
+def _check_zone(text: bytes, reading: ExportReading, file: ExportFile) -> None:
     found = _ZONE.search(text)
     zone = found[1].decode(errors="replace") if found else reading.time_zone
     if zone != reading.time_zone and not {zone, reading.time_zone} <= _UTC:
@@ -213,7 +213,7 @@ def _check_zone(text: bytes, reading: Reading, file: ExportFile) -> None:
         )
 
 
-def _wanted(names: Sequence[str], reading: Reading, file: ExportFile) -> Columns:
+def _wanted(names: Sequence[str], reading: ExportReading, file: ExportFile) -> ExportColumns:
     """The file's columns with their types. Raises ContractError for columns that only one of file and table has."""
     known = {name.lower(): (name, mysql) for name, mysql in reading.columns}
     strange = [n for n in names if n.lower() not in known]
@@ -229,5 +229,5 @@ def _wanted(names: Sequence[str], reading: Reading, file: ExportFile) -> Columns
     return [known[n.lower()] for n in names]
 
 
-def _batch(columns: Columns, cells: pa.ListArray, numbers: pa.Array) -> Batch:
-    return Batch(tuple(name for name, _ in columns), cells, numbers)
+def _batch(columns: ExportColumns, cells: pa.ListArray, numbers: pa.Array) -> ExportBatch:
+    return ExportBatch(tuple(name for name, _ in columns), cells, numbers)

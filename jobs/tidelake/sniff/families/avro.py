@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from tidelake.errors import TidelakeError
-from tidelake.sniff.families.sighting import OptionValue, SchemaId, Sighting, View, plausible, start
+from tidelake.sniff.families.sighting import Hint, OptionValue, SchemaId, View, plausible, start
 
 _CONFLUENT, _GLUE = 0, 3
 _DDL, _WATERMARK = 1, 2
@@ -17,7 +17,7 @@ _STATEMENT = frozenset({"query", "commitTs", "schema", "table"})
 _MODES = {"DECIMAL": "avro_decimal_handling_mode", "BIGINT UNSIGNED": "avro_bigint_unsigned_handling_mode"}
 
 
-def look(view: View) -> Sighting | None:
+def look(view: View) -> Hint | None:
     """The message as Avro's."""
     key, value = view.key, view.value
     if not key and value:
@@ -25,12 +25,12 @@ def look(view: View) -> Sighting | None:
     return _row(key, value) if key else None
 
 
-def _ours(value: bytes) -> Sighting | None:
+def _ours(value: bytes) -> Hint | None:
     """What TiCDC writes without a schema, and without a key."""
     if value[0] == _WATERMARK and len(value) == 9:
         ts = int.from_bytes(value[1:], "big")
         told = {"watermark": f"value is 0x02 and 8 bytes, the resolved ts {ts}: avro-enable-watermark is on"}
-        return Sighting(protocol="avro", evidence=told, framing="no schema id", options=_WATERMARKS, weak=not plausible(ts))
+        return Hint(protocol="avro", evidence=told, framing="no schema id", options=_WATERMARKS, weak=not plausible(ts))
     if value[0] == _DDL and value[1:2] == b"{":
         try:
             said = json.loads(value[1:])
@@ -38,11 +38,11 @@ def _ours(value: bytes) -> Sighting | None:
             return None
         if isinstance(said, dict) and said.keys() >= _STATEMENT:
             told = {"ddl": "value is 0x01 and a JSON object with `query` and `commitTs`: a statement beside Avro's rows"}
-            return Sighting(protocol="avro", evidence=told, framing="no schema id", options=_WATERMARKS)
+            return Hint(protocol="avro", evidence=told, framing="no schema id", options=_WATERMARKS)
     return None
 
 
-def _row(key: bytes | None, value: bytes | None) -> Sighting | None:
+def _row(key: bytes | None, value: bytes | None) -> Hint | None:
     of_key, of_value = (_schema_id(side) if side else None for side in (key, value))
     if (key and of_key is None) or (value is not None and of_value is None) or (of_key is None and of_value is None):
         return None
@@ -54,7 +54,7 @@ def _row(key: bytes | None, value: bytes | None) -> Sighting | None:
         told = {framing: f"value begins with {_header(value, ids[-1])}, and so does the key: {framing} framing"}
     else:
         told = {framing: f"value begins with {_header(value, ids[-1])}: {framing} framing, but there is no key"}
-    return Sighting(protocol="avro", evidence=told, framing=framing, schema_ids=ids, weak=value is None or not key)
+    return Hint(protocol="avro", evidence=told, framing=framing, schema_ids=ids, weak=value is None or not key)
 
 
 def _schema_id(data: bytes) -> SchemaId | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidelake.sniff.families.sighting import OptionValue, Sighting, View
+from tidelake.sniff.families.sighting import Hint, OptionValue, View
 from tidelake.sniff.families.unpack import compression_sentence
 
 _OURS = frozenset({"pkNames", "isDdl", "mysqlType", "sqlType"})
@@ -19,7 +19,7 @@ _BARE = frozenset("tinyint smallint mediumint int bigint char varchar binary var
 _FRAMING = "one JSON object a message"
 
 
-def look(view: View) -> Sighting | None:
+def look(view: View) -> Hint | None:
     """The message as Canal-JSON."""
     shown = sorted(_OURS & view.names)
     if not shown or not (view.names & _HEAD if view.broken else view.names >= _MEMBERS):
@@ -27,12 +27,12 @@ def look(view: View) -> Sighting | None:
     evidence = {"members": f"value is a JSON object with {', '.join(f'`{name}`' for name in shown[:3])}: Canal-JSON"}
     if view.broken or view.members is None:
         broken = {"broken": f"value begins like Canal-JSON, but {view.broken}"}
-        return Sighting(protocol="canal-json", evidence=broken, framing=_FRAMING, compression=view.compression, weak=True)
+        return Hint(protocol="canal-json", evidence=broken, framing=_FRAMING, compression=view.compression, weak=True)
     options: dict[str, OptionValue] = {"large_message_handle_compression": view.compression}
     evidence |= compression_sentence(view)
     _extension(view.members, evidence, options)
     _flavour(view.members, evidence, options)
-    return Sighting(protocol="canal-json", evidence=evidence, framing=_FRAMING, compression=view.compression, options=options)
+    return Hint(protocol="canal-json", evidence=evidence, framing=_FRAMING, compression=view.compression, options=options)
 
 
 def _extension(members: Mapping[str, Any], evidence: dict[str, str], options: dict[str, OptionValue]) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelake.sniff.families.sighting import OptionValue, Sighting, View
+from tidelake.sniff.families.sighting import Hint, OptionValue, View
 from tidelake.sniff.families.unpack import compression_sentence
 
 _FRAMING = "one JSON envelope a message"
 _OURS = "TiCDC"
 
 
-def look(view: View) -> Sighting | None:
+def look(view: View) -> Hint | None:
     """The message as TiCDC's Debezium; of Debezium's own connectors it is none."""
     if "payload" not in view.names:
         return None
@@ -19,11 +19,11 @@ def look(view: View) -> Sighting | None:
     source = payload.get("source") if isinstance(payload, dict) else None
     if not isinstance(payload, dict) or not isinstance(source, dict):
         told = {"broken": f"value begins like a Debezium envelope, but {view.broken or 'its payload has no source'}"}
-        return Sighting(protocol="debezium", evidence=told, framing=_FRAMING, compression=view.compression, weak=True)
+        return Hint(protocol="debezium", evidence=told, framing=_FRAMING, compression=view.compression, weak=True)
     if source.get("connector", _OURS) != _OURS:
         return None
     evidence, options = _shown(view, payload, source)
-    return Sighting(protocol="debezium", evidence=evidence, framing=_FRAMING, compression=view.compression, options=options)
+    return Hint(protocol="debezium", evidence=evidence, framing=_FRAMING, compression=view.compression, options=options)
 
 
 def _shown(view: View, payload: dict[str, Any], source: dict[str, Any]) -> tuple[dict[str, str], dict[str, OptionValue]]:

@@ -9,7 +9,7 @@ from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event
 from tidelake.protocols import Context, decoder
-from tidelake.sniff.families.sighting import OptionValue, Sighting, View, plausible
+from tidelake.sniff.families.sighting import Hint, OptionValue, View, plausible
 
 _HEAD = 4096  # characters in which the separators are looked for
 _HEADER = "ticdc-meta$"
@@ -18,7 +18,7 @@ _BARE = re.compile(r"(?:[IUD]|ticdc-meta\$operation)(?P<delimiter>[^\w\s\\]{1,3}
 _LEADING = ("include_commit_ts", "output_old_value")
 
 
-def look(view: View) -> Sighting | None:
+def look(view: View) -> Hint | None:
     """The message as the lines of a CSV file."""
     value = view.value
     if not value or view.names or view.claim_check or value[:1] not in b"IUDt\"'`":
@@ -36,13 +36,13 @@ def look(view: View) -> Sighting | None:
     shown = f"{_said(separators, 'delimiter')}, {_said(separators, 'quote')}, {_said(separators, 'terminator')}"
     if events is None:
         told = {"broken": f"value begins like a line of the storage sink's CSV ({shown}), but its lines cannot be read"}
-        return Sighting(protocol="csv", evidence=told, framing="lines", together=options, weak=True)
+        return Hint(protocol="csv", evidence=told, framing="lines", together=options, weak=True)
     told = {"form": f"value holds lines that begin with I, U or D, table and database ({shown}): the storage sink's CSV"}
     if options.get("include_commit_ts"):
         told["commit ts"] = "the fourth field of every line is a commit ts"
     if options.get("output_old_value"):
         told["is-update"] = "the field before the columns is true or false in every line: old values are sent"
-    return Sighting(protocol="csv", evidence=told, framing="lines", options=word, together=options)
+    return Hint(protocol="csv", evidence=told, framing="lines", options=word, together=options)
 
 
 def _separators(text: str) -> dict[str, OptionValue] | None:

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event
 from tidelake.protocols import Context, decoder
-from tidelake.sniff.families.sighting import OptionValue, Sighting, View, counted, start
+from tidelake.sniff.families.sighting import Hint, OptionValue, View, counted, start
 
 _CRAFT = b"\x01"
 _PACKET = (b"\x10\x01\x18\x07", b"\x18\x07")  # version 1 and type MESSAGES; a default may be left out
 _CAP = 16 << 20  # bytes that are read here
 
 
-def look(view: View) -> Sighting | None:
+def look(view: View) -> Hint | None:
     """The message as Craft's or Canal's. Of a claim-check file there is none: neither protocol writes them."""
     value = view.value
     if not value or view.names or view.claim_check or len(value) > _CAP:
@@ -24,33 +24,33 @@ def look(view: View) -> Sighting | None:
     return _canal(value)
 
 
-def _craft(value: bytes) -> Sighting | None:
+def _craft(value: bytes) -> Hint | None:
     try:
         events = len(decoder("craft").read(None, value, Context()))
     except DecodeError as e:
         if len(value) < 8:
             return None
         told = {"broken": f"value begins with Craft's version byte 0x01, but {e.code}: {e.message}"}
-        return Sighting(protocol="craft", evidence=told, framing="columnar batches", weak=True)
+        return Hint(protocol="craft", evidence=told, framing="columnar batches", weak=True)
     told = {
         "form": f"value begins with the version byte 0x01 and its size tables account for every byte: Craft, {counted(events, 'event')}"
     }
-    return Sighting(protocol="craft", evidence=told, framing="columnar batches")
+    return Hint(protocol="craft", evidence=told, framing="columnar batches")
 
 
-def _canal(value: bytes) -> Sighting | None:
+def _canal(value: bytes) -> Hint | None:
     marked = value.startswith(_PACKET)
     try:
         events = decoder("canal").read(None, value, Context())
     except DecodeError as e:
         told = {"broken": f"value begins like a Canal packet of messages ({start(value, 4)}), but {e.code}: {e.message}"}
-        return Sighting(protocol="canal", evidence=told, framing="protobuf packets", weak=True) if marked else None
+        return Hint(protocol="canal", evidence=told, framing="protobuf packets", weak=True) if marked else None
     told = {"form": f"value is a protobuf Packet of type MESSAGES ({start(value, 4)}) and {counted(len(events), 'event')}: Canal"}
     options: dict[str, OptionValue] = {}
     if full := _full_type(events):
         told["types"] = f"columns have full types like `{full[:40]}`: content-compatible, or Alibaba Canal itself"
         options["content_compatible"] = True
-    return Sighting(protocol="canal", evidence=told, framing="protobuf packets", options=options, weak=not marked and not events)
+    return Hint(protocol="canal", evidence=told, framing="protobuf packets", options=options, weak=not marked and not events)
 
 
 def _full_type(events: Iterable[Event]) -> str | None:

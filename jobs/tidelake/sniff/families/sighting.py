@@ -14,7 +14,7 @@ MIN_TSO, MAX_TSO = 331_000_000_000_000_000, 1 << 60  # commit ts of 2010 to 2109
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class Hint:
     """One message has the form of one protocol.
 
     evidence: kind → sentence; the kinds are what sentences about many messages are counted by. options: sink options that the bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelake.sniff.families.sighting import OptionValue, Sighting, View, start
+from tidelake.sniff.families.sighting import Hint, OptionValue, View, start
 from tidelake.sniff.families.unpack import compression_sentence
 
 _MEMBERS = frozenset({"version", "type", "commitTs", "buildTs"})
@@ -11,12 +11,12 @@ _OPENING = 0x16  # branch 11 of the outermost union
 _KINDS = ("watermark", "bootstrap", "DDL", "row")
 
 
-def look(view: View) -> Sighting | None:
+def look(view: View) -> Hint | None:
     """The message as Simple's."""
     return _json(view) if view.names else _avro(view)
 
 
-def _json(view: View) -> Sighting | None:
+def _json(view: View) -> Hint | None:
     if view.broken:
         fits = {"version", "type"} <= view.names and bool(view.names & {"commitTs", "schemaVersion", "tableID"})
         told = {"broken": f"value begins like Simple JSON, but {view.broken}"}
@@ -36,7 +36,7 @@ def _json(view: View) -> Sighting | None:
     return _sighting("simple-json", evidence, view, options, weak=members["version"] != 1)
 
 
-def _avro(view: View) -> Sighting | None:
+def _avro(view: View) -> Hint | None:
     head = view.plain[:4]
     if len(head) < 4 or head[0] != _OPENING or head[1] != head[2] or head[1] not in (0, 2, 4, 6):
         return None
@@ -45,8 +45,8 @@ def _avro(view: View) -> Sighting | None:
     return _sighting("simple-avro", told, view, {}, weak=head[3] != 2)
 
 
-def _sighting(protocol: str, evidence: dict[str, str], view: View, options: dict[str, OptionValue], *, weak: bool) -> Sighting:
+def _sighting(protocol: str, evidence: dict[str, str], view: View, options: dict[str, OptionValue], *, weak: bool) -> Hint:
     options = options | {"large_message_handle_compression": view.compression}
     evidence = evidence | dict(compression_sentence(view))
     framing = "one JSON object a message" if protocol == "simple-json" else "one Avro record a message, no schema id"
-    return Sighting(protocol=protocol, evidence=evidence, framing=framing, compression=view.compression, options=options, weak=weak)
+    return Hint(protocol=protocol, evidence=evidence, framing=framing, compression=view.compression, options=options, weak=weak)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidelake.errors import DecodeError
-from tidelake.sniff.families.sighting import OptionValue, Sighting, View, counted, start
+from tidelake.sniff.families.sighting import Hint, OptionValue, View, counted, start
 from tidelake.sniff.families.unpack import sentence_of, unpacked
 from tidelake.wire.json.json_text import load
 
@@ -17,7 +17,7 @@ _LARGE = {"ohk": "handle-key-only", "ccl": "claim-check"}
 _ROW, _STATEMENT = frozenset({"database", "table", "type"}), frozenset({"type", "sql"})
 
 
-def look(view: View) -> Sighting | None:
+def look(view: View) -> Hint | None:
     """The message as Open Protocol's or Maxwell's."""
     key = view.key or b""
     if key.startswith(b"{"):
@@ -31,7 +31,7 @@ def look(view: View) -> Sighting | None:
     return _open(key, view.value)
 
 
-def _open(key: bytes, value: bytes | None) -> Sighting:
+def _open(key: bytes, value: bytes | None) -> Hint:
     if value is None:
         return _broken("key begins with the version word 00…01, but the value is null")
     keys, values = list(_parts(key, 8)), list(_parts(value, 0))
@@ -53,7 +53,7 @@ def _open(key: bytes, value: bytes | None) -> Sighting:
     return _inside(values, evidence, options)
 
 
-def _inside(values: list[bytes | None], evidence: dict[str, str], options: dict[str, OptionValue]) -> Sighting:
+def _inside(values: list[bytes | None], evidence: dict[str, str], options: dict[str, OptionValue]) -> Hint:
     """What the first row says of compression and old values."""
     row = next((value for value in values if value), b"")
     method, plain = unpacked(row)
@@ -66,7 +66,7 @@ def _inside(values: list[bytes | None], evidence: dict[str, str], options: dict[
     if isinstance(new, dict) and isinstance(old, dict) and len(old) < len(new):
         evidence["old"] = f"an update has {len(new)} columns in `u` and {len(old)} in `p`: only changed columns are sent"
         options["only_output_updated_columns"] = True
-    return Sighting(protocol="open", evidence=evidence, framing="length-prefixed batches", compression=method, options=options)
+    return Hint(protocol="open", evidence=evidence, framing="length-prefixed batches", compression=method, options=options)
 
 
 def _parts(payload: bytes, at: int) -> Iterator[bytes | None]:
@@ -82,28 +82,28 @@ def _parts(payload: bytes, at: int) -> Iterator[bytes | None]:
         at += 8 + size
 
 
-def _broken(sentence: str) -> Sighting:
+def _broken(sentence: str) -> Hint:
     return _sighting({"broken": sentence}, weak=True)
 
 
-def _sighting(evidence: dict[str, str], *, weak: bool) -> Sighting:
-    return Sighting(protocol="open", evidence=evidence, framing="length-prefixed batches", weak=weak)
+def _sighting(evidence: dict[str, str], *, weak: bool) -> Hint:
+    return Hint(protocol="open", evidence=evidence, framing="length-prefixed batches", weak=weak)
 
 
-def _maxwell(view: View) -> Sighting | None:
+def _maxwell(view: View) -> Hint | None:
     value = view.value or b""
     if not value.startswith(b"{"):
         return _broken(f"key is the version word 00…01 alone, but the value begins with {start(value)}")
     told = {"framing": "key is the version word 00…01 alone, value holds JSON objects back to back: Maxwell's rows"}
     fits = view.names >= _ROW or b'"database"' in value[:256]
-    return Sighting(protocol="maxwell", evidence=told, framing="JSON objects back to back", weak=not fits)
+    return Hint(protocol="maxwell", evidence=told, framing="JSON objects back to back", weak=not fits)
 
 
-def _maxwell_ddl(view: View, key: bytes) -> Sighting | None:
+def _maxwell_ddl(view: View, key: bytes) -> Hint | None:
     if _object(key).get("t") != 2 or not view.names >= _STATEMENT:
         return None
     told = {"ddl": "key is bare JSON with `t` 2, value a JSON object with `sql`: a Maxwell statement"}
-    return Sighting(protocol="maxwell", evidence=told, framing="JSON objects back to back")
+    return Hint(protocol="maxwell", evidence=told, framing="JSON objects back to back")
 
 
 def _object(payload: bytes) -> dict[str, Any]:

@@ -26,10 +26,10 @@ _OF_MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _MAY_BE_ABSENT = "expect_column_to_exist"
 _STATISTICS = re.compile(r"expect_column_(mean|stdev)_to_be_between")
 
-Columns = Mapping[str, str]  # name in lower case → lake type
+ColumnTypes = Mapping[str, str]  # name in lower case → lake type
 
 
-def columns_of(tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], feed: Feed) -> Mapping[str, Columns]:
+def columns_of(tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], feed: Feed) -> Mapping[str, ColumnTypes]:
     """The columns that tables.sql brings to the lake, by `db.table` in lower case, and those that recorded statements add, whose types are
     not known (empty)."""
     known: dict[str, dict[str, str]] = {}
@@ -61,7 +61,7 @@ def check_rules(feed: Feed) -> None:
         check_columns(rule, known)
 
 
-def check_columns(e: Expectation, known: Mapping[str, Columns]) -> None:
+def check_columns(e: Expectation, known: Mapping[str, ColumnTypes]) -> None:
     """Raise ConfigError where the expectation names a column that its table does not have, or expects what the column's type cannot be.
 
     A table that is not known passes: it may be created later.

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from tidelake.validate.quality.verdict import Check
 
 
-class BeforeImages(BaseModel):
+class BeforeImageFacts(BaseModel):
     """Old values of changes beside the rows that stood in the lake: of `compared` keys, changes that do not fit (lake/images.py)."""
 
     compared: int = 0
@@ -41,7 +41,7 @@ class TableFacts(BaseModel):
     checksums: dict[str, int] = {}  # verified, mismatch, unverifiable → row events
     untrusted: list[str] = []  # FLOAT columns that came by Craft
     partial: int = 0  # rows of which only the key was sent
-    before_images: BeforeImages | None = None
+    before_images: BeforeImageFacts | None = None
 
 
 class DdlFacts(BaseModel):

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidelake.errors import ConfigError
-from tidelake.history.contract import Expectation, Severity
+from tidelake.history.contract import Expectation, RuleSeverity
 from tidelake.validate.quality import wording
 from tidelake.validate.quality.expectations import build, check_expectation
-from tidelake.validate.quality.validation import Outcome, quiet, validate
+from tidelake.validate.quality.validation import RuleOutcome, quiet, validate
 from tidelake.validate.quality.verdict import Check
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Measure:
     table: str
     rule: str
     value: int | float
-    severity: Severity = "critical"
+    severity: RuleSeverity = "critical"
     column: str | None = None
     minimum: int | float | None = None
     maximum: int | float | None = None
@@ -68,7 +68,9 @@ def judge_frame(frame: DataFrame, expectations: Sequence[Expectation]) -> list[C
         try:
             built[number] = build(e)
         except ConfigError as error:
-            refused[number] = _check(e, wording.arguments(e), Outcome(success=False, result={}, error=f"{error.message}; {error.remedy}"))
+            refused[number] = _check(
+                e, wording.arguments(e), RuleOutcome(success=False, result={}, error=f"{error.message}; {error.remedy}")
+            )
     outcomes = dict(zip(built, validate("spark", frame, list(built.values())), strict=True))
     return [
         refused[number] if number in refused else _check(e, wording.expected(e, built[number]), outcomes[number])
@@ -76,7 +78,7 @@ def judge_frame(frame: DataFrame, expectations: Sequence[Expectation]) -> list[C
     ]
 
 
-def _check(e: Expectation, expected: str, outcome: Outcome) -> Check:
+def _check(e: Expectation, expected: str, outcome: RuleOutcome) -> Check:
     column = e.arguments.get("column")
     return Check(
         table=e.table,

@@ -20,7 +20,7 @@ _JAVA = "An error occurred while calling"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RuleOutcome:
     """How one expectation was judged. result: Great Expectations' own; error: why it could not be judged (then success is False)."""
 
     success: bool
@@ -52,7 +52,7 @@ def quiet() -> Iterator[None]:
 
 def validate(
     engine: Literal["pandas", "spark"], frame: Any, expectations: Sequence[GxExpectation], result_format: Mapping[str, Any] = SUMMARY
-) -> list[Outcome]:
+) -> list[RuleOutcome]:
     """The outcomes in the order of the expectations. Those that could not be judged are tried once more alone: one may spoil others."""
     if not expectations:
         return []
@@ -74,7 +74,7 @@ def validate(
     return outcomes
 
 
-def _validate(batch: Batch, expectations: Sequence[GxExpectation], result_format: Mapping[str, Any]) -> list[Outcome]:
+def _validate(batch: Batch, expectations: Sequence[GxExpectation], result_format: Mapping[str, Any]) -> list[RuleOutcome]:
     from great_expectations import ExpectationSuite
 
     numbered = [copy.copy(e) for e in expectations]
@@ -89,7 +89,7 @@ def _validate(batch: Batch, expectations: Sequence[GxExpectation], result_format
         error = _error(r.exception_info or {})
         success = bool(r.success) and error is None
         number = ((r.expectation_config and r.expectation_config.meta) or {})["number"]
-        outcomes[number] = Outcome(success=success, result=r.result or {}, error=error)
+        outcomes[number] = RuleOutcome(success=success, result=r.result or {}, error=error)
     return outcomes
 
 
@@ -99,10 +99,10 @@ def _error(info: Mapping[str, Any]) -> str | None:
     return next((_unjudged(str(i.get("exception_message"))).error for i in each if i.get("raised_exception")), None)
 
 
-def _unjudged(message: str) -> Outcome:
+def _unjudged(message: str) -> RuleOutcome:
     """One line of the message: its cause where the JVM names one, else the first; the rest is its stack."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no message"]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     line = causes[-1] if causes else lines[1].removeprefix(": ") if lines[0].startswith(_JAVA) and len(lines) > 1 else lines[0]
     short = line if len(line) <= _ERROR_CHARACTERS else f"{line[:_ERROR_CHARACTERS]}…"
-    return Outcome(success=False, result={}, error=short.removeprefix("Error: "))
+    return RuleOutcome(success=False, result={}, error=short.removeprefix("Error: "))

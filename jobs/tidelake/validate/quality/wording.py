@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidelake.history.contract import Expectation
-from tidelake.validate.quality.validation import Outcome, quiet
+from tidelake.validate.quality.validation import RuleOutcome, quiet
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation as GxExpectation
@@ -47,7 +47,7 @@ def arguments(e: Expectation) -> str:
     return ", ".join(f"{name} {show(value)}" for name, value in e.arguments.items() if name not in ("description", "notes"))
 
 
-def observed(e: Expectation, outcome: Outcome) -> str:
+def observed(e: Expectation, outcome: RuleOutcome) -> str:
     """What was found: counts, a value, or why nothing could be judged."""
     result = outcome.result
     if outcome.error is not None:
@@ -63,12 +63,12 @@ def observed(e: Expectation, outcome: Outcome) -> str:
     return "no value" if "observed_value" in result else "as expected" if outcome.success else "not as expected"
 
 
-def unexpected(e: Expectation, outcome: Outcome) -> int:
+def unexpected(e: Expectation, outcome: RuleOutcome) -> int:
     """How many rows or values broke the expectation; 0 where it does not count them."""
     return int(outcome.result.get("observed_value" if e.type == _SQL else "unexpected_count") or 0)
 
 
-def examples(outcome: Outcome) -> list[str]:
+def examples(outcome: RuleOutcome) -> list[str]:
     """A few different values that broke the expectation."""
     result = outcome.result
     counted = [c["value"] for c in result.get("partial_unexpected_counts") or () if isinstance(c, Mapping) and "value" in c]

@@ -28,9 +28,10 @@ from tidelake.wire.binary.avro_schema import (
 )
 from tidelake.wire.checksum.checksum_kernels import CORRUPTED as MARKED_CORRUPTED
 from tidelake.wire.checksum.checksum_kernels import CURRENT, MARK, NOT_SENT, SENT, sum_of_text
+from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.binary_floats import put_double, put_float, put_single
 from tidelake.wire.kernels.binary_kernels import BAD, put_bytes, put_padded, put_signed, put_unsigned, same, varint, word
-from tidelake.wire.kernels.binary_known import Table, find
+from tidelake.wire.kernels.binary_known import KeyTable, find
 from tidelake.wire.kernels.binary_out import (
     AFTER,
     AFTER_CELLS,
@@ -60,7 +61,7 @@ from tidelake.wire.kernels.binary_out import (
     restore,
     room,
 )
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints, Longs
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined, int64, merged
 
 # the numbers of a step; the first step of a plan only holds how many fields the key has
@@ -79,7 +80,7 @@ _LIMBS = MAX_DECIMAL_BYTES // 4
 _KEY_AT, _KEY_SIZE, _VALUE_AT, _VALUE_SIZE, _PLAN = range(5)
 
 
-class Work(NamedTuple):
+class AvroWork(NamedTuple):
     """Scratch of one batch. limbs: a large decimal, by 32 bits and by groups of nine digits; sent: checksums by event."""
 
     memo: Longs
@@ -88,14 +89,14 @@ class Work(NamedTuple):
     sent: Longs
 
 
-def new_work(events: int) -> Work:
+def new_work(events: int) -> AvroWork:
     """Scratch that knows no last message."""
     sent = np.zeros((events + 1, 4), np.int64)
-    return Work(np.full(5, NONE, np.int64), np.zeros(7, np.int64), np.zeros(_LIMBS + _GROUPS, np.int64), sent)
+    return AvroWork(np.full(5, NONE, np.int64), np.zeros(7, np.int64), np.zeros(_LIMBS + _GROUPS, np.int64), sent)
 
 
 @compiled
-def scan_messages(keys: Values, values: Values, wanted: Ints, first: int, plans: Table, work: Work, out: Out) -> tuple[int, int]:
+def scan_messages(keys: Values, values: Values, wanted: Ints, first: int, plans: KeyTable, work: AvroWork, out: Out) -> tuple[int, int]:
     """Take messages wanted[first:] until one needs a plan to be learned: its place in `wanted`; len(wanted) and DONE at the end."""
     for i in range(first, len(wanted)):
         m = wanted[i]
@@ -111,7 +112,7 @@ def scan_messages(keys: Values, values: Values, wanted: Ints, first: int, plans:
 
 
 @merged
-def _message(keys: Values, values: Values, m: int, plans: Table, work: Work, out: Out) -> int:
+def _message(keys: Values, values: Values, m: int, plans: KeyTable, work: AvroWork, out: Out) -> int:
     key, value, value_end = int64(keys.bounds[m]), int64(values.bounds[m]), int64(values.bounds[m + 1])
     key_end = int64(keys.bounds[m + 1]) if keys.valid[m] else key
     key_header = _header(keys.data, key, key_end) if key_end > key else 0
@@ -144,7 +145,9 @@ def _is_last(keys: Bytes, key: int, key_size: int, values: Bytes, value: int, va
 
 
 @compiled
-def _plan(keys: Bytes, key: int, key_size: int, values: Bytes, value: int, value_size: int, plans: Table, work: Work, out: Out) -> int:
+def _plan(
+    keys: Bytes, key: int, key_size: int, values: Bytes, value: int, value_size: int, plans: KeyTable, work: AvroWork, out: Out
+) -> int:
     """Put the plan for these headers into memo. Its description: the size of the key's header, then both headers."""
     out.key[0] = key_size
     put_bytes(out.key, 1, keys, key, key_size)
@@ -161,7 +164,17 @@ def _plan(keys: Bytes, key: int, key_size: int, values: Bytes, value: int, value
 
 @merged
 def _row(
-    keys: Bytes, key: int, key_end: int, values: Bytes, value: int, value_end: int, there: bool, m: int, plans: Table, work: Work, out: Out
+    keys: Bytes,
+    key: int,
+    key_end: int,
+    values: Bytes,
+    value: int,
+    value_end: int,
+    there: bool,
+    m: int,
+    plans: KeyTable,
+    work: AvroWork,
+    out: Out,
 ) -> int:
     """The event of a message whose plan is in memo. The key's cells are kept for a delete only; otherwise the value repeats them."""
     entry = work.memo[_PLAN]

@@ -38,7 +38,7 @@ _WORDS = {"tidbvectorfloat32": "vector"}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class AvroField:
     """null_branch: the union's branch for NULL, None where the type is no union. precision and scale: of decimals."""
 
     name: str
@@ -51,12 +51,12 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AvroRecord:
     """A table's key or value. database: the last part of the namespace, None without one."""
 
     database: str | None
     table: str
-    fields: tuple[Field, ...]
+    fields: tuple[AvroField, ...]
 
     @property
     def columns(self) -> tuple[ShapeColumn, ...]:
@@ -64,7 +64,7 @@ class Record:
         return tuple(f.column for f in self.fields if f.target == COLUMN)
 
 
-def parse(text: str) -> Record:
+def parse(text: str) -> AvroRecord:
     """A schema's text. Raises DecodeError (BAD_STRUCTURE)."""
     try:
         schema = json.loads(text)
@@ -77,13 +77,13 @@ def parse(text: str) -> Record:
     fields = schema.get("fields")
     if not isinstance(fields, list) or not fields or not table:
         raise _refused("the record has no name or no fields")
-    record = Record(space.strip(".").rpartition(".")[2] or None, table, tuple(_field(f) for f in fields))
+    record = AvroRecord(space.strip(".").rpartition(".")[2] or None, table, tuple(_field(f) for f in fields))
     if len({f.name for f in record.fields}) < len(record.fields):
         raise _refused(f"two fields of one name in record {table!r}")
     return record
 
 
-def _field(field: object) -> Field:
+def _field(field: object) -> AvroField:
     name = _text(field, "name")
     if not isinstance(field, dict) or not name:
         raise _refused("a field without a name")
@@ -102,7 +102,7 @@ def _field(field: object) -> Field:
     if needed is not None and (step != needed or null_branch is not None):
         raise _refused(f"field {name!r} has another type than TiDB's extension")
     precision, scale = _decimal(name, kind) if step == DECIMAL else (0, 0)
-    return Field(name, step, null_branch, target, precision, scale, _column(name, kind, precision, scale))
+    return AvroField(name, step, null_branch, target, precision, scale, _column(name, kind, precision, scale))
 
 
 def _step(name: str, kind: Mapping[str, Any]) -> int:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.binary_kernels import BAD, put_bytes, same, uvarint
-from tidelake.wire.kernels.binary_known import Table, find
+from tidelake.wire.kernels.binary_known import KeyTable, find
 from tidelake.wire.kernels.binary_out import (
     AFTER,
     AFTER_CELLS,
@@ -43,9 +44,9 @@ from tidelake.wire.kernels.binary_out import (
     restore,
     room,
 )
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints, Longs
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined, int64, merged
-from tidelake.wire.kernels.protobuf_kernels import MOST, Parts, field, fields
+from tidelake.wire.kernels.protobuf_kernels import MOST, field, fields
 
 VERSION, MESSAGES, UNCOMPRESSED, ROWDATA = 1, 7, 1, 2
 HEARTBEAT_LIKE = (1, 3, 4, 5)  # entries: begin and end of a transaction, heartbeat, GTID
@@ -80,23 +81,25 @@ _NAME_AT, _NAME_SIZE, _TYPE_AT, _TYPE_SIZE, _KEY, _VALUE_AT, _VALUE_SIZE, _HEAD_
 _SCHEMA_AT, _SCHEMA_SIZE, _TABLE_AT, _TABLE_SIZE, _PAIR, _COUNT, _WIDTH, _SHAPE = 0, 1, 2, 3, 4, 5, 7, 9
 
 
-class Work(NamedTuple):
+class CanalWork(NamedTuple):
     """Scratch of one batch. columns has a row per side and column, parts one per field number."""
 
     columns: npt.NDArray[np.int64]
-    parts: Parts
+    parts: Longs
     memo: Longs
     mark: Longs
 
 
-def new_work() -> Work:
+def new_work() -> CanalWork:
     """Scratch that knows no last row."""
     columns = np.zeros((2, MAX_COLUMNS, 11), np.int64)
-    return Work(columns, np.zeros((MOST, 2), np.int64), np.full(11, NONE, np.int64), np.zeros(7, np.int64))
+    return CanalWork(columns, np.zeros((MOST, 2), np.int64), np.full(11, NONE, np.int64), np.zeros(7, np.int64))
 
 
 @compiled
-def scan_messages(column: Values, wanted: Ints, first: int, names: Table, shapes: Table, work: Work, out: Out) -> tuple[int, int]:
+def scan_messages(
+    column: Values, wanted: Ints, first: int, names: KeyTable, shapes: KeyTable, work: CanalWork, out: Out
+) -> tuple[int, int]:
     """Take messages wanted[first:] until one needs a name or shape to be learned: its place in `wanted`, and LEARN….
 
     (len(wanted), DONE) at the end.
@@ -115,7 +118,7 @@ def scan_messages(column: Values, wanted: Ints, first: int, names: Table, shapes
 
 
 @merged
-def _message(buf: Bytes, pos: int, end: int, m: int, names: Table, shapes: Table, work: Work, out: Out) -> int:
+def _message(buf: Bytes, pos: int, end: int, m: int, names: KeyTable, shapes: KeyTable, work: CanalWork, out: Out) -> int:
     parts = work.parts
     parts[_VERSION, 1], parts[_COMPRESSION, 1], parts[_PACKET_TYPE, 1], parts[_BODY, 1] = VERSION, 0, 0, 0
     if fields(buf, pos, end, _PACKET_NUMBERS, _PACKET_TEXTS, 0, parts) == BAD:
@@ -138,7 +141,7 @@ def _message(buf: Bytes, pos: int, end: int, m: int, names: Table, shapes: Table
 
 
 @merged
-def _entry(buf: Bytes, pos: int, end: int, m: int, first: int, names: Table, shapes: Table, work: Work, out: Out) -> int:
+def _entry(buf: Bytes, pos: int, end: int, m: int, first: int, names: KeyTable, shapes: KeyTable, work: CanalWork, out: Out) -> int:
     parts = work.parts
     parts[_ENTRY_TYPE, 1] = 0
     seen = fields(buf, pos, end, _ENTRY_NUMBERS, _ENTRY_TEXTS, 0, parts)
@@ -165,7 +168,7 @@ def _same(buf: Bytes, at: int, size: int, other: int, other_size: int) -> bool:
 
 
 @merged
-def _names(buf: Bytes, pos: int, end: int, names: Table, work: Work, out: Out) -> int:
+def _names(buf: Bytes, pos: int, end: int, names: KeyTable, work: CanalWork, out: Out) -> int:
     """Put the entry of a header's schema and table into memo."""
     parts, memo = work.parts, work.memo
     parts[_SCHEMA, 1], parts[_TABLE, 1] = 0, 0
@@ -181,7 +184,7 @@ def _names(buf: Bytes, pos: int, end: int, names: Table, work: Work, out: Out) -
 
 
 @compiled
-def _pair(buf: Bytes, schema: int, schema_size: int, table: int, table_size: int, names: Table, work: Work, out: Out) -> int:
+def _pair(buf: Bytes, schema: int, schema_size: int, table: int, table_size: int, names: KeyTable, work: CanalWork, out: Out) -> int:
     if schema_size + table_size + 16 > len(out.key):
         return LEAVE
     at = put_bytes(out.key, put_number(out.key, 0, np.uint64(schema_size)), buf, schema, schema_size)
@@ -199,7 +202,7 @@ def _pair(buf: Bytes, schema: int, schema_size: int, table: int, table_size: int
 
 
 @merged
-def _rows(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes: Table, work: Work, out: Out) -> int:
+def _rows(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes: KeyTable, work: CanalWork, out: Out) -> int:
     """The rows of a change, whose fields are known to be right."""
     while pos < end:
         tag, at, _, pos = field(buf, pos, end)
@@ -213,7 +216,7 @@ def _rows(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes:
 
 
 @merged
-def _row(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes: Table, work: Work, out: Out) -> int:
+def _row(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes: KeyTable, work: CanalWork, out: Out) -> int:
     memo, after, before = work.memo, kind != _DELETE, kind != _INSERT
     if not _columns(buf, pos, end, work) or (memo[_COUNT + AFTER] > 0) != after or (memo[_COUNT + BEFORE] > 0 and not before):
         return LEAVE
@@ -233,7 +236,7 @@ def _row(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes: 
 
 
 @merged
-def _columns(buf: Bytes, pos: int, end: int, work: Work) -> bool:
+def _columns(buf: Bytes, pos: int, end: int, work: CanalWork) -> bool:
     """Where the columns of a row lie."""
     memo = work.memo
     memo[_COUNT + AFTER], memo[_COUNT + BEFORE] = 0, 0
@@ -279,7 +282,7 @@ def _usual(buf: Bytes, pos: int, end: int, last: Longs) -> bool:
 
 
 @compiled
-def _column(buf: Bytes, pos: int, end: int, side: int, count: int, work: Work) -> bool:
+def _column(buf: Bytes, pos: int, end: int, side: int, count: int, work: CanalWork) -> bool:
     """Where the parts of any column lie. If the last row has another name or type at this place, its shape is forgotten."""
     parts, last = work.parts, work.columns[side, count]
     parts[_COLUMN_NAME, 1] = parts[_IS_KEY, 1] = parts[_IS_NULL, 1] = parts[_VALUE, 1] = parts[_MYSQL_TYPE, 1] = 0
@@ -317,7 +320,7 @@ def _edges(buf: Bytes, pos: int, end: int, last: Longs) -> None:
 
 
 @merged
-def _side(buf: Bytes, side: int, shapes: Table, work: Work, out: Out) -> int:
+def _side(buf: Bytes, side: int, shapes: KeyTable, work: CanalWork, out: Out) -> int:
     """The cells of one side, whose columns are known."""
     memo = work.memo
     if memo[_SHAPE + side] == NONE or memo[_WIDTH + side] != memo[_COUNT + side]:
@@ -329,7 +332,7 @@ def _side(buf: Bytes, side: int, shapes: Table, work: Work, out: Out) -> int:
 
 
 @compiled
-def _shape(buf: Bytes, side: int, shapes: Table, work: Work, out: Out) -> int:
+def _shape(buf: Bytes, side: int, shapes: KeyTable, work: CanalWork, out: Out) -> int:
     """Put the entry of the shape into memo. Its description: name, type and key mark of every column, each with its size before it."""
     key, memo, at = out.key, work.memo, 0
     for i in range(memo[_COUNT + side]):

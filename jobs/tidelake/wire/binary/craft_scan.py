@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.binary_floats import put_double, put_single
 from tidelake.wire.kernels.binary_kernels import (
     BAD,
@@ -23,7 +24,7 @@ from tidelake.wire.kernels.binary_kernels import (
     varint,
     word,
 )
-from tidelake.wire.kernels.binary_known import Table, find
+from tidelake.wire.kernels.binary_known import KeyTable, find
 from tidelake.wire.kernels.binary_out import (
     AFTER_CELLS,
     AFTER_SHAPE,
@@ -53,7 +54,7 @@ from tidelake.wire.kernels.binary_out import (
     restore,
     room,
 )
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints, Longs
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, int64, merged
 
 # how a cell's bytes become text
@@ -71,7 +72,7 @@ MEMO = 12
 FRAME = 8
 
 
-class Work(NamedTuple):
+class CraftWork(NamedTuple):
     """Scratch of one batch. terms: where the dictionary's terms begin, counted from its first byte."""
 
     terms: Ints
@@ -80,14 +81,14 @@ class Work(NamedTuple):
     mark: Longs
 
 
-def new_work(longest: int) -> Work:
+def new_work(longest: int) -> CraftWork:
     """Scratch for messages of at most `longest` bytes."""
     memo = np.full(MEMO, NONE, np.int64)
-    return Work(np.empty(longest + 2, np.int32), np.zeros(FRAME, np.int64), memo, np.zeros(7, np.int64))
+    return CraftWork(np.empty(longest + 2, np.int32), np.zeros(FRAME, np.int64), memo, np.zeros(7, np.int64))
 
 
 @compiled
-def count_events(column: Values, wanted: Ints, work: Work) -> int:
+def count_events(column: Values, wanted: Ints, work: CraftWork) -> int:
     """At most so many events are in the messages: what their size tables say, if that is possible at all."""
     count = 0
     for m in wanted:
@@ -97,7 +98,9 @@ def count_events(column: Values, wanted: Ints, work: Work) -> int:
 
 
 @compiled
-def scan_messages(column: Values, wanted: Ints, first: int, names: Table, shapes: Table, work: Work, out: Out) -> tuple[int, int]:
+def scan_messages(
+    column: Values, wanted: Ints, first: int, names: KeyTable, shapes: KeyTable, work: CraftWork, out: Out
+) -> tuple[int, int]:
     """Take messages wanted[first:] until one needs a name or shape to be learned: its place in `wanted`, and LEARN….
 
     (len(wanted), DONE) at the end.
@@ -116,7 +119,7 @@ def scan_messages(column: Values, wanted: Ints, first: int, names: Table, shapes
 
 
 @merged
-def _message(buf: Bytes, start: int, end: int, m: int, names: Table, shapes: Table, work: Work, out: Out) -> int:
+def _message(buf: Bytes, start: int, end: int, m: int, names: KeyTable, shapes: KeyTable, work: CraftWork, out: Out) -> int:
     frame = work.frame
     first = out.used[EVENTS]
     if not (_frame(buf, start, end, frame) and _dictionary(buf, work) and _headers(buf, frame, first, out.events)):
@@ -167,7 +170,7 @@ def _size(buf: Bytes, pos: int, end: int, before: int) -> tuple[int, int]:
 
 
 @merged
-def _dictionary(buf: Bytes, work: Work) -> bool:
+def _dictionary(buf: Bytes, work: CraftWork) -> bool:
     """Find the terms, unless the dictionary equals the last one: then all that memo says about it still holds."""
     memo, at, end = work.memo, work.frame[_DICTIONARY], work.frame[_TABLES]
     size = end - at
@@ -225,7 +228,9 @@ def _headers(buf: Bytes, frame: Longs, first: int, events: Longs) -> bool:
 
 
 @merged
-def _event(buf: Bytes, body: int, end: int, groups: int, i: int, names: Table, shapes: Table, work: Work, out: Out) -> tuple[int, int]:
+def _event(
+    buf: Bytes, body: int, end: int, groups: int, i: int, names: KeyTable, shapes: KeyTable, work: CraftWork, out: Out
+) -> tuple[int, int]:
     """One event; also the position of the next event's column-group table."""
     event, memo = out.events[i], work.memo
     if event[PHYSICAL] < NONE:
@@ -248,7 +253,7 @@ def _event(buf: Bytes, body: int, end: int, groups: int, i: int, names: Table, s
 
 
 @compiled
-def _pair(buf: Bytes, schema: int, table: int, names: Table, work: Work, out: Out) -> int:
+def _pair(buf: Bytes, schema: int, table: int, names: KeyTable, work: CraftWork, out: Out) -> int:
     """Put the entry of (schema, table) into memo."""
     at = _put_term(buf, schema, NONE, work, out.key, 0)
     at = _put_term(buf, table, NONE, work, out.key, at)
@@ -265,7 +270,7 @@ def _pair(buf: Bytes, schema: int, table: int, names: Table, work: Work, out: Ou
 
 
 @compiled
-def _put_term(buf: Bytes, term: int, lowest: int, work: Work, key: Bytes, at: int) -> int:
+def _put_term(buf: Bytes, term: int, lowest: int, work: CraftWork, key: Bytes, at: int) -> int:
     """Append a term to a description: its length and its bytes. BAD if there is no such term, or no room for two numbers after it."""
     if at == BAD or not lowest <= term < work.memo[_TERMS]:
         return BAD
@@ -279,7 +284,7 @@ def _put_term(buf: Bytes, term: int, lowest: int, work: Work, key: Bytes, at: in
 
 
 @merged
-def _row(buf: Bytes, pos: int, end: int, groups: int, event: Longs, shapes: Table, work: Work, out: Out) -> tuple[int, int]:
+def _row(buf: Bytes, pos: int, end: int, groups: int, event: Longs, shapes: KeyTable, work: CraftWork, out: Out) -> tuple[int, int]:
     count, groups = uvarint(buf, groups, work.frame[_END])
     if count < 1 or count > 2:
         return LEAVE, groups
@@ -302,7 +307,7 @@ def _row(buf: Bytes, pos: int, end: int, groups: int, event: Longs, shapes: Tabl
 
 
 @merged
-def _group(buf: Bytes, pos: int, end: int, side: int, shapes: Table, work: Work, out: Out) -> int:
+def _group(buf: Bytes, pos: int, end: int, side: int, shapes: KeyTable, work: CraftWork, out: Out) -> int:
     """One side of a row. Mostly its header has the very bytes of the last one, and then its shape."""
     memo = work.memo
     size = memo[_HEADER_SIZE + side]
@@ -317,7 +322,7 @@ def _group(buf: Bytes, pos: int, end: int, side: int, shapes: Table, work: Work,
 
 
 @compiled
-def _shape(buf: Bytes, pos: int, end: int, side: int, shapes: Table, work: Work, out: Out) -> int:
+def _shape(buf: Bytes, pos: int, end: int, side: int, shapes: KeyTable, work: CraftWork, out: Out) -> int:
     """Put a group header's size and the entry of its shape into memo."""
     after = _describe(buf, pos, end, work, out)
     if after == BAD:
@@ -332,7 +337,7 @@ def _shape(buf: Bytes, pos: int, end: int, side: int, shapes: Table, work: Work,
 
 
 @compiled
-def _describe(buf: Bytes, pos: int, end: int, work: Work, out: Out) -> int:
+def _describe(buf: Bytes, pos: int, end: int, work: CraftWork, out: Out) -> int:
     """Write names, types and flags of a group's columns as a description; the position after them."""
     count, ids = uvarint(buf, pos, end)
     if ids == BAD or count > np.uint64((end - ids) // 4):

@@ -20,7 +20,7 @@ _WIDTHS = {FIXED64: 8, FIXED32: 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class WireField:
     """A field that is wanted. What is no number is given as a region. most: of a repeated one, which is given as a list."""
 
     name: str
@@ -28,7 +28,7 @@ class Field:
     most: int | None = None
 
 
-def fields(message: Region, wanted: Mapping[int, Field]) -> dict[str, Any]:
+def fields(message: Region, wanted: Mapping[int, WireField]) -> dict[str, Any]:
     """The wanted fields that are there, by name. Raises DecodeError, also for a second occurrence of what stands once."""
     found: dict[str, Any] = {}
     while message.at < message.end:
@@ -55,7 +55,7 @@ def fields(message: Region, wanted: Mapping[int, Field]) -> dict[str, Any]:
     return found
 
 
-def _append(values: list[Any], value: Any, field: Field, what: str) -> None:
+def _append(values: list[Any], value: Any, field: WireField, what: str) -> None:
     if len(values) == field.most:
         raise DecodeError(f"{what} has {field.name} more than {field.most} times", code="TOO_LARGE")
     values.append(value)

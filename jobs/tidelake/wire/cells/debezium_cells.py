@@ -44,7 +44,7 @@ _TIME = re.compile(r"-?[0-9]{2,3}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DebeziumField:
     """A column and what the schema says of its values. meaning: Debezium's name. default: text that may stand for a NULL."""
 
     column: ShapeColumn
@@ -52,7 +52,7 @@ class Field:
     default: str | None = None
 
 
-def cell(value: Any, field: Field, time_zone: str, where: str) -> bytes | None:
+def cell(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes | None:
     """The canonical text, or the bytes of a binary column. Raises DecodeError."""
     if value is None:
         return None
@@ -64,18 +64,18 @@ def cell(value: Any, field: Field, time_zone: str, where: str) -> bytes | None:
     return _READERS.get(word, _text)(value, field, time_zone, where)
 
 
-def _refuse(value: Any, field: Field, where: str) -> NoReturn:
+def _refuse(value: Any, field: DebeziumField, where: str) -> NoReturn:
     said = repr(value) if isinstance(value, str) else str(value) if isinstance(value, int) and value.bit_length() < 99 else "one"
     raise DecodeError(f"{where}: a JSON {kind(value)}, {said[:60]}, for type {field.column.type}", code="BAD_VALUE")
 
 
-def _text(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _text(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     if isinstance(value, Number) or not isinstance(value, str):
         _refuse(value, field, where)
     return value.encode()
 
 
-def _integer(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _integer(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     if isinstance(value, str) and not isinstance(value, Number) and _INTEGER.fullmatch(value):
         return value.encode()
     if type(value) is not int or not -(1 << 63) <= value < 1 << 64:
@@ -83,7 +83,7 @@ def _integer(value: Any, field: Field, time_zone: str, where: str) -> bytes:
     return b"%d" % (value + (1 << 64) if value < 0 and field.column.type == "bigint unsigned" else value)
 
 
-def _float(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _float(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     if isinstance(value, str) and not isinstance(value, Number) and _DECIMAL.fullmatch(value):
         return value.encode()
     if type(value) is not int and not isinstance(value, Number):
@@ -91,7 +91,7 @@ def _float(value: Any, field: Field, time_zone: str, where: str) -> bytes:
     return number(value, where)
 
 
-def _decimal(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _decimal(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     """Plain digits, with the column's scale where that is known: none is dropped, the column may have a larger scale by now."""
     try:
         plain = Decimal(_float(value, field, time_zone, where).decode())
@@ -104,7 +104,7 @@ def _decimal(value: Any, field: Field, time_zone: str, where: str) -> bytes:
     return (padded if Decimal(padded) == plain else f"{plain:f}").encode()
 
 
-def _bit(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _bit(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     if isinstance(value, bool) or (type(value) is int and 0 <= value < 1 << 64):
         return b"%d" % value
     if isinstance(value, Number) or not isinstance(value, str):
@@ -115,7 +115,7 @@ def _bit(value: Any, field: Field, time_zone: str, where: str) -> bytes:
     return b"%d" % int.from_bytes(raw, "little")
 
 
-def _binary(value: Any, field: Field, where: str) -> bytes:
+def _binary(value: Any, field: DebeziumField, where: str) -> bytes:
     if isinstance(value, Number) or not isinstance(value, str):
         _refuse(value, field, where)
     raw = None if value == field.default else _from_base64(value)
@@ -131,7 +131,7 @@ def _from_base64(text: str) -> bytes | None:
         return None
 
 
-def _date(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _date(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     if isinstance(value, str) and not isinstance(value, Number) and _DATE.fullmatch(value):
         return value.encode()
     if type(value) is not int or not DAYS[0] <= value <= DAYS[1]:
@@ -139,7 +139,7 @@ def _date(value: Any, field: Field, time_zone: str, where: str) -> bytes:
     return _day(value).encode()
 
 
-def _datetime(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _datetime(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     if isinstance(value, str) and not isinstance(value, Number) and _DATETIME.fullmatch(value):
         return value.encode()
     if type(value) is not int:
@@ -152,7 +152,7 @@ def _datetime(value: Any, field: Field, time_zone: str, where: str) -> bytes:
     return f"{_day(days)} {_clock(micros, digits)}".encode()
 
 
-def _time(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _time(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     if isinstance(value, str) and not isinstance(value, Number) and _TIME.fullmatch(value):
         return value.encode()
     if type(value) is not int or abs(value) > MAX_TIME:
@@ -160,7 +160,7 @@ def _time(value: Any, field: Field, time_zone: str, where: str) -> bytes:
     return f"{'-' if value < 0 else ''}{_clock(abs(value), _digits(field))}".encode()
 
 
-def _timestamp(value: Any, field: Field, time_zone: str, where: str) -> bytes:
+def _timestamp(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     """In the changefeed's time zone, as every other protocol prints it."""
     match = _INSTANT.fullmatch(value) if isinstance(value, str) else None
     if match is None:
@@ -192,7 +192,7 @@ def _clock(micros: int, digits: int | None) -> str:
     return f"{text}.{fraction:06}"[: len(text) + 1 + shown] if shown else text
 
 
-def _digits(field: Field) -> int | None:
+def _digits(field: DebeziumField) -> int | None:
     """The fraction digits, where the table's columns say them."""
     digits = _parsed(field.column.full_type).fraction_digits if field.column.full_type else None
     return digits if digits is not None and digits <= MAX_FSP else None
@@ -214,7 +214,7 @@ def _zone(name: str) -> tzinfo:
     return ZoneInfo(name)
 
 
-_READERS: dict[str, Callable[[Any, Field, str, str], bytes]] = {
+_READERS: dict[str, Callable[[Any, DebeziumField, str, str], bytes]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), _integer),
     **dict.fromkeys(("float", "double"), _float),
     "decimal": _decimal,

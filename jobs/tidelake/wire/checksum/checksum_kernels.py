@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelake.wire.checksum.checksum_zones import Zones
-from tidelake.wire.kernels.columnar import NONE, Bytes, Flags, Ints, Longs
+from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Longs
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined_step, int64, step
 from tidelake.wire.kernels.float_texts import float_bits
 from tidelake.wire.kernels.json_kernels import item, word
@@ -55,7 +56,7 @@ def _tables() -> npt.NDArray[np.uint32]:
 _TABLES = _tables()
 
 
-class Cells(NamedTuple):
+class ChecksumCells(NamedTuple):
     """One side of a batch (columnar.Cells)."""
 
     starts: Ints
@@ -64,7 +65,7 @@ class Cells(NamedTuple):
     data: Bytes
 
 
-class Program(NamedTuple):
+class ChecksumProgram(NamedTuple):
     """How the images of each shape are summed. Shape i has the columns first[i] to first[i+1]; column c the members element[c] to
     element[c+1], member e the bytes ends[e] to ends[e+1] of names. doubtful: by shape."""
 
@@ -78,7 +79,15 @@ class Program(NamedTuple):
 
 @compiled
 def sum_images(
-    cells: Cells, program: Program, which: Ints, zone: Ints, zones: Zones, again: bool, sums: Longs, worth: Bytes, scratch: Bytes
+    cells: ChecksumCells,
+    program: ChecksumProgram,
+    which: Ints,
+    zone: Ints,
+    zones: Zones,
+    again: bool,
+    sums: Longs,
+    worth: Bytes,
+    scratch: Bytes,
 ) -> None:
     """The checksum of each event's image, and what it is worth. which: by event, the shape in the program, or NONE; zone: the place in
     zones. again: read what can be read in two ways the other way, for sums that differ."""
@@ -92,7 +101,7 @@ def sum_images(
 
 @inlined_step
 def _image(
-    cells: Cells, start: int, stop: int, program: Program, shape: int, zone: int, zones: Zones, again: bool, scratch: Bytes
+    cells: ChecksumCells, start: int, stop: int, program: ChecksumProgram, shape: int, zone: int, zones: Zones, again: bool, scratch: Bytes
 ) -> tuple[int, int]:
     crc, worth, first = _U32, int64(program.doubtful[shape]), int64(program.first[shape])
     if program.first[shape + 1] - first != stop - start:
@@ -116,7 +125,7 @@ def _cell(
     data: Bytes,
     p: int,
     end: int,
-    program: Program,
+    program: ChecksumProgram,
     column: int,
     zone: int,
     zones: Zones,
@@ -257,7 +266,7 @@ def _vector(crc: np.uint64, data: Bytes, p: int, end: int) -> tuple[np.uint64, i
 
 
 @step
-def _members(data: Bytes, p: int, end: int, program: Program, column: int, several: bool) -> tuple[np.uint64, bool]:
+def _members(data: Bytes, p: int, end: int, program: ChecksumProgram, column: int, several: bool) -> tuple[np.uint64, bool]:
     """An ENUM's index from 1 on, or a SET's bits; the empty text is 0 where no member is empty."""
     value, first, last = np.uint64(0), int64(program.element[column]), int64(program.element[column + 1])
     if p == end and (several or _member(data, p, end, program, first, last) == NONE):
@@ -275,7 +284,7 @@ def _members(data: Bytes, p: int, end: int, program: Program, column: int, sever
 
 
 @step
-def _member(data: Bytes, p: int, end: int, program: Program, first: int, last: int) -> int:
+def _member(data: Bytes, p: int, end: int, program: ChecksumProgram, first: int, last: int) -> int:
     """The place of the member that data[p:end] names."""
     for e in range(first, last):
         start, size = int64(program.ends[e]), int64(program.ends[e + 1] - program.ends[e])

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from tidelake.wire.kernels.columnar import Ints, Longs
+from tidelake.wire.kernels.arrays import Ints, Longs
 
 _OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2038, 1, 20, tzinfo=UTC)  # TIMESTAMP ends on 2038-01-19

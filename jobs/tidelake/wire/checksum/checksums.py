@@ -37,13 +37,14 @@ from tidelake.wire.checksum.checksum_kernels import (
     UNREADABLE,
     VECTOR,
     ZONE,
-    Cells,
-    Program,
+    ChecksumCells,
+    ChecksumProgram,
     sum_images,
 )
 from tidelake.wire.checksum.checksum_zones import Zones, zones
 from tidelake.wire.kernels import columnar
-from tidelake.wire.kernels.columnar import NONE, Flags, Ints, Longs, Scanned
+from tidelake.wire.kernels.arrays import Flags, Ints, Longs
+from tidelake.wire.kernels.columnar import NONE, Scanned
 
 VERIFIED, MISMATCH, UNVERIFIABLE = range(len(CHECKSUMS))
 
@@ -60,7 +61,7 @@ _MAX_KEPT = 1 << 13
 _Column = tuple[int, tuple[bytes, ...]]  # code, members
 
 
-class Rules(NamedTuple):
+class ChecksumRules(NamedTuple):
     """What differs between protocols. names_sent: ENUM and SET are names, not numbers; mended: invalid UTF-8 came as U+FFFD."""
 
     names_sent: bool
@@ -82,7 +83,7 @@ def sum_of_text(text: bytes) -> int:
     return int(text) if text.isdigit() and len(text) <= 20 and int(text) < 1 << 32 else NOT_A_SUM
 
 
-def with_verdicts(scanned: Scanned, sent: Longs, zone_names: Sequence[str], rules: Rules, memory: dict[str, object]) -> Scanned:
+def with_verdicts(scanned: Scanned, sent: Longs, zone_names: Sequence[str], rules: ChecksumRules, memory: dict[str, object]) -> Scanned:
     """The batch with its rows judged. sent: by event, in the order of checksum_kernels.MARK …"""
     sent = sent[: len(scanned.message)]
     there = sent[:, MARK] != NOT_SENT
@@ -103,7 +104,7 @@ def with_verdicts(scanned: Scanned, sent: Longs, zone_names: Sequence[str], rule
     return replace(scanned, checksum=np.where(there, verdicts, NONE).astype(np.int8))
 
 
-def verdict(images: Sequence[Image], *, corrupted: bool, zone: str | None, rules: Rules, refuse: bool) -> str:
+def verdict(images: Sequence[Image], *, corrupted: bool, zone: str | None, rules: ChecksumRules, refuse: bool) -> str:
     """One row's, of CHECKSUMS. zone: of its times, None where they have several. refuse: raise DecodeError (CHECKSUM) for a mismatch."""
     if corrupted and refuse:
         raise DecodeError("TiCDC says that the row is corrupted", code="CHECKSUM")
@@ -120,10 +121,12 @@ def verdict(images: Sequence[Image], *, corrupted: bool, zone: str | None, rules
     return CHECKSUMS[MISMATCH if differs else UNVERIFIABLE if unclear else VERIFIED]
 
 
-def _judged(cells: columnar.Cells, program: Program, which: Ints, numbers: Longs, zone: Ints, known: Zones) -> tuple[Longs, Flags, Flags]:
+def _judged(
+    cells: columnar.Cells, program: ChecksumProgram, which: Ints, numbers: Longs, zone: Ints, known: Zones
+) -> tuple[Longs, Flags, Flags]:
     """By event: the sum, whether it certainly differs, and whether that cannot be said. TiCDC sends 0 for an image without checksum."""
     sums, worth, scratch = np.zeros(len(which), np.int64), np.zeros(len(which), np.uint8), np.zeros(SCRATCH_BYTES, np.uint8)
-    side = Cells(*(_frozen(a) for a in (cells.starts, cells.offsets, cells.present, cells.data)))
+    side = ChecksumCells(*(_frozen(a) for a in (cells.starts, cells.offsets, cells.present, cells.data)))
     sum_images(side, program, which, zone, known, False, sums, worth, scratch)
     differs = (which != NONE) & (sums != numbers)
     if differs.any():
@@ -134,7 +137,9 @@ def _judged(cells: columnar.Cells, program: Program, which: Ints, numbers: Longs
     return sums, differs & ~unclear, unclear
 
 
-def _program(shapes: Sequence[Shape], doubtful: Flags, rules: Rules, kept: dict[tuple[int, Rules], list[_Column]]) -> Program:
+def _program(
+    shapes: Sequence[Shape], doubtful: Flags, rules: ChecksumRules, kept: dict[tuple[int, ChecksumRules], list[_Column]]
+) -> ChecksumProgram:
     columns = list[_Column]()
     first = [0]
     for shape in shapes:
@@ -144,7 +149,7 @@ def _program(shapes: Sequence[Shape], doubtful: Flags, rules: Rules, kept: dict[
         columns += of_shape
         first.append(len(columns))
     members = [m for _, of_column in columns for m in of_column]
-    return Program(
+    return ChecksumProgram(
         first=np.array(first, np.int32),
         doubtful=doubtful.astype(np.uint8),
         code=np.array([code for code, _ in columns], np.uint8),
@@ -154,7 +159,7 @@ def _program(shapes: Sequence[Shape], doubtful: Flags, rules: Rules, kept: dict[
     )
 
 
-def _column(column: ShapeColumn, rules: Rules) -> _Column:
+def _column(column: ShapeColumn, rules: ChecksumRules) -> _Column:
     try:
         word = MysqlType.parse(column.type or "").word
     except ContractError:
@@ -166,7 +171,7 @@ def _column(column: ShapeColumn, rules: Rules) -> _Column:
     return TEXT if code == MENDED and not rules.mended else code, ()
 
 
-def _kept(memory: dict[str, object]) -> dict[tuple[int, Rules], list[_Column]]:
+def _kept(memory: dict[str, object]) -> dict[tuple[int, ChecksumRules], list[_Column]]:
     """What shapes were found to mean."""
     found = memory.get(_MEMORY)
     if not isinstance(found, dict) or len(found) > _MAX_KEPT:

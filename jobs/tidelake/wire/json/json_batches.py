@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tidelake.wire.json.json_images import DONE, NEW_SUBSET, Events, Payload, Side
-from tidelake.wire.json.json_known import MAX_LESSONS, Arrays, Known, State, state
-from tidelake.wire.kernels.columnar import Cells, Ints, Scanned
+from tidelake.wire.json.json_images import DONE, NEW_SUBSET, Events, ImageSide, Payload
+from tidelake.wire.json.json_known import MAX_LESSONS, Arrays, KnownSchemas, ScanState, state
+from tidelake.wire.kernels.arrays import Ints
+from tidelake.wire.kernels.columnar import Cells, Scanned
 from tidelake.wire.kernels.json_kernels import OVERSHOOT
 
-Kernel = Callable[[Ints, int, int, Arrays, State, Events, Side, Side], tuple[int, int]]  # json_open.scan_open from `start` on
-Learner = Callable[[Known, int], Known]  # what the message with this index teaches; the same Known if it teaches nothing
+Kernel = Callable[[Ints, int, int, Arrays, ScanState, Events, ImageSide, ImageSide], tuple[int, int]]  # json_open.scan_open from `start` on
+Learner = Callable[[KnownSchemas, int], KnownSchemas]  # what the message with this index teaches; the same Known if it teaches nothing
 
 
 def payload(column: pa.Array) -> Payload:
@@ -27,7 +28,7 @@ def payload(column: pa.Array) -> Payload:
     return found
 
 
-class Room(NamedTuple):
+class BatchRoom(NamedTuple):
     """What one batch can give at most: memory is reserved for it, but only what is used is ever touched."""
 
     events: int
@@ -35,13 +36,13 @@ class Room(NamedTuple):
     size: int  # bytes of the cells of one side
 
 
-def scan(kernel: Kernel, learn: Learner, wanted: Ints, room: Room, memory: dict[str, object], name: str) -> Scanned:
+def scan(kernel: Kernel, learn: Learner, wanted: Ints, room: BatchRoom, memory: dict[str, object], name: str) -> Scanned:
     """The events of the wanted messages that the kernel takes. name: where the memory keeps what is known from batch to batch."""
     count, cells, size = room
     wanted = np.array(wanted, np.int32)  # contiguous and writable: numba compiles for that
     known = memory.get(name)
-    if not isinstance(known, Known):
-        known = Known()
+    if not isinstance(known, KnownSchemas):
+        known = KnownSchemas()
     events, after, before, remembered = _events(count, len(wanted)), _side(count, cells, size), _side(count, cells, size), state()
     start, patience, lessons = 0, 0, 0
     while True:
@@ -56,11 +57,11 @@ def scan(kernel: Kernel, learn: Learner, wanted: Ints, room: Room, memory: dict[
         if lessons > MAX_LESSONS or known.full:
             patience = len(wanted)
         known = taught
-    memory[name] = Known() if known.full else known
+    memory[name] = KnownSchemas() if known.full else known
     return _scanned(events, after, before, known)
 
 
-def _subset(known: Known, remembered: State) -> Known:
+def _subset(known: KnownSchemas, remembered: ScanState) -> KnownSchemas:
     layout, count = remembered.asked.tolist()
     return known.with_subset(layout, remembered.columns[:count].tolist())
 
@@ -86,8 +87,8 @@ def _events(count: int, messages: int) -> Events:
     )
 
 
-def _side(events: int, cells: int, size: int) -> Side:
-    side = Side(
+def _side(events: int, cells: int, size: int) -> ImageSide:
+    side = ImageSide(
         starts=np.empty(events + 2, np.int32),
         offsets=np.empty(cells + 2, np.int32),
         present=np.empty(cells + 1, np.bool_),
@@ -98,12 +99,12 @@ def _side(events: int, cells: int, size: int) -> Side:
     return side
 
 
-def _cells(side: Side, events: int) -> Cells:
+def _cells(side: ImageSide, events: int) -> Cells:
     cells, size = side.used.tolist()
     return Cells(starts=side.starts[: events + 1], offsets=side.offsets[: cells + 1], present=side.present[:cells], data=side.data[:size])
 
 
-def _scanned(events: Events, after: Side, before: Side, known: Known) -> Scanned:
+def _scanned(events: Events, after: ImageSide, before: ImageSide, known: KnownSchemas) -> Scanned:
     n, left = events.used.tolist()
     return Scanned(
         message=events.message[:n],

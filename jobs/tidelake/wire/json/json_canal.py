@@ -38,8 +38,8 @@ from tidelake.wire.json.json_images import (
     NEW_LAYOUT,
     NEW_SUBSET,
     Events,
+    ImageSide,
     Payload,
-    Side,
     candidate,
     image,
     named,
@@ -48,8 +48,9 @@ from tidelake.wire.json.json_images import (
     stands,
     table_at,
 )
-from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, State
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints, Longs
+from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
+from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined_step
 from tidelake.wire.kernels.json_kernels import (
     BAD,
@@ -72,7 +73,15 @@ KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
 
 @compiled
 def scan_canal(
-    values: Payload, wanted: Ints, start: int, patience: int, known: Arrays, state: State, events: Events, after: Side, before: Side
+    values: Payload,
+    wanted: Ints,
+    start: int,
+    patience: int,
+    known: Arrays,
+    state: ScanState,
+    events: Events,
+    after: ImageSide,
+    before: ImageSide,
 ) -> tuple[int, int]:
     """Reads the wanted messages from number `start` on: where it stopped and why (DONE, or what is new to it). Messages with something
     new are left instead while their number is below `patience`."""
@@ -90,7 +99,7 @@ def scan_canal(
 
 
 @inlined_step
-def _message(values: Payload, message: int, known: Arrays, state: State, events: Events, after: Side, before: Side) -> int:
+def _message(values: Payload, message: int, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide) -> int:
     """One message, by whichever layout of its table fits."""
     marks = (after.used[0], after.used[1], before.used[0], before.used[1])
     p, end = values.offsets[message], values.offsets[message + 1]
@@ -108,7 +117,7 @@ def _message(values: Payload, message: int, known: Arrays, state: State, events:
 
 @inlined_step
 def _members(
-    text: Bytes, start: int, end: int, attempt: int, known: Arrays, state: State, events: Events, after: Side, before: Side
+    text: Bytes, start: int, end: int, attempt: int, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide
 ) -> int:
     spans, p, seen, guess = state.spans, start, 0, 0
     spans[OP] = spans[FOUND] = spans[EXTENSION] = NONE
@@ -152,10 +161,10 @@ def _member(
     end: int,
     attempt: int,
     known: Arrays,
-    state: State,
+    state: ScanState,
     events: Events,
-    after: Side,
-    before: Side,
+    after: ImageSide,
+    before: ImageSide,
 ) -> tuple[int, int]:
     """The position after the value of a member, and DONE if it was understood."""
     if member < SQL_TYPE or member > DATA:
@@ -174,7 +183,7 @@ def _member(
 
 
 @inlined_step
-def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays, state: State) -> int:
+def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays, state: ScanState) -> int:
     """The next layout to try for the message's table, into state.spans."""
     spans = state.spans
     if spans[NAMES_SEEN] & NAMED != NAMED:
@@ -192,7 +201,7 @@ def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays,
 
 
 @inlined_step
-def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: State) -> int:
+def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: ScanState) -> int:
     """mysqlType (typed) or sqlType: every member a column of the layout, none twice, in any order. The position after it."""
     first, last = known.column[state.spans[LAYOUT]], known.column[state.spans[LAYOUT] + 1]
     column, count, stamp = first, 0, state.spans[STAMP] + 1
@@ -224,7 +233,7 @@ def _type_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
 
 
 @inlined_step
-def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: State, guess: int, first: int, last: int) -> int:
+def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: ScanState, guess: int, first: int, last: int) -> int:
     """The column whose name stands at p, NONE if none does. Go's maps come in random order: after the guess the name's hash says where
     to look, so that wide tables do not cost the square of their width."""
     if named(text, p, known, guess):
@@ -235,7 +244,7 @@ def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: State, guess
 
 @inlined_step
 def _rows(
-    member: int, text: Bytes, p: int, end: int, known: Arrays, state: State, events: Events, after: Side, before: Side
+    member: int, text: Bytes, p: int, end: int, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide
 ) -> tuple[int, int]:
     """`data` or `old`: an array of row images, one for each event of the message."""
     op = state.spans[OP]
@@ -251,7 +260,7 @@ def _rows(
 
 @inlined_step
 def _images(
-    text: Bytes, p: int, end: int, member: int, known: Arrays, state: State, side: Side, shapes: Ints, event: int
+    text: Bytes, p: int, end: int, member: int, known: Arrays, state: ScanState, side: ImageSide, shapes: Ints, event: int
 ) -> tuple[int, int, int]:
     layout, rows = state.spans[LAYOUT], 0
     while rows < MAX_ROWS and event + rows + 2 < len(side.starts):
@@ -271,7 +280,7 @@ def _images(
 
 
 @inlined_step
-def _typed(count: int, layout: int, known: Arrays, state: State) -> bool:
+def _typed(count: int, layout: int, known: Arrays, state: ScanState) -> bool:
     """Whether mysqlType, if it came before and has not all columns, has those of the image just read."""
     if state.spans[TYPED] == 0 or state.spans[TYPED] == known.column[layout + 1] - known.column[layout]:
         return True
@@ -282,7 +291,7 @@ def _typed(count: int, layout: int, known: Arrays, state: State) -> bool:
 
 
 @inlined_step
-def _finish(message: int, state: State, events: Events, after: Side, before: Side) -> None:
+def _finish(message: int, state: ScanState, events: Events, after: ImageSide, before: ImageSide) -> None:
     """What the message's events share, and the side that they do not have."""
     op, first, table = state.spans[OP], events.used[0], state.spans[FOUND]
     rows = max(state.spans[ROWS], 1)

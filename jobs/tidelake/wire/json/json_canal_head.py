@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.json.json_cells import string
-from tidelake.wire.json.json_images import Events, Side
-from tidelake.wire.json.json_known import State
-from tidelake.wire.kernels.columnar import NONE, Bytes
+from tidelake.wire.json.json_images import Events, ImageSide
+from tidelake.wire.json.json_known import ScanState
+from tidelake.wire.kernels.arrays import Bytes
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import inlined_step, step
 from tidelake.wire.kernels.json_kernels import (
     BAD,
@@ -61,7 +62,7 @@ OP, NAMES_SEEN, FOUND, LAYOUT, ROWS, OLD_ROWS, TYPED, STAMP, EXTENSION = range(6
 
 
 @inlined_step
-def head(member: int, text: Bytes, p: int, end: int, state: State, events: Events, after: Side) -> int:
+def head(member: int, text: Bytes, p: int, end: int, state: ScanState, events: Events, after: ImageSide) -> int:
     """The position after the value of a member that needs no layout."""
     if member in (_ID, _ES, _TS):
         return integer(text, p)
@@ -75,7 +76,7 @@ def head(member: int, text: Bytes, p: int, end: int, state: State, events: Event
 
 
 @inlined_step
-def _name(member: int, text: Bytes, p: int, end: int, state: State) -> int:
+def _name(member: int, text: Bytes, p: int, end: int, state: ScanState) -> int:
     """A member that names the table or the operation, into state.spans."""
     spans = state.spans
     spans[NAMES_SEEN] |= 1 << member
@@ -93,7 +94,7 @@ def _name(member: int, text: Bytes, p: int, end: int, state: State) -> int:
 
 
 @inlined_step
-def _ignored(text: Bytes, p: int, end: int, side: Side) -> int:
+def _ignored(text: Bytes, p: int, end: int, side: ImageSide) -> int:
     """A string or null that means nothing here; the string is judged by writing it where the next cell will be."""
     if is_null(text, p):
         return p + 4
@@ -101,7 +102,7 @@ def _ignored(text: Bytes, p: int, end: int, side: Side) -> int:
 
 
 @inlined_step
-def _extension(text: Bytes, p: int, state: State, events: Events) -> int:
+def _extension(text: Bytes, p: int, state: ScanState, events: Events) -> int:
     """`_tidb` with nothing but a time in it."""
     which = text_at(text, p, _EXTENSIONS, 0)
     if which == NONE:
@@ -128,7 +129,7 @@ def _list_end(text: Bytes, p: int, end: int) -> int:
 
 
 @step
-def look_ahead(text: Bytes, p: int, end: int, state: State) -> None:
+def look_ahead(text: Bytes, p: int, end: int, state: ScanState) -> None:
     """Alibaba Canal names the table after the data: finds the names by stepping over everything else."""
     guess = 0
     while p != BAD and p < end and (byte(text, p) == OPEN_BRACE or byte(text, p) == COMMA):

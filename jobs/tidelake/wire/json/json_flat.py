@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tidelake.wire.json.json_cells import hexadecimal, put_character
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import compiled, inlined_step
 from tidelake.wire.kernels.json_kernels import BACKSLASH, BAD, byte, put_byte
 from tidelake.wire.kernels.utf8_text import check_utf8, text_of

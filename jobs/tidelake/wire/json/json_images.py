@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelake.wire.json.json_cells import cell
-from tidelake.wire.json.json_known import GUESSES, TEXTS, Arrays, State
-from tidelake.wire.kernels.columnar import NONE, Bytes, Flags, Ints, Longs
+from tidelake.wire.json.json_known import GUESSES, TEXTS, Arrays, ScanState
+from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Longs
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import inlined_step, int64, step
 from tidelake.wire.kernels.json_kernels import BAD, CLOSE_BRACE, COMMA, NOTHING, ONE, byte, is_null, item, word
 
@@ -28,7 +29,7 @@ class Payload(NamedTuple):
     valid: Flags
 
 
-class Side(NamedTuple):
+class ImageSide(NamedTuple):
     """Cells of all events so far, after or before (columnar.Cells)."""
 
     starts: Ints
@@ -78,7 +79,7 @@ def named(text: Bytes, p: int, known: Arrays, column: int) -> bool:
 
 
 @inlined_step
-def searched(text: Bytes, p: int, stop: int, known: Arrays, state: State, first: int, last: int) -> int:
+def searched(text: Bytes, p: int, stop: int, known: Arrays, state: ScanState, first: int, last: int) -> int:
     """The column whose name stands at p and ends before stop, NONE if none does: where its hash says, else by trying all."""
     short = np.uint64(8 * max(8 - (stop - p), 0))
     slot = slot_of((word(text, p) << short) * MIX ^ word(text, max(stop - 8, p)) << short)
@@ -93,7 +94,7 @@ def searched(text: Bytes, p: int, stop: int, known: Arrays, state: State, first:
 
 
 @inlined_step
-def put_cell(side: Side, stop: int, present: bool) -> None:
+def put_cell(side: ImageSide, stop: int, present: bool) -> None:
     """Ends a cell at this position of the side's data."""
     cells = np.uint64(side.used[0])
     side.present[cells] = present
@@ -103,7 +104,7 @@ def put_cell(side: Side, stop: int, present: bool) -> None:
 
 
 @inlined_step
-def value(kind: int, text: Bytes, p: int, end: int, side: Side) -> int:
+def value(kind: int, text: Bytes, p: int, end: int, side: ImageSide) -> int:
     """One value, null or not, into a cell; the position after it."""
     at = side.used[1]
     if is_null(text, p):
@@ -124,7 +125,7 @@ def column_at(text: Bytes, p: int, known: Arrays, column: int, last: int) -> int
 
 
 @inlined_step
-def image(text: Bytes, p: int, end: int, wrapped: bool, layout: int, known: Arrays, state: State, side: Side) -> tuple[int, int]:
+def image(text: Bytes, p: int, end: int, wrapped: bool, layout: int, known: Arrays, state: ScanState, side: ImageSide) -> tuple[int, int]:
     """The members of the object whose brace stands before p, all of them columns of the layout and in its order: the position after
     the object, and how many there are. wrapped: a second brace closes each value (Open Protocol)."""
     first, last = known.column[layout], known.column[layout + 1]
@@ -148,7 +149,7 @@ def image(text: Bytes, p: int, end: int, wrapped: bool, layout: int, known: Arra
 
 
 @inlined_step
-def shape_of(layout: int, count: int, known: Arrays, state: State) -> int:
+def shape_of(layout: int, count: int, known: Arrays, state: ScanState) -> int:
     """The shape of the image just read, NONE if it is not known yet."""
     if count == known.column[layout + 1] - known.column[layout]:
         return int64(known.shape[layout])
@@ -156,7 +157,7 @@ def shape_of(layout: int, count: int, known: Arrays, state: State) -> int:
 
 
 @step
-def _subset_shape(layout: int, count: int, known: Arrays, state: State) -> int:
+def _subset_shape(layout: int, count: int, known: Arrays, state: ScanState) -> int:
     mixed = np.uint64(layout + 1)
     for i in range(count):
         mixed = (mixed ^ np.uint64(state.columns[i] + 1)) * MIX
@@ -173,7 +174,7 @@ def _subset_shape(layout: int, count: int, known: Arrays, state: State) -> int:
 
 
 @inlined_step
-def _is_subset(subset: int, layout: int, count: int, known: Arrays, state: State) -> bool:
+def _is_subset(subset: int, layout: int, count: int, known: Arrays, state: ScanState) -> bool:
     first = known.subset_column[subset]
     if known.subset_layout[subset] != layout or known.subset_column[subset + 1] - first != count:
         return False
@@ -194,7 +195,7 @@ def _is_table(text: Bytes, spans: Longs, parts: int, table: int, known: Arrays) 
 
 
 @inlined_step
-def table_at(text: Bytes, parts: int, known: Arrays, state: State) -> int:
+def table_at(text: Bytes, parts: int, known: Arrays, state: ScanState) -> int:
     """The table whose raw texts state.spans point at, NONE if it is not known yet."""
     mixed = NOTHING
     for i in range(parts):
@@ -208,7 +209,7 @@ def table_at(text: Bytes, parts: int, known: Arrays, state: State) -> int:
 
 
 @step
-def _searched_table(text: Bytes, parts: int, slot: int, known: Arrays, state: State) -> int:
+def _searched_table(text: Bytes, parts: int, slot: int, known: Arrays, state: ScanState) -> int:
     for table in range(len(known.newest)):
         if _is_table(text, state.spans, parts, table, known):
             state.table_guess[slot] = table
@@ -217,7 +218,7 @@ def _searched_table(text: Bytes, parts: int, slot: int, known: Arrays, state: St
 
 
 @inlined_step
-def candidate(attempt: int, table: int, last: int, known: Arrays, state: State) -> int:
+def candidate(attempt: int, table: int, last: int, known: Arrays, state: ScanState) -> int:
     """The layouts to try for a table: the one that fitted last (attempt 0), then all from the newest on. NONE after them."""
     if attempt == 0:
         return int64(state.hints[table])

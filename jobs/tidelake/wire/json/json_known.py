@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelake.history.event import Shape, ShapeColumn
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints
-
-Words = npt.NDArray[np.uint64]
+from tidelake.wire.kernels.arrays import Bytes, Ints, Words
+from tidelake.wire.kernels.columnar import NONE
 
 TEXTS = 3  # raw texts that name a table, at most
 MAX_COLUMNS = 4096  # of a layout; more than MySQL has
@@ -32,7 +31,7 @@ MAX_WORDS = 1 << 19  # of all pieces
 MAX_LESSONS = 256  # in one scan
 
 
-class Column(NamedTuple):
+class KnownColumn(NamedTuple):
     """A column of a layout: the bytes before its value, the bytes that say its type where they stand elsewhere, kind of its cells."""
 
     piece: bytes
@@ -41,7 +40,7 @@ class Column(NamedTuple):
     described: ShapeColumn
 
 
-class Table(NamedTuple):
+class KnownTable(NamedTuple):
     """A table: the raw texts that name it in a message, and what they mean."""
 
     raw: tuple[bytes, ...]
@@ -81,19 +80,19 @@ def _nothing() -> Arrays:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSchemas:
     """Everything learned so far. Never changed: learning answers a new one."""
 
     arrays: Arrays = field(default_factory=_nothing)
     names: tuple[tuple[str | None, str | None], ...] = ()
     shapes: tuple[Shape, ...] = ()
     tables: dict[tuple[bytes, ...], int] = field(default_factory=dict)
-    layouts: tuple[tuple[int, tuple[Column, ...]], ...] = ()  # table and columns
+    layouts: tuple[tuple[int, tuple[KnownColumn, ...]], ...] = ()  # table and columns
     crowded: bool = False  # a table has more layouts than are searched
 
-    def __reduce__(self) -> tuple[type[Known], tuple[()]]:
+    def __reduce__(self) -> tuple[type[KnownSchemas], tuple[()]]:
         """Other processes learn for themselves."""
-        return Known, ()
+        return KnownSchemas, ()
 
     @property
     def full(self) -> bool:
@@ -102,7 +101,7 @@ class Known:
         most = max(len(a.newest), len(a.older), len(a.subset_layout), len(a.subset_columns) // 64)
         return self.crowded or most >= MAX_KNOWN or len(a.words) >= MAX_WORDS
 
-    def with_table(self, table: Table) -> Known:
+    def with_table(self, table: KnownTable) -> KnownSchemas:
         """Also this table."""
         if table.raw in self.tables:
             return self
@@ -114,7 +113,7 @@ class Known:
         tables = self.tables | {table.raw: len(self.names)}
         return replace(self, arrays=arrays, names=(*self.names, table.name), tables=tables)
 
-    def with_layout(self, table: Table, columns: Sequence[Column]) -> Known:
+    def with_layout(self, table: KnownTable, columns: Sequence[KnownColumn]) -> KnownSchemas:
         """Also this layout, unless the table has one that it is part of, or has or is too much."""
         known = self.with_table(table)
         number = known.tables[table.raw]
@@ -142,7 +141,7 @@ class Known:
         shapes = (*known.shapes, Shape(tuple(c.described for c in columns)))
         return replace(known, arrays=arrays, shapes=shapes, layouts=(*known.layouts, (number, tuple(columns))))
 
-    def with_subset(self, layout: int, columns: Sequence[int]) -> Known:
+    def with_subset(self, layout: int, columns: Sequence[int]) -> KnownSchemas:
         """Also the images that have these columns of the layout, counted within it."""
         a, described = self.arrays, self.layouts[layout][1]
         arrays = a._replace(
@@ -181,12 +180,12 @@ def _chain(arrays: Arrays, table: int) -> Iterable[int]:
         layout = int(arrays.older[layout])
 
 
-def _in_order(some: Sequence[Column], layout: Sequence[Column]) -> bool:
+def _in_order(some: Sequence[KnownColumn], layout: Sequence[KnownColumn]) -> bool:
     rest = iter(layout)
     return all(column in rest for column in some)
 
 
-class State(NamedTuple):
+class ScanState(NamedTuple):
     """What compiled code keeps during one scan: guesses that are checked, and room for one image and one message."""
 
     hints: Ints  # by table: the layout that fitted last
@@ -203,10 +202,10 @@ GUESSES = 1 << 12
 SPANS = 16
 
 
-def state() -> State:
+def state() -> ScanState:
     """For one scan."""
     many = 2 * (MAX_KNOWN + MAX_LESSONS)
     hints, tables, subsets = (np.full(n, NONE, np.int32) for n in (many, GUESSES, GUESSES))
     columns, seen = np.zeros(MAX_COLUMNS, np.int32), np.full(MAX_COLUMNS, NONE, np.int32)
     names, spans, asked = np.zeros(GUESSES, np.int32), np.zeros(SPANS, np.int64), np.zeros(2, np.int32)
-    return State(hints, tables, subsets, names, columns, seen, spans, asked)
+    return ScanState(hints, tables, subsets, names, columns, seen, spans, asked)

@@ -7,9 +7,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelake.wire.json.json_images import DONE, LEFT, NEW_LAYOUT, NEW_SUBSET, Events, Payload, Side, candidate, image, shape_of, table_at
-from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, State
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints
+from tidelake.wire.json.json_images import (
+    DONE,
+    LEFT,
+    NEW_LAYOUT,
+    NEW_SUBSET,
+    Events,
+    ImageSide,
+    Payload,
+    candidate,
+    image,
+    shape_of,
+    table_at,
+)
+from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
+from tidelake.wire.kernels.arrays import Bytes, Ints
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined_step, int64
 from tidelake.wire.kernels.json_kernels import BAD, CLOSE_BRACE, COMMA, OPEN_BRACE, byte, integer, raw_end, unsigned
 from tidelake.wire.kernels.json_words import text_at, texts
@@ -41,10 +54,10 @@ def scan_open(
     start: int,
     patience: int,
     known: Arrays,
-    state: State,
+    state: ScanState,
     events: Events,
-    after: Side,
-    before: Side,
+    after: ImageSide,
+    before: ImageSide,
 ) -> tuple[int, int]:
     """Reads the wanted messages from number `start` on: where it stopped and why (DONE, or what is new to it). Messages with something
     new are left instead while their number is below `patience`. bare_op: the op of a new row without its previous one."""
@@ -82,7 +95,15 @@ def _part_end(text: Bytes, p: int, end: int) -> int:
 
 @inlined_step
 def _message(
-    keys: Payload, values: Payload, message: int, bare_op: int, known: Arrays, state: State, events: Events, after: Side, before: Side
+    keys: Payload,
+    values: Payload,
+    message: int,
+    bare_op: int,
+    known: Arrays,
+    state: ScanState,
+    events: Events,
+    after: ImageSide,
+    before: ImageSide,
 ) -> int:
     k, k_end = keys.offsets[message], keys.offsets[message + 1]
     v, v_end = values.offsets[message], values.offsets[message + 1]
@@ -116,10 +137,10 @@ def _event(
     v_end: int,
     bare_op: int,
     known: Arrays,
-    state: State,
+    state: ScanState,
     events: Events,
-    after: Side,
-    before: Side,
+    after: ImageSide,
+    before: ImageSide,
 ) -> int:
     event = events.used[0]
     if not _key(key, k, k_end, state, events):
@@ -142,7 +163,7 @@ def _event(
 
 
 @inlined_step
-def _key(text: Bytes, p: int, end: int, state: State, events: Events) -> bool:
+def _key(text: Bytes, p: int, end: int, state: ScanState, events: Events) -> bool:
     """Reads a key's JSON into state.spans and the event's commit ts; whether all of it is of the usual form."""
     seen, guess = 0, 0
     state.spans[1] = state.spans[3] = 0
@@ -166,7 +187,7 @@ def _key(text: Bytes, p: int, end: int, state: State, events: Events) -> bool:
 
 
 @inlined_step
-def _key_member(member: int, text: Bytes, p: int, end: int, state: State, events: Events) -> int:
+def _key_member(member: int, text: Bytes, p: int, end: int, state: ScanState, events: Events) -> int:
     """The position after the value of a key's member."""
     if member == _TS:
         events.commit_ts[events.used[0]], p = unsigned(text, p)
@@ -187,7 +208,16 @@ def _key_member(member: int, text: Bytes, p: int, end: int, state: State, events
 
 @inlined_step
 def _row(
-    text: Bytes, p: int, end: int, table: int, bare_op: int, known: Arrays, state: State, events: Events, after: Side, before: Side
+    text: Bytes,
+    p: int,
+    end: int,
+    table: int,
+    bare_op: int,
+    known: Arrays,
+    state: ScanState,
+    events: Events,
+    after: ImageSide,
+    before: ImageSide,
 ) -> int:
     event = events.used[0]
     form = text_at(text, p, _SIDES, _NEW)
@@ -212,7 +242,9 @@ def _closed(text: Bytes, p: int, end: int) -> int:
 
 
 @inlined_step
-def _image(text: Bytes, p: int, end: int, table: int, known: Arrays, state: State, side: Side, shapes: Ints, event: int) -> tuple[int, int]:
+def _image(
+    text: Bytes, p: int, end: int, table: int, known: Arrays, state: ScanState, side: ImageSide, shapes: Ints, event: int
+) -> tuple[int, int]:
     """A row image by whichever layout of the table fits: the position after it, and what became of it."""
     cells, used, layout = side.used[0], side.used[1], NONE
     for attempt in range(MAX_CHAIN + 1):

@@ -8,11 +8,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes, Ints
 from tidelake.wire.kernels.compiled import compiled, int64
-
-Ints = npt.NDArray[np.int32]
-Table = npt.NDArray[np.int32]
 
 ALL = -1
 BAD = -1
@@ -20,7 +17,7 @@ _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _PAD, _ZERO, _QUOTE = b'=A"'
 
 
-def _tables() -> Table:
+def _tables() -> Ints:
     """4 × 256: the bits of a character at each place of a quad; negative where it is none of the alphabet."""
     six = np.full(256, -1, np.int32)
     six[np.frombuffer(_ALPHABET, np.uint8)] = np.arange(64, dtype=np.int32)
@@ -39,7 +36,7 @@ def decode(text: Bytes, offsets: Ints, out: npt.NDArray[np.uint8], starts: Ints)
 
 
 @compiled
-def _decode(text: Bytes, offsets: Ints, tables: Table, out: npt.NDArray[np.uint8], starts: Ints) -> int:
+def _decode(text: Bytes, offsets: Ints, tables: Ints, out: npt.NDArray[np.uint8], starts: Ints) -> int:
     at = int64(0)
     starts[0] = 0
     for row in range(len(offsets) - 1):
@@ -65,7 +62,7 @@ def _decode(text: Bytes, offsets: Ints, tables: Table, out: npt.NDArray[np.uint8
 
 
 @compiled
-def unquoted(text: Bytes, p: int, tables: Table, out: npt.NDArray[np.uint8], at: int) -> tuple[int, int]:
+def unquoted(text: Bytes, p: int, tables: Ints, out: npt.NDArray[np.uint8], at: int) -> tuple[int, int]:
     """Decode the JSON string that begins at p into out[at:]: past its end, and past what was written; BAD twice if it is not base64.
 
     8 bytes that are neither of the alphabet nor quotes must stand behind the text.
@@ -90,7 +87,7 @@ def unquoted(text: Bytes, p: int, tables: Table, out: npt.NDArray[np.uint8], at:
 
 
 @compiled
-def _last_quad(text: Bytes, p: int, tables: Table, out: npt.NDArray[np.uint8], at: int) -> int:
+def _last_quad(text: Bytes, p: int, tables: Ints, out: npt.NDArray[np.uint8], at: int) -> int:
     """How many bytes a quad is that may end in padding."""
     third, fourth, size = int64(text[p + 2]), int64(text[p + 3]), int64(3)
     if fourth == _PAD:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelake.wire.kernels.binary_kernels import Words, digits_of, put_padded, put_unsigned
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes, Words
+from tidelake.wire.kernels.binary_kernels import digits_of, put_padded, put_unsigned
 from tidelake.wire.kernels.compiled import compiled, int64
 
 TEXT_BYTES = 24  # the longest: -2.2250738585072014e-308

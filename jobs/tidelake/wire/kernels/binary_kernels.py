@@ -8,12 +8,9 @@ for Python's meaning of negative ones.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import compiled, copy_bytes, inlined, int64
-
-Words = npt.NDArray[np.uint64]
 
 BAD = -1  # as a position: the bytes cannot be read
 LIMIT = (1 << 31) - 1  # Arrow's binary arrays end here

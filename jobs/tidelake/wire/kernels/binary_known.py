@@ -12,8 +12,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidelake.wire.kernels.binary_kernels import Words
-from tidelake.wire.kernels.columnar import NONE, Bytes, Flags, Ints
+from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Words
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, int64
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _MAX_KEY_BYTES = 1 << 22
 _MAX_STEPS = 1 << 18
 
 
-class Table(NamedTuple):
+class KeyTable(NamedTuple):
     """The arrays a kernel sees. Entry i has the key keys[ends[i]:ends[i+1]] and the steps steps[step_ends[i]:step_ends[i+1]]."""
 
     slots: Ints
@@ -36,14 +36,14 @@ class Table(NamedTuple):
     steps: Ints
 
 
-class Known(Generic[T]):
+class KnownKeys(Generic[T]):
     """Entries in order of learning. An entry that Python refused stays known as invalid, its messages are for the general reader."""
 
     def __init__(self, width: int = 1) -> None:
         """width: numbers per step of an entry's program."""
         self.width = width
         self.values: list[T] = []
-        self.table = Table(
+        self.table = KeyTable(
             slots=np.full(_SLOTS, NONE, np.int32),
             hashes=np.zeros(_MAX_ENTRIES, np.uint64),
             ends=np.zeros(_MAX_ENTRIES + 1, np.int32),
@@ -54,9 +54,9 @@ class Known(Generic[T]):
         )
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[Known[T]], tuple[int]]:
+    def __reduce__(self) -> tuple[type[KnownKeys[T]], tuple[int]]:
         """Workers start with an empty memory."""
-        return Known, (self.width,)
+        return KnownKeys, (self.width,)
 
     @property
     def crowded(self) -> bool:
@@ -85,7 +85,7 @@ class Known(Generic[T]):
 
 
 @compiled
-def find(table: Table, key: Bytes, size: int) -> int:
+def find(table: KeyTable, key: Bytes, size: int) -> int:
     """The entry with the key key[:size], NONE if there is none."""
     wanted = _hash(key, 0, size)
     slot = int64(wanted & np.uint64(_SLOTS - 1))
@@ -98,7 +98,7 @@ def find(table: Table, key: Bytes, size: int) -> int:
 
 
 @compiled
-def _is_key(table: Table, entry: int, key: Bytes, size: int) -> bool:
+def _is_key(table: KeyTable, entry: int, key: Bytes, size: int) -> bool:
     begin = int64(table.ends[entry])
     if table.ends[entry + 1] - begin != size:
         return False

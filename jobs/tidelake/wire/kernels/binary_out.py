@@ -13,9 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.history.event import Shape
+from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Longs
 from tidelake.wire.kernels.binary_floats import TEXT_BYTES
 from tidelake.wire.kernels.binary_kernels import LIMIT
-from tidelake.wire.kernels.columnar import Bytes, Cells, Flags, Ints, Longs, Scanned
+from tidelake.wire.kernels.columnar import Cells, Scanned
 from tidelake.wire.kernels.compiled import compiled, inlined, int64
 
 # columns of Out.events

@@ -16,11 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.history.event import CHECKSUMS, EVENT, KINDS, OPS, Shape
-
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
+from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Longs
 
 NONE = -1  # in index arrays: no such thing
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelake.wire.kernels.binary_kernels import Words
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes, Words
 from tidelake.wire.kernels.compiled import inlined_step, int64, step
 from tidelake.wire.kernels.json_kernels import BAD, fraction, item
 

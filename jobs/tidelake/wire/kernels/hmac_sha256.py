@@ -10,12 +10,12 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import compiled, inlined_step, step
 
 HEX_DIGITS = 64
 _BLOCK, _DIGEST, _LENGTH = 64, 32, 8  # bytes
 _WORDS = npt.NDArray[np.uint32]
-_BYTES = npt.NDArray[np.uint8]
 _U = np.uint32
 _START = np.array([0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19], np.uint32)
 _K = np.array(
@@ -30,7 +30,7 @@ _K = np.array([int(word, 16) for word in _K], np.uint32)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
-def hmac_hex(key: bytes, data: _BYTES, offsets: npt.NDArray[np.int64]) -> _BYTES:
+def hmac_hex(key: bytes, data: Bytes, offsets: npt.NDArray[np.int64]) -> Bytes:
     """64 hex digits for each value, one behind another. offsets: of the values in data, one more than there are values."""
     short = hashlib.sha256(key).digest() if len(key) > _BLOCK else key
     padded = np.frombuffer(short.ljust(_BLOCK, b"\0"), np.uint8)
@@ -45,7 +45,7 @@ def hmac_hex(key: bytes, data: _BYTES, offsets: npt.NDArray[np.int64]) -> _BYTES
 
 
 @compiled
-def compress(state: _WORDS, data: _BYTES, at: int, w: _WORDS) -> None:
+def compress(state: _WORDS, data: Bytes, at: int, w: _WORDS) -> None:
     """Take 64 bytes into the state. w: room for 64 words."""
     for i in range(16):
         p = at + 4 * i
@@ -76,7 +76,7 @@ def _turned(x: np.uint32, bits: int) -> np.uint32:
 
 
 @step
-def _finish(state: _WORDS, data: _BYTES, begin: int, end: int, w: _WORDS, block: _BYTES) -> None:
+def _finish(state: _WORDS, data: Bytes, begin: int, end: int, w: _WORDS, block: Bytes) -> None:
     """Take data[begin:end] and the padding; one block, the key's, was taken before."""
     at = begin
     while end - at >= _BLOCK:
@@ -96,7 +96,7 @@ def _finish(state: _WORDS, data: _BYTES, begin: int, end: int, w: _WORDS, block:
 
 
 @compiled
-def _all(data: _BYTES, offsets: npt.NDArray[np.int64], states: npt.NDArray[np.uint32], w: _WORDS, block: _BYTES, out: _BYTES) -> None:
+def _all(data: Bytes, offsets: npt.NDArray[np.int64], states: npt.NDArray[np.uint32], w: _WORDS, block: Bytes, out: Bytes) -> None:
     state = states[2]
     for n in range(len(offsets) - 1):
         for i in range(8):

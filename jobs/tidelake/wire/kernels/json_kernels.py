@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import inlined_step, int64, step
 
 BAD = -1  # as a position: not understood

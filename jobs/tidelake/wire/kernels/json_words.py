@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints
+from tidelake.wire.kernels.arrays import Bytes, Ints
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import inlined_step
 from tidelake.wire.kernels.json_kernels import word
 

@@ -6,13 +6,10 @@ A kernel says what it wants by masks of field numbers: `numbers` and `texts`. Fi
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from tidelake.wire.kernels.arrays import Bytes, Longs
 from tidelake.wire.kernels.binary_kernels import BAD, uvarint
-from tidelake.wire.kernels.columnar import Bytes
 from tidelake.wire.kernels.compiled import compiled, inlined, int64
-
-Parts = npt.NDArray[np.int64]  # by field number: where its bytes begin, and how many they are or the number itself
 
 MOST = 16  # field numbers below this can be wanted
 _MAX_TAG = np.uint64((1 << 32) - 1)
@@ -41,7 +38,7 @@ def field(buf: Bytes, pos: int, end: int) -> tuple[int, int, int, int]:
 
 
 @compiled
-def fields(buf: Bytes, pos: int, end: int, numbers: int, texts: int, repeated: int, parts: Parts) -> int:
+def fields(buf: Bytes, pos: int, end: int, numbers: int, texts: int, repeated: int, parts: Longs) -> int:
     """Put the wanted fields into parts; the mask of all there are. BAD for a wrong wire type or a second one that is not `repeated`."""
     seen = 0
     while pos < end:

@@ -6,10 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes, Longs
 from tidelake.wire.kernels.compiled import compiled, copy_bytes
-
-Longs = npt.NDArray[np.int64]
 
 NULL = -1  # as a size
 

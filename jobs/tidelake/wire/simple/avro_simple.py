@@ -9,14 +9,27 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.checksum.checksum_kernels import CURRENT, MARK, NOT_A_SUM, PREVIOUS, SENT
-from tidelake.wire.json.json_images import DONE, LEFT, NEW_LAYOUT, NEW_SUBSET, Events, Payload, Side, put_cell, searched, shape_of, table_at
-from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, State
+from tidelake.wire.json.json_images import (
+    DONE,
+    LEFT,
+    NEW_LAYOUT,
+    NEW_SUBSET,
+    Events,
+    ImageSide,
+    Payload,
+    put_cell,
+    searched,
+    shape_of,
+    table_at,
+)
+from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
+from tidelake.wire.kernels.arrays import Bytes, Ints
 from tidelake.wire.kernels.binary_floats import TEXT_BYTES, put_double, put_float
 from tidelake.wire.kernels.binary_kernels import LIMIT, put_bytes, put_signed, put_unsigned, varint
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined_step, int64
 from tidelake.wire.kernels.json_kernels import BAD, OVERSHOOT, byte, item, put, word
-from tidelake.wire.simple.simple_images import DELETE, INSERT, STAMP, Places, begin, finish, guessed, next_layout, noted, zoned
+from tidelake.wire.simple.simple_images import DELETE, INSERT, STAMP, ImagePlaces, begin, finish, guessed, next_layout, noted, zoned
 
 PLAIN, WRAPPING = range(2)  # kinds of columns: a long is signed, a long is unsigned
 
@@ -31,15 +44,15 @@ _U32 = (1 << 32) - 1
 @compiled
 def scan_simple(
     values: Payload,
-    at: Places,
+    at: ImagePlaces,
     wanted: Ints,
     start: int,
     patience: int,
     known: Arrays,
-    state: State,
+    state: ScanState,
     events: Events,
-    after: Side,
-    before: Side,
+    after: ImageSide,
+    before: ImageSide,
 ) -> tuple[int, int]:
     """As json_canal.scan_canal."""
     for i in range(start, len(wanted)):
@@ -56,7 +69,9 @@ def scan_simple(
 
 
 @inlined_step
-def _message(values: Payload, message: int, at: Places, known: Arrays, state: State, events: Events, after: Side, before: Side) -> int:
+def _message(
+    values: Payload, message: int, at: ImagePlaces, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide
+) -> int:
     text, p, end = values.data, int64(values.offsets[message]), int64(values.offsets[message + 1])
     opening = word(text, p) & np.uint64(0xFFFFFFFF)
     if end - p < 4 or (opening != np.uint64(_DML) and opening != np.uint64(_WATERMARK)):
@@ -104,7 +119,7 @@ def _string_end(text: Bytes, p: int, end: int) -> int:
 
 
 @inlined_step
-def _head(text: Bytes, p: int, end: int, at: Places, state: State, events: Events) -> tuple[int, int]:
+def _head(text: Bytes, p: int, end: int, at: ImagePlaces, state: ScanState, events: Events) -> tuple[int, int]:
     """From database to checksum: the position after it, and the operation."""
     for place in range(0, 4, 2):
         stop = _string_end(text, p, end)
@@ -127,7 +142,7 @@ def _head(text: Bytes, p: int, end: int, at: Places, state: State, events: Event
 
 
 @inlined_step
-def _checksum(text: Bytes, p: int, end: int, at: Places) -> int:
+def _checksum(text: Bytes, p: int, end: int, at: ImagePlaces) -> int:
     if byte(text, p) != _PRESENT:
         return BAD
     _, p = varint(text, p + 1, end)
@@ -153,12 +168,12 @@ def _sides(
     end: int,
     op: int,
     layout: int,
-    at: Places,
+    at: ImagePlaces,
     known: Arrays,
-    state: State,
+    state: ScanState,
     events: Events,
-    after: Side,
-    before: Side,
+    after: ImageSide,
+    before: ImageSide,
 ) -> int:
     """data and old, as far as the operation has them, by one layout."""
     for which in range(2):
@@ -184,7 +199,7 @@ def _sides(
 
 
 @inlined_step
-def _located(text: Bytes, p: int, end: int, layout: int, at: Places, known: Arrays, state: State) -> tuple[int, int]:
+def _located(text: Bytes, p: int, end: int, layout: int, at: ImagePlaces, known: Arrays, state: ScanState) -> tuple[int, int]:
     """Notes the values of a map: the position after it. Blocks with their sizes, which TiCDC does not write, are left."""
     first, last = known.column[layout], known.column[layout + 1]
     state.spans[STAMP] += 1
@@ -228,7 +243,7 @@ def _value_end(text: Bytes, p: int, end: int) -> int:
 
 
 @inlined_step
-def _written(text: Bytes, layout: int, at: Places, known: Arrays, state: State, side: Side) -> int:
+def _written(text: Bytes, layout: int, at: ImagePlaces, known: Arrays, state: ScanState, side: ImageSide) -> int:
     """Writes the values just noted in the layout's order: how many they are, BAD if they find no room."""
     first, count = known.column[layout], 0
     for i in range(known.column[layout + 1] - first):
@@ -248,7 +263,7 @@ def _written(text: Bytes, layout: int, at: Places, known: Arrays, state: State, 
 
 
 @inlined_step
-def _zoned(text: Bytes, p: int, stop: int, at: Places) -> bool:
+def _zoned(text: Bytes, p: int, stop: int, at: ImagePlaces) -> bool:
     """Note the time zone that stands at p."""
     size, p = varint(text, p, stop)
     return zoned(text, p, size, at)

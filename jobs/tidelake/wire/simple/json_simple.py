@@ -10,9 +10,22 @@ import numpy as np
 
 from tidelake.wire.checksum.checksum_kernels import CURRENT, MARK, PREVIOUS, SENT
 from tidelake.wire.json.json_cells import TEXT, cell, string
-from tidelake.wire.json.json_images import DONE, LEFT, NEW_LAYOUT, NEW_SUBSET, Events, Payload, Side, put_cell, searched, shape_of, table_at
-from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, State
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints
+from tidelake.wire.json.json_images import (
+    DONE,
+    LEFT,
+    NEW_LAYOUT,
+    NEW_SUBSET,
+    Events,
+    ImageSide,
+    Payload,
+    put_cell,
+    searched,
+    shape_of,
+    table_at,
+)
+from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
+from tidelake.wire.kernels.arrays import Bytes, Ints
+from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined_step, int64
 from tidelake.wire.kernels.json_kernels import (
     BAD,
@@ -29,7 +42,7 @@ from tidelake.wire.kernels.json_kernels import (
     word,
 )
 from tidelake.wire.kernels.json_words import Texts, text_at, texts
-from tidelake.wire.simple.simple_images import DELETE, INSERT, STAMP, Places, begin, finish, guessed, next_layout, noted, zoned
+from tidelake.wire.simple.simple_images import DELETE, INSERT, STAMP, ImagePlaces, begin, finish, guessed, next_layout, noted, zoned
 
 ZONED = 16  # kind of a column beside those of json_cells: text, or an object of a time zone and a text
 
@@ -68,15 +81,15 @@ def _begins(text: Bytes, p: int, words: np.ndarray[tuple[int], np.dtype[np.uint6
 @compiled
 def scan_simple(
     values: Payload,
-    at: Places,
+    at: ImagePlaces,
     wanted: Ints,
     start: int,
     patience: int,
     known: Arrays,
-    state: State,
+    state: ScanState,
     events: Events,
-    after: Side,
-    before: Side,
+    after: ImageSide,
+    before: ImageSide,
 ) -> tuple[int, int]:
     """As json_canal.scan_canal."""
     for i in range(start, len(wanted)):
@@ -93,7 +106,9 @@ def scan_simple(
 
 
 @inlined_step
-def _message(values: Payload, message: int, at: Places, known: Arrays, state: State, events: Events, after: Side, before: Side) -> int:
+def _message(
+    values: Payload, message: int, at: ImagePlaces, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide
+) -> int:
     text, p, end = values.data, values.offsets[message], values.offsets[message + 1]
     p = _past(text, p, _VERSION)
     if p == BAD:
@@ -143,7 +158,7 @@ def _times(text: Bytes, p: int, events: Events) -> int:
 
 
 @inlined_step
-def _name(text: Bytes, p: int, end: int, opening: Texts, place: int, state: State) -> int:
+def _name(text: Bytes, p: int, end: int, opening: Texts, place: int, state: ScanState) -> int:
     """The position of the quote that ends a name, whose span is noted."""
     start = _past(text, p, opening)
     stop = raw_end(text, start, end) if start != BAD else BAD
@@ -152,7 +167,7 @@ def _name(text: Bytes, p: int, end: int, opening: Texts, place: int, state: Stat
 
 
 @inlined_step
-def _head(text: Bytes, p: int, end: int, at: Places, state: State, events: Events) -> tuple[int, int]:
+def _head(text: Bytes, p: int, end: int, at: ImagePlaces, state: ScanState, events: Events) -> tuple[int, int]:
     """From database to the member before the images: the position after it, and the operation."""
     p = _name(text, _name(text, p, end, _DATABASE, 0, state), end, _TABLE, 2, state)
     if p == BAD or state.spans[1] == 0 or state.spans[3] == 0:
@@ -177,7 +192,7 @@ def _head(text: Bytes, p: int, end: int, at: Places, state: State, events: Event
 
 
 @inlined_step
-def _checksum(text: Bytes, p: int, at: Places) -> int:
+def _checksum(text: Bytes, p: int, at: ImagePlaces) -> int:
     _, p = _u32(text, p, _CHECKSUM_VERSION)
     p = _past(text, p, _CORRUPTED)
     which = text_at(text, p, _BOOLEANS, 0) if p != BAD else NONE
@@ -205,12 +220,12 @@ def _sides(
     end: int,
     op: int,
     layout: int,
-    at: Places,
+    at: ImagePlaces,
     known: Arrays,
-    state: State,
+    state: ScanState,
     events: Events,
-    after: Side,
-    before: Side,
+    after: ImageSide,
+    before: ImageSide,
 ) -> int:
     """data and old, as far as the operation has them, by one layout."""
     for which in range(op == DELETE, 2 - (op == INSERT)):
@@ -232,7 +247,7 @@ def _sides(
 
 
 @inlined_step
-def _located(text: Bytes, p: int, end: int, layout: int, at: Places, known: Arrays, state: State) -> tuple[int, int]:
+def _located(text: Bytes, p: int, end: int, layout: int, at: ImagePlaces, known: Arrays, state: ScanState) -> tuple[int, int]:
     """Notes the values of the object whose brace stands before p: the position after it."""
     first, last = known.column[layout], known.column[layout + 1]
     state.spans[STAMP] += 1
@@ -272,7 +287,7 @@ def _value_end(text: Bytes, p: int, end: int) -> int:
 
 
 @inlined_step
-def _written(text: Bytes, end: int, layout: int, at: Places, known: Arrays, state: State, side: Side) -> int:
+def _written(text: Bytes, end: int, layout: int, at: ImagePlaces, known: Arrays, state: ScanState, side: ImageSide) -> int:
     """Writes the values just noted in the layout's order: how many they are."""
     first, count = known.column[layout], 0
     for i in range(known.column[layout + 1] - first):
@@ -289,7 +304,7 @@ def _written(text: Bytes, end: int, layout: int, at: Places, known: Arrays, stat
 
 
 @inlined_step
-def _zoned(text: Bytes, p: int, end: int, at: Places) -> bool:
+def _zoned(text: Bytes, p: int, end: int, at: ImagePlaces) -> bool:
     """Note the time zone of the time at p."""
     start = p + _LOCATION.lengths[0] + 1
     stop = raw_end(text, start, end)
@@ -297,7 +312,7 @@ def _zoned(text: Bytes, p: int, end: int, at: Places) -> bool:
 
 
 @inlined_step
-def _value(kind: int, text: Bytes, p: int, end: int, side: Side) -> int:
+def _value(kind: int, text: Bytes, p: int, end: int, side: ImageSide) -> int:
     """One value, null or not, into a cell; the position after it."""
     to = side.used[1]
     if is_null(text, p):

@@ -16,13 +16,14 @@ from tidelake.history.event import Shape
 from tidelake.wire.checksum import checksums
 from tidelake.wire.checksum.checksum_kernels import MARK, NOT_SENT, ZONE
 from tidelake.wire.json import json_batches
-from tidelake.wire.json.json_images import Events, Side, candidate, named
-from tidelake.wire.json.json_known import MAX_COLUMNS, Arrays, State
+from tidelake.wire.json.json_images import Events, ImageSide, candidate, named
+from tidelake.wire.json.json_known import MAX_COLUMNS, Arrays, ScanState
+from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.binary_kernels import same
-from tidelake.wire.kernels.columnar import NONE, Bytes, Ints, Longs, Scanned
+from tidelake.wire.kernels.columnar import NONE, Scanned
 from tidelake.wire.kernels.compiled import inlined_step, int64, step
 from tidelake.wire.kernels.json_kernels import item
-from tidelake.wire.simple.simple_schema import TableSchema, schemas
+from tidelake.wire.simple.simple_schema import SimpleTableSchema, schemas
 
 INSERT, UPDATE, DELETE = range(3)  # indices into event.OPS
 KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
@@ -35,7 +36,7 @@ _MAX_ZONES = 8  # of one scan
 _BACKSLASH = 0x5C
 
 
-class Places(NamedTuple):
+class ImagePlaces(NamedTuple):
     """The image being read: where each column's value begins and ends, by column of the layout; and by any column which one came next
     the last time. Checksums as checksum_kernels has them: of the row being read, of all events; zones: starts and lengths of the names of
     time zones met, how many they are last."""
@@ -48,28 +49,28 @@ class Places(NamedTuple):
     zones: Longs
 
 
-def places(events: int) -> Places:
+def places(events: int) -> ImagePlaces:
     """For one scan of at most so many events."""
     starts, stops, follower = np.zeros(MAX_COLUMNS, np.int64), np.zeros(MAX_COLUMNS, np.int64), np.full(_FOLLOWERS, NONE, np.int32)
-    return Places(
+    return ImagePlaces(
         starts, stops, follower, np.zeros(4, np.int64), np.zeros((events + 1, 4), np.int64), np.zeros(2 * _MAX_ZONES + 1, np.int64)
     )
 
 
-def zone_names(text: Bytes, at: Places) -> list[str]:
+def zone_names(text: Bytes, at: ImagePlaces) -> list[str]:
     """The time zones that were met."""
     spans = at.zones[: 2 * at.zones[-1]].reshape(-1, 2).tolist()
     return [text[start : start + size].tobytes().decode(errors="replace") for start, size in spans]
 
 
 @inlined_step
-def begin(at: Places) -> None:
+def begin(at: ImagePlaces) -> None:
     """Forget the row before."""
     at.row[MARK], at.row[ZONE] = NOT_SENT, NONE
 
 
 @inlined_step
-def zoned(text: Bytes, start: int, size: int, at: Places) -> bool:
+def zoned(text: Bytes, start: int, size: int, at: ImagePlaces) -> bool:
     """Note the time zone of a value, if that matters; False if it is another one than the row's others have, or one too many."""
     if at.row[MARK] == NOT_SENT:
         return True
@@ -81,7 +82,7 @@ def zoned(text: Bytes, start: int, size: int, at: Places) -> bool:
 
 
 @step
-def _another_zone(text: Bytes, start: int, size: int, at: Places) -> bool:
+def _another_zone(text: Bytes, start: int, size: int, at: ImagePlaces) -> bool:
     count = at.zones[2 * _MAX_ZONES]
     for zone in range(count):
         if at.zones[2 * zone + 1] == size and same(text, at.zones[2 * zone], start, size):
@@ -98,14 +99,14 @@ def _another_zone(text: Bytes, start: int, size: int, at: Places) -> bool:
 
 
 @inlined_step
-def guessed(text: Bytes, p: int, before: int, known: Arrays, first: int, last: int, at: Places) -> int:
+def guessed(text: Bytes, p: int, before: int, known: Arrays, first: int, last: int, at: ImagePlaces) -> int:
     """The column after `before` if it is the same as the last time, else NONE."""
     guess = item(at.follower, before & (_FOLLOWERS - 1))
     return int64(guess) if first <= guess < last and named(text, p, known, guess) else NONE
 
 
 @inlined_step
-def noted(column: int, before: int, start: int, stop: int, first: int, state: State, at: Places) -> bool:
+def noted(column: int, before: int, start: int, stop: int, first: int, state: ScanState, at: ImagePlaces) -> bool:
     """Keep where a column's value stands; False if it has one already."""
     place = np.uint64(column - first)
     if state.seen[place] == state.spans[STAMP]:
@@ -117,7 +118,7 @@ def noted(column: int, before: int, start: int, stop: int, first: int, state: St
 
 
 @inlined_step
-def next_layout(attempt: int, table: int, layout: int, known: Arrays, state: State) -> int:
+def next_layout(attempt: int, table: int, layout: int, known: Arrays, state: ScanState) -> int:
     """The layout to try; without one that fitted last time, the newest is the first."""
     if attempt == 0 and state.hints[table] == NONE:
         return int64(known.newest[table])
@@ -125,7 +126,7 @@ def next_layout(attempt: int, table: int, layout: int, known: Arrays, state: Sta
 
 
 @inlined_step
-def finish(message: int, op: int, table: int, at: Places, events: Events, after: Side, before: Side) -> None:
+def finish(message: int, op: int, table: int, at: ImagePlaces, events: Events, after: ImageSide, before: ImageSide) -> None:
     """Complete the event whose times and shapes are there; table: NONE for a watermark."""
     event = events.used[0]
     events.message[event], events.ordinal[event] = message, 0
@@ -146,7 +147,12 @@ def finish(message: int, op: int, table: int, at: Places, events: Events, after:
 
 
 def scan(
-    kernel: json_batches.Kernel, learn: json_batches.Learner, wanted: Ints, room: json_batches.Room, memory: dict[str, object], name: str
+    kernel: json_batches.Kernel,
+    learn: json_batches.Learner,
+    wanted: Ints,
+    room: json_batches.BatchRoom,
+    memory: dict[str, object],
+    name: str,
 ) -> Scanned:
     """As json_batches.scan; what was learned without the schemas that are known now is forgotten."""
     current, last = f"{name} {schemas(memory).generation}", f"{name} last"
@@ -158,11 +164,11 @@ def scan(
 
 def verdict(
     images: Iterable[tuple[Shape | None, Sequence[bytes | None] | None, int]],
-    schema: TableSchema | None,
+    schema: SimpleTableSchema | None,
     zones: Iterable[str],
     *,
     corrupted: bool,
-    rules: checksums.Rules,
+    rules: checksums.ChecksumRules,
     refuse: bool,
 ) -> str:
     """checksums.verdict of a row by its images, each with its checksum. zones: of its times."""

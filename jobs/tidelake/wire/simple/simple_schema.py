@@ -42,7 +42,7 @@ _DATABASE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
+class TableIndex:
     """An index of a table; nullable: one of its columns may be NULL."""
 
     unique: bool
@@ -52,7 +52,7 @@ class Index:
 
 
 @dataclass(frozen=True)
-class TableSchema:
+class SimpleTableSchema:
     """A version of a table. columns: all of them, also those that rows do not carry."""
 
     database: str
@@ -61,7 +61,9 @@ class TableSchema:
     columns: tuple[ShapeColumn, ...]
 
     @classmethod
-    def of(cls, database: str, table: str, version: int, columns: Sequence[ShapeColumn], indexes: Sequence[Index]) -> TableSchema:
+    def of(
+        cls, database: str, table: str, version: int, columns: Sequence[ShapeColumn], indexes: Sequence[TableIndex]
+    ) -> SimpleTableSchema:
         """With the columns of the row's handle marked. Raises DecodeError."""
         if len({c.name for c in columns}) < len(columns):
             raise DecodeError(f"the schema of table {table[:80]!r} has two columns of one name", code="BAD_STRUCTURE")
@@ -78,7 +80,7 @@ class TableSchema:
         """Of the columns."""
         return frozenset(c.name for c in self.columns)
 
-    def says_the_same(self, other: TableSchema) -> bool:
+    def says_the_same(self, other: SimpleTableSchema) -> bool:
         """In what values are read by; TiCDC may compute `nullable` of one and the same index differently."""
         return [(c.name, c.type) for c in self.columns] == [(c.name, c.type) for c in other.columns]
 
@@ -89,7 +91,7 @@ class TableSchema:
         return json.dumps(said, ensure_ascii=False, indent=1)
 
     @classmethod
-    def from_json(cls, text: str) -> TableSchema:
+    def from_json(cls, text: str) -> SimpleTableSchema:
         """The inverse of `json`."""
         said = json.loads(text)
         return cls(said["database"], said["table"], said["version"], Shape.from_json(json.dumps(said["columns"])).columns)
@@ -98,14 +100,14 @@ class TableSchema:
 class Shelf(Protocol):
     """Where the schemas of a feed are kept for other workers and later hours."""
 
-    def find(self, database: str, table: str, version: int) -> TableSchema | None:
+    def find(self, database: str, table: str, version: int) -> SimpleTableSchema | None:
         """None if no message has brought it so far."""
 
-    def keep(self, schema: TableSchema) -> None:
+    def keep(self, schema: SimpleTableSchema) -> None:
         """Keep it; the first of a version stays."""
 
 
-def _handle(indexes: Sequence[Index]) -> frozenset[str]:
+def _handle(indexes: Sequence[TableIndex]) -> frozenset[str]:
     """The primary key; else the first unique index without NULLs of those with the fewest columns (docs/reference/protocols.md 1.2)."""
     primary = [i for i in indexes if i.primary]
     unique = sorted((i for i in indexes if i.unique and not i.nullable), key=lambda i: len(i.columns))
@@ -139,14 +141,14 @@ def _numbers(word: str, length: int, decimal: int | None) -> tuple[int | None, i
 
 
 @dataclass
-class Schemas:
+class SimpleSchemas:
     """The schemas met so far, the oldest forgotten first. generation: changes when one is added."""
 
-    known: dict[tuple[str, str, int], TableSchema] = field(default_factory=dict)
+    known: dict[tuple[str, str, int], SimpleTableSchema] = field(default_factory=dict)
     columns: int = 0
     generation: int = 0
 
-    def add(self, schema: TableSchema, shelf: Shelf | None = None) -> None:
+    def add(self, schema: SimpleTableSchema, shelf: Shelf | None = None) -> None:
         """Remember it; the first of a version stays. Raises DecodeError if it says other columns than that."""
         first = self.get(schema.database, schema.table, schema.version, shelf)
         if first is None and shelf is not None:
@@ -157,7 +159,7 @@ class Schemas:
             place = f"{schema.database[:80]}.{schema.table[:80]}"
             raise DecodeError(f"a second schema with other columns for version {schema.version} of {place}", code="BAD_STRUCTURE")
 
-    def get(self, database: str, table: str, version: int, shelf: Shelf | None = None) -> TableSchema | None:
+    def get(self, database: str, table: str, version: int, shelf: Shelf | None = None) -> SimpleTableSchema | None:
         """None if neither memory nor shelf has it."""
         found = self.known.get((database, table, version))
         if found is None and shelf is not None:
@@ -166,7 +168,7 @@ class Schemas:
                 self._remember(found)
         return found
 
-    def _remember(self, schema: TableSchema) -> None:
+    def _remember(self, schema: SimpleTableSchema) -> None:
         name = (schema.database, schema.table, schema.version)
         with _ADDING:
             self.columns += len(schema.columns) if name not in self.known else 0
@@ -178,7 +180,7 @@ class Schemas:
 
 def schema_of_row(
     memory: dict[str, object], shelf: Shelf | None, database: str, table: str, version: int, commit_ts: int
-) -> TableSchema | None:
+) -> SimpleTableSchema | None:
     """The schema that a row names; None where it is not known and nothing is kept.
 
     Raises WaitingError where schemas are kept and this one has not come yet.
@@ -190,16 +192,16 @@ def schema_of_row(
     return found
 
 
-def schemas(memory: dict[str, object]) -> Schemas:
+def schemas(memory: dict[str, object]) -> SimpleSchemas:
     """The schemas that a decoder's memory holds."""
     found = memory.get(_MEMORY)
-    if not isinstance(found, Schemas):
-        found = memory[_MEMORY] = Schemas()
+    if not isinstance(found, SimpleSchemas):
+        found = memory[_MEMORY] = SimpleSchemas()
     return found
 
 
 def image(
-    values: Mapping[str, V], schema: TableSchema | None, cell: Callable[[V, str | None, str], bytes | None], what: str
+    values: Mapping[str, V], schema: SimpleTableSchema | None, cell: Callable[[V, str | None, str], bytes | None], what: str
 ) -> tuple[Shape, list[bytes | None]]:
     """A row image in the schema's order, by name without a schema. cell: a value, its column's type and what it is. Raises DecodeError."""
     if not values:

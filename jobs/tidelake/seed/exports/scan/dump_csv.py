@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidelake.seed.exports.scan.dump_kernels import meanings, put_cell, put_row, put_text, stands
-from tidelake.seed.exports.scan.dump_rows import BAD_COUNT, BAD_ESCAPE, BAD_QUOTE, CELLS, END, SIZE, TRUNCATED, Room
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.seed.exports.scan.dump_rows import BAD_COUNT, BAD_ESCAPE, BAD_QUOTE, CELLS, END, SIZE, TRUNCATED, RowRoom
+from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import compiled, inlined_step, step
 from tidelake.wire.kernels.spans import frozen
 
@@ -33,11 +33,11 @@ class _Manner(NamedTuple):
     meant: Bytes
 
 
-def scan_csv(piece: bytes, columns: int, number: int, final: bool, separator: bytes, quote: bytes, null: bytes, escape: bool) -> Room:
+def scan_csv(piece: bytes, columns: int, number: int, final: bool, separator: bytes, quote: bytes, null: bytes, escape: bool) -> RowRoom:
     """The rows of a piece of a file. number: of its first row; final: whether the file ends with it."""
     buf = frozen(piece)
     rows = int(np.count_nonzero(buf == _LF)) + 1
-    room = Room.of(len(piece), rows, columns, number, False)
+    room = RowRoom.of(len(piece), rows, columns, number, False)
     meant = meanings(quote + b"\\0rn", quote + b"\\\0\r\n")
     _scan(buf, final, _Manner(frozen(separator), quote[0], frozen(null), escape, meant), columns, room)
     return room
@@ -73,7 +73,7 @@ def _bare(buf: Bytes, at: int, separator: Bytes, data: Bytes, out: int) -> tuple
 
 
 @inlined_step
-def _row(buf: Bytes, at: int, how: _Manner, columns: int, room: Room) -> tuple[int, int, int, int]:
+def _row(buf: Bytes, at: int, how: _Manner, columns: int, room: RowRoom) -> tuple[int, int, int, int]:
     """(behind the row's values, end of its bytes, of its cells, code)."""
     out, cell, count = room.at[SIZE], room.at[CELLS], 0
     while True:
@@ -95,7 +95,7 @@ def _row(buf: Bytes, at: int, how: _Manner, columns: int, room: Room) -> tuple[i
 
 
 @compiled
-def _scan(buf: Bytes, final: bool, how: _Manner, columns: int, room: Room) -> None:
+def _scan(buf: Bytes, final: bool, how: _Manner, columns: int, room: RowRoom) -> None:
     at = 0
     while at < len(buf):
         blank = _line_end(buf, at)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelake.seed.exports.scan.dump_rows import BAD, BAD_ESCAPE, CELLS, NUMBER, ROWS, SIZE, TRUNCATED, Room
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.seed.exports.scan.dump_rows import BAD, BAD_ESCAPE, CELLS, NUMBER, ROWS, SIZE, TRUNCATED, RowRoom
+from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import inlined_step, int64, step
 from tidelake.wire.kernels.spans import frozen
 
@@ -56,7 +56,7 @@ def put_text(buf: Bytes, at: int, quote: int, escape: bool, meant: Bytes, data: 
 
 
 @inlined_step
-def put_cell(room: Room, cell: int, there: bool, out: int) -> int:
+def put_cell(room: RowRoom, cell: int, there: bool, out: int) -> int:
     """A value that ends there in the bytes; how many cells there are with it."""
     room.present[cell] = there
     room.offsets[cell + 1] = out
@@ -64,7 +64,7 @@ def put_cell(room: Room, cell: int, there: bool, out: int) -> int:
 
 
 @inlined_step
-def put_row(room: Room, start: int, out: int, cell: int, code: int) -> None:
+def put_row(room: RowRoom, start: int, out: int, cell: int, code: int) -> None:
     """The next row, which begins at `start` and ends there in bytes and cells; one with a code is refused and leaves neither."""
     number = room.at[NUMBER]
     if code != 0:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidelake.history.event import EVENT
-from tidelake.wire.kernels.columnar import Bytes, Cells, Flags, Ints, Longs
+from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Longs
+from tidelake.wire.kernels.columnar import Cells
 
 TRUNCATED, BAD_ESCAPE, BAD_QUOTE, BAD_COUNT, BAD_TOKEN = 1, 2, 3, 4, 5
 WHY = {
@@ -21,21 +21,20 @@ WHY = {
 }
 ROWS, BAD, CELLS, SIZE, END, NUMBER, INSIDE = range(7)  # of `Room.at`
 LIST = EVENT.field("after").type
-Numbers = npt.NDArray[np.int64]
 
 
-class Room(NamedTuple):
+class RowRoom(NamedTuple):
     """Arrays that a scan fills. bad: row number, byte and code of each refused row; at: counts, how far it came, what it goes on with."""
 
     offsets: Ints
     present: Flags
     data: Bytes
     numbers: Longs
-    bad: Numbers
+    bad: Longs
     at: Longs
 
     @classmethod
-    def of(cls, size: int, rows: int, columns: int, number: int, inside: bool) -> Room:
+    def of(cls, size: int, rows: int, columns: int, number: int, inside: bool) -> RowRoom:
         """Room for so many bytes and rows; number: of the first row; inside: whether a statement goes on."""
         cells = min(rows * columns, size + 1)
         at = np.zeros(7, np.int64)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tidelake.seed.exports.scan.dump_kernels import meanings, put_cell, put_row, put_text, stands
-from tidelake.seed.exports.scan.dump_rows import BAD_COUNT, BAD_TOKEN, CELLS, END, INSIDE, SIZE, TRUNCATED, Room
+from tidelake.seed.exports.scan.dump_rows import BAD_COUNT, BAD_TOKEN, CELLS, END, INSIDE, SIZE, TRUNCATED, RowRoom
 from tidelake.wire.json.json_cells import hexadecimal
-from tidelake.wire.kernels.columnar import Bytes
+from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import compiled, inlined_step, int64, step
 from tidelake.wire.kernels.spans import frozen
 
@@ -38,11 +38,11 @@ class _Words(NamedTuple):
 _WORDS = _Words(frozen(b"NULL"), frozen(b"-.+eE"), meanings(b"0nrZ\\'\"", b"\x00\n\r\x1a\\'\""))
 
 
-def scan_sql(piece: bytes, columns: int, number: int, final: bool, head: bytes, inside: bool, escape: bool) -> Room:
+def scan_sql(piece: bytes, columns: int, number: int, final: bool, head: bytes, inside: bool, escape: bool) -> RowRoom:
     """The rows of a piece of a file. head: how its statements begin, VALUES included; inside: whether the piece begins with a row."""
     buf = frozen(piece)
     rows = int(np.count_nonzero(buf == _OPEN)) + int(np.count_nonzero(buf == _LF)) + 1
-    room = Room.of(len(piece), rows, columns, number, inside)
+    room = RowRoom.of(len(piece), rows, columns, number, inside)
     _scan(buf, final, frozen(head), escape, columns, _WORDS, room)
     return room
 
@@ -118,7 +118,7 @@ def _value(buf: Bytes, at: int, escape: bool, words: _Words, data: Bytes, out: i
 
 
 @step
-def _row(buf: Bytes, at: int, escape: bool, columns: int, words: _Words, room: Room) -> tuple[int, int, int, int]:
+def _row(buf: Bytes, at: int, escape: bool, columns: int, words: _Words, room: RowRoom) -> tuple[int, int, int, int]:
     """(behind the row and the comma or semicolon that follows, end of its bytes, of its cells, code)."""
     out, cell = room.at[SIZE], room.at[CELLS]
     if buf[at] != _OPEN:
@@ -165,7 +165,7 @@ def _resumed(buf: Bytes, at: int, code: int) -> int:
 
 
 @compiled
-def _scan(buf: Bytes, final: bool, head: Bytes, escape: bool, columns: int, words: _Words, room: Room) -> None:
+def _scan(buf: Bytes, final: bool, head: Bytes, escape: bool, columns: int, words: _Words, room: RowRoom) -> None:
     inside = room.at[INSIDE] == 1
     at = _behind_blanks(buf, 0)
     while at < len(buf):
