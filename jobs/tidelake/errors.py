@@ -135,7 +135,7 @@ class EventStoreError(TidelakeError):
     default_code = "EVENT_STORE"
 
 
-SHAPE_MISFIT, UNDEFINED_TABLE = "SHAPE_MISFIT", "UNDEFINED_TABLE"
+SCHEMA_MISMATCH, UNDEFINED_TABLE = "SCHEMA_MISMATCH", "UNDEFINED_TABLE"
 DECODE_CODES = {
     "TRUNCATED": "the message ends before the structure it announces",
     "TRAILING_BYTES": "bytes are left after the structure ended",
@@ -156,7 +156,7 @@ DECODE_CODES = {
     "CHECKSUM": "the row is not the one that its checksum was made of",
 }
 MISFIT_CODES = {
-    SHAPE_MISFIT: "rows with columns that no statement brought",
+    SCHEMA_MISMATCH: "rows with columns that no statement brought",
     UNDEFINED_TABLE: "rows of a table that nothing defines, and whose types the messages do not say",
 }
 QUARANTINE_CODES = DECODE_CODES | MISFIT_CODES

@@ -28,8 +28,8 @@ print("FOUND" + json.dumps(found | errors | {"heavy": [m for m in heavy if m in 
 """
 
 
-def test_there_are_an_hourly_and_an_upkeep_dag_for_each_feed_and_nothing_else(bag: Any) -> None:
-    assert sorted(bag.dag_ids) == [f"tidelake_{feed}{kind}" for feed in FEEDS for kind in ("", ".upkeep")]
+def test_there_are_an_hourly_and_an_maintenance_dag_for_each_feed_and_nothing_else(bag: Any) -> None:
+    assert sorted(bag.dag_ids) == [f"tidelake_{feed}{kind}" for feed in FEEDS for kind in ("", ".maintenance")]
     assert bag.import_errors == {}
     assert bag.captured_warnings == {}
 
@@ -135,7 +135,7 @@ def test_a_broken_feed_is_shown_as_an_import_error_and_hides_no_other_feed(
     (tmp_path / "schemas" / "bazaar-open" / "feed.toml").write_text('protocol = "semaphore"')
     monkeypatch.setenv("TIDELAKE_SCHEMAS", str(tmp_path / "schemas"))
     found = type(bag)(bag.dag_folder)
-    assert sorted(found.dag_ids) == [f"tidelake_{feed}{kind}" for feed in ("bazaar-avro", "bazaar-canal") for kind in ("", ".upkeep")]
+    assert sorted(found.dag_ids) == [f"tidelake_{feed}{kind}" for feed in ("bazaar-avro", "bazaar-canal") for kind in ("", ".maintenance")]
     [(file, error)] = found.import_errors.items()
     assert file.endswith("tidelake_broken_feeds.py")
     assert str(tmp_path / "schemas" / "bazaar-craft" / "feed.toml") in error

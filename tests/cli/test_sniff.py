@@ -66,7 +66,7 @@ def test_programs_get_json(tmp_path: Path) -> None:
     found = document(call("sniff", "--json", file))
     (guess,) = found.pop("guesses")
     assert found.pop("feed_toml")[0] == 'protocol = "canal-json"'
-    assert found.pop("strangers")[0]["at"] == {"topic": "t", "partition": 1, "offset": 20}
+    assert found.pop("unrecognised")[0]["at"] == {"topic": "t", "partition": 1, "offset": 20}
     assert found == {
         "file": str(file),
         "container": "inspect lines",
@@ -74,11 +74,11 @@ def test_programs_get_json(tmp_path: Path) -> None:
         "cut": None,
         "problem": None,
         "decided": True,
-        "stranger_count": 1,
+        "unrecognised_count": 1,
         "command": f"tidelake inspect --protocol canal-json --set enable_tidb_extension=true {file}",
     }
     assert guess.pop("evidence")[0]["messages"] == 20
-    assert guess.pop("misfits")[0]["says"].startswith("text; value begins with 7b, key with null")
+    assert guess.pop("mismatches")[0]["says"].startswith("text; value begins with 7b, key with null")
     assert guess == {
         "protocol": "canal-json",
         "confidence": "likely",
@@ -89,7 +89,7 @@ def test_programs_get_json(tmp_path: Path) -> None:
         "waiting_for_schema": 0,
         "seen": 20,
         "schema_ids": [],
-        "misfit_count": 1,
+        "misread_count": 1,
     }
 
 

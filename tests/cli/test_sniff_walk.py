@@ -1,4 +1,4 @@
-"""Archives as strangers have them: what sniff writes for each is taken by check, and lands the first hour."""
+"""Archives as unrecognised have them: what sniff writes for each is taken by check, and lands the first hour."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_what_stands_is_what_the_rules_of_order_say(name: str, data: st.DataObje
     base = table(kind.columns | VALUES | {"_commit_ts": pa.int64()}, [(*r, AFTER) for r in rows.values()])
     log = [r for c in history for r in logged(c, width)]
     changes = table(kind.columns | VALUES | META, log)
-    images = ComparedImages(columns=[*kind.columns, *VALUES], sampled=[], share=1, thin_deletes=thin)
+    images = ComparedImages(columns=[*kind.columns, *VALUES], sampled=[], share=1, key_only_deletes=thin)
     standing = fold_all(kind, base, changes, rules(kind, images))
     found, stamps = contents(standing)
     wanted = folded(rows, inside, tuple(range(width)))

@@ -185,7 +185,7 @@ def test_changes_that_do_not_find_the_row_they_replace_are_counted_and_shown(tol
         f"id=8 at {TOPIC}[1]@13: delete of a row that is not here",
         f"id=9 at {TOPIC}[1]@14: update of a row that is not here",
     ]
-    counts = {"compared": 7, "differs": 3, "missing": 2, "twice": 1}
+    counts = {"compared": 7, "differs": 3, "missing": 2, "duplicate_inserts": 1}
     assert told.windows[0] == {}, "the first window has nothing to compare with"
     assert told.windows[1]["k"] == counts | {"columns": {"v": 3}, "examples": examples}
     assert told.windows[2]["k"] == {"compared": 1}

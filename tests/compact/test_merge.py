@@ -37,8 +37,8 @@ class _Table:
         (LARGE, 99_998, 1, {"updates": 3}, False, "3 keys change in 2,000,000 rows of which 99,998 are deleted by position, too many to"),
         (LARGE, 0, 1, {"inserts": MOST_KEYS}, True, "merge-on-read: 500,000 keys change in 2,000,000 rows"),
         (LARGE, 0, 1, {"updates": 1, "key_changes": 1, "inserts": MOST_KEYS}, False, "500,002 keys change in 2,000,000 rows, too many"),
-        (LARGE, 0, 1, {"left": LARGE // 20, "came": 9}, True, "merge-on-read: 100,009 keys change in 2,000,000 rows"),
-        (LARGE, 0, 1, {"left": LARGE // 20 + 1}, False, "100,001 keys change in 2,000,000 rows, too many to merge on read"),
+        (LARGE, 0, 1, {"exchanged_out": LARGE // 20, "exchanged_in": 9}, True, "merge-on-read: 100,009 keys change in 2,000,000 rows"),
+        (LARGE, 0, 1, {"exchanged_out": LARGE // 20 + 1}, False, "100,001 keys change in 2,000,000 rows, too many to merge on read"),
         (LARGE, 0, 1, {"updates": 3, "partial": 1}, False, ""),
         (LARGE, 0, 1, None, False, ""),
     ],
@@ -63,7 +63,7 @@ def test_rows_are_deleted_by_position_until_there_are_many(buckets: int, tmp_pat
         assert (summary["total-records"], summary["total-position-deletes"]) == ("44", "5")  # 5, 6, 7, 8 and 9 stood here
         assert proof["rows"]["d.k"]["before_images"] == {
             "compared": 7,
-            "twice": 1,
+            "duplicate_inserts": 1,
             "examples": ["id=9 at t[0]@47: insert of a row that stands here"],
         }
         assert rows_of(lake, "d.k", 15) == table(*ROWS)

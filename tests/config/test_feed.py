@@ -29,7 +29,7 @@ def test_a_feed_with_the_least_that_must_be_said_has_the_documented_defaults(tmp
     policy = feed.policy
     assert (policy.on_reject, policy.on_gap, policy.ddl, policy.ignore_ddl, policy.zero_date) == ("block", "block", "evolve", (), "null")
     assert (policy.checksum, policy.handle_only) == ("warn", "quarantine")
-    assert (policy.wide_decimal, policy.unfit, policy.mask_at, policy.mask_key) == ("string", "reject", "decode", None)
+    assert (policy.wide_decimal, policy.invalid_values, policy.mask_at, policy.mask_key) == ("string", "reject", "decode", None)
     assert (feed.avro, feed.columns, feed.tables) == (None, {}, {})
 
 
@@ -168,7 +168,7 @@ def test_an_unset_variable_in_a_topic_is_no_mistake_of_the_file(tmp_path: Path, 
     assert loaded(tmp_path, text, expand=False).topics == (topic,)
 
 
-ALL_KEYS = "protocol, topics, partitions, time_zone, options, source, watermark, avro, lake, policy, upkeep, columns, tables"
+ALL_KEYS = "protocol, topics, partitions, time_zone, options, source, watermark, avro, lake, policy, maintenance, columns, tables"
 PROTOCOLS = "protocol: Input should be 'open', " + ", ".join(map(repr, protocol_names()[1:-1])) + f" or {protocol_names()[-1]!r}"
 PARTITIONS = 'partitions: the number of partitions of every topic, or a table "topic" = number'
 TOPICS = 'topics: different names of topics, or one pattern written "/…/"'
@@ -292,7 +292,7 @@ MISTAKES = [
         "[policy]\nzero_dates = 5\n[lake]\n",
         "policy.zero_dates: unknown key; "
         "allowed: on_reject, on_gap, on_late, incomplete, on_finding, clock_skew_minutes, wait_hours, ddl, ignore_ddl, zero_date, "
-        "wide_decimal, unfit, checksum, "
+        "wide_decimal, invalid_values, checksum, "
         "handle_only, before_images, on_before_image, mask_at, mask_key",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
@@ -301,7 +301,11 @@ MISTAKES = [
         '[columns."a.b"]\nc = {zero_date = 0}\n[lake]\n',
         "columns.a.b.c.zero_date: Input should be 'null', 'string' or 'reject' (found 0)",
     ),
-    ("[lake]\n", '[columns."a.b".c]\nzero = 1\n[lake]\n', "columns.a.b.c.zero: unknown key; allowed: zero_date, wide_decimal, unfit, mask"),
+    (
+        "[lake]\n",
+        '[columns."a.b".c]\nzero = 1\n[lake]\n',
+        "columns.a.b.c.zero: unknown key; allowed: zero_date, wide_decimal, invalid_values, mask",
+    ),
     ("[lake]\n", '[tables."a.b"]\nbuckets = 0\n[lake]\n', "tables.a.b.buckets: Input should be greater than or equal to 1 (found 0)"),
     ("[lake]\n", '[tables."a.b"]\nbuckets = true\n[lake]\n', "tables.a.b.buckets: Input should be a valid integer (found True)"),
     ("[lake]\n", '[tables."a.b"]\nbucket = 4\n[lake]\n', "tables.a.b.bucket: unknown key; allowed: buckets"),

@@ -42,12 +42,12 @@ def test_a_column_s_policy_stays_with_it_under_any_of_its_names(tmp_path: Path, 
 
 
 def test_a_column_s_rules_are_the_feed_s_where_it_says_none(tmp_path: Path) -> None:
-    of_feed = '[policy]\nunfit = "null"\nwide_decimal = "decimal(38,10)"\n'
-    of_columns = '[columns."a.t".x]\nwide_decimal = "string"\n[columns."a.t".y]\nunfit = "string"\n'
+    of_feed = '[policy]\ninvalid_values = "null"\nwide_decimal = "decimal(38,10)"\n'
+    of_columns = '[columns."a.t".x]\nwide_decimal = "string"\n[columns."a.t".y]\ninvalid_values = "string"\n'
     feed = loaded(tmp_path, PLAIN + of_feed + of_columns)
-    assert feed.rules_of(["a.t"], ["x"]) == ValueRules(unfit="null")
-    assert feed.rules_of(["a.t"], ["y"]) == ValueRules(unfit="string", wide_decimal="decimal(38,10)")
-    assert feed.rules_of(["a.t"], ["z"]) == ValueRules(unfit="null", wide_decimal="decimal(38,10)")
+    assert feed.rules_of(["a.t"], ["x"]) == ValueRules(invalid_values="null")
+    assert feed.rules_of(["a.t"], ["y"]) == ValueRules(invalid_values="string", wide_decimal="decimal(38,10)")
+    assert feed.rules_of(["a.t"], ["z"]) == ValueRules(invalid_values="null", wide_decimal="decimal(38,10)")
 
 
 @pytest.mark.parametrize("text", ['"decimal(38,39)"', '"decimal(40,2)"', '"decimal"', "38"])
@@ -58,8 +58,8 @@ def test_a_wide_decimal_has_38_digits_or_is_text(tmp_path: Path, text: str) -> N
 
 
 def test_only_a_column_may_become_text_for_what_does_not_fit(tmp_path: Path) -> None:
-    said = "policy.unfit: Input should be 'null' or 'reject' (found 'string')"
-    assert refused(tmp_path, f'{PLAIN}[policy]\nunfit = "string"\n') == said
+    said = "policy.invalid_values: Input should be 'null' or 'reject' (found 'string')"
+    assert refused(tmp_path, f'{PLAIN}[policy]\ninvalid_values = "string"\n') == said
 
 
 OFFSETS = '[watermark]\nfrom = "offsets"\n'

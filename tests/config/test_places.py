@@ -27,7 +27,7 @@ def load(folder: Path, text: str = feeds.FEED, archive: str = "/archive", lake: 
         ("lake.uri", 'uri = "file://lake"', "/lake"),
         ("lake.catalog", f'{OF_LAKE}\ncatalog = "jdbc:sqlite:catalog.db?x=1"', "/catalog.db?x=1"),
         ("watermark.uri", f'{OF_LAKE}\n[watermark]\nfrom = "checkpoints"\nuri = "c.json"', "/c.json"),
-        ("upkeep.archive_changelog", f'{OF_LAKE}\n[upkeep]\nkeep_changelog = "30d"\narchive_changelog = "old"', "/old"),
+        ("maintenance.archive_changelog", f'{OF_LAKE}\n[maintenance]\nkeep_changelog = "30d"\narchive_changelog = "old"', "/old"),
     ],
 )
 def test_a_relative_path_is_refused_with_the_absolute_one(

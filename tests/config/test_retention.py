@@ -1,4 +1,4 @@
-"""Which cuts are kept: told from the newest, thinned to days, whatever was rewound."""
+"""Which cuts are kept: told from the newest, thinned to days, whatever was rolled back."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.feed_texts import PLAIN, loaded, refused
-from tidelake.config.retention import Upkeep, changes_kept_after, retained
+from tidelake.config.retention import Maintenance, changes_kept_after, retained
 from tidelake.tso import last_of
 
-KEEP = Upkeep.model_validate({"keep_cuts": "2d", "keep_daily": "10d"})
+KEEP = Maintenance.model_validate({"keep_cuts": "2d", "keep_daily": "10d"})
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -37,11 +37,11 @@ def test_a_feed_that_stands_still_loses_nothing() -> None:
 
 def test_forever_is_forever() -> None:
     cuts = {1: ts(0), 2: ts(1), 3: ts(90000)}
-    assert retained(cuts, Upkeep.model_validate({"keep_cuts": "forever"})) == {1: "every", 2: "every", 3: "newest"}
-    assert retained(cuts, Upkeep.model_validate({"keep_cuts": "2d", "keep_daily": "forever"})) == {2: "daily", 3: "newest"}
+    assert retained(cuts, Maintenance.model_validate({"keep_cuts": "forever"})) == {1: "every", 2: "every", 3: "newest"}
+    assert retained(cuts, Maintenance.model_validate({"keep_cuts": "2d", "keep_daily": "forever"})) == {2: "daily", 3: "newest"}
 
 
-def test_what_a_rewind_undid_stays_as_long_as_any_cut_but_never_stands_for_a_day() -> None:
+def test_what_a_rollback_undid_stays_as_long_as_any_cut_but_never_stands_for_a_day() -> None:
     cuts = {1: ts(1), 2: ts(5), 3: ts(20), 4: ts(5), 5: ts(19)}  # 4 goes back to 2, 5 goes forward again
     assert retained(cuts, KEEP).keys() == {1, 2, 3, 4, 5}
     assert retained(cuts | {6: ts(100)}, KEEP) == {5: "daily", 6: "newest"}
@@ -61,15 +61,15 @@ def test_no_cuts_is_no_mistake() -> None:
 
 
 def test_the_section_is_read_and_has_the_documented_defaults(tmp_path: Path) -> None:
-    keep = loaded(tmp_path, PLAIN).upkeep
+    keep = loaded(tmp_path, PLAIN).maintenance
     assert (keep.keep_cuts, keep.keep_daily, keep.orphan_age) == (timedelta(days=30), timedelta(days=365), timedelta(days=3))
     assert (keep.file_mb, keep.small_files) == (128, 5)
-    text = '[upkeep]\nkeep_cuts = "36h"\nkeep_daily = "forever"\nfile_mb = 512\nsmall_files = 8\norphan_age = "7d"\n'
-    keep = loaded(tmp_path, PLAIN + text).upkeep
+    text = '[maintenance]\nkeep_cuts = "36h"\nkeep_daily = "forever"\nfile_mb = 512\nsmall_files = 8\norphan_age = "7d"\n'
+    keep = loaded(tmp_path, PLAIN + text).maintenance
     assert (keep.keep_cuts, keep.keep_daily, keep.orphan_age) == (timedelta(hours=36), None, timedelta(days=7))
     assert (keep.file_mb, keep.small_files) == (512, 8)
     assert (keep.keep_changelog, keep.archive_changelog) == (None, None)
-    keep = loaded(tmp_path, PLAIN + '[upkeep]\nkeep_changelog = "90d"\narchive_changelog = "s3://old/changes"\n').upkeep
+    keep = loaded(tmp_path, PLAIN + '[maintenance]\nkeep_changelog = "90d"\narchive_changelog = "s3://old/changes"\n').maintenance
     assert (keep.keep_changelog, keep.archive_changelog) == (timedelta(days=90), "s3://old/changes")
 
 
@@ -84,23 +84,24 @@ def test_changes_are_kept_from_the_day_of_the_cut_that_their_age_reaches_back_to
 
 
 MISTAKES = {
-    'keep_cuts = "30"': 'upkeep.keep_cuts: a time like "36h" or "30d", or "forever" (found \'30\')',
-    "keep_cuts = 30": 'upkeep.keep_cuts: a time like "36h" or "30d", or "forever" (found 30)',
-    'keep_cuts = "0d"': 'upkeep.keep_cuts: a time like "36h" or "30d", or "forever" (found \'0d\')',
-    'keep_cuts = "23h"': "upkeep: keep_cuts should be a day at least: who reads a cut by its snapshot ids needs time to",
-    'keep_daily = "7d"': "upkeep: keep_daily should be as long as keep_cuts at least; it is what older cuts are thinned to",
-    'orphan_age = "2d"': 'upkeep: orphan_age should be "3d" at least: younger files may belong to a run that is not published yet',
-    'orphan_age = "forever"': 'upkeep: orphan_age should be "3d" at least: younger files may belong to a run that is not published yet',
-    "small_files = 1": "upkeep.small_files: Input should be greater than or equal to 2 (found 1)",
-    "keep = 1": "upkeep.keep: unknown key; allowed: keep_cuts, keep_daily, file_mb, small_files, orphan_age, "
+    'keep_cuts = "30"': 'maintenance.keep_cuts: a time like "36h" or "30d", or "forever" (found \'30\')',
+    "keep_cuts = 30": 'maintenance.keep_cuts: a time like "36h" or "30d", or "forever" (found 30)',
+    'keep_cuts = "0d"': 'maintenance.keep_cuts: a time like "36h" or "30d", or "forever" (found \'0d\')',
+    'keep_cuts = "23h"': "maintenance: keep_cuts should be a day at least: who reads a cut by its snapshot ids needs time to",
+    'keep_daily = "7d"': "maintenance: keep_daily should be as long as keep_cuts at least; it is what older cuts are thinned to",
+    'orphan_age = "2d"': 'maintenance: orphan_age should be "3d" at least: younger files may belong to a run that is not published yet',
+    'orphan_age = "forever"': 'maintenance: orphan_age should be "3d" at least: younger files may belong to a run '
+    "that is not published yet",
+    "small_files = 1": "maintenance.small_files: Input should be greater than or equal to 2 (found 1)",
+    "keep = 1": "maintenance.keep: unknown key; allowed: keep_cuts, keep_daily, file_mb, small_files, orphan_age, "
     "keep_changelog, archive_changelog",
-    'keep_changelog = "29d"': "upkeep: keep_changelog should be as long as keep_cuts at least: "
+    'keep_changelog = "29d"': "maintenance: keep_changelog should be as long as keep_cuts at least: "
     "between cuts that are all kept people expect any TSO",
-    'archive_changelog = "s3://b/a"': "upkeep: archive_changelog is where changes go after keep_changelog, which is not set",
-    'keep_changelog = "90d"\narchive_changelog = ""': "upkeep.archive_changelog: String should have at least 1 character (found '')",
+    'archive_changelog = "s3://b/a"': "maintenance: archive_changelog is where changes go after keep_changelog, which is not set",
+    'keep_changelog = "90d"\narchive_changelog = ""': "maintenance.archive_changelog: String should have at least 1 character (found '')",
 }
 
 
 @pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake_says_what_is_allowed(line: str, tmp_path: Path) -> None:
-    assert refused(tmp_path, f"{PLAIN}[upkeep]\n{line}\n") == MISTAKES[line]
+    assert refused(tmp_path, f"{PLAIN}[maintenance]\n{line}\n") == MISTAKES[line]

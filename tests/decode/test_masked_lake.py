@@ -209,11 +209,11 @@ def test_masks_follow_columns_and_tables_that_get_other_names(lake: Lake, tmp_pa
 
 def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
     """And a default is masked too, and a number that fits no type is counted."""
-    masks, key = policies({"v": "hash", "w": "hash"}, "d.k"), Policy(mask_key=KEY, unfit="null")
+    masks, key = policies({"v": "hash", "w": "hash"}, "d.k"), Policy(mask_key=KEY, invalid_values="null")
     with opened(tmp_path, "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20), n INT)", columns=masks, policy=key) as (feed, lake):
         publish(lake, feed.add(lake, [row(0, "insert", 100, shape(*KVN), ("1", "a", "x")), *RESOLVED[:1]]))
         counts = json.loads(lake.store.read(certificate_key("shop", 1)))["rows"]["d.k"]
-        assert counts["voided"] == {"n": 1}
+        assert counts["nulled_values"] == {"n": 1}
         added = ddl(210, "ALTER TABLE d.k ADD COLUMN w VARCHAR(9) DEFAULT 'dd'")
         hour = feed.add(lake, [*added, row(0, "insert", 250, shape(*KVN, "w varchar"), ("2", "b", "7", "cc")), *RESOLVED[1:]])
         for columns, policy, said in (

@@ -1,4 +1,4 @@
-"""`tidelake rewind` on a real lake, ended by SIGKILL: whatever runs next finishes it, and forward again the tables equal the truth.
+"""`tidelake rollback` on a real lake, ended by SIGKILL: whatever runs next finishes it, and forward again the tables equal the truth.
 
 And `tidelake redo`.
 """
@@ -38,11 +38,11 @@ def test_every_place_is_there(place: str) -> None:
 @pytest.mark.usefixtures("spark_app")
 @pytest.mark.long
 @pytest.mark.parametrize("where", PLACES)
-def test_a_rewind_killed_anywhere_is_finished_and_the_hour_runs_again(where: str, shop: Bazaar) -> None:
+def test_a_rollback_killed_anywhere_is_finished_and_the_hour_runs_again(where: str, shop: Bazaar) -> None:
     place, nth = PLACES[where]
     assert shop.run_hours(2) == 0  # the second hour renames a table
     first = json.loads((shop.folder / "lake" / "cuts" / FEED / "00000001.json").read_text())
-    command = ["rewind", "--feed", FEED, "--to", str(first["resolved_ts"])]
+    command = ["rollback", "--feed", FEED, "--to", str(first["resolved_ts"])]
     plan = json.loads(call(*command, "--dry-run", "--json").out)
     assert (plan["seq"], plan["from_cut"], plan["to_cut"], plan["hour"]) == (3, 2, 1, shop.hours[0])
     killed = subprocess.run(

@@ -182,7 +182,7 @@ def test_a_type_has_the_protocols_word_and_sql_that_reads_back(text: str, name: 
 )
 def test_every_type_has_a_lake_type(text: str, lake: str) -> None:
     assert lake_type(MysqlType.parse(text)) == lake
-    assert lake_type(MysqlType.parse(text), ValueRules(zero_date="reject", unfit="null")) == lake
+    assert lake_type(MysqlType.parse(text), ValueRules(zero_date="reject", invalid_values="null")) == lake
 
 
 @pytest.mark.parametrize(("text", "lake"), [("date", "string"), ("datetime(6)", "string"), ("timestamp", "string"), ("int", "int")])
@@ -197,7 +197,7 @@ def test_only_decimals_of_more_than_38_digits_are_wide(text: str, lake: str) -> 
 
 @pytest.mark.parametrize(("text", "lake"), [("int", "string"), ("vector(3)", "string"), ("enum", "string"), ("blob", "binary")])
 def test_a_column_that_keeps_what_does_not_fit_is_text_unless_it_is_binary(text: str, lake: str) -> None:
-    assert lake_type(MysqlType.parse(text), ValueRules(unfit="string")) == lake
+    assert lake_type(MysqlType.parse(text), ValueRules(invalid_values="string")) == lake
 
 
 @pytest.mark.parametrize("text", ["geometry", "point", "intunsigned"])

@@ -29,7 +29,7 @@ OPS = ("delete", "update", "insert", "upsert")
 FIRST, SECOND = Coordinates("shop", 0), Coordinates("shop", 1)
 
 
-def change(op: str, ts: int, key: int | None, offset: int, *, value: str = "v", partition: int = 0, stretch: int = 0) -> RowChange:
+def change(op: str, ts: int, key: int | None, offset: int, *, value: str = "v", partition: int = 0, replay_epoch: int = 0) -> RowChange:
     """A change of row (key, value); of a table without a key where key is None."""
     row: RowCells = (value,) if key is None else (key, value)
     return RowChange(
@@ -40,7 +40,7 @@ def change(op: str, ts: int, key: int | None, offset: int, *, value: str = "v", 
         key=None if key is None else (key,),
         before=None if op in ("insert", "upsert") else row,
         after=None if op == "delete" else row,
-        stretch=stretch,
+        replay_epoch=replay_epoch,
     )
 
 
@@ -53,7 +53,7 @@ def deliveries(draw: st.DrawFn, keyed: bool = True) -> list[RowChange]:
     out = []
     for at in places:
         op, ts, key = draw(st.sampled_from(OPS)), draw(st.integers(1, 3)), draw(st.integers(1, 2))
-        made = change(op, ts, key if keyed else None, 0, value=draw(st.sampled_from("xy")), stretch=draw(st.integers(0, 2)))
+        made = change(op, ts, key if keyed else None, 0, value=draw(st.sampled_from("xy")), replay_epoch=draw(st.integers(0, 2)))
         out.append(replace(made, at=at, table=draw(st.sampled_from(["d.t", "d.u"]))))
     return out
 
@@ -81,9 +81,9 @@ def test_equal_rows_without_a_key_are_as_many_as_in_the_stretch_that_has_most(ch
     wanted = []
     for content in {(c.table, c.op, c.commit_ts, c.before, c.after) for c in changes}:
         alike = sorted((c for c in changes if (c.table, c.op, c.commit_ts, c.before, c.after) == content), key=lambda c: c.at)
-        stretches = [[c for c in alike if (*c.at[:2], c.stretch) == s] for s in {(*c.at[:2], c.stretch) for c in alike}]
-        for n in range(max(map(len, stretches))):
-            wanted.append(min((s[n] for s in stretches if len(s) > n), key=lambda c: c.at))
+        replay_epochs = [[c for c in alike if (*c.at[:2], c.replay_epoch) == s] for s in {(*c.at[:2], c.replay_epoch) for c in alike}]
+        for n in range(max(map(len, replay_epochs))):
+            wanted.append(min((s[n] for s in replay_epochs if len(s) > n), key=lambda c: c.at))
     assert sorted(deduplicated(changes), key=lambda c: c.at) == sorted(wanted, key=lambda c: c.at)
 
 
@@ -122,7 +122,7 @@ def test_equal_rows_of_one_stretch_are_all_kept_where_there_is_no_key() -> None:
 
 def test_a_stretch_that_a_crash_cut_short_is_filled_by_its_repeat() -> None:
     cut = [change("insert", 5, None, 1)]
-    again = [change("insert", 5, None, 2, stretch=1), change("insert", 5, None, 3, stretch=1)]
+    again = [change("insert", 5, None, 2, replay_epoch=1), change("insert", 5, None, 3, replay_epoch=1)]
     assert [c.at[2] for c in deduplicated(cut + again)] == [1, 3]
 
 
@@ -266,12 +266,12 @@ def crashing(draw: st.DrawFn, sent: list[list[RowChange]]) -> list[RowChange]:
     """The transactions as delivered by a changefeed that stops anywhere, and goes on from the start of an earlier transaction."""
     out: list[RowChange] = []
     start = 0
-    for stretch in range(draw(st.integers(0, 2))):
+    for replay_epoch in range(draw(st.integers(0, 2))):
         flat = [c for transaction in sent[start:] for c in transaction]
-        out += [replace(c, stretch=stretch) for c in flat[: draw(st.integers(0, len(flat)))]]
+        out += [replace(c, replay_epoch=replay_epoch) for c in flat[: draw(st.integers(0, len(flat)))]]
         reached = {c.commit_ts for c in out}
         start = draw(st.integers(0, max(0, len(reached) - 1)))
-    out += [replace(c, stretch=9) for transaction in sent[start:] for c in transaction]
+    out += [replace(c, replay_epoch=9) for transaction in sent[start:] for c in transaction]
     return [replace(c, at=("shop", 0, offset, 0)) for offset, c in enumerate(out)]
 
 

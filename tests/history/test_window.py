@@ -192,9 +192,9 @@ UNSAID = (
 def test_a_table_whose_types_nothing_says_is_set_aside_whole(told: bool, ddl: str) -> None:
     sent = [seen(20, 90, Shape((ID,))), seen(30, 90, BARE), seen(30, 90, BARE, "other")]
     definition = said(10, "CREATE TABLE other (id BIGINT PRIMARY KEY, price DECIMAL(9,2), status ENUM('a'), note TEXT)")
-    catalog, _, misfits = compile_window(Catalog(), [definition], sent, Policy.model_validate({"ddl": ddl}), told=told)
+    catalog, _, mismatches = compile_window(Catalog(), [definition], sent, Policy.model_validate({"ddl": ddl}), has_ddl=told)
     assert [i.name for i in catalog.alive()] == ["shop.other"]
-    assert [(m.table, m.first_ts, m.until_ts, m.unsaid, m.known) for m in misfits] == [
+    assert [(m.table, m.first_ts, m.until_ts, m.unsaid, m.known) for m in mismatches] == [
         ("shop.orders", 20, None, UNSAID, ""),
         ("shop.orders", 30, None, UNSAID, ""),
     ]
@@ -203,28 +203,28 @@ def test_a_table_whose_types_nothing_says_is_set_aside_whole(told: bool, ddl: st
 def test_rows_from_before_the_statement_that_creates_their_table_are_set_aside_up_to_it() -> None:
     create = "CREATE TABLE orders (id BIGINT PRIMARY KEY, price DECIMAL(9,2), status ENUM('a'), note TEXT)"
     statements = [said(50, create), said(60, "DROP TABLE orders")]
-    catalog, _, misfits = compile_window(Catalog(), statements, [seen(30, 90, BARE)], Policy())
+    catalog, _, mismatches = compile_window(Catalog(), statements, [seen(30, 90, BARE)], Policy())
     assert names(only(catalog)) == ["id", "price", "status", "note"]
-    assert [(m.first_ts, m.until_ts) for m in misfits] == [(30, 50), (61, None)]
+    assert [(m.first_ts, m.until_ts) for m in mismatches] == [(30, 50), (61, None)]
 
 
 def test_a_table_that_rows_made_takes_no_column_whose_type_they_do_not_say() -> None:
     first, _ = compiled([], [seen(30, 40, Shape((ID,)))])
-    catalog, _, (misfit,) = compile_window(first.opened(), [], [seen(50, 60, BARE)], Policy())
-    assert (names(only(catalog)), misfit.unsaid, misfit.known) == (["id"], UNSAID, "id bigint")
+    catalog, _, (mismatch,) = compile_window(first.opened(), [], [seen(50, 60, BARE)], Policy())
+    assert (names(only(catalog)), mismatch.unsaid, mismatch.known) == (["id"], UNSAID, "id bigint")
 
 
 def test_a_new_column_of_a_defined_table_needs_a_statement_where_messages_do_not_say_its_type() -> None:
     avro = Shape((ID, ShapeColumn(name="price", type="decimal")))
-    catalog, _, (misfit,) = compile_window(known(), [], [seen(50, 60, avro)], Policy())
-    assert (names(only(catalog)), misfit.columns, misfit.unsaid) == (["id", "a"], ("price",), ())
+    catalog, _, (mismatch,) = compile_window(known(), [], [seen(50, 60, avro)], Policy())
+    assert (names(only(catalog)), mismatch.columns, mismatch.unsaid) == (["id", "a"], ("price",), ())
     added = [said(40, "ALTER TABLE orders ADD price DECIMAL(9,2)")]
-    catalog, _, misfits = compile_window(known(), added, [seen(50, 60, avro)], Policy())
-    assert (names(only(catalog)), misfits) == (["id", "a", "price"], [])
-    _, _, misfits = compile_window(known(), [said(55, added[0].query)], [seen(50, 60, avro)], Policy(), told=True)
-    assert [(m.first_ts, m.until_ts) for m in misfits] == [(50, 55)]
-    catalog, _, misfits = compile_window(known(), [], [seen(50, 60, avro)], Policy(ddl="ignore"))
-    assert (names(only(catalog)), misfits) == (["id", "a", "price"], [])
+    catalog, _, mismatches = compile_window(known(), added, [seen(50, 60, avro)], Policy())
+    assert (names(only(catalog)), mismatches) == (["id", "a", "price"], [])
+    _, _, mismatches = compile_window(known(), [said(55, added[0].query)], [seen(50, 60, avro)], Policy(), has_ddl=True)
+    assert [(m.first_ts, m.until_ts) for m in mismatches] == [(50, 55)]
+    catalog, _, mismatches = compile_window(known(), [], [seen(50, 60, avro)], Policy(ddl="ignore"))
+    assert (names(only(catalog)), mismatches) == (["id", "a", "price"], [])
 
 
 def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> None:
@@ -237,11 +237,11 @@ def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> 
 
 def test_rows_that_fit_a_table_neither_before_nor_after_are_told_with_both_schemas() -> None:
     sent = [seen(30, 90, shape("a", "b"))]
-    catalog, ledger, (misfit,) = compile_window(known(), [said(50, "ALTER TABLE orders ADD c INT")], sent, Policy(), told=True)
+    catalog, ledger, (mismatch,) = compile_window(known(), [said(50, "ALTER TABLE orders ADD c INT")], sent, Policy(), has_ddl=True)
     assert names(only(catalog)) == ["id", "a", "c"]
     assert [e.effect for e in ledger] == ["applied"]
-    assert misfit == SchemaMismatch(
-        sighting=sent[0],
+    assert mismatch == SchemaMismatch(
+        observed_table=sent[0],
         first_ts=30,
         until_ts=None,
         table="shop.orders",
@@ -260,10 +260,10 @@ def test_rows_that_fit_a_table_neither_before_nor_after_are_told_with_both_schem
         ("(id BIGINT PRIMARY KEY, a INT, b INT)", ["DROP TABLE orders", "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)"], 51, None),
     ],
 )
-def test_rows_on_both_sides_of_a_statement_misfit_on_one(table: str, statements: list[str], first: int, until: int | None) -> None:
+def test_rows_on_both_sides_of_a_statement_fit_neither_on_one(table: str, statements: list[str], first: int, until: int | None) -> None:
     before, sent = known(f"CREATE TABLE orders {table}"), [seen(30, 90, shape("a", "b"))]
-    made = compile_window(before, [said(50, s) for s in statements], sent, Policy(), told=True)
-    assert [(m.first_ts, m.until_ts, m.columns) for m in made.misfits] == [(first, until, ("b",))]
+    made = compile_window(before, [said(50, s) for s in statements], sent, Policy(), has_ddl=True)
+    assert [(m.first_ts, m.until_ts, m.columns) for m in made.mismatches] == [(first, until, ("b",))]
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_rows_on_both_sides_of_a_statement_misfit_on_one(table: str, statements:
 )
 def test_rows_that_fit_before_or_after_or_need_not_are_taken(table: str, statement: str, policy: str) -> None:
     sent = [seen(30, 40, shape("a", "b"))]
-    catalog, _, misfits = compile_window(known(table), [said(50, statement)], sent, Policy.model_validate({"ddl": policy}), told=True)
-    assert misfits == []
+    catalog, _, mismatches = compile_window(known(table), [said(50, statement)], sent, Policy.model_validate({"ddl": policy}), has_ddl=True)
+    assert mismatches == []
     assert catalog.asof("shop", "orders", 50) is not None
 
 

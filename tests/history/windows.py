@@ -23,10 +23,10 @@ def seen(first: int, last: int, sent: Shape, table: str = "orders", database: st
 
 
 def compiled(
-    statements: list[Statement], sightings: list[ObservedTable], catalog: Catalog | None = None, **policy: object
+    statements: list[Statement], observed: list[ObservedTable], catalog: Catalog | None = None, **policy: object
 ) -> tuple[Catalog, list[str]]:
     """The catalog, and the ledger as `ts effect`."""
-    after, ledger, _ = compile_window(catalog or Catalog(), statements, sightings, Policy.model_validate(policy))
+    after, ledger, _ = compile_window(catalog or Catalog(), statements, observed, Policy.model_validate(policy))
     return after, [f"{e.commit_ts} {e.effect}" for e in ledger]
 
 

@@ -69,7 +69,7 @@ def test_a_document_without_a_model_is_an_object(store: Store, content: bytes) -
         (layout.certificate_key("shop", 3), "rebuilt from publish/shop/00000003.json and cuts/shop/00000003.json"),
         (layout.intent_key("shop", 3), "`tidelake status --feed shop`"),
         (layout.run_key("shop", 3, "order"), "`tidelake run --feed shop --hour …`"),
-        (layout.misfits_key("shop", 3), "`tidelake redo --feed shop --from …`"),
+        (layout.mismatches_key("shop", 3), "`tidelake redo --feed shop --from …`"),
         (layout.lease_key("shop"), "`tidelake unlock --feed shop`"),
         ("lake.json", "remove it: the next `tidelake run` writes it again"),
         ("other/x.json", "bring back an earlier version"),

@@ -33,7 +33,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a changefeed delivers. halves: in every how many-th update comes as delete and insert, another in each stretch, 0 = none;
+    """How a changefeed delivers. halves: in every how many-th update comes as delete and insert, another in each replay_epoch, 0 = none;
     quiet: how many commits pass before the partitions after the first hear of one."""
 
     partitions: int
@@ -50,28 +50,28 @@ def delivered(upstream: Upstream, manner: Manner) -> list[list[Message]]:
     for entry in upstream.log:
         of_ts[entry.ts].append(entry)
     commits = sorted(of_ts)
-    stretch = 0
+    replay_epoch = 0
     _put(partitions, resolved(START, *range(manner.partitions)))
 
     def send(first: int, last: int, inside: int = 0) -> None:
         for n in range(first, last):
-            _put(partitions, _rows(of_ts[commits[n]], manner, stretch))
+            _put(partitions, _rows(of_ts[commits[n]], manner, replay_epoch))
             if any(isinstance(e, Ddl) and e.late for e in of_ts[commits[n]]):
                 for _ in range(_WAITS):
                     _put(partitions, resolved(commits[n], *range(manner.partitions)))
             _put(partitions, _statements(of_ts[commits[n]], manner))
             _put(partitions, _resolved(commits[n], n, len(commits), manner))
         if inside and last < len(commits):
-            _put(partitions, list(_rows(of_ts[commits[last]], manner, stretch))[:inside])
+            _put(partitions, list(_rows(of_ts[commits[last]], manner, replay_epoch))[:inside])
 
     sent = 0
     for crash in sorted(manner.crashes, key=lambda c: c.share):
         upto = max(sent, int(crash.share * len(commits)))
         send(sent, upto, crash.inside)
         sent = max(0, upto - crash.back)
-        stretch += 1
+        replay_epoch += 1
         # What is sent again begins with a step back (docs/reference/protocols.md 11.14).
-        back_to = (commits[sent - 1] if sent else START) - stretch
+        back_to = (commits[sent - 1] if sent else START) - replay_epoch
         _put(partitions, resolved(back_to, *range(manner.partitions)))
     send(sent, len(commits))
     for repeat in manner.repeats:
@@ -84,11 +84,11 @@ def _put(partitions: list[list[Message]], messages: list[Message] | Iterator[Mes
         partitions[message.partition].append(message)
 
 
-def _rows(entries: list[Change | Ddl], manner: Manner, stretch: int) -> Iterator[Message]:
+def _rows(entries: list[Change | Ddl], manner: Manner, replay_epoch: int) -> Iterator[Message]:
     """Of one commit, deletes first, as TiCDC sorts them."""
     out: list[Message] = []
     for n, c in enumerate(e for e in entries if isinstance(e, Change)):
-        halves = manner.halves and (c.ts // 10 + n + stretch) % manner.halves == 0
+        halves = manner.halves and (c.ts // 10 + n + replay_epoch) % manner.halves == 0
         if c.op == "update" and c.table != BARE and halves:
             out += [_row(manner, c, "delete", before=True), _row(manner, c, "insert", after=True)]
         else:

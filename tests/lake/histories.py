@@ -67,14 +67,14 @@ class Feeder:
         self._write(lake, name, messages, 1)
         return name
 
-    def scattered(self, lake: Lake, stretches: Mapping[int, Sequence[Message]]) -> str:
-        """The next hour holds messages of partition 0 with holes between them: stretches by their first offset. Its name."""
+    def scattered(self, lake: Lake, runs: Mapping[int, Sequence[Message]]) -> str:
+        """The next hour holds messages of partition 0 with holes between them: runs of messages by their first offset. Its name."""
         self.hour += 1
         name, rows = f"2026-01-05T{self.hour:02d}", EventRows()
-        for first, messages in stretches.items():
+        for first, messages in runs.items():
             for n, m in enumerate(messages):
                 rows.add(Coordinates(TOPIC, 0, first + n), 1, [m.event])
-        ranges = tuple((first, first + len(messages) - 1) for first, messages in stretches.items())
+        ranges = tuple((first, first + len(messages) - 1) for first, messages in runs.items())
         facts = partition_of(ranges[0][0], ranges[-1][1]).model_copy(update={"ranges": ranges})
         manifest = self._landed(lake, name, 1, {0: facts})
         self._decoded(lake, manifest, pa.Table.from_batches([pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])]))

@@ -1,4 +1,4 @@
-"""What operators do to a feed between the hours of an invented history: rewind it, redo hours, put right what was decoded wrongly."""
+"""What operators do to a feed between the hours of an invented history: rollback it, redo hours, put right what was decoded wrongly."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ WRONG = "wrong"  # what the first decoder makes of a value
 class Operation:
     """What happens once an hour is published.
 
-    what: `rewind` to one of all published cuts, also to one that was undone, `redo` from one of the hours on, or nothing;
-    share: which, of those there are; forward: the hours after a rewind run again one by one, not with the next hour.
+    what: `rollback` to one of all published cuts, also to one that was undone, `redo` from one of the hours on, or nothing;
+    share: which, of those there are; forward: the hours after a rollback run again one by one, not with the next hour.
     """
 
     what: str
@@ -98,7 +98,7 @@ def _told(history: History, number: int) -> Story:
     """A story of a history. Drawn by Random, which is more even than Hypothesis is on purpose."""
     draw = random.Random(number)
     operations = tuple(
-        Operation(what=draw.choice(["rewind", "redo", "rewind", "redo", "none"]), share=draw.random(), forward=draw.random() < 0.5)
+        Operation(what=draw.choice(["rollback", "redo", "rollback", "redo", "none"]), share=draw.random(), forward=draw.random() < 0.5)
         for _ in history.hours
     )
     every, later, late = draw.choice([1, 1, 2]), draw.randint(0, 2), draw.random() < 0.5

@@ -49,7 +49,7 @@ def _exchange(statement: Ddl, lives: dict[str, int], keyed: dict[str, dict[RowCe
 
 
 class _Reader:
-    """Messages → changes with coordinates, lives and stretches."""
+    """Messages → changes with coordinates, lives and replay epochs."""
 
     def __init__(self, lives: dict[tuple[str, int], int], partitions: int) -> None:
         self.changes: list[RowChange] = []
@@ -73,7 +73,9 @@ class _Reader:
             assert whole is not None
             key = None if e.table == BARE else whole[:1]
             life = str(self._lives[str(e.table), ts])
-            change = RowChange(table=life, op=str(e.op), commit_ts=ts, at=at, key=key, before=before, after=after, stretch=self._stretch[p])
+            change = RowChange(
+                table=life, op=str(e.op), commit_ts=ts, at=at, key=key, before=before, after=after, replay_epoch=self._stretch[p]
+            )
             self.changes.append(change)
 
 

@@ -1,6 +1,6 @@
 """Rewinds and redos at any place of any history: after each, the tables at every published TSO and between are what upstream had.
 
-The histories and their truth are those of test_oracle.py. What is invented beside them (tests/lake/operations.py): rewinds to any cut,
+The histories and their truth are those of test_oracle.py. What is invented beside them (tests/lake/operations.py): rollbacks to any cut,
 undone ones too, and forward again hour by hour or at one go; redos from any hour on, of the same events; hours that were decoded wrongly
 or whose rows came late, put right at once or hours later, with or without the hours after them published in between. Where what is
 published cannot be right yet, only the counts of the certificate and what earlier cuts hold are compared.
@@ -36,7 +36,7 @@ from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import lineage, newest_cut
 from tidelake.lake.cuts import published as every_cut
 from tidelake.lake.opened import Lake
-from tidelake.publish.rollback import rewind
+from tidelake.publish.rollback import rollback
 from tidelake.query.asof import placed_now, tables_at
 from tidelake.validate.report import hour_facts
 
@@ -76,13 +76,13 @@ class Told:
     def note(self) -> None:
         """A cut was published."""
         cut = self.newest
-        before = cut.seq - 1 if cut.follows is None else cut.follows
+        before = cut.seq - 1 if cut.parent_seq is None else cut.parent_seq
         self.wrong[cut.seq] = self.wrong.get(before, False) or (self.bad is not None and self.bad <= cut.hour)
         self.held[cut.seq] = self.rows(cut)
         self.tried["cuts"] += 1
         if not self.wrong[cut.seq] and cut.run.startswith("run_"):
             found = {t: f.before_images for t, f in hour_facts(self.lake, cut.hour).tables.items() if f.before_images}
-            assert {t: i for t, i in found.items() if i.differs or i.missing or i.twice} == {}, "nothing was lost"
+            assert {t: i for t, i in found.items() if i.differs or i.missing or i.duplicate_inserts} == {}, "nothing was lost"
 
     def rows(self, cut: Cut) -> dict[str, Bag]:
         """Every table of a cut, read by its snapshot id from where it is now."""
@@ -112,10 +112,10 @@ class Told:
             self.compare(operation.share)
             return
         others = sorted(every_cut(self.lake.catalog, "shop").keys() - {self.newest.seq})
-        if not others or rewind(self.lake, f"cut {others[int(operation.share * len(others))]}").seq is None:
+        if not others or rollback(self.lake, f"cut {others[int(operation.share * len(others))]}").seq is None:
             return
         self.note()
-        self.tried["rewinds"] += 1
+        self.tried["rollbacks"] += 1
         self.compare(operation.share)
         if operation.forward:
             self.forward()
@@ -232,21 +232,21 @@ SHORT = Story(
         manner=Manner(partitions=2, halves=2, quiet=1, crashes=(Crash(share=0.5, back=2, inside=1),), repeats=()),
         ends=((5, 5, 5),),
     ),
-    operations=(Operation(what="none", share=0, forward=False), Operation(what="rewind", share=0, forward=True)),
+    operations=(Operation(what="none", share=0, forward=False), Operation(what="rollback", share=0, forward=True)),
     wrong=Wrong(hour=1, how="other", every=1, later=9, late=False),
 )
 
 
 @pytest.mark.usefixtures("spark_app")
-def test_rewound_and_redone_tables_equal_the_upstream() -> None:
-    done = {"cuts": 5, "rewinds": 1, "hours run again": 1, "put right": 1, "redos": 1, "redos that differ": 1}
+def test_rolled_back_and_redone_tables_equal_the_upstream() -> None:
+    done = {"cuts": 5, "rollbacks": 1, "hours run again": 1, "put right": 1, "redos": 1, "redos that differ": 1}
     assert {what: n for what, n in tell(SHORT).items() if what != "comparisons"} == done
 
 
 @pytest.mark.long
 @pytest.mark.timeout(6 * 3600)
 @pytest.mark.usefixtures("spark_app")
-def test_rewound_and_redone_tables_equal_the_upstream_for_many_stories(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rolled_back_and_redone_tables_equal_the_upstream_for_many_stories(capsys: pytest.CaptureFixture[str]) -> None:
     tried: Counter[str] = Counter()
 
     @seed(SEED)

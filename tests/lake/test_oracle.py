@@ -10,7 +10,7 @@ What is invented, by whom (tests/lake/), and shown to be by `test_every_situatio
 | | several statements in one window |
 | | rows and a statement at one commit ts; a statement on either side of the resolved ts that equals its own |
 | `Manner.partitions`, `.quiet` | one to three partitions, idle ones too; partitions that hear of few commits |
-| `Manner.halves` | updates as delete and insert: several events of one key at one commit ts; unsplit in another stretch |
+| `Manner.halves` | updates as delete and insert: several events of one key at one commit ts; unsplit in another replay_epoch |
 | `_CRASHES` | resolved ts going back, replays of whole commits and from inside one |
 | `_REPEATS` | one row again, at any later place of its partition, also after its cut |
 | `_ENDS` | hours that end anywhere in each partition: rows and statements exactly at M, before and after the hour's end |
@@ -150,7 +150,7 @@ def check(history: History, between: int) -> int:
                 else:
                     compare(lake, history, mark)
                 found = {t: f.before_images for t, f in hour_facts(lake, name).tables.items() if f.before_images}
-                assert {t: i for t, i in found.items() if i.differs or i.missing or i.twice} == {}, "nothing was lost"
+                assert {t: i for t, i in found.items() if i.differs or i.missing or i.duplicate_inserts} == {}, "nothing was lost"
             if upstream.truth:
                 last = max(upstream.truth)
                 assert mark == last, "the last hour brings everything"

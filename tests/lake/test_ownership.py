@@ -19,7 +19,7 @@ from tidelake.config.lake_paths import (
     intents,
     late_table,
     manifests,
-    misfits,
+    mismatches,
     name_hash,
     seed_reports,
     sink_schemas,
@@ -31,15 +31,15 @@ from tidelake.history.incarnations import Catalog, Incarnation, create
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Staged, TableCut
-from tidelake.lake.cuts import horizon, published, record
+from tidelake.lake.cuts import changelog_retained_after, published, record
 from tidelake.lake.events import ensure_events
 from tidelake.lake.names import changelog_name, parking_name, snapshot_name, vacant
 from tidelake.lake.namespaces import clear_way, refuse_taken, take
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import create_changelog, create_snapshot
-from tidelake.maintenance.changelog_age import raise_horizon
+from tidelake.maintenance.changelog_age import raise_retained_after
 from tidelake.maintenance.expire import drop_gone, forget_documents, let_go
-from tidelake.maintenance.maintenance_plan import TablePlan, UpkeepPlan
+from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
 from tidelake.maintenance.needs import stale_branches
 from tidelake.maintenance.orphans import leftovers, remove_leftovers
 from tidelake.order.late import late_rows
@@ -304,10 +304,10 @@ def test_branches_that_people_made_stay_whatever_they_are_called(lake: LakeCatal
     assert sorted(lake.load("d.t").branches) == sorted([*theirs, "run_9_1"])
 
 
-def test_upkeep_drops_no_table_that_somebody_else_put_under_the_name(tmp_path: Path) -> None:
+def test_maintenance_drops_no_table_that_somebody_else_put_under_the_name(tmp_path: Path) -> None:
     with Lake.of(lakes.feed(tmp_path)) as lake:
         theirs = unmarked(lake.catalog, "d_past.t__11111111")
-        plan = UpkeepPlan(
+        plan = MaintenancePlan(
             feed="shop", cuts={}, lets_go=[], staged=None, changes_after=0, tables=[TablePlan(table=theirs.identifier, gone=True)]
         )
         with pytest.raises(OwnershipError, match=r"table d_past\.t__11111111 was not made by Tidelake"):
@@ -322,15 +322,15 @@ def test_letting_go_of_cuts_and_changes_leaves_what_is_said_of_another_feeds(tmp
         for cut in (mine, theirs):
             record(lake.catalog, lake.store, cut)
         let_go(lake.catalog, "shop", [1], 1)
-        raise_horizon(lake.catalog, "shop", 99)
+        raise_retained_after(lake.catalog, "shop", 99)
         forget_documents(lake, (), mine.model_copy(update={"seq": 9}))
-        assert (published(lake.catalog, "shop"), horizon(lake.catalog, "shop")) == ({}, 99)
-        assert (published(lake.catalog, "shop2"), horizon(lake.catalog, "shop2")) == ({1: mine.resolved_ts}, 0)
+        assert (published(lake.catalog, "shop"), changelog_retained_after(lake.catalog, "shop")) == ({}, 99)
+        assert (published(lake.catalog, "shop2"), changelog_retained_after(lake.catalog, "shop2")) == ({1: mine.resolved_ts}, 0)
         assert [o.key for o in lake.store.objects("cuts/")] == ["cuts/shop2/00000001.json"]
 
 
 def test_no_feeds_prefix_begins_anothers() -> None:
-    own = (manifests, decoded, misfits, intents, cuts, certificates, decisions, sink_schemas, partial(seed_reports, run="run_1_1"))
+    own = (manifests, decoded, mismatches, intents, cuts, certificates, decisions, sink_schemas, partial(seed_reports, run="run_1_1"))
     assert all(prefix("shop").endswith("/") and not prefix("shop2").startswith(prefix("shop")) for prefix in own)
 
 

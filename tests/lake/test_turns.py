@@ -189,7 +189,7 @@ def test_a_redo_brings_in_hours_below_the_first_cut(tmp_path: Path, monkeypatch:
         assert rows_of(lake, "d.k") == table(("1", "c"), ("2", "b"))
         cut = newest_cut(lake.catalog, lake.store, "shop")
         assert cut is not None
-        assert (cut.first_hour, cut.hour, cut.follows) == ("2026-01-05T10", "2026-01-05T11", 0)
+        assert (cut.first_hour, cut.hour, cut.parent_seq) == ("2026-01-05T10", "2026-01-05T11", 0)
         assert is_published(lake.feed, lake.catalog, lake.store, cut, "2026-01-05T10")
         assert "is published: cut 2 reaches to hour 2026-01-05T11" in order(lake, parse_hour("2026-01-05T10")).why
 

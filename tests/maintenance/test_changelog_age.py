@@ -18,15 +18,15 @@ from tests.lake import cheap, lakes
 from tests.lake.cheap import newest, ts
 from tests.lake.killed import Killed, kill_at
 from tidelake.config.lake_paths import certificate_key
-from tidelake.config.retention import Upkeep
+from tidelake.config.retention import Maintenance
 from tidelake.errors import ConfigError, StorageError
 from tidelake.io import duckdb_door as duck
 from tidelake.lake.cut_documents import read_cut
-from tidelake.lake.cuts import horizon, lineage
+from tidelake.lake.cuts import changelog_retained_after, lineage
 from tidelake.lake.opened import Lake
 from tidelake.maintenance import maintain as steps
-from tidelake.maintenance.maintain import upkeep
-from tidelake.publish.rollback import rewind
+from tidelake.maintenance.maintain import maintain
+from tidelake.publish.rollback import rollback
 from tidelake.query.asof import frame_asof, table_asof
 from tidelake.query.changes import changes_of
 from tidelake.query.scd2 import scd2_frame
@@ -39,7 +39,7 @@ HOURS = tuple(20 + 24 * day for day in range(8))  # a cut a day at 20:00; three 
 GONE = begin_ts(cheap.START + timedelta(days=4)) - 1  # what the fifth cut follows is kept from the beginning of its day
 CUTS = {ts(h) for h in HOURS}
 BETWEEN = tuple(ts(h - 0.25) for h in HOURS)  # a row more than the cut before
-REFUSED = {ts(h - 0.25) for h in HOURS[:5]}  # the cut before is older than the horizon
+REFUSED = {ts(h - 0.25) for h in HOURS[:5]}  # the cut before is older than the changelog_retained_after
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.usefixtures("spark_app")
 def lake_of(folder: Path, hours: Sequence[float] = HOURS, by: str = "day", **settings: Any) -> Iterator[Lake]:
     """A lake with a cut at each of these hours."""
     (folder / "lake").mkdir()
-    with Lake.of(lakes.feed(folder, upkeep=Upkeep.model_validate(KEEP | settings))) as lake:
+    with Lake.of(lakes.feed(folder, maintenance=Maintenance.model_validate(KEEP | settings))) as lake:
         cut = None
         for hour in hours:
             cut = cheap.publish(lake, cut, hour, by)
@@ -80,10 +80,10 @@ def test_asof_says_what_it_said_or_refuses_and_refuses_before_the_horizon_alone(
     with lake_of(tmp_path) as lake:
         before = answers(lake, CUTS | between)
         assert before == {at: list(range(n + 1)) for moments in (sorted(CUTS), BETWEEN) for n, at in enumerate(moments, 1) if at in before}
-        done = upkeep(lake, young=NONE)
+        done = maintain(lake, young=NONE)
         assert (done.cut, done.removed_changes) == (9, 5)
         assert answers(lake, CUTS | between) == before | dict.fromkeys(REFUSED & between, "NOT_RETAINED")
-        assert (horizon(lake.catalog, "shop"), changelog(lake)) == (GONE, [5, 6, 7, 8])
+        assert (changelog_retained_after(lake.catalog, "shop"), changelog(lake)) == (GONE, [5, 6, 7, 8])
         with pytest.raises(StorageError, match=rf"d\.k cannot be had at TSO {ts(HOURS[3] - 0.25)}") as refused:
             frame_asof(lake, "d.k", ts(HOURS[3] - 0.25), lake.spark)
         near = rf"take the cut at {ts(HOURS[2])} \(.*\) or {ts(HOURS[3])} \(.*\), or any TSO from {ts(HOURS[4])} \("
@@ -109,7 +109,7 @@ def test_versions_begin_at_the_first_whole_cut_and_changes_after_the_horizon(tmp
 
         before = versions()
         assert len(before) == 9
-        upkeep(lake, young=NONE)
+        maintain(lake, young=NONE)
         assert versions() == before, "no version ended, and every row says since when it is so"
         assert versions(ts(HOURS[5] - 0.25)) == {v for v in before if v[0] <= 6}
         with pytest.raises(StorageError, match=rf"are from TSO {ts(HOURS[4])} ") as refused:
@@ -124,7 +124,7 @@ def test_versions_begin_at_the_first_whole_cut_and_changes_after_the_horizon(tmp
 STEPS = (  # of them the fourth publishes
     "archive",
     "stage_rewrite",
-    "raise_horizon",
+    "raise_retained_after",
     "declare",
     "advance",
     "record",
@@ -137,7 +137,7 @@ SAMPLE = ("declare",)
 
 
 @pytest.mark.parametrize("step", [pytest.param(s, marks=[] if s in SAMPLE else pytest.mark.long) for s in STEPS])
-def test_an_upkeep_killed_at_any_step_leaves_readers_right_and_is_finished_by_the_next(
+def test_an_maintenance_killed_at_any_step_leaves_readers_right_and_is_finished_by_the_next(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = {ts(HOURS[3]), ts(HOURS[3] - 0.25), ts(HOURS[5] - 0.25)}
@@ -150,11 +150,14 @@ def test_an_upkeep_killed_at_any_step_leaves_readers_right_and_is_finished_by_th
             else:
                 patch.setattr(steps, step, die)
             with pytest.raises(Killed):
-                upkeep(lake, young=NONE)
+                maintain(lake, young=NONE)
         raised = STEPS.index(step) > 2
-        assert (horizon(lake.catalog, "shop"), len(changelog(lake)) == 4) == (GONE if raised else 0, raised and STEPS.index(step) > 4)
+        assert (changelog_retained_after(lake.catalog, "shop"), len(changelog(lake)) == 4) == (
+            GONE if raised else 0,
+            raised and STEPS.index(step) > 4,
+        )
         assert answers(lake, moments) == (refused if raised else right)
-        done = upkeep(lake, young=NONE)
+        done = maintain(lake, young=NONE)
         assert (done.cut, answers(lake, moments)) == (9 if STEPS.index(step) < 4 else None, refused)
         assert (changelog(lake), lake.catalog.load("d_changelog.k").branches) == ([5, 6, 7, 8], [])
         assert len(lake.catalog.load("d_changelog.k").table.snapshots()) == 5
@@ -180,13 +183,15 @@ def archived(folder: Path) -> list[int]:
 def test_what_goes_is_copied_first_with_a_manifest_that_is_right(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
     with lake_of(tmp_path, archive_changelog=str(folder)) as lake:
-        planned = upkeep(lake, dry_run=True, young=NONE).plan
+        planned = maintain(lake, dry_run=True, young=NONE).plan
         assert planned is not None
         assert [p.archive for p in planned.tables if p.old] == [f"{folder}/shop/d_changelog.k/"]
         [old] = [p.old for p in planned.tables if p.old]
         assert (planned.changes_after, old.files, old.rows, old.first, old.last) == (GONE, 5, 5, "2026-01-01", "2026-01-04")
-        assert (folder.exists(), horizon(lake.catalog, "shop"), len(changelog(lake))) == (False, 0, 9), "a dry run does nothing"
-        done = upkeep(lake, young=NONE)
+        assert (folder.exists(), changelog_retained_after(lake.catalog, "shop"), len(changelog(lake))) == (False, 0, 9), (
+            "a dry run does nothing"
+        )
+        done = maintain(lake, young=NONE)
         assert done.plan == planned
         [place] = done.manifests
         manifest = json.loads(Path(place).read_text())
@@ -200,7 +205,7 @@ def test_what_goes_is_copied_first_with_a_manifest_that_is_right(tmp_path: Path)
             assert pq.read_metadata(folder / f["key"]).num_rows == f["rows"]
             assert f["key"].startswith(f"shop/d_changelog.k/day={cheap.START + timedelta(days=manifest['files'].index(f) // 2):%Y-%m}")
         assert archived(folder) == [0, 1, 2, 3, 4]
-        again = upkeep(lake, young=NONE)
+        again = maintain(lake, young=NONE)
         assert (again.cut, again.removed_changes, again.manifests) == (None, 0, [])
 
 
@@ -214,24 +219,24 @@ def test_a_copy_that_is_not_the_file_keeps_everything_from_going(tmp_path: Path)
         empty = lake.catalog.load("d_changelog.k").scan({"id": 77}).read_all()
         pq.write_table(empty, torn)
         with pytest.raises(StorageError, match=r": 0 rows in .*; nothing is removed") as refused:
-            upkeep(lake, young=NONE)
+            maintain(lake, young=NONE)
         assert refused.value.code == "ARCHIVE_DIFFERS"
-        assert (horizon(lake.catalog, "shop"), len(changelog(lake)), newest(lake).seq) == (0, 9, 8)
+        assert (changelog_retained_after(lake.catalog, "shop"), len(changelog(lake)), newest(lake).seq) == (0, 9, 8)
 
 
 def test_an_archive_in_the_warehouse_is_refused(tmp_path: Path) -> None:
     with (
         lake_of(tmp_path, HOURS[:1], archive_changelog=str(tmp_path / "lake" / "warehouse" / "d")) as lake,
-        pytest.raises(ConfigError, match=r"upkeep\.archive_changelog: .* is in the lake's warehouse"),
+        pytest.raises(ConfigError, match=r"maintenance\.archive_changelog: .* is in the lake's warehouse"),
     ):
-        upkeep(lake, dry_run=True)
+        maintain(lake, dry_run=True)
 
 
 @pytest.mark.long
-def test_a_rewind_before_the_horizon_begins_changelogs_anew_and_hours_run_on(tmp_path: Path) -> None:
+def test_a_rollback_before_the_horizon_begins_changelogs_anew_and_hours_run_on(tmp_path: Path) -> None:
     with lake_of(tmp_path) as lake:
-        upkeep(lake, young=NONE)
-        rewind(lake, "cut 3")
+        maintain(lake, young=NONE)
+        rollback(lake, "cut 3")
         assert (newest(lake).changelogs, ids(lake, None)) == ({}, [0, 1, 2, 3])
         assert lake.catalog.find("d_changelog.k") is None
         cut = cheap.publish(lake, newest(lake), 75)
@@ -241,10 +246,10 @@ def test_a_rewind_before_the_horizon_begins_changelogs_anew_and_hours_run_on(tmp
             ts(74.75): "NOT_RETAINED",
             cut.resolved_ts: [0, 1, 2, 3, 11],
         }
-        rewind(lake, "cut 8")
+        rollback(lake, "cut 8")
         assert (ids(lake, None), changelog(lake)) == (list(range(9)), list(range(9)))
-        assert ids(lake, ts(HOURS[3] - 0.25)) == "NOT_RETAINED", "a horizon never goes back"
-        upkeep(lake, young=NONE)
+        assert ids(lake, ts(HOURS[3] - 0.25)) == "NOT_RETAINED", "a changelog_retained_after never goes back"
+        maintain(lake, young=NONE)
         assert changelog(lake) == [5, 6, 7, 8]
 
 
@@ -255,7 +260,7 @@ def test_hours_are_put_together_by_day(tmp_path: Path) -> None:
         moments = {ts(hours[7] - 0.25), ts(hours[7]), ts(hours[-1] - 0.25)}
         before, files = answers(lake, moments), len(list(lake.catalog.load("d_changelog.k").table.scan().plan_files()))
         assert files == 19
-        done = upkeep(lake, young=NONE)
+        done = maintain(lake, young=NONE)
         assert "d_changelog.k" in done.rewritten
         left = lake.catalog.load("d_changelog.k").table
         assert sorted(t.file.record_count for t in left.scan().plan_files()) == [6, 6, 7]
@@ -264,12 +269,12 @@ def test_hours_are_put_together_by_day(tmp_path: Path) -> None:
         cut = cheap.publish(lake, newest(lake), 74)
         assert ids(lake, cut.resolved_ts - 1)[-1] == cut.seq
         assert len(list(lake.catalog.load("d_changelog.k").table.scan().plan_files())) == 4
-        assert upkeep(lake, young=NONE).rewritten == [], "nothing is left to put together"
+        assert maintain(lake, young=NONE).rewritten == [], "nothing is left to put together"
 
-        lake.feed = lake.feed.model_copy(update={"upkeep": Upkeep.model_validate(KEEP | {"keep_changelog": "1d"})})
+        lake.feed = lake.feed.model_copy(update={"maintenance": Maintenance.model_validate(KEEP | {"keep_changelog": "1d"})})
         moments = {ts(hours[-1] - 0.25), cut.resolved_ts - 1}
         before = answers(lake, moments)
-        assert upkeep(lake, young=NONE).removed_changes == 7, "one file of three in a manifest"
+        assert maintain(lake, young=NONE).removed_changes == 7, "one file of three in a manifest"
         assert (changelog(lake), answers(lake, moments)) == ([*range(7, 19), 20], before)
 
 
@@ -278,7 +283,7 @@ def test_changes_partitioned_by_hour_go_by_whole_days_too(tmp_path: Path) -> Non
     with lake_of(tmp_path, by="hour", archive_changelog=str(tmp_path / "archive")) as lake:
         moments = {BETWEEN[5], BETWEEN[7]}
         before = answers(lake, moments)
-        assert upkeep(lake, young=NONE).removed_changes == 5
+        assert maintain(lake, young=NONE).removed_changes == 5
         assert (changelog(lake), answers(lake, moments)) == ([5, 6, 7, 8], before)
         assert (tmp_path / "archive" / "shop" / "d_changelog.k" / "hour=2026-01-04T19").exists()
         assert archived(tmp_path / "archive") == [0, 1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""Upkeep: what it lets go of, and that nobody who reads a retained cut can tell that it ran."""
+"""Maintenance: what it lets go of, and that nobody who reads a retained cut can tell that it ran."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.lake import cheap, lakes
 from tests.lake.cheap import newest, ts
 from tidelake.config.lake_paths import certificate_key, cuts, intent_key, intents, published_table, run_key
-from tidelake.config.retention import Upkeep
+from tidelake.config.retention import Maintenance
 from tidelake.errors import StorageError
 from tidelake.lake.cut import Staged, TableCut
 from tidelake.lake.cut_documents import read_cut
@@ -23,7 +23,7 @@ from tidelake.lake.cuts import published, record
 from tidelake.lake.opened import Lake
 from tidelake.maintenance import maintain as steps
 from tidelake.maintenance.expire import let_go
-from tidelake.maintenance.maintain import upkeep
+from tidelake.maintenance.maintain import maintain
 from tidelake.publish.recovery import recover
 from tidelake.query.asof import table_asof
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("spark_app")
 def lake_of(folder: Path, hours: Sequence[float] = HOURS, **settings: Any) -> Iterator[Lake]:
     """A lake with a cut at each of these hours."""
     (folder / "lake").mkdir()
-    with Lake.of(lakes.feed(folder, upkeep=Upkeep.model_validate(KEEP | settings))) as lake:
+    with Lake.of(lakes.feed(folder, maintenance=Maintenance.model_validate(KEEP | settings))) as lake:
         cut = None
         for hour in hours:
             cut = cheap.publish(lake, cut, hour)
@@ -55,7 +55,7 @@ def ids(lake: Lake, n: int) -> list[int]:
 def test_every_retained_cut_reads_as_before_and_what_only_others_needed_goes(tmp_path: Path) -> None:
     with lake_of(tmp_path) as lake:
         before = {n: read_cut(lake.store, "shop", n) for n in range(1, 8)}
-        planned = upkeep(lake, dry_run=True, young=NONE)
+        planned = maintain(lake, dry_run=True, young=NONE)
         assert planned.plan is not None
         assert (planned.plan.cuts, planned.plan.lets_go) == ({3: "daily", 5: "daily", 6: "every", 7: "newest"}, [1, 2, 4])
         by_name = {p.table: p for p in planned.plan.tables}
@@ -65,7 +65,7 @@ def test_every_retained_cut_reads_as_before_and_what_only_others_needed_goes(tmp
         assert {before[n].snapshots[K].snapshot_id for n in (1, 2, 4)} <= set(by_name["d.k"].expires)
         assert published(lake.catalog, "shop").keys() == set(range(1, 8)), "a dry run changes nothing"
 
-        done = upkeep(lake, young=NONE)
+        done = maintain(lake, young=NONE)
         assert done.plan == planned.plan
         assert done.expired_snapshots == sum(len(p.expires) for p in planned.plan.tables) > 12
         assert published(lake.catalog, "shop").keys() == {3, 5, 6, 7}
@@ -96,7 +96,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.long
-def test_an_upkeep_killed_between_two_steps_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_maintenance_killed_between_two_steps_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def die(*_: Any) -> None:
         raise Killed
 
@@ -105,11 +105,11 @@ def test_an_upkeep_killed_between_two_steps_is_finished_by_the_next(tmp_path: Pa
             with monkeypatch.context() as patch:
                 patch.setattr(steps, step, die)
                 with pytest.raises(Killed):
-                    upkeep(lake, young=NONE)
+                    maintain(lake, young=NONE)
             assert published(lake.catalog, "shop").keys() == {3, 5, 6, 7}, "what will go is no longer offered"
             assert [len(ids(lake, n)) for n in (3, 5, 6, 7)] == [4, 6, 7, 8]
         assert len(list(lake.store.objects(cuts("shop")))) == 7
-        upkeep(lake, young=NONE)
+        maintain(lake, young=NONE)
         assert len(list(lake.store.objects(cuts("shop")))) == 4
         assert len(lake.catalog.load("d.k").table.snapshots()) == 4
 
@@ -125,19 +125,19 @@ def test_a_table_that_left_stays_as_long_as_a_cut_that_had_it_and_stale_branches
         record(lake.catalog, lake.store, left)
         for branch in ("run_4_7", "run_5_8", "theirs"):
             lake.catalog.set_branch(lake.catalog.load("d.idle"), branch, lake.catalog.load("d.idle").main)
-        assert upkeep(lake, young=NONE).dropped_tables == []
+        assert maintain(lake, young=NONE).dropped_tables == []
         assert [r["v"] for r in lakes.contents(lake.catalog, "d_past.old__1")] == ["o"]
         assert sorted(lake.catalog.load("d.idle").branches) == ["run_5_8", "theirs"]
         record(lake.catalog, lake.store, left.model_copy(update={"seq": 5, "resolved_ts": ts(70)}))
-        assert upkeep(lake, young=NONE).dropped_tables == ["d_past.old__1"]
+        assert maintain(lake, young=NONE).dropped_tables == ["d_past.old__1"]
         assert lake.catalog.find("d_past.old__1") is None
-        assert upkeep(lake, young=NONE).dropped_tables == []
+        assert maintain(lake, young=NONE).dropped_tables == []
 
 
 @pytest.mark.long
 def test_young_snapshots_stay_whoever_needs_them(tmp_path: Path) -> None:
     with lake_of(tmp_path) as lake:
-        done = upkeep(lake)
+        done = maintain(lake)
         assert done.plan is not None
         assert (done.plan.lets_go, done.expired_snapshots) == ([1, 2, 4], 0)
 
@@ -154,14 +154,14 @@ def test_a_published_table_of_an_earlier_version_gets_the_column(tmp_path: Path)
 def test_small_files_are_put_together_and_published_as_the_same_cut_again(tmp_path: Path) -> None:
     with lake_of(tmp_path, (1, 2, 3, 4, 5), small_files=3) as lake:
         old = newest(lake)
-        planned = upkeep(lake, dry_run=True).plan
+        planned = maintain(lake, dry_run=True).plan
         assert planned is not None
         assert {p.table: (p.files, p.small_files, p.rewrites) for p in planned.tables if p.files} == {
             "d.idle": (1, 1, False),
             "d.k": (6, 6, True),
             "d_changelog.k": (6, 6, True),
         }
-        done = upkeep(lake)
+        done = maintain(lake)
         assert (done.cut, done.rewritten) == (6, ["d.k", "d_changelog.k"])
         cut = newest(lake)
         assert (cut.seq, cut.hour, cut.applied_ts, cut.resolved_ts) == (6, old.hour, old.applied_ts, old.resolved_ts)
@@ -177,7 +177,7 @@ def test_small_files_are_put_together_and_published_as_the_same_cut_again(tmp_pa
         proof = json.loads(lake.store.read(certificate_key("shop", 6)))
         assert proof["rewrites"]["cut"] == 5
         assert proof["rewrites"]["tables"]["d.k"] == {"from": old.snapshots[K].snapshot_id, "to": k.main}
-        assert upkeep(lake).cut is None, "nothing is left to rewrite"
+        assert maintain(lake).cut is None, "nothing is left to rewrite"
         assert cheap.publish(lake, cut, 6).snapshots[K].rows == 7
         assert sorted(str(r["id"]) for r in lakes.contents(lake.catalog, "d.k")) == list("0123457"), (
             "the next cut goes on from the rewritten table"
@@ -194,7 +194,7 @@ def test_a_rewrite_cut_short_is_dropped_or_rolled_forward(step: str, tmp_path: P
         with monkeypatch.context() as patch:
             patch.setattr(steps, step, die)
             with pytest.raises(Killed):
-                upkeep(lake)
+                maintain(lake)
         assert newest(lake).seq == 3
         if step == "carry_out":
             recover(lake.catalog, lake.store, "shop")  # what the next hour does first
@@ -202,7 +202,7 @@ def test_a_rewrite_cut_short_is_dropped_or_rolled_forward(step: str, tmp_path: P
         done = cheap.publish(lake, newest(lake), 4)
         assert done.snapshots[K].rows == 5
         assert sorted(str(r["id"]) for r in lakes.contents(lake.catalog, "d.k"))[:4] == list("0123")
-        assert upkeep(lake).cut == (5 if step == "declare" else None)
+        assert maintain(lake).cut == (5 if step == "declare" else None)
         assert lake.catalog.load("d.k").branches == []
 
 
@@ -211,7 +211,7 @@ def test_an_hour_that_is_staged_keeps_its_number(tmp_path: Path) -> None:
     with lake_of(tmp_path, (1, 2, 60), small_files=3) as lake:
         staged = Staged(cut=newest(lake).model_copy(update={"seq": 4, "hour": "2026-01-03T13"}))
         lake.store.write(run_key("shop", 4, "order"), staged.model_dump_json().encode())
-        done = upkeep(lake, young=NONE)
+        done = maintain(lake, young=NONE)
         assert done.plan is not None
         assert (done.plan.staged, done.cut, done.plan.lets_go) == ("2026-01-03T13", None, [1])
         assert newest(lake).seq == 3
@@ -221,7 +221,7 @@ def test_a_table_that_someone_else_wrote_to_is_not_rewritten(tmp_path: Path) -> 
     with lake_of(tmp_path, (1, 2, 3), small_files=3) as lake:
         lake.catalog.append("d.k", lakes.batch(lake.catalog.load("d.k"), [(9, "stranger")]))
         with pytest.raises(StorageError, match=f"set main back to snapshot {newest(lake).snapshots[K].snapshot_id}"):
-            upkeep(lake)
+            maintain(lake)
         assert newest(lake).seq == 3
         assert list(lake.store.objects(intents("shop")))[-1].key.endswith("3.json")
 
@@ -232,7 +232,7 @@ def test_a_dry_run_starts_no_spark_and_counts_what_no_metadata_names(tmp_path: P
         left.write_bytes(b"12345")
         for path in Path(lake.settings.warehouse).rglob("*"):
             os.utime(path, (0, 0))
-        planned = upkeep(lake, dry_run=True).plan
+        planned = maintain(lake, dry_run=True).plan
         assert lake._spark is None
         assert planned is not None
         assert {p.table: (p.orphans, p.orphan_bytes) for p in planned.tables if p.orphans} == {"d.k": (1, 5)}
@@ -250,7 +250,7 @@ def test_names_that_cannot_be_compared_with_objects_remove_nothing(tmp_path: Pat
             os.utime(path, (0, 0))
         monkeypatch.setattr("tidelake.maintenance.orphans.plain", lambda location: location.replace("metadata/", "other/"))
         with pytest.raises(StorageError, match=r"FILE_LOST: table d\.\w+: its metadata .* is not among the objects of"):
-            upkeep(lake)
+            maintain(lake)
         assert set(files) <= {p for p in Path(lake.settings.warehouse).rglob("*") if p.is_file()}
 
 
@@ -272,14 +272,14 @@ def test_orphans_go_when_they_are_old_and_nothing_else_does(tmp_path: Path) -> N
         for path in warehouse.rglob("*"):
             if path.is_file() and path not in young:
                 os.utime(path, (0, 0))
-        planned = upkeep(lake, dry_run=True).plan
+        planned = maintain(lake, dry_run=True).plan
         assert planned is not None
         assert {p.table: (p.orphans, p.orphan_bytes) for p in planned.tables if p.orphans} == {"d.k": (1, 5)}
         assert planned.folders == [str(lost.table.location()).removeprefix(f"{warehouse}/")]
         files = [p for p in Path(str(lost.table.location())).rglob("*") if p.is_file()]
         assert planned.folder_bytes == sum(p.stat().st_size for p in files)
         assert places[0].exists()
-        done = upkeep(lake)
+        done = maintain(lake)
         assert (done.removed_orphans, done.removed_bytes) == (1 + len(files), 5 + planned.folder_bytes)
         assert [p.exists() for p in (*places, *files)] == [False, True, *[False] * len(files)]
         assert all(p.exists() for p in young)

@@ -1,4 +1,4 @@
-"""What grows with the number of cuts, and what upkeep keeps from growing."""
+"""What grows with the number of cuts, and what maintenance keeps from growing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.upkeep import curve
+from tests.benchmarks.maintenance import curve
 
 
 @pytest.mark.long
@@ -24,7 +24,7 @@ def test_after_200_cuts_files_snapshots_and_metadata_are_as_after_three_days(tmp
 
 @pytest.mark.long
 @pytest.mark.usefixtures("spark_app")
-def test_without_upkeep_they_grow(tmp_path: Path) -> None:
+def test_without_maintenance_they_grow(tmp_path: Path) -> None:
     [first, last] = [p for p in curve(tmp_path / "left", 72, every=None) if p.cuts in (24, 72)]
     assert (first.files, last.files) == (25, 73)
     assert last.snapshots - first.snapshots == 48

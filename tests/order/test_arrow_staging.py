@@ -163,7 +163,7 @@ def test_workers_stage_what_spark_stages(seed: int, tmp_path: Path, monkeypatch:
     assert len(places) == 8, "four buckets, two days"
     counts = ours.counts["d.k@-1"]
     assert counts == by_spark.counts["d.k@-1"]
-    assert min(counts.duplicates, counts.key_changes, counts.bare_updates, counts.deletes, counts.inserts) > 3, counts
+    assert min(counts.duplicates, counts.key_changes, counts.updates_without_before_image, counts.deletes, counts.inserts) > 3, counts
     assert counts.changes == len(rows) > 300
 
 
@@ -178,7 +178,9 @@ def test_rows_come_by_commit_ts_in_every_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cell", "value"), [("0000-00-00 00:00:00", None), ("2026-01-01 24:00:00", None)], ids=["nulled by policy", "counted as lost"]
+    ("cell", "value"),
+    [("0000-00-00 00:00:00", None), ("2026-01-01 24:00:00", None)],
+    ids=["nulled_zero_dates by policy", "counted as lost"],
 )
 def test_a_table_with_a_cell_that_workers_do_not_read_is_left_to_spark_whole(cell: str, value: str | None, tmp_path: Path) -> None:
     two = shape("id bigint", "part varchar", "at datetime", key=("id", "part"))
@@ -191,7 +193,7 @@ def test_a_table_with_a_cell_that_workers_do_not_read_is_left_to_spark_whole(cel
         assert (len(found), found[-1]["at"]) == (51, value)
         assert any("left to Spark's SQL" in h for h in heard), heard
         counts = staged.counts["d.k@-1"]
-        assert (counts.events, sum(counts.nulled.values()) + sum(counts.unfit.values())) == (51, 1)
+        assert (counts.events, sum(counts.nulled_zero_dates.values()) + sum(counts.invalid_values.values())) == (51, 1)
         advance = staged.changelogs["d.k@-1"]
         location = lake.catalog.load(advance.identifier).table.location().removeprefix("file://")
         known = {Path(f.path.removeprefix("file://")).name for f in lake.catalog.load(advance.identifier).files({}, [], advance.to)}

@@ -22,7 +22,7 @@ from tidelake.lake.events import ensure_events
 from tidelake.land.store.coverage import Coverage
 from tidelake.order.clocks import believed_before, checkpoint_counts, counts, is_ahead, marks
 from tidelake.order.progress import progress, published_ahead, resolved_now
-from tidelake.publish.rollback import rewind
+from tidelake.publish.rollback import rollback
 from tidelake.query.asof import standing, table_asof
 from tidelake.run import order
 from tidelake.tso import from_ms, parse_hour, show
@@ -113,7 +113,7 @@ def test_a_checkpoint_that_was_recorded_before_its_time_does_not_count(tmp_path:
         resolved_now(feed, {}, nothing, HOUR)
 
 
-def test_a_lake_that_published_such_a_cut_is_told_to_rewind(tmp_path: Path) -> None:
+def test_a_lake_that_published_such_a_cut_is_told_to_rollback(tmp_path: Path) -> None:
     """As a version did that believed every resolved ts."""
     with opened(tmp_path) as (feed, lake):
         first = cheap_publish(lake, None, 1)
@@ -127,8 +127,8 @@ def test_a_lake_that_published_such_a_cut_is_told_to_rewind(tmp_path: Path) -> N
         assert (still.value.code, still.value.exit_code) == ("STANDS_STILL", 3)
         assert "cut 2 was published at" in still.value.message
         assert "2166-05-07" in still.value.message
-        assert "`tidelake rewind --feed shop --to 'cut 1'`" in still.value.remedy
-        rewind(lake, "cut 1")
+        assert "`tidelake rollback --feed shop --to 'cut 1'`" in still.value.remedy
+        rollback(lake, "cut 1")
         newest = newest_cut(lake.catalog, lake.store, "shop")
         assert newest is not None
         assert newest.resolved_ts == first.resolved_ts

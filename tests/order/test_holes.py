@@ -48,8 +48,8 @@ def test_offsets_behind_a_hole_count_once_later_hours_have_filled_it(tmp_path: P
 @pytest.mark.usefixtures("spark_app")
 def test_rows_that_came_with_a_later_hour_are_published_in_their_order_and_none_is_late(tmp_path: Path) -> None:
     with opened(tmp_path) as (feed, lake):
-        for stretches, ts in ((TEN, 150), (ELEVEN, 200)):
-            cut = publish(lake, feed.scattered(lake, stretches))
+        for runs, ts in ((TEN, 150), (ELEVEN, 200)):
+            cut = publish(lake, feed.scattered(lake, runs))
             assert cut is not None
             assert cut.resolved_ts == ts
         twelve = feed.scattered(lake, TWELVE)

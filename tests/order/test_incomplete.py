@@ -62,9 +62,9 @@ def test_a_cut_of_an_earlier_version_is_read_and_its_mark_goes_on() -> None:
 
 def test_what_tables_lack_is_counted_by_kind() -> None:
     late = {"d.k": LateCounts(replays=5, late=2, conflicts=1), "d.m": LateCounts(replays=3)}
-    found = of_tables({"SHAPE_MISFIT": 2}, ["t[0]@1 (2 rows)"], {"a": TableCounts(partial=3)}, late)
+    found = of_tables({"SCHEMA_MISMATCH": 2}, ["t[0]@1 (2 rows)"], {"a": TableCounts(partial=3)}, late)
     assert found == [
-        ("SHAPE_MISFIT", "2 rows left out: rows with columns that no statement brought (accepted: t[0]@1 (2 rows))"),
+        ("SCHEMA_MISMATCH", "2 rows left out: rows with columns that no statement brought (accepted: t[0]@1 (2 rows))"),
         ("PARTIAL_ROWS", "3 rows of which only the key was sent"),
         ("LATE_ROWS", "rows came after the cut that should hold them: d.k (2 missing, 1 in conflict)"),
     ]

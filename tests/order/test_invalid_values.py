@@ -45,10 +45,12 @@ def test_a_value_that_does_not_fit_is_shown_with_its_row_and_the_setting_that_le
             "EXPECTATION_FAILED: d.k.price: types parsed: expected every value fits its type, found 2 values that do not: "
             r"'12,5x' of id='2' at t[0]@1; '1.005\n' of id='1' at t[0]@2; nothing of the window is published; "
         )
-        assert 'set [columns."d.k".price] unfit = "null" in feed.toml, or "string" (docs/types.md), then run the hour again' in error
+        assert (
+            'set [columns."d.k".price] invalid_values = "null" in feed.toml, or "string" (docs/types.md), then run the hour again' in error
+        )
         assert "order: d.k: 4 changes, 3 zero dates become NULL, 2 values do not fit" in told
         assert not [t for t in told if "Failed to parse" in t]
-        settled: dict[str, Any] = {"columns": {"d.k": {"price": ColumnPolicy(unfit="null")}}}
+        settled: dict[str, Any] = {"columns": {"d.k": {"price": ColumnPolicy(invalid_values="null")}}}
         with Lake.of(feed.feed.model_copy(update=settled)) as again:
             publish(again, "2026-01-05T10")
             names = ("id", "mail", "price", "paid")
@@ -67,8 +69,8 @@ def test_a_masked_key_is_shown_under_its_mask(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "column", "said"),
     [
-        ("d.k", "c", '[columns."d.k".c] unfit = "null"'),
-        ('d.a"b', "a b", '[columns."d.a\\"b"."a b"] unfit = "null"'),
+        ("d.k", "c", '[columns."d.k".c] invalid_values = "null"'),
+        ('d.a"b', "a b", '[columns."d.a\\"b"."a b"] invalid_values = "null"'),
     ],
 )
 def test_the_setting_is_toml(table: str, column: str, said: str) -> None:

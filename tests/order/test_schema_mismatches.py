@@ -63,7 +63,7 @@ def quarantine(lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 def blocked_and_accepted(lake: Lake, hour: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Their loss is accepted after they blocked the hour."""
-    with pytest.raises(OrderError, match="SHAPE_MISFIT"):
+    with pytest.raises(OrderError, match="SCHEMA_MISMATCH"):
         order(lake, parse_hour(hour))
     quarantine(lake, monkeypatch, capsys, "accept", "--all", "--reason", "a test")
 
@@ -76,7 +76,7 @@ def test_they_block_their_window_with_both_schemas_until_their_statement_is_said
         with pytest.raises(OrderError) as refused:
             order(lake, parse_hour(hour))
         error = refused.value
-        assert (error.code, error.exit_code, str(error.at)) == ("SHAPE_MISFIT", 3, "t[0]@1")
+        assert (error.code, error.exit_code, str(error.at)) == ("SCHEMA_MISMATCH", 3, "t[0]@1")
         assert error.message == said_of(2, 12)
         assert "Say the statement that brought extra in ddl.jsonl" in error.remedy
         (listed,) = json.loads(quarantine(lake, monkeypatch, capsys, "list", "--json"))
@@ -84,7 +84,7 @@ def test_they_block_their_window_with_both_schemas_until_their_statement_is_said
             "message": "t[0]@1",
             "hour": hour,
             "timestamp_ms": 1,
-            "code": "SHAPE_MISFIT",
+            "code": "SCHEMA_MISMATCH",
             "rows": 2,
             "error": error.message,
             "decision": "undecided",
@@ -109,10 +109,10 @@ def test_an_accepted_loss_is_told_and_ends_with_its_window(
         assert cut is not None
         assert (cut.incomplete, cut.accepted, rows_of(lake, "d.k")) == (True, ["t[0]@1 (2 rows)"], FITTING)
         certificate = json.loads(lake.store.read(certificate_key("shop", cut.seq)))
-        assert (certificate["rejected"], certificate["accepted"]) == ({"SHAPE_MISFIT": 2}, ["t[0]@1 (2 rows)"])
+        assert (certificate["rejected"], certificate["accepted"]) == ({"SCHEMA_MISMATCH": 2}, ["t[0]@1 (2 rows)"])
         assert feed_status(lake)["quarantine"] == 0
         later = feed.add(lake, resolved(20))
-        with pytest.raises(OrderError, match=re.escape(f"SHAPE_MISFIT t[0]@5: {said_of(1, 16)}; nothing is lost")):
+        with pytest.raises(OrderError, match=re.escape(f"SCHEMA_MISMATCH t[0]@5: {said_of(1, 16)}; nothing is lost")):
             order(lake, parse_hour(later))
         assert feed_status(lake)["quarantine"] == 1
 

@@ -24,7 +24,7 @@ from tidelake.spark.session import spark_session
 from tidelake.spark.sql_casts import LOSSES, cast, losses
 
 DOC = CHECKOUT / "docs" / "types.md"
-POLICIES = ("zero_date", "wide_decimal", "unfit")
+POLICIES = ("zero_date", "wide_decimal", "invalid_values")
 COUNT = max(len(c.cells) for c in CASES) + 1  # the last row is NULL everywhere
 Rows = Callable[[], pa.RecordBatchReader]
 
@@ -117,7 +117,7 @@ def test_the_document_names_every_policy_of_values() -> None:
     for name in POLICIES:
         assert f"`{name}`" in text
     assert {*POLICIES, "mask"} == ColumnPolicy.model_fields.keys()  # docs/masking.md
-    for name in ("zero_date", "unfit"):
+    for name in ("zero_date", "invalid_values"):
         for word in get_args(Policy.model_fields[name].annotation):
             assert f"`{word}`" in text
 

@@ -22,7 +22,7 @@ from tidelake.lake.opened import Lake
 from tidelake.publish import abandon as giving_up
 from tidelake.publish.abandon import abandon, finish, give_up
 from tidelake.publish.recovery import recover
-from tidelake.publish.rollback import rewind
+from tidelake.publish.rollback import rollback
 from tidelake.publish.steps import carry_out, declare
 
 UNDOABLE = [s for s in STEPS if s[0] in ("after the intent", "before the stamp", "before name change 1", "before name change 4")]
@@ -76,7 +76,7 @@ def test_the_number_is_never_used_again_and_cuts_go_on_from_the_one_before(lake:
             cheap.publish(lake, first, 1)
     assert abandon(lake) is not None
     base = base_of(lake.catalog, lake.store, "shop")
-    assert (base.seq, base.newest, base.follows) == (3, first, None)
+    assert (base.seq, base.newest, base.parent_seq) == (3, first, None)
     assert next_seq(lake.store, "shop", 1) == 3
     third = cheap.publish(lake, first.model_copy(update={"seq": 2}), 1)
     assert third.seq == 3
@@ -84,12 +84,12 @@ def test_the_number_is_never_used_again_and_cuts_go_on_from_the_one_before(lake:
     assert lineage(lake.catalog, "shop").keys() == {1, 3}
     assert not is_published(lake.catalog, "shop", 2)
     assert lake.store.head(certificate_key("shop", 2)) is None
-    back = rewind(lake, "cut 1")
+    back = rollback(lake, "cut 1")
     assert (back.seq, back.to_cut) == (4, 1)
     assert lineage(lake.catalog, "shop").keys() == {1, 4}
-    assert rewind(lake, "cut 3").seq == 5
+    assert rollback(lake, "cut 3").seq == 5
     with pytest.raises(ConfigError, match="has no cut 2"):
-        rewind(lake, "cut 2")
+        rollback(lake, "cut 2")
 
 
 def test_a_dry_run_tells_it_and_touches_nothing(lake: Lake, tmp_path: Path) -> None:
@@ -210,19 +210,19 @@ def test_without_a_publishing_there_is_nothing_to_give_up(lake: Lake) -> None:
     assert lake.store.head(intent_key("shop", 2)) is None
 
 
-def test_a_rewind_that_is_given_up_leaves_the_newest_cut(lake: Lake) -> None:
+def test_a_rollback_that_is_given_up_leaves_the_newest_cut(lake: Lake) -> None:
     cut: Cut | None = None
     for hours in range(2):
         cut = cheap.publish(lake, cut, hours)
     with pytest.MonkeyPatch.context() as patch:
         kill_at(patch, "record", 0)
         with pytest.raises(Killed):
-            rewind(lake, "cut 1")
+            rollback(lake, "cut 1")
     assert abandon(lake) is not None
     assert newest_cut(lake.catalog, lake.store, "shop") == cut
     assert cut is not None
     assert lake.catalog.load("d.k").main == cut.snapshots["d.k@-1"].snapshot_id
-    assert rewind(lake, "cut 1").seq == 4
+    assert rollback(lake, "cut 1").seq == 4
 
 
 def test_a_lake_s_store_is_all_it_takes_to_know_that_a_number_was_given_up(lake: Lake, tmp_path: Path) -> None:

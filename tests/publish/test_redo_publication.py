@@ -1,6 +1,6 @@
 """A redo's publication survives being cut short after any step: what runs next rolls it forward, and no reader meets two cuts at once.
 
-What is published twice (test_rewind.py) is replaced from the second hour on: `a` gets another row and another name for its column, `b`
+What is published twice (test_rollback.py) is replaced from the second hour on: `a` gets another row and another name for its column, `b`
 and `c` do not swap names, `old` is not dropped, `young` is never born and a changelog has no change.
 """
 
@@ -23,7 +23,7 @@ from tidelake.lake.opened import Lake
 from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.replace import replace
-from tidelake.publish.rollback import rewind
+from tidelake.publish.rollback import rollback
 from tidelake.publish.steps import carry_out, declare
 from tidelake.query.asof import placed_now
 
@@ -34,11 +34,11 @@ RUN = "run_3_1"
 def redo_of(lake: Lake) -> Intent:
     """What compact declares for a redo from the second hour on."""
     base = base_of(lake.catalog, lake.store, "shop", "2026-01-05T11")
-    assert (base.seq, base.follows) == (3, 1)
+    assert (base.seq, base.parent_seq) == (3, 1)
     assert base.cut is not None
     assert base.newest is not None
     cut = base.cut.model_copy(deep=True)
-    cut.seq, cut.follows, cut.run, cut.hour = base.seq, base.follows, RUN, base.newest.hour
+    cut.seq, cut.parent_seq, cut.run, cut.hour = base.seq, base.parent_seq, RUN, base.newest.hour
     cut.applied_ts, cut.resolved_ts = FIRST, SECOND
     a = cut.snapshots["d.a@-1"]
     made = lake.catalog.load(a.identifier)
@@ -104,7 +104,7 @@ def test_a_redo_killed_at_any_step_is_rolled_forward(
     assert read(lake, newest) == (REDONE if newest.seq == 3 else NOW), "whoever reads a cut reads one TSO"
     finished = recover(lake.catalog, lake.store, "shop")
     assert finished is not None
-    assert (finished.seq, finished.follows) == (3, 1)
+    assert (finished.seq, finished.parent_seq) == (3, 1)
     check(lake)
     assert recover(lake.catalog, lake.store, "shop") is None
 
@@ -126,21 +126,21 @@ def check(lake: Lake) -> None:
 
 
 @pytest.mark.long
-def test_a_redo_that_is_rolled_forward_is_undone_by_a_rewind_to_the_cut_that_it_replaced(tmp_path: Path) -> None:
+def test_a_redo_that_is_rolled_forward_is_undone_by_a_rollback_to_the_cut_that_it_replaced(tmp_path: Path) -> None:
     lake = published_twice(tmp_path)
     declare(lake.store, redo_of(lake))
     recover(lake.catalog, lake.store, "shop")
-    rewind(lake, "cut 2")
+    rollback(lake, "cut 2")
     assert (seen(lake), names_of(lake, "d.a")) == (NOW, ["id", "w", "_commit_ts"])
     assert len(lakes.contents(lake.catalog, "d_changelog.a")) == 2
-    rewind(lake, "cut 3")
+    rollback(lake, "cut 3")
     assert seen(lake) == REDONE
 
 
 def test_a_redo_whose_number_another_run_took_touches_no_table(tmp_path: Path) -> None:
     lake = published_twice(tmp_path)
     intent = redo_of(lake)
-    rewind(lake, str(FIRST))  # while the redo was building
+    rollback(lake, str(FIRST))  # while the redo was building
     then = seen(lake)
     with pytest.raises(StorageError, match="was published by another run") as error:
         declare(lake.store, intent)

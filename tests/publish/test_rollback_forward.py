@@ -1,4 +1,4 @@
-"""Rewind and forward again, and redo, with statements between the cuts: nothing is there twice, nothing is missing.
+"""Rollback and forward again, and redo, with statements between the cuts: nothing is there twice, nothing is missing.
 
 Every test leaves the lake as it found it: at 35, with the same rows.
 """
@@ -19,7 +19,7 @@ from tidelake.errors import StorageError
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import lineage, newest_cut, published
 from tidelake.lake.opened import Lake
-from tidelake.publish.rollback import rewind
+from tidelake.publish.rollback import rollback
 from tidelake.query.asof import placed_now
 from tidelake.query.changes import changes_of
 from tidelake.run import compact
@@ -77,7 +77,7 @@ def second(n: str = "6", *, drops: bool = True) -> list[Message]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """Three hours; in the third k is renamed to c."""
-    folder = tmp_path_factory.mktemp("rewind")
+    folder = tmp_path_factory.mktemp("rollback")
     feed = feeder(folder, SQL)
     (folder / "lake").mkdir(exist_ok=True)
     first = [row(0, "insert", 10, KV, ("1", "a")), row(0, "insert", 10, KV, ("2", "b"))]
@@ -108,16 +108,16 @@ def check(made: Made) -> None:
     assert (made.changes("d.k"), made.changes("d.c"), made.changes("d.z")) == (3, 1, 3)
 
 
-def test_forward_again_from_a_rewind_all_is_as_before(made: Made) -> None:
+def test_forward_again_from_a_rollback_all_is_as_before(made: Made) -> None:
     before, seqs = made.newest, published(made.lake.catalog, "shop")
-    plan = rewind(made.lake, "15", dry_run=True)
+    plan = rollback(made.lake, "15", dry_run=True)
     assert {(t.table, t.what, t.rows_before, t.rows_after, t.changes) for t in plan.tables} == {
         ("d.k", "back", 2, 2, 2),
         ("d.m", "returns", 0, 1, 0),
         ("d.z", "returns", 1, 1, 2),
         ("d.b", "leaves", 1, 0, 1),
     }
-    assert rewind(made.lake, "15") == plan
+    assert rollback(made.lake, "15") == plan
     assert made.tables() == AT_15
     assert [len(made.main(t)) for t in made.lake.catalog.tables("d_changelog")] == [2, 1, 1]
     assert published(made.lake.catalog, "shop") == seqs | {before.seq + 1: 15}
@@ -135,11 +135,11 @@ def test_forward_again_from_a_rewind_all_is_as_before(made: Made) -> None:
 def test_a_redo_of_the_same_events_changes_nothing_and_one_of_others_says_what(made: Made) -> None:
     before = made.newest
     cut, differs = publish_again(made.lake, ELEVEN, TEN, meanwhile=lambda: check(made))  # readers have what is published
-    assert (cut.seq, cut.follows, cut.applied_ts, cut.resolved_ts, cut.hour, differs) == (before.seq + 1, 0, 0, 35, TWELVE, {})
+    assert (cut.seq, cut.parent_seq, cut.applied_ts, cut.resolved_ts, cut.hour, differs) == (before.seq + 1, 0, 0, 35, TWELVE, {})
     assert lineage(made.lake.catalog, "shop") == {cut.seq: 35}
     assert compact(made.lake, parse_hour(ELEVEN), TEN).cut is None, "a task that is run again finds it published"
     check(made)
-    rewind(made.lake, f"cut {before.seq}")  # cuts at 15 and 25 again
+    rollback(made.lake, f"cut {before.seq}")  # cuts at 15 and 25 again
     made.feed.redecoded(made.lake, ELEVEN, second("66", drops=False))
     cut, differs = publish_again(made.lake, ELEVEN, ELEVEN)
     assert (cut.applied_ts, cut.resolved_ts, differs) == (15, 35, {"d.c": {"changed": 1}, "d.z": {"changed": 1}})

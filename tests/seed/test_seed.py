@@ -17,8 +17,8 @@ from tests.seed.exports.dumpling import Dump, csv, sql
 from tidelake.config.lake_paths import certificate_key
 from tidelake.errors import OrderError
 from tidelake.lake.opened import Lake
-from tidelake.maintenance.maintain import upkeep
-from tidelake.publish.rollback import rewind
+from tidelake.maintenance.maintain import maintain
+from tidelake.publish.rollback import rollback
 from tidelake.query.scd2 import scd2_frame
 from tidelake.query.status import feed_status
 from tidelake.seed.stage import seed
@@ -111,14 +111,14 @@ def test_the_seed_is_a_cut_like_any(seeded: tuple[Feeder, Lake]) -> None:
     assert (facts.status, facts.cut, facts.lag_seconds, facts.tables["d.k"].rows_after) == ("published", 1, None, 3)
     assert "d.k" in Path(write_report(lake, facts.hour)).read_text()
     assert (feed_status(lake)["seeded_ts"], feed_status(lake)["published_ts"]) == (AT, 110)
-    rewind(lake, str(AT))
+    rollback(lake, str(AT))
     assert rows_of(lake, "d.k") == table(("1", "a"), ("2", None), ("3", "c"))
     assert publish(lake, hour) is not None
     check(lake)
     cut, differs = publish_again(lake, hour, early)
-    assert (cut.applied_ts, cut.follows, differs) == (AT, 3, {})
+    assert (cut.applied_ts, cut.parent_seq, differs) == (AT, 3, {})
     check(lake)
-    done = upkeep(lake, young=timedelta(days=-1))
+    done = maintain(lake, young=timedelta(days=-1))
     assert done.plan is not None
     assert [p.orphans for p in done.plan.tables if not p.gone and p.orphans] == []
     assert rows_of(lake, "d.m", AT) == ones("x", "x", "y")

@@ -29,11 +29,11 @@ pytestmark = [pytest.mark.usefixtures("spark_app"), pytest.mark.long]
 @pytest.fixture
 def dump(tmp_path: Path) -> Dump:
     made = Dump(tmp_path / "dump").begin(AT)
-    for name in ("k", "twice", "unfit"):
+    for name in ("k", "twice", "invalid_values"):
         made.table(f"d.{name}", KEYED)
     made.write("d.k.000000000.csv", csv(K, [(b"1", b"a")]) + b'2,"b\\q"\r\n3\r\n')
     made.write("d.twice.000000000.sql", sql("twice", K, [(b"1", b"a"), (b"1", b"b")]))
-    made.write("d.unfit.000000000.csv", csv(K, [(b"1", b"a"), (b"1x", b"b")]))
+    made.write("d.invalid_values.000000000.csv", csv(K, [(b"1", b"a"), (b"1x", b"b")]))
     return made
 
 
@@ -49,7 +49,10 @@ def test_what_cannot_be_read_or_does_not_fit_blocks(dump: Dump, lake: Lake) -> N
     refused = {
         "d.k": ("ROWS_REFUSED", r"2 rows of 1 file cannot be read, the first: d\.k\.000000000\.csv row 2 at byte 17: BAD_VALUE"),
         "d.twice": ("KEY_NOT_UNIQUE", "keys stand twice"),
-        "d.unfit": ("EXPECTATION_FAILED", r"d\.unfit\.id: 1 value cannot be read as bigint: d\.unfit\.000000000\.csv row 2"),
+        "d.invalid_values": (
+            "EXPECTATION_FAILED",
+            r"d\.invalid_values\.id: 1 value cannot be read as bigint: d\.invalid_values\.000000000\.csv row 2",
+        ),
     }
     for name, (code, said) in refused.items():
         with pytest.raises(QualityError, match=said) as error:

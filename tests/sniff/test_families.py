@@ -43,8 +43,8 @@ def test_there_are_messages_of_every_protocol() -> None:
 def test_messages_of_one_protocol_are_certainly_of_it(protocol: str) -> None:
     messages = of_every_protocol()[protocol]
     found = verdict(messages)
-    assert [(g.protocol, g.confidence, g.decoded, g.misfit_count) for g in found.guesses] == [(protocol, "certain", len(messages), 0)]
-    assert (found.messages, found.stranger_count, found.decided) == (len(messages), 0, True)
+    assert [(g.protocol, g.confidence, g.decoded, g.misread_count) for g in found.guesses] == [(protocol, "certain", len(messages), 0)]
+    assert (found.messages, found.unrecognised_count, found.decided) == (len(messages), 0, True)
 
 
 @pytest.mark.parametrize("protocol", OTHERS)
@@ -230,8 +230,8 @@ def test_the_separators_and_leading_fields_of_csv_are_found(lines: bytes, option
 def test_a_message_that_is_cut_short_is_possible_and_says_why(protocol: str) -> None:
     key, value = of_every_protocol()[protocol][0]
     guess = best([(key, (value or b"")[:-3])])
-    assert (guess.protocol, guess.confidence, guess.decoded, guess.misfit_count) == (protocol, "possible", 0, 1)
-    assert guess.misfits[0].says.split(":")[0] in ("TRUNCATED", "BAD_LENGTH", "BAD_STRUCTURE", "BAD_JSON")
+    assert (guess.protocol, guess.confidence, guess.decoded, guess.misread_count) == (protocol, "possible", 0, 1)
+    assert guess.mismatches[0].says.split(":")[0] in ("TRUNCATED", "BAD_LENGTH", "BAD_STRUCTURE", "BAD_JSON")
 
 
 def test_a_batch_of_no_events_is_likely_open_protocol() -> None:
@@ -243,13 +243,13 @@ def test_in_a_mixed_file_the_best_guess_tells_what_the_others_look_like() -> Non
     rows = [OpenEncoder().rows([SourceChange(ORDERS, TS + i, "insert", None, (i, "x"), i)]) for i in range(20)]
     found = verdict([*rows, (None, b'{"a":1}'), encoded(CanalJsonEncoder())[0]])
     first, second = found.guesses
-    assert (first.protocol, first.confidence, first.decoded, first.misfit_count) == ("open", "likely", 20, 2)
-    assert [(m.at.offset, m.says.split(";")[0].split(":")[0]) for m in first.misfits] == [
+    assert (first.protocol, first.confidence, first.decoded, first.misread_count) == ("open", "likely", 20, 2)
+    assert [(m.at.offset, m.says.split(";")[0].split(":")[0]) for m in first.mismatches] == [
         (120, "a JSON object with the members a"),
         (121, "looks like canal-json"),
     ]
     assert (second.protocol, second.confidence, second.decoded) == ("canal-json", "possible", 1)
-    assert (found.messages, found.stranger_count, found.strangers[0].at.offset) == (22, 1, 120)
+    assert (found.messages, found.unrecognised_count, found.unrecognised[0].at.offset) == (22, 1, 120)
 
 
 def test_what_two_protocols_explain_equally_well_is_not_certain() -> None:
@@ -280,8 +280,8 @@ def test_half_and_half_is_undecided() -> None:
 )
 def test_what_is_no_protocol_is_described_with_its_first_bytes(key: bytes | None, value: bytes | None, says: str) -> None:
     found = verdict([(key, value)])
-    assert (found.guesses, found.decided, found.stranger_count) == ((), False, 1)
-    assert found.strangers[0].says.startswith(says)
+    assert (found.guesses, found.decided, found.unrecognised_count) == ((), False, 1)
+    assert found.unrecognised[0].says.startswith(says)
 
 
 def test_evidence_is_counted_over_messages_and_names_the_first() -> None:

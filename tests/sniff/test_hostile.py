@@ -47,9 +47,9 @@ def check(messages: list[Message]) -> None:
     assert found.messages == len(messages)
     for guess in found.guesses:
         assert guess.protocol in protocol_names()
-        assert guess.decoded + guess.waiting + guess.misfit_count == len(messages)
+        assert guess.decoded + guess.waiting + guess.misread_count == len(messages)
         assert guess.evidence
-        assert len(guess.misfits) == min(20, guess.misfit_count)
+        assert len(guess.mismatches) == min(20, guess.misread_count)
     assert found.decided == (bool(found.guesses) and found.guesses[0].confidence in ("certain", "likely"))
 
 

@@ -87,7 +87,7 @@ def test_a_file_of_each_protocol_and_options_is_recognised() -> None:
     for (protocol, options, container), found in files().items():
         verdict, name = judged(found), f"{protocol} {options} {container}"
         guess = verdict.guesses[0]
-        assert (guess.protocol, guess.misfit_count, guess.waiting) == (protocol, 0, 0), name
+        assert (guess.protocol, guess.misread_count, guess.waiting) == (protocol, 0, 0), name
         alone = all(vector["value_hex"] is None for vector in found) or [v["name"] for v in found] == ["watermark", "ddl"]
         assert guess.confidence == (LIKELY if alone and protocol != "avro" else CERTAIN), name
 

@@ -11,20 +11,20 @@ from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError, Coordinates, OrderError
 from tidelake.lake.opened import Lake
 from tidelake.run import decode, land
-from tidelake.spark.worker_errors import heard, told
+from tidelake.spark.worker_errors import errors_as_text, errors_of_workers
 
 
 def test_an_error_of_ours_survives_as_text() -> None:
-    with pytest.raises(RuntimeError, match="tidelake error") as raised, told():
+    with pytest.raises(RuntimeError, match="tidelake error") as raised, errors_as_text():
         raise ConfigError('schéma 1\nis "another"', code="SCHEMA_CHANGED", at=Coordinates("t", 1, 5), remedy="put it back")
-    with pytest.raises(ConfigError) as again, heard():
+    with pytest.raises(ConfigError) as again, errors_of_workers():
         raise ValueError(f"Traceback …\nRuntimeError: {raised.value}\n\n  at org.apache.spark …")
     assert str(again.value) == 'SCHEMA_CHANGED t[1]@5: schéma 1\nis "another"; put it back'
     assert again.value.exit_code == 2
 
 
 def test_other_errors_stay_what_they_are() -> None:
-    with pytest.raises(ZeroDivisionError), heard(), told():
+    with pytest.raises(ZeroDivisionError), errors_of_workers(), errors_as_text():
         _ = 1 / 0
 
 

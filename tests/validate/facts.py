@@ -66,7 +66,17 @@ def hostile() -> HourFacts:
         feed=x,
         error=x,
         events={x: 1},
-        tables={x: TableFacts(events=1, written=x, nulled={x: 1}, repaired={x: 1}, unfit={x: 1}, untrusted=[x], checksums={"mismatch": 1})},
+        tables={
+            x: TableFacts(
+                events=1,
+                written=x,
+                nulled_zero_dates={x: 1},
+                repaired={x: 1},
+                invalid_values={x: 1},
+                untrusted=[x],
+                checksums={"mismatch": 1},
+            )
+        },
         ddl=[DdlFacts(commit_ts=RESOLVED, query=x, effect=x)],
         findings=[FindingFacts(code=x, severity=x, where=x, detail=x, remedy=f"`{x}`")],
         rejected=[RejectedFacts(code=x, messages=2, examples=[x])],

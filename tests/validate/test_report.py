@@ -103,7 +103,14 @@ def test_accepted_losses_make_a_published_cut_incomplete() -> None:
 
 
 def test_conversions_that_lost_something_are_listed_by_column() -> None:
-    table = TableFacts(events=1, nulled={"day": 14}, repaired={"nick": 3}, unfit={"level": 1200}, voided={"tax": 2}, ambiguous={"at": 5})
+    table = TableFacts(
+        events=1,
+        nulled_zero_dates={"day": 14},
+        repaired={"nick": 3},
+        invalid_values={"level": 1200},
+        nulled_values={"tax": 2},
+        ambiguous={"at": 5},
+    )
     words = page(published(tables={"shop.orders": table})).words
     assert "shop.orders.day 14 zero dates, now NULL" in words
     assert "shop.orders.nick 3 texts with invalid UTF-8" in words

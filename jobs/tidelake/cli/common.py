@@ -30,6 +30,7 @@ SchemasFolder = Annotated[
 FeedName = Annotated[str, typer.Option("--feed", metavar="F", help="The feed: a folder's name under schemas/.")]
 Hour = Annotated[str, typer.Option("--hour", metavar="H", help="The hour, UTC, like 2026-01-05T10.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs; of a command that fails, the error as an object.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Spark's own log.")]
 
 ALL = "all"  # of --table: every one

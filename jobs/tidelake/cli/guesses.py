@@ -16,9 +16,9 @@ def guess_document(guess: Guess) -> dict[str, Any]:
     plain |= {"options": dict(guess.options), "decoded": guess.decoded, "waiting_for_schema": guess.waiting, "seen": guess.seen}
     plain["schema_ids"] = list(guess.schema_ids)
     plain["evidence"] = [{"text": e.text, "messages": e.messages, "first": asdict(e.first)} for e in guess.evidence]
-    return plain | {"misfits": misfit_documents(guess.misfits), "misfit_count": guess.misfit_count}
+    return plain | {"mismatches": misread_documents(guess.mismatches), "misread_count": guess.misread_count}
 
 
-def misfit_documents(misfits: Iterable[Misread]) -> list[dict[str, Any]]:
+def misread_documents(mismatches: Iterable[Misread]) -> list[dict[str, Any]]:
     """Messages that fit no guess."""
-    return [{"at": asdict(misfit.at), "says": misfit.says} for misfit in misfits]
+    return [{"at": asdict(mismatch.at), "says": mismatch.says} for mismatch in mismatches]

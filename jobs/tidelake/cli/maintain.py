@@ -1,4 +1,4 @@
-"""upkeep: what keeps a feed's tables quick and small."""
+"""maintenance: what keeps a feed's tables quick and small."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tidelake.io.texts import plural
 from tidelake.tso import show
 
 if TYPE_CHECKING:
-    from tidelake.maintenance.maintain import Upkept
-    from tidelake.maintenance.maintenance_plan import TablePlan, UpkeepPlan
+    from tidelake.maintenance.maintain import Maintained
+    from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel="Stages")(upkeep)
+    app.command(rich_help_panel="Stages")(maintain)
 
 
-def upkeep(
+def maintain(
     feed: FeedName,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be rewritten, expired and removed; change nothing.")] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
@@ -29,11 +29,11 @@ def upkeep(
 ) -> None:
     """Rewrite small files and delete files, let old changes go, expire what no retained cut needs, remove orphans.
 
-    Which cuts are retained, the section `upkeep` of feed.toml says: all of keep_cuts, then the last of each day of keep_daily; every one of
-    them reads as before. Changes stay for ever, or as long as keep_changelog says.
+    Which cuts are retained, the section `maintenance` of feed.toml says: all of keep_cuts, then the last of each day of keep_daily; every
+    one of them reads as before. Changes stay for ever, or as long as keep_changelog says.
     Running it again, or after a run that was killed, goes on from there.
     """
-    from tidelake.maintenance.maintain import upkeep as work
+    from tidelake.maintenance.maintain import maintain as work
 
     with opened(schemas, feed, quiet=as_json) as lake:
         done = work(lake, dry_run=dry_run)
@@ -48,13 +48,13 @@ def upkeep(
         _say_done(done)
 
 
-def _say_plan(plan: UpkeepPlan) -> None:
+def _say_plan(plan: MaintenancePlan) -> None:
     why = [f"{sum(w == kind for w in plan.cuts.values())} {kind}" for kind in ("every", "daily", "newest")]
     say(f"{plan.feed}: {plural(len(plan.cuts), 'cut')} kept ({', '.join(why)}), {len(plan.lets_go)} let go")
     if plan.changes_after:
         say(f"  changes are kept after {show(plan.changes_after)}")
     if plan.staged is not None:
-        say(f"  hour {plan.staged} is staged and not published: files are rewritten by an upkeep after it")
+        say(f"  hour {plan.staged} is staged and not published: files are rewritten by an maintenance after it")
     for p in plan.tables:
         say(f"  {p.table}: {_table(p)}")
     if plan.folders:
@@ -90,7 +90,7 @@ def _numbers(numbers: list[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in runs)
 
 
-def _say_done(done: Upkept) -> None:
+def _say_done(done: Maintained) -> None:
     changes = f"let {plural(done.removed_changes, 'change')} go; " if done.removed_changes else ""
     rewrote = f"rewrote {plural(len(done.rewritten), 'table')}, published as cut {done.cut}; " if done.cut else ""
     say(

@@ -94,7 +94,7 @@ def replay(
         for one in sorted({r.hour for r in before}):
             decode(lake, parse_hour(one), redo=True)
         refused = {str(r.at) for r in _undecodable(lake, hour)}
-        unfit = _undecided(lake, _misfits(lake, hour))
+        mismatches = _undecided(lake, _mismatches(lake, hour))
         published = _published_hour(lake)
     recovered = [r for r in before if str(r.at) not in refused]
     left = len(before) - len(recovered)
@@ -108,10 +108,10 @@ def replay(
                 f"  hours {', '.join(late)} are published already: their cut stays incomplete; after the next one "
                 "`tidelake late` lists what it lacks",
             )
-        if unfit:
+        if mismatches:
             out.print(
-                f"  {plural(len(unfit), 'group')} of rows that fit no table: judged when their window is ordered again, after ddl.jsonl "
-                "says the statement that they lack, or tables.sql the table",
+                f"  {plural(len(mismatches), 'group')} of rows that fit no table: judged when their window is ordered again, after "
+                "ddl.jsonl says the statement that they lack, or tables.sql the table",
             )
     if left:
         raise typer.Exit(3)
@@ -142,13 +142,13 @@ def accept(
 
 
 def _rejected(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:
-    return [*_undecodable(lake, hour, raw=raw), *_misfits(lake, hour)]
+    return [*_undecodable(lake, hour, raw=raw), *_mismatches(lake, hour)]
 
 
-def _misfits(lake: Lake, hour: str | None) -> list[Rejected]:
-    from tidelake.order.schema_mismatches import misfit_groups
+def _mismatches(lake: Lake, hour: str | None) -> list[Rejected]:
+    from tidelake.order.schema_mismatches import mismatch_groups
 
-    return misfit_groups(lake.catalog, lake.store, lake.feed.name, [hour] if hour else None)
+    return mismatch_groups(lake.catalog, lake.store, lake.feed.name, [hour] if hour else None)
 
 
 def _undecodable(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:

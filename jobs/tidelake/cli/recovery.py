@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, DryRun, FeedName, Json, SchemasFolder, opened, print_json, say
 from tidelake.config.feed import load_feed
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; touch nothing.")]
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""rewind and redo: back to a published cut, and published hours anew."""
+"""rollback and redo: back to a published cut, and published hours anew."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from typing import Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, DryRun, FeedName, Json, SchemasFolder, opened, print_json, say
 from tidelake.tso import parse_hour, show
 
 To = Annotated[
     str,
     typer.Option("--to", metavar="TSO|TIME|CUT", help="A published cut: its TSO, its time like 2026-01-05T10:59:59.999Z, or 'cut 7'."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; touch nothing.")]
 First = Annotated[str, typer.Option("--from", metavar="H", help="The first hour to decode again, like 2026-01-05T10.")]
 Last = Annotated[str | None, typer.Option("--to", metavar="H", help="The last hour to decode again; default: the first.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (rewind, redo):
+    for command in (rollback, redo):
         app.command(rich_help_panel="Stages")(command)
 
 
-def rewind(
+def rollback(
     feed: FeedName,
     to: To,
     dry_run: DryRun = False,
@@ -34,11 +33,11 @@ def rewind(
 ) -> None:
     """All tables back to a published cut, as one new cut. Starts no Spark, writes no row, deletes nothing.
 
-    The hours after that cut can be run again then; a cut that was undone can be rewound to like any other. If --to names no cut, the
+    The hours after that cut can be run again then; a cut that was undone can be rolled back to like any other. If --to names no cut, the
     nearest are told. Whoever reads by snapshot id reads on undisturbed.
     """
     from tidelake.publish.rollback import lines
-    from tidelake.publish.rollback import rewind as set_back
+    from tidelake.publish.rollback import rollback as set_back
 
     with opened(schemas, feed, quiet=as_json) as lake:
         plan = set_back(lake, to, dry_run=dry_run)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, print_json, say, working
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, DryRun, FeedName, Json, SchemasFolder, opened, print_json, say, working
 from tidelake.config.table_name import parse_several
 from tidelake.io.texts import plural
 from tidelake.tso import show
@@ -17,7 +17,6 @@ Ts = Annotated[int | None, typer.Option("--ts", metavar="TSO", help="The TSO tha
 Tables = Annotated[
     list[str] | None, typer.Option("--tables", metavar="DB.TABLE", help="Only these, separated by commas or one each; default: all.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print tables, files and TSO; write nothing.")]
 Separator = Annotated[str, typer.Option("--csv-separator", metavar="TEXT", help="Between fields, as Dumpling was told.")]
 Delimiter = Annotated[str, typer.Option("--csv-delimiter", metavar="C", help="Around text.")]
 Null = Annotated[str, typer.Option("--csv-null", metavar="WORD", help="What stands for NULL, without quotes.")]

@@ -16,7 +16,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import Debug, Json, out, print_json, say
-from tidelake.cli.guesses import guess_document, misfit_documents
+from tidelake.cli.guesses import guess_document, misread_documents
 from tidelake.cli.sniff_archive import UNDECIDED, sniff_archive
 from tidelake.errors import ConfigError
 from tidelake.io.texts import plural
@@ -177,8 +177,8 @@ def _document(verdict: SniffVerdict, found: Found, file: Path, command: str, avr
         "problem": found.problem or None,
         "decided": verdict.decided,
         "guesses": guesses,
-        "strangers": misfit_documents(verdict.strangers),
-        "stranger_count": verdict.stranger_count,
+        "unrecognised": misread_documents(verdict.unrecognised),
+        "unrecognised_count": verdict.unrecognised_count,
         "feed_toml": feed_lines(verdict.guesses[0], found.layout, avro_schemas) if guesses else [],
         "command": command or None,
     }
@@ -192,7 +192,7 @@ def _print(verdict: SniffVerdict, found: Found, file: Path, command: str, avro_s
         say(f"the rest cannot be read: {found.problem}")
     if not verdict.guesses:
         say("no protocol of TiCDC or Canal")
-        _several("messages", verdict.strangers, verdict.stranger_count)
+        _several("messages", verdict.unrecognised, verdict.unrecognised_count)
         return
     out.print(_table(verdict))
     best = verdict.guesses[0]
@@ -202,7 +202,7 @@ def _print(verdict: SniffVerdict, found: Found, file: Path, command: str, avro_s
     if best.waiting:
         ids = ", ".join(map(str, best.schema_ids[:20])) + (", …" if len(best.schema_ids) > 20 else "")
         say(f"  {plural(best.waiting, 'message')} without their Avro schemas, {ids}: give --avro-schemas")
-    _several("not decoded", best.misfits, best.misfit_count)
+    _several("not decoded", best.mismatches, best.misread_count)
     say("feed.toml")
     for line in feed_lines(best, found.layout, avro_schemas):
         say(f"  {line}" if line else "")
@@ -218,12 +218,12 @@ def _table(verdict: SniffVerdict) -> Table:
     return table
 
 
-def _several(title: str, misfits: Iterable[Misread], count: int) -> None:
-    told = list(misfits)
+def _several(title: str, mismatches: Iterable[Misread], count: int) -> None:
+    told = list(mismatches)
     if not told:
         return
     say(title)
-    for misfit in told:
-        say(f"  {misfit.at}: {misfit.says}")
+    for mismatch in told:
+        say(f"  {mismatch.at}: {mismatch.says}")
     if count > len(told):
         say(f"  and {count - len(told)} more")

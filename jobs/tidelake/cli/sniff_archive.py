@@ -205,14 +205,14 @@ def _evidence(section: Section) -> None:
             say(f"     {key}: {problem}")
     best = section.verdict.guesses[0] if section.verdict.guesses else None
     if best is None:
-        for misfit in section.verdict.strangers[:2]:
-            say(f"     {misfit.at}: {misfit.says}")
+        for mismatch in section.verdict.unrecognised[:2]:
+            say(f"     {mismatch.at}: {mismatch.says}")
         return
     say(f"     {best.protocol}: {best.decoded:,} of {plural(section.verdict.messages, 'message')} decode; {best.framing}")
     for e in best.evidence[:_MOST_EVIDENCE]:
         say(f"     {e.text} ({plural(e.messages, 'message')}, first {e.first})" if e.messages > 1 else f"     {e.text} ({e.first})")
-    for misfit in best.misfits[:2]:
-        say(f"     not decoded: {misfit.at}: {misfit.says}")
+    for mismatch in best.mismatches[:2]:
+        say(f"     not decoded: {mismatch.at}: {mismatch.says}")
     held = section.contents
     tables = ", ".join(list(held.rows)[:6]) + (", …" if len(held.rows) > 6 else "")
     marks = f"resolved ts in {plural(len(held.resolved), 'partition')}" if held.resolved else "no resolved ts"

@@ -301,7 +301,7 @@ def _say(r: dict[str, Any]) -> None:
 
 def _mark(reasons: Iterable[Reason]) -> str:
     """Why a cut is incomplete, in its line; nothing for a whole one."""
-    from tidelake.order.incomplete import told
+    from tidelake.order.incomplete import in_one_line
 
-    said = told(reasons)
+    said = in_one_line(reasons)
     return f", INCOMPLETE: {said}" if said else ""

@@ -128,7 +128,7 @@ def changelog(
     and _current. A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts, where NULL is still. Tables without a key have none.
     """
     from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
-    from tidelake.lake.cuts import horizon
+    from tidelake.lake.cuts import changelog_retained_after
     from tidelake.query.changes import changes_of
 
     table = same(table)
@@ -140,7 +140,7 @@ def changelog(
     moved = _MOVED.format(last=MOVED_LAST, first=MOVED_FIRST)
     order = f" ORDER BY _commit_ts, {moved}, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
     with opened(schemas, feed, quiet=True) as lake:
-        gone = horizon(lake.catalog, feed)
+        gone = changelog_retained_after(lake.catalog, feed)
         if gone > from_:
             errors.print(f"changes up to {show(gone)} are not all kept: those after it are shown")
         for changes in changes_of(lake, table, from_, to):

@@ -19,7 +19,7 @@ class ComparedImages(BaseModel, frozen=True):
     columns: list[str]
     sampled: list[str]
     share: int
-    thin_deletes: bool
+    key_only_deletes: bool
 
 
 class Weights:
@@ -64,7 +64,7 @@ class Weights:
         np.add.at(weights, self._of_there, there)
         np.add.at(weights, self._of_told, np.where(self._kinds >= UPDATE, told, -told))
         wrong = weights != np.where(self._gone, np.uint64(0), told[self._newest])
-        if self.images.thin_deletes:
+        if self.images.key_only_deletes:
             deletes = self._count(DELETE)
             rows = np.bincount(self._of_there, minlength=self._many) + self._count(INSERT) - deletes
             wrong = np.where(deletes > 0, rows != ~self._gone, wrong)

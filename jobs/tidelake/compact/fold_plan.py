@@ -167,7 +167,7 @@ def _table(work: FoldWork, changes: ChangelogSlice, images: Images | None) -> Ta
             columns=list(images.columns),
             sampled=sampled_by(fold),
             share=1 if fold.feed.policy.before_images == "all" else SAMPLE,
-            thin_deletes=images.thin_deletes,
+            key_only_deletes=images.key_only_deletes,
         )
     return TableFold(
         base=side(work.target.table.table.location(), snapshot),

@@ -19,7 +19,7 @@ from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.lake.images import reconciled
 from tidelake.spark.data_source import read_source
 from tidelake.spark.spread import THREADS, in_parts
-from tidelake.spark.worker_errors import heard
+from tidelake.spark.worker_errors import errors_of_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,7 +85,7 @@ def _run(spark: SparkSession, plans: Sequence[FoldPlan]) -> list[_Found]:
     parts = in_parts(spark, {key: size for key, (size, _) in units.items()})
     job = FoldJob(tables={n: p.table for n, p in enumerate(plans)}, parts=[[units[key][1] for key in part] for part in parts])
     found = [_Found() for _ in plans]
-    with heard():
+    with errors_of_workers():
         for row in read_source(spark, FoldSource, job=job).collect():
             found[row["table"]].add(row)
     for p, f in zip(plans, found, strict=True):

@@ -58,7 +58,7 @@ class ChangelogSlice:
     def only_inserts(self) -> bool:
         """Nothing that was there is touched."""
         c = self.counts
-        return c is not None and c.updates == c.deletes == c.upserts == c.left == 0
+        return c is not None and c.updates == c.deletes == c.upserts == c.exchanged_out == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 So the cost follows the window: files are neither read whole nor written again. Readers pay for it, as they pass over what is deleted; so
 a table takes it only up to a share of its rows, what earlier windows deleted included, and the next window after that rewrites buckets.
-Upkeep rewrites files with deletes, too. Two commits on the run's branch, of which only the last is ever published.
+Maintenance rewrites files with deletes, too. Two commits on the run's branch, of which only the last is ever published.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def choose(table: LakeTable, snapshot_id: int, counts: TableCounts | None, share
         return MergeChoice(merges=False, why="")
     if touched < LARGE:
         return MergeChoice(merges=False, why=f"{touched:,} rows are few enough to rewrite")
-    leaving = counts.updates + counts.deletes + counts.upserts + counts.left
-    keys = leaving + counts.key_changes + counts.inserts + counts.came
+    leaving = counts.updates + counts.deletes + counts.upserts + counts.exchanged_out
+    keys = leaving + counts.key_changes + counts.inserts + counts.exchanged_in
     said = f"{keys:,} keys change in {touched:,} rows" + (f" of which {deleted:,} are deleted by position" if deleted else "")
     if leaving + deleted > touched * SHARE or keys > MOST_KEYS:
         return MergeChoice(merges=False, why=f"{said}, too many to merge on read")

@@ -57,7 +57,7 @@ def _since(lake: Lake, newest: Cut | None, staged: Staged, i: Incarnation) -> tu
     cut, own = staged.cut, staged.cut.snapshots.get(i.id)
     if own is not None or not i.recovered:
         return cut.applied_ts, own
-    base = newest if cut.follows is None else read_cut(lake.store, cut.feed, cut.follows) if cut.follows else None
+    base = newest if cut.parent_seq is None else read_cut(lake.store, cut.feed, cut.parent_seq) if cut.parent_seq else None
     since, snapshot = last_snapshot(lake.catalog, lake.store, base, i)
     if snapshot is not None and snapshot.uuid in cut.past:
         snapshot = snapshot.model_copy(update={"identifier": cut.past[snapshot.uuid]})

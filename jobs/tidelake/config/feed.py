@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from tidelake.config.options import SinkOptions
 from tidelake.config.places import refuse_relative
 from tidelake.config.policy import ColumnPolicy, Policy, ValueRules
-from tidelake.config.retention import Upkeep
+from tidelake.config.retention import Maintenance
 from tidelake.config.source import VARIABLE, Archiver, ClosedBy, Source, check_storage
 from tidelake.config.table_name import by_table
 from tidelake.errors import ConfigError
@@ -122,7 +122,7 @@ class Feed(_Section):
     avro: Avro | None = None
     lake: LakeConfig
     policy: Policy = Policy()
-    upkeep: Upkeep = Upkeep()
+    maintenance: Maintenance = Maintenance()
     columns: dict[str, dict[str, ColumnPolicy]] = {}
     tables: dict[str, TablePolicy] = {}
 
@@ -387,7 +387,7 @@ def _keys(section: tuple[str | int, ...]) -> list[str]:
         "avro": Avro,
         "lake": LakeConfig,
         "policy": Policy,
-        "upkeep": Upkeep,
+        "maintenance": Maintenance,
         "columns": ColumnPolicy,
         "tables": TablePolicy,
     }

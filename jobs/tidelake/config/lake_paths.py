@@ -116,14 +116,14 @@ def run_key(feed: str, seq: int, stage: str) -> str:
     return f"runs/{feed}/{seq:08d}/{stage}.json"
 
 
-def misfits(feed: str) -> str:
+def mismatches(feed: str) -> str:
     """Prefix of what is put aside because it fits no table."""
-    return f"misfits/{feed}/"
+    return f"mismatches/{feed}/"
 
 
-def misfits_key(feed: str, seq: int) -> str:
+def mismatches_key(feed: str, seq: int) -> str:
     """What is put aside of the window of the cut with this number."""
-    return f"{misfits(feed)}{seq:08d}.json"
+    return f"{mismatches(feed)}{seq:08d}.json"
 
 
 def seed_reports(feed: str, run: str) -> str:

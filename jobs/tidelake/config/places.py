@@ -8,7 +8,7 @@ from typing import Any
 
 from tidelake.errors import ConfigError
 
-_KEYS = ("source.uri", "source.claim_check", "lake.uri", "lake.catalog", "watermark.uri", "upkeep.archive_changelog")
+_KEYS = ("source.uri", "source.claim_check", "lake.uri", "lake.catalog", "watermark.uri", "maintenance.archive_changelog")
 _SQLITE = "jdbc:sqlite:"
 
 

@@ -41,13 +41,13 @@ Mask = Annotated[str, BeforeValidator(_mask)]
 class ValueRules:
     """How the values of one column become the lake's (docs/types.md).
 
-    zero_date: dates whose month or day is zero. wide_decimal: the lake type of a DECIMAL of more than 38 digits. unfit: values that the
-    lake type does not hold without loss; with `string` the column is text and there are none. mask: docs/masking.md.
+    zero_date: dates whose month or day is zero. wide_decimal: the lake type of a DECIMAL of more than 38 digits. invalid_values: values
+    that the lake type does not hold without loss; with `string` the column is text and there are none. mask: docs/masking.md.
     """
 
     zero_date: ZeroDate = "null"
     wide_decimal: str = "string"
-    unfit: Literal["null", "string", "reject"] = "reject"
+    invalid_values: Literal["null", "string", "reject"] = "reject"
     mask: str | None = None
 
 
@@ -70,7 +70,7 @@ class Policy(BaseModel):
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
     zero_date: ZeroDate = "null"
     wide_decimal: WideDecimal = "string"  # the lake type of a DECIMAL of more than 38 digits
-    unfit: Unfit = "reject"  # what a value becomes that the lake type does not hold without loss: docs/types.md
+    invalid_values: Unfit = "reject"  # what a value becomes that the lake type does not hold without loss: docs/types.md
     checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
     handle_only: HandleOnly = "quarantine"
     before_images: BeforeImages = "sample"  # "all" costs more: docs/before-images.md
@@ -107,11 +107,12 @@ class Policy(BaseModel):
 
 
 class ColumnPolicy(BaseModel):
-    """Policies of one column, under [columns."db.table".name]; what is not said is the feed's. unfit = "string": the column is text."""
+    """Policies of one column, under [columns."db.table".name]; what is not said is the feed's. invalid_values = "string": the column is
+    text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     zero_date: ZeroDate | None = None
     wide_decimal: WideDecimal | None = None
-    unfit: Literal["null", "string", "reject"] | None = None
+    invalid_values: Literal["null", "string", "reject"] | None = None
     mask: Mask | None = None

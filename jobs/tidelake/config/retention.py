@@ -1,4 +1,4 @@
-"""Which published cuts are kept: [upkeep] of feed.toml, and the rule (docs/architecture.md 8.6).
+"""Which published cuts are kept: [maintenance] of feed.toml, and the rule (docs/architecture.md 8.6).
 
 Ages are told from the newest cut, not from the clock: a feed that stands still loses nothing, and a plan says the same tomorrow.
 """
@@ -32,8 +32,8 @@ def _span(value: Any) -> timedelta | None:
 TimeSpan = Annotated[timedelta | None, BeforeValidator(_span)]
 
 
-class Upkeep(BaseModel):
-    """What `tidelake upkeep` keeps and how large files should be. None: for ever."""
+class Maintenance(BaseModel):
+    """What `tidelake maintain` keeps and how large files should be. None: for ever."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,7 +46,7 @@ class Upkeep(BaseModel):
     archive_changelog: Annotated[str, Field(min_length=1)] | None = None  # URI: files are copied there before they go
 
     @model_validator(mode="after")
-    def _holds_together(self) -> Upkeep:
+    def _holds_together(self) -> Maintenance:
         if self.keep_cuts is not None and self.keep_cuts < timedelta(days=1):
             raise ValueError("keep_cuts should be a day at least: who reads a cut by its snapshot ids needs time to")
         if self.keep_daily is not None and self.keep_cuts is not None and self.keep_daily < self.keep_cuts:
@@ -60,10 +60,10 @@ class Upkeep(BaseModel):
         return self
 
 
-def retained(cuts: Mapping[int, int], keep: Upkeep) -> dict[int, KeptBecause]:
-    """The cuts that are kept, and why. cuts: number → resolved ts, those included that a rewind undid.
+def retained(cuts: Mapping[int, int], keep: Maintenance) -> dict[int, KeptBecause]:
+    """The cuts that are kept, and why. cuts: number → resolved ts, those included that a rollback undid.
 
-    Of a day the one with the largest number stays: what was published again after a rewind, not what it undid.
+    Of a day the one with the largest number stays: what was published again after a rollback, not what it undid.
     """
     if not cuts:
         return {}
@@ -83,7 +83,7 @@ def retained(cuts: Mapping[int, int], keep: Upkeep) -> dict[int, KeptBecause]:
     return kept
 
 
-def changes_kept_after(cuts: Iterable[int], newest_ts: int, keep: Upkeep) -> int:
+def changes_kept_after(cuts: Iterable[int], newest_ts: int, keep: Maintenance) -> int:
     """The TSO after which all changes are kept, the last one of a day (UTC); 0: all are. cuts: resolved ts of the retained ones.
 
     The retained cut that keep_changelog reaches back to is still followed by all changes, so that every TSO of that time can be had.

@@ -34,7 +34,7 @@ from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Landed, Manifest, all_newest, generations, newest
 from tidelake.spark.data_source import read_source
 from tidelake.spark.spread import in_parts
-from tidelake.spark.worker_errors import heard
+from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.tso import MOST, format_hour, last_of, parse_hour
 from tidelake.wire.masks import marks_of
 
@@ -121,7 +121,7 @@ def _overwrite(lake: Lake, hour: str, manifest: Manifest, events: LakeTable, dec
         asking = job.model_copy(update={"masks": MaskNames(), "statements_only": True, "parts": parts})
         job = job.model_copy(update={"masks": _mask_names(lake, parse_hour(hour), asking, events)})
     into = place(events.table.location(), file_schema(events, pa.schema([_HOUR, *EVENT])), hour, parts)
-    with heard():
+    with errors_of_workers():
         rows = read_source(spark, LandedSource, job=job, into=into).collect() if job.objects else []
     files = [WrittenFile(path=r["path"], partition=(hour, r["kind"]), size=r["size"], footer=bytes(r["footer"])) for r in rows]
     said = {"hour": hour, "generation": str(manifest.generation), "decoder": decoder}
@@ -139,7 +139,7 @@ def _mask_names(lake: Lake, hour: datetime, asking: DecodeJob, events: LakeTable
         cut = _cut_before(lake, name, cut)
     rows: list[dict[str, Any]] = []
     if feed.protocol not in WITHOUT_DDL:
-        with heard():
+        with errors_of_workers():
             found = read_source(lake.spark, LandedSource, job=asking).select(_DDL).collect()
         first = min([*cut.open_hours, cut.hour]) if cut else ""
         earlier = [h for h in generations(store, feed.name) if first <= h < name]

@@ -21,7 +21,7 @@ CLASS = {"delete": 0, "update": 1, "insert": 2, "upsert": 2}
 class RowChange:
     """One row event. key: the handle's cells, None for a table without key. at: (topic, partition, offset, ordinal).
 
-    stretch: how often the resolved ts of its partition had gone back before it; a later stretch repeats an earlier one.
+    replay_epoch: how often the resolved ts of its partition had gone back before it; a later replay_epoch repeats an earlier one.
     partial: of its row only the key's cells are known (handle-key-only messages, docs/reference/protocols.md 1.5).
     """
 
@@ -32,7 +32,7 @@ class RowChange:
     key: RowCells | None = None
     before: RowCells | None = None
     after: RowCells | None = None
-    stretch: int = 0
+    replay_epoch: int = 0
     partial: bool = False
 
 
@@ -52,8 +52,8 @@ def in_window(changes: Iterable[RowChange], applied_ts: int, resolved: int) -> l
 def deduplicated(changes: Iterable[RowChange]) -> list[RowChange]:
     """One of each change: of copies, a whole one before a partial one, then the one with the lowest coordinates.
 
-    With a key: same table, key, commit ts and class. Without: the n-th equal row event of a stretch is the n-th of any other stretch,
-    so the multiplicity is the maximum over stretches.
+    With a key: same table, key, commit ts and class. Without: the n-th equal row event of a replay epoch is the n-th of any other
+    replay_epoch, so the multiplicity is the maximum over replay epochs.
     """
     seen: set[tuple[object, ...]] = set()
     nth: Counter[tuple[object, ...]] = Counter()
@@ -62,8 +62,8 @@ def deduplicated(changes: Iterable[RowChange]) -> list[RowChange]:
         identity: tuple[object, ...] = (c.table, c.key, c.commit_ts, CLASS[c.op])
         if c.key is None:
             content = (c.table, c.op, c.commit_ts, c.before, c.after)
-            nth[(*content, c.at[0], c.at[1], c.stretch)] += 1
-            identity = (*content, nth[(*content, c.at[0], c.at[1], c.stretch)])
+            nth[(*content, c.at[0], c.at[1], c.replay_epoch)] += 1
+            identity = (*content, nth[(*content, c.at[0], c.at[1], c.replay_epoch)])
         if identity not in seen:
             seen.add(identity)
             out.append(c)

@@ -80,7 +80,7 @@ class SchemaMismatch:
     empty then, unless rows that said enough made the table.
     """
 
-    sighting: ObservedTable
+    observed_table: ObservedTable
     first_ts: int
     until_ts: int | None
     table: str
@@ -95,35 +95,36 @@ class Compiled(NamedTuple):
 
     catalog: Catalog
     ledger: list[LedgerEntry]
-    misfits: list[SchemaMismatch]
+    mismatches: list[SchemaMismatch]
 
 
 def compile_window(
-    catalog: Catalog, statements: Sequence[Statement], sightings: Sequence[ObservedTable], policy: Policy, *, told: bool = False
+    catalog: Catalog, statements: Sequence[Statement], observed: Sequence[ObservedTable], policy: Policy, *, has_ddl: bool = False
 ) -> Compiled:
     """What the statements and rows of a window make of the catalog.
 
-    told: the messages carry every statement, so rows of a defined table that have a column which none told of are misfits; else, and with
+    has_ddl: the messages carry every statement, so rows of a defined table that have a column which none told of are mismatches; else, and
+    with
     `ddl = "ignore"`, the column comes to life with them.
     Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do.
     """
     ledger: list[LedgerEntry] = []
-    strangers: list[_Stranger] = []
-    added = frozenset(name.lower() for s in statements for name in _columns_added(s)) if told else None
-    rules = _Rules(added, _unsaid(sightings), policy.ddl == "ignore")
-    pending = sorted(sightings, key=lambda s: s.first_ts)
+    unknown: list[_UnknownRows] = []
+    added = frozenset(name.lower() for s in statements for name in _columns_added(s)) if has_ddl else None
+    rules = _Rules(added, _unsaid(observed), policy.ddl == "ignore")
+    pending = sorted(observed, key=lambda s: s.first_ts)
     for statement in sorted(statements, key=lambda s: s.commit_ts):
         before = [s for s in pending if s.first_ts <= statement.commit_ts]
-        catalog = _see_all(catalog, before, rules, ledger, strangers)
+        catalog = _see_all(catalog, before, rules, ledger, unknown)
         pending = pending[len(before) :]
-        catalog = _inhabited(catalog, sightings, statement.commit_ts)
+        catalog = _inhabited(catalog, observed, statement.commit_ts)
         catalog, entry = _execute(catalog, statement, policy)
         ledger.append(entry)
-    catalog = _see_all(catalog, pending, rules, ledger, strangers)
-    again = [left for s in sightings if (left := _unseen(catalog, s)) is not None]
-    catalog = _see_all(catalog, again, rules, ledger, strangers)
-    catalog = _inhabited(catalog, sightings, max((s.last_ts for s in sightings), default=0))
-    return Compiled(catalog, ledger, _misfits(catalog, strangers))
+    catalog = _see_all(catalog, pending, rules, ledger, unknown)
+    again = [left for s in observed if (left := _unseen(catalog, s)) is not None]
+    catalog = _see_all(catalog, again, rules, ledger, unknown)
+    catalog = _inhabited(catalog, observed, max((s.last_ts for s in observed), default=0))
+    return Compiled(catalog, ledger, _mismatches(catalog, unknown))
 
 
 def sanitised(name: str) -> str:
@@ -160,10 +161,10 @@ def _execute(catalog: Catalog, s: Statement, policy: Policy) -> tuple[Catalog, L
     )
 
 
-def _inhabited(catalog: Catalog, sightings: Sequence[ObservedTable], ts: int) -> Catalog:
+def _inhabited(catalog: Catalog, observed: Sequence[ObservedTable], ts: int) -> Catalog:
     """Tables that may have rows up to ts, as far as their first and last ones tell, are not empty."""
     for i in [i for i in catalog.incarnations.values() if i.empty]:
-        if any(s.first_ts <= ts and s.last_ts > i.from_ts and any(_means(s, n) for n in i.names) for s in sightings):
+        if any(s.first_ts <= ts and s.last_ts > i.from_ts and any(_means(s, n) for n in i.names) for s in observed):
             catalog = catalog.with_(replace(i, empty=False))
     return catalog
 
@@ -186,21 +187,21 @@ def _remedy(s: Statement) -> str:
     )
 
 
-def _misfits(catalog: Catalog, strangers: Sequence[_Stranger]) -> list[SchemaMismatch]:
+def _mismatches(catalog: Catalog, unknown: Sequence[_UnknownRows]) -> list[SchemaMismatch]:
     """Those that were seen twice, from two statements on, once."""
     found: list[SchemaMismatch] = []
-    for m in (_misfit(catalog, stranger) for stranger in strangers):
-        alike = (x for x in found if replace(x.sighting, first_ts=0) == replace(m.sighting, first_ts=0))
+    for m in (_mismatch(catalog, unknown_rows) for unknown_rows in unknown):
+        alike = (x for x in found if replace(x.observed_table, first_ts=0) == replace(m.observed_table, first_ts=0))
         if not any(x.until_ts is None or m.first_ts <= x.until_ts for x in alike):
             found.append(m)
     return found
 
 
-def _misfit(catalog: Catalog, stranger: _Stranger) -> SchemaMismatch:
+def _mismatch(catalog: Catalog, unknown_rows: _UnknownRows) -> SchemaMismatch:
     """They end where the name means another table, or a later statement brought what they have."""
-    s, i, unsaid = stranger
+    s, i, unsaid = unknown_rows
     return SchemaMismatch(
-        sighting=s,
+        observed_table=s,
         first_ts=s.first_ts,
         until_ts=min(_ends(catalog, s, i), default=None),
         table=i.name if i else written(s.database, s.table),
@@ -230,10 +231,10 @@ def _columns_added(s: Statement) -> list[str]:
     return [c.column.name for c in changes if isinstance(c, AddColumn)]
 
 
-class _Stranger(NamedTuple):
-    """Rows with columns that their table did not have then. table: as it was known, None if nothing was; unsaid: as of Misfit."""
+class _UnknownRows(NamedTuple):
+    """Rows with columns that their table did not have then. table: as it was known, None if nothing was; unsaid: as of Mismatch."""
 
-    sighting: ObservedTable
+    observed_table: ObservedTable
     table: Incarnation | None
     unsaid: tuple[tuple[str, str], ...] = ()
 
@@ -250,36 +251,36 @@ class _Rules(NamedTuple):
     ignores: bool
 
 
-def _unsaid(sightings: Sequence[ObservedTable]) -> _Unsaid:
+def _unsaid(observed: Sequence[ObservedTable]) -> _Unsaid:
     shapes: dict[tuple[str, str], list[Shape]] = {}
-    for s in sightings:
+    for s in observed:
         shapes.setdefault((s.database.lower(), s.table.lower()), []).append(s.shape)
     return {name: unsaid_of(of_table) for name, of_table in shapes.items()}
 
 
 def _see_all(
-    catalog: Catalog, sightings: Sequence[ObservedTable], rules: _Rules, ledger: list[LedgerEntry], strangers: list[_Stranger]
+    catalog: Catalog, observed: Sequence[ObservedTable], rules: _Rules, ledger: list[LedgerEntry], unknown: list[_UnknownRows]
 ) -> Catalog:
-    for s in sightings:
+    for s in observed:
         found = find_sent(catalog, s.database, s.table)
-        stranger = _stranger(s, found, rules)
-        if stranger is not None:
-            strangers.append(stranger)
+        unknown_rows = _unknown_rows(s, found, rules)
+        if unknown_rows is not None:
+            unknown.append(unknown_rows)
             continue
         catalog, seen = _see(catalog, s)
         ledger += seen
     return catalog
 
 
-def _stranger(s: ObservedTable, found: Incarnation | None, rules: _Rules) -> _Stranger | None:
+def _unknown_rows(s: ObservedTable, found: Incarnation | None, rules: _Rules) -> _UnknownRows | None:
     """Whether nothing says the types of their table, or of columns that are new to it."""
     unsaid = rules.unsaid[s.database.lower(), s.table.lower()]
     unknown = _unknown(found, s) if found else tuple(unsaid)
     missing = tuple((name, unsaid[name]) for name in unknown if name in unsaid)
     if found is None or found.guessed:
-        return _Stranger(s, found, missing) if missing else None
+        return _UnknownRows(s, found, missing) if missing else None
     untold = rules.added is not None and not rules.added.issuperset(c.lower() for c in unknown)
-    return _Stranger(s, found) if (untold or missing) and not rules.ignores else None
+    return _UnknownRows(s, found) if (untold or missing) and not rules.ignores else None
 
 
 def _unknown(i: Incarnation, s: ObservedTable) -> tuple[str, ...]:

@@ -278,7 +278,8 @@ class LakeCatalog:
             self.catalog.rename_table(identifier, to)
 
     def drop(self, identifier: str, feed: str) -> None:
-        """Take a feed's table out of the catalog; its files stay for upkeep to remove. Raises OwnershipError (NOT_OURS), StorageError."""
+        """Take a feed's table out of the catalog; its files stay for maintenance to remove. Raises OwnershipError (NOT_OURS),
+        StorageError."""
         self.load(identifier).require(feed)
         with named(identifier):
             self.catalog.drop_table(identifier)

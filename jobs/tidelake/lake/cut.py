@@ -39,7 +39,7 @@ class Cut(_Document):
     feed: str
     seq: int
     seeded_ts: int = 0  # of the full export that the feed's tables began with, 0 for none
-    follows: int | None = None  # the cut that it goes on from, where that is not the one numbered before: of a rewind or redo
+    parent_seq: int | None = None  # the cut that it goes on from, where that is not the one numbered before: of a rollback or redo
     hour: str
     first_hour: str = ""  # the first hour that the feed's cuts hold, where it is known; cuts of earlier versions do not say it
     applied_ts: int
@@ -139,22 +139,22 @@ class TableCounts(_Document):
     upserts: int = 0
     key_changes: int = 0  # updates that moved a row to another key
     changes: int = 0  # rows written to the changelog
-    came: int = 0  # rows that EXCHANGE PARTITION brought
-    left: int = 0  # rows that it took away
-    bare_updates: int = 0  # updates that came without the row before
+    exchanged_in: int = 0  # rows that EXCHANGE PARTITION brought
+    exchanged_out: int = 0  # rows that it took away
+    updates_without_before_image: int = 0  # updates that came without the row before
     partial: int = 0  # rows of which only the handle was sent
     undated: int = 0  # Avro deletes, which have no commit ts of their own
-    unfit: dict[str, int] = {}  # column → cells that did not fit their type
-    unfit_values: dict[str, list[str]] = {}  # column → some of these, each with its row's key and coordinates
-    voided: dict[str, int] = {}  # column → those that are NULL by policy
+    invalid_values: dict[str, int] = {}  # column → cells that did not fit their type
+    invalid_value_examples: dict[str, list[str]] = {}  # column → some of these, each with its row's key and coordinates
+    nulled_values: dict[str, int] = {}  # column → those that are NULL by policy
     ambiguous: dict[str, int] = {}  # column → values that read like another: docs/types.md
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced by U+FFFD
-    nulled: dict[str, int] = {}  # column → zero dates that became NULL by policy
+    nulled_zero_dates: dict[str, int] = {}  # column → zero dates that became NULL by policy
     masked: dict[str, dict[str, int]] = {}  # column → mask → values, NULL and repeats included
     unsettled: int = 0  # Avro deletes whose place relative to the cut is not certain
     checksums: dict[str, int] = {}  # event.CHECKSUMS → row events in the window, of those that carry a checksum
     untrusted: list[str] = []  # FLOAT columns that came by Craft, whose encoder damages them (docs/reference/protocols.md 3.8)
-    thin_deletes: bool = False  # deletes carry their key alone, other changes do not
+    key_only_deletes: bool = False  # deletes carry their key alone, other changes do not
 
 
 class ImageCounts(_Document):
@@ -163,14 +163,14 @@ class ImageCounts(_Document):
     compared: int = 0  # keys; without a key, deletes and updates
     differs: int = 0  # the old row is another than the one that stood here
     missing: int = 0  # an update or delete of a row that did not stand here
-    twice: int = 0  # an insert of a row that stood here
+    duplicate_inserts: int = 0  # an insert of a row that stood here
     columns: dict[str, int] = {}  # those that differ → in so many changes
     examples: list[str] = []
 
     @property
     def found(self) -> int:
         """Changes that do not fit."""
-        return self.differs + self.missing + self.twice
+        return self.differs + self.missing + self.duplicate_inserts
 
 
 class LateCounts(_Document):

@@ -35,14 +35,14 @@ _COLUMNS = (
     ("uuid", "string"),
     ("snapshot_id", "bigint"),
     ("rows", "bigint"),
-    ("follows", "bigint"),
+    ("parent_seq", "bigint"),
     ("expired", "boolean"),
     ("changes_after", "bigint"),
 )
 
 
-_KEEP = "keep_cuts and keep_daily under [upkeep] in feed.toml say how long cuts are kept"
-KEEP_CHANGES = "keep_changelog under [upkeep] in feed.toml says how long changes are kept"
+_KEEP = "keep_cuts and keep_daily under [maintenance] in feed.toml say how long cuts are kept"
+KEEP_CHANGES = "keep_changelog under [maintenance] in feed.toml says how long changes are kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,9 @@ class Base:
     since: str | None = None
 
     @property
-    def follows(self) -> int | None:
+    def parent_seq(self) -> int | None:
         """The cut that the next one goes on from, where that is not the newest."""
-        return None if self.cut is self.newest else self.cut.follows if self.cut else 0
+        return None if self.cut is self.newest else self.cut.parent_seq if self.cut else 0
 
     @property
     def kept(self) -> frozenset[str]:
@@ -83,7 +83,7 @@ def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None
     for seq in sorted(lineage(catalog, feed), reverse=True):
         cut = read_cut(store, feed, seq)
         if cut.hour < redo_from:
-            seen = _seen_from(newest, with_kept_changes(cut, horizon(catalog, feed)))
+            seen = _seen_from(newest, with_kept_changes(cut, changelog_retained_after(catalog, feed)))
             return Base(newest=newest, cut=seen, seq=number)
     if any(known.expired for known in _lineage(catalog, feed).values()):
         raise StorageError(f"feed {feed}: the cut before hour {redo_from} is not kept any more", code="NOT_RETAINED", remedy=_KEEP)
@@ -108,13 +108,13 @@ def first_held(catalog: LakeCatalog, store: Store, cut: Cut) -> str | None:
 
 
 def _seen_from(newest: Cut, cut: Cut) -> Cut:
-    """An earlier cut as the base of the next: under the newest one's number, its tables where they are now; follows: its own number."""
+    """An earlier cut as the base of the next: under the newest one's number, its tables where they are now; parent_seq: its own number."""
     now = places(newest)
     snapshots, changelogs = (
         {i: t.model_copy(update={"identifier": now.get(t.uuid, t.identifier)}) for i, t in tables.items()}
         for tables in (cut.snapshots, cut.changelogs)
     )
-    own = {"seq": newest.seq, "follows": cut.seq, "snapshots": snapshots, "changelogs": changelogs, "past": dict(newest.past)}
+    own = {"seq": newest.seq, "parent_seq": cut.seq, "snapshots": snapshots, "changelogs": changelogs, "past": dict(newest.past)}
     return cut.model_copy(update=own)
 
 
@@ -137,13 +137,13 @@ def is_published(catalog: LakeCatalog, feed: str, seq: int) -> bool:
 
 
 def published(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """All published cuts that can be read, those that a rewind undid included: number → resolved ts."""
+    """All published cuts that can be read, those that a rollback undid included: number → resolved ts."""
     return {seq: known.resolved_ts for seq, known in _published(catalog, feed).items() if not known.expired}
 
 
 def lineage(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """The published cuts that lead to the newest one and can be read, it included: number → resolved ts. What a rewind undid is not among
-    them, nor what upkeep let go."""
+    """The published cuts that lead to the newest one and can be read, it included: number → resolved ts. What a rollback undid is not among
+    them, nor what maintenance let go."""
     return {seq: known.resolved_ts for seq, known in _lineage(catalog, feed).items() if not known.expired}
 
 
@@ -152,32 +152,34 @@ def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
     at = max(every, default=0)
     while at in every:
         known = found[at] = every[at]
-        at = at - 1 if known.follows is None else known.follows
+        at = at - 1 if known.parent_seq is None else known.parent_seq
         if at not in every:  # the number before may have been given up
             at = max((seq for seq in every if seq < at), default=0)
     return found
 
 
 class _Known(NamedTuple):
-    """What the table says of a cut. follows: None where an earlier version published it; expired: upkeep let it go; changes_after: as
-    `horizon` says, None where it was not raised since."""
+    """What the table says of a cut. parent_seq: None where an earlier version published it; expired: maintenance let it go;
+    changes_after: as
+    `changelog_retained_after` says, None where it was not raised since."""
 
     resolved_ts: int
-    follows: int | None
+    parent_seq: int | None
     expired: bool
     changes_after: int | None
 
 
-def horizon(catalog: LakeCatalog, feed: str) -> int:
+def changelog_retained_after(catalog: LakeCatalog, feed: str) -> int:
     """The TSO after which the changelogs hold every published change. Of those at or before it some are gone, unless it is 0.
 
-    Upkeep raises it before it removes anything, so who asks after having read a changelog knows what was whole then.
+    Maintenance raises it before it removes anything, so who asks after having read a changelog knows what was whole then.
     """
     return max((known.changes_after or 0 for known in _published(catalog, feed).values()), default=0)
 
 
 def with_kept_changes(cut: Cut, gone: int) -> Cut:
-    """A cut to go on from: without its changelogs where all that is in them is not kept; they begin anew. gone: the horizon."""
+    """A cut to go on from: without its changelogs where all that is in them is not kept; they begin anew. gone: the
+    changelog_retained_after."""
     return cut.model_copy(update={"changelogs": {}}) if cut.resolved_ts <= gone else cut
 
 
@@ -185,16 +187,16 @@ def _published(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
     table = catalog.find(published_table())
     if table is None:
         return {}
-    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "follows", "expired", "changes_after")]
+    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "parent_seq", "expired", "changes_after")]
     rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
-    return {r["seq"]: _Known(r["resolved_ts"], r.get("follows"), bool(r.get("expired")), r.get("changes_after")) for r in rows}
+    return {r["seq"]: _Known(r["resolved_ts"], r.get("parent_seq"), bool(r.get("expired")), r.get("changes_after")) for r in rows}
 
 
 def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut | None, Cut]:
     """(the newest cut at or before ts, the first cut at or after it); equal if ts is a cut.
 
-    Raises StorageError: NOT_PUBLISHED for a ts after the newest cut, NOT_RETAINED for one before the oldest that upkeep kept, BEFORE_SEED
-    for one before the export that the tables began with. ConfigError: BEFORE_FIRST_CUT.
+    Raises StorageError: NOT_PUBLISHED for a ts after the newest cut, NOT_RETAINED for one before the oldest that maintenance kept,
+    BEFORE_SEED for one before the export that the tables began with. ConfigError: BEFORE_FIRST_CUT.
     """
     every = _lineage(catalog, feed)
     seqs = {seq: known.resolved_ts for seq, known in every.items() if not known.expired}
@@ -255,7 +257,7 @@ def last_snapshot(catalog: LakeCatalog, store: Store, cut: Cut | None, i: Incarn
 
 
 def _refuse_gap(catalog: LakeCatalog, feed: str, i: Incarnation, since: int) -> None:
-    gone = horizon(catalog, feed)
+    gone = changelog_retained_after(catalog, feed)
     if gone and since < gone:
         raise StorageError(
             f"{i.name} was dropped and recovered: it is to be built from {show(since)} on, but changes up to {show(gone)} are not all kept",
@@ -279,8 +281,8 @@ def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
 
 def _before(catalog: LakeCatalog, store: Store, cut: Cut) -> Cut | None:
     """The published cut that this one goes on from."""
-    follows = cut.seq - 1 if cut.follows is None else cut.follows
-    seq = max((seq for seq in _published(catalog, cut.feed) if seq <= follows), default=0)
+    parent_seq = cut.seq - 1 if cut.parent_seq is None else cut.parent_seq
+    seq = max((seq for seq in _published(catalog, cut.feed) if seq <= parent_seq), default=0)
     return read_cut(store, cut.feed, seq) if seq else None
 
 
@@ -290,7 +292,7 @@ def ensure_published(catalog: LakeCatalog) -> None:
     if there is None:
         _create(catalog)
     else:
-        new = {"follows": pa.int64(), "expired": pa.bool_(), "changes_after": pa.int64()}
+        new = {"parent_seq": pa.int64(), "expired": pa.bool_(), "changes_after": pa.int64()}
         missing = [(name, kind) for name, kind in new.items() if name not in {c.name for c in there.columns()}]
         if missing:
             catalog.evolve(published_table(), lambda update: update.union_by_name(pa.schema(missing)))
@@ -309,7 +311,7 @@ def _rows(cut: Cut) -> list[dict[str, object]]:
     common = {
         "feed": cut.feed,
         "seq": cut.seq,
-        "follows": cut.seq - 1 if cut.follows is None else cut.follows,
+        "parent_seq": cut.seq - 1 if cut.parent_seq is None else cut.parent_seq,
         "hour": cut.hour,
         "applied_ts": cut.applied_ts,
         "resolved_ts": cut.resolved_ts,

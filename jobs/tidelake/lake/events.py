@@ -40,7 +40,7 @@ def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
     columns = [LakeColumn(name="hour", type="string"), *(LakeColumn(name=f.name, type=_TYPES[f.type]) for f in EVENT)]
     properties = {
         OWNER: feed.name,
-        # For what Spark writes there (upkeep, which joins small files); decode's workers write theirs themselves (event_files).
+        # For what Spark writes there (maintenance, which joins small files); decode's workers write theirs themselves (event_files).
         "write.distribution-mode": "none",
         "write.spark.fanout.enabled": "true",
         # Cells hardly repeat: their dictionaries are given up early, those of names stay. JVM, 150,000 rows, three rounds in turns:

@@ -11,7 +11,7 @@ Not compared: columns that are masked, those that a statement of the window adde
 depends on who printed it), FLOATs that Craft damaged, keys with a change that does not say what it replaces (upserts, rows with their key
 alone), the other columns of deletes that carry the key alone; tables that have no snapshot yet, that lost a partition in the window (rows
 leave that no change tells of) or that were recovered in it; feeds that offsets order, as a repeat is not told from a change there. Windows
-and redos compare; asof, versions, rewind, seed and upkeep do not.
+and redos compare; asof, versions, rollback, seed and maintenance do not.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _META = ("_commit_ts", "_change_type", f"{_ASIDE} AS _from")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """What of a table's images is compared. columns: final names and lake types; thin_deletes: deletes carry the key alone; sampled: SQL
-    for the keys that are looked at."""
+    """What of a table's images is compared. columns: final names and lake types; key_only_deletes: deletes carry the key alone; sampled:
+    SQL for the keys that are looked at."""
 
     fold: Fold
     columns: dict[str, str]
-    thin_deletes: bool
+    key_only_deletes: bool
     sampled: str
 
     @property
@@ -70,28 +70,28 @@ class Images:
 
     def of_base(self) -> list[str]:
         """Columns that the fold carries along with a row of the snapshot."""
-        return [f"IF({self.sampled}, {self.weight}, 0L) AS _weight", "0 AS _silent", *(["1 AS _rows"] if self.thin_deletes else [])]
+        return [f"IF({self.sampled}, {self.weight}, 0L) AS _weight", "0 AS _silent", *(["1 AS _rows"] if self.key_only_deletes else [])]
 
     def of_change(self) -> list[str]:
         """Columns that the fold carries along with a change."""
         signed = f"IF(_change_type IN ({_STANDS}), {self.weight}, -{self.weight})"
         silent = "CASE _change_type WHEN 'UPDATE_AFTER' THEN 1 WHEN 'UPDATE_BEFORE' THEN -1 ELSE 0 END AS _silent"
         rows = "CASE _change_type WHEN 'INSERT' THEN 1 WHEN 'DELETE' THEN -1 ELSE 0 END AS _rows"
-        return [f"IF({self.sampled}, {signed}, 0L) AS _weight", silent, *([rows] if self.thin_deletes else [])]
+        return [f"IF({self.sampled}, {signed}, 0L) AS _weight", silent, *([rows] if self.key_only_deletes else [])]
 
     def sums(self) -> list[Column]:
         """Over the rows of one key: few, as each costs about as much as a column."""
         from pyspark.sql import functions as F
 
         both = [F.sum("_weight").alias("_weights"), F.sum("_silent").alias("_silent")]
-        return [*both, *([F.sum("_rows").alias("_rows"), F.expr("bool_or(_gone) AS _deleted")] if self.thin_deletes else [])]
+        return [*both, *([F.sum("_rows").alias("_rows"), F.expr("bool_or(_gone) AS _deleted")] if self.key_only_deletes else [])]
 
     @property
     def verdict(self) -> str:
         """SQL of what the newest row `_row` of a key and the sums come to: 1 if the key was compared, _SUSPECT more if it does not fit."""
         mine = f"_row._commit_ts > {self.fold.applied_ts} AND _silent = 0 AND ({self.sampled})"
         wrong = "_weights != IF(_row._gone, 0L, _row._weight)"
-        if self.thin_deletes:
+        if self.key_only_deletes:
             wrong = f"IF(_deleted, _rows != IF(_row._gone, 0, 1), {wrong})"
         return f"IF({mine}, IF({wrong}, {_SUSPECT + 1}L, 1L), 0L)"
 
@@ -110,7 +110,7 @@ def images_of(fold: Fold, base: Sequence[LakeColumn] | None, counts: TableCounts
         return None
     wanted = fold.feed.policy.before_images
     sampled = "true" if wanted == "all" else _spread(fold, SAMPLE)
-    return Images(fold=fold, columns=_comparable(fold, base, counts.untrusted), thin_deletes=counts.thin_deletes, sampled=sampled)
+    return Images(fold=fold, columns=_comparable(fold, base, counts.untrusted), key_only_deletes=counts.key_only_deletes, sampled=sampled)
 
 
 def _spread(fold: Fold, share: int) -> str:
@@ -205,7 +205,7 @@ def _findings(images: Images, base: DataFrame | None, changes: DataFrame) -> Dat
 def _code(images: Images) -> str:
     stands = "(_was IS NOT NULL AND NOT _was.gone)"
     other = "NOT exists(_beside, x -> x._v <=> _v AND x._from != _from) AND NOT (_v <=> _was.v)"
-    told = " AND _change_type != 'DELETE'" if images.thin_deletes else ""
+    told = " AND _change_type != 'DELETE'" if images.key_only_deletes else ""
     return f"""CASE WHEN _change_type = 'INSERT' THEN IF({stands} AND NOT _freed, 'twice', NULL)
         WHEN _change_type NOT IN ('DELETE', 'UPDATE_BEFORE') THEN NULL
         WHEN NOT {stands} THEN IF(_made, NULL, 'missing')
@@ -236,6 +236,6 @@ def described(c: ImageCounts) -> str:
     found = (
         (c.differs, f"{plural(c.differs, 'change')} with another old row than stood here ({columns})"),
         (c.missing, f"{plural(c.missing, 'change')} of a row that did not stand here"),
-        (c.twice, f"{plural(c.twice, 'insert')} of a row that stood here"),
+        (c.duplicate_inserts, f"{plural(c.duplicate_inserts, 'insert')} of a row that stood here"),
     )
     return f"{plural(c.compared, 'row')} compared" + "".join(f"; {text}" for n, text in found if n)

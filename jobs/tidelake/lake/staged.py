@@ -28,9 +28,9 @@ def read_staged(lake: Lake, target: Target) -> tuple[Cut | None, Staged | None]:
     if not redo and is_published(feed, lake.catalog, store, cut, hour):
         return cut, None
     staged = find_document(store, run_key(feed.name, next_seq(store, feed.name, cut.seq if cut else 0), "order"), Staged)
-    if staged is None and redo and cut is not None and cut.follows is not None and cut.run.startswith(BRANCH):
+    if staged is None and redo and cut is not None and cut.parent_seq is not None and cut.run.startswith(BRANCH):
         return cut, None  # that redo is published
-    if staged is None or (staged.cut.follows is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
+    if staged is None or (staged.cut.parent_seq is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
         remedy = f"run `tidelake order --feed {feed.name} --hour {hour}` first"
         raise OrderError(f"hour {hour} of feed {feed.name} is not ordered", code="NOT_ORDERED", remedy=remedy)
     return cut, staged

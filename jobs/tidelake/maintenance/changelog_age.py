@@ -1,7 +1,7 @@
 """Changelogs by age: the files whose changes are no longer kept, and how they go: whole files, by metadata alone, on a branch.
 
-A file goes when the day or hour of its partition ends at or before the horizon (cuts.horizon). The horizon is raised first, in the table
-of published cuts, so that nobody takes what is left for all there was.
+A file goes when the day or hour of its partition ends at or before the changelog_retained_after (cuts.changelog_retained_after). The
+changelog_retained_after is raised first, in the table of published cuts, so that nobody takes what is left for all there was.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class OldFile:
 
 
 def old_files(table: LakeTable, snapshot_id: int, gone: int) -> list[OldFile]:
-    """The files of a snapshot that hold changes up to the horizon and no others, the oldest first. gone: the horizon."""
+    """The files of a snapshot that hold changes up to the changelog_retained_after and no others, the oldest first. gone: the
+    changelog_retained_after."""
     if not gone:
         return []
     found = ((one, *_partition(table, one)) for one in data_files(table, snapshot_id))
@@ -81,7 +82,7 @@ def summed(files: Sequence[OldFile]) -> Going | None:
     return Going(files=len(files), rows=rows, bytes=size, first=files[0].name, last=files[-1].name)
 
 
-def raise_horizon(catalog: LakeCatalog, feed: str, gone: int) -> None:
+def raise_retained_after(catalog: LakeCatalog, feed: str, gone: int) -> None:
     """Say in all rows of the feed's cuts that changes at or before a TSO may be gone. One commit."""
     ensure_published(catalog)
     own = f"feed == '{feed}'"  # a feed's name needs no quoting

@@ -1,7 +1,7 @@
-"""The archive of changelogs: what upkeep lets go of, copied as the Parquet files that it is, with a manifest (docs/upkeep.md).
+"""The archive of changelogs: what maintenance lets go of, copied as the Parquet files that it is, with a manifest (docs/maintenance.md).
 
 <uri>/<feed>/<table>/day=2026-01-05/<file>.parquet          or hour=2026-01-05T10, as the changelog was partitioned then
-<uri>/<feed>/<table>/manifests/<first>_<last>-<hash>.json   one for a table and upkeep; hash: of the files' keys
+<uri>/<feed>/<table>/manifests/<first>_<last>-<hash>.json   one for a table and maintenance; hash: of the files' keys
 
 Nothing is replaced, so a copy cut short is gone on with. Every copy is read back, and its rows counted, before anything is removed.
 """
@@ -68,11 +68,11 @@ class ArchivedChangelog(BaseModel):
 
 
 def refuse_own_warehouse(lake: Lake) -> None:
-    """Raises ConfigError where the archive is in the warehouse: what is there and is no table's file, upkeep removes."""
-    uri = lake.feed.upkeep.archive_changelog
+    """Raises ConfigError where the archive is in the warehouse: what is there and is no table's file, maintenance removes."""
+    uri = lake.feed.maintenance.archive_changelog
     if uri is not None and f"{open_store(uri).uri}/".startswith(f"{open_store(lake.settings.warehouse).uri}/"):
         raise ConfigError(
-            f"{lake.feed.folder / 'feed.toml'}: upkeep.archive_changelog: {uri} is in the lake's warehouse",
+            f"{lake.feed.folder / 'feed.toml'}: maintenance.archive_changelog: {uri} is in the lake's warehouse",
             remedy="give the archive a place of its own",
         )
 

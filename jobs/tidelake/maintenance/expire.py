@@ -1,4 +1,5 @@
-"""Letting go of cuts: first they leave the published ones, then goes what only they needed. Cut short anywhere, the next upkeep goes on.
+"""Letting go of cuts: first they leave the published ones, then goes what only they needed. Cut short anywhere, the next maintenance goes
+on.
 
 Iceberg's expire_snapshots takes everything older than five days unless it is told a moment, even where it is told ids (measured); so it
 is told 1970 and the ids.
@@ -20,7 +21,7 @@ from tidelake.lake.catalog_errors import retried
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import ensure_published
 from tidelake.lake.opened import Lake
-from tidelake.maintenance.maintenance_plan import TablePlan, UpkeepPlan
+from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
 from tidelake.maintenance.needs import stale_branches
 from tidelake.spark.spread import THREADS
 
@@ -71,7 +72,7 @@ def forget_documents(lake: Lake, kept: Container[int], newest: Cut) -> None:
             lake.store.delete(cut_key(feed, seq))
 
 
-def drop_gone(lake: Lake, plan: UpkeepPlan, newest: Cut) -> list[str]:
+def drop_gone(lake: Lake, plan: MaintenancePlan, newest: Cut) -> list[str]:
     """Drop the tables that no retained cut reads, and branches of runs that lost their number; the dropped tables."""
     for p in plan.tables:
         if p.gone:

@@ -1,4 +1,5 @@
-"""Upkeep: keep a feed's tables quick and small, whatever their age (docs/upkeep.md). Repeatable; what is cut short, the next one finishes.
+"""Maintenance: keep a feed's tables quick and small, whatever their age (docs/maintenance.md). Repeatable; what is cut short, the next
+one finishes.
 
 The lease is held while files are rewritten and again while cuts go, not in between: an hour that waits gets its turn. Orphans need
 none, they are told by their age.
@@ -15,13 +16,13 @@ from pydantic import BaseModel
 from tidelake.io.lease import check
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import write_lost
-from tidelake.lake.cuts import horizon, newest_cut, places
+from tidelake.lake.cuts import changelog_retained_after, newest_cut, places
 from tidelake.lake.namespaces import refuse_foreign_namespaces
 from tidelake.lake.opened import Lake
-from tidelake.maintenance.changelog_age import old_files, raise_horizon
+from tidelake.maintenance.changelog_age import old_files, raise_retained_after
 from tidelake.maintenance.changelog_archive import archive, refuse_own_warehouse
 from tidelake.maintenance.expire import drop_gone, expire_snapshots, forget_documents, let_go
-from tidelake.maintenance.maintenance_plan import UpkeepPlan, plan_upkeep
+from tidelake.maintenance.maintenance_plan import MaintenancePlan, plan_maintenance
 from tidelake.maintenance.orphans import find_orphans, leftovers, remove_leftovers
 from tidelake.maintenance.rewrite import stage_rewrite
 from tidelake.publish.recovery import recover
@@ -32,12 +33,12 @@ log = logging.getLogger(__name__)
 YOUNG = timedelta(days=1)  # a snapshot that nobody needs may still be read by someone who has just looked it up
 
 
-class Upkept(BaseModel):
-    """An upkeep, done or planned. plan: as found at the start, None where nothing is published; cut: the number under which rewritten
+class Maintained(BaseModel):
+    """An maintenance, done or planned. plan: as found at the start, None where nothing is published; cut: the number under which rewritten
     tables were published, None where none were; manifests: of what was archived; the rest counts what was done."""
 
     feed: str
-    plan: UpkeepPlan | None
+    plan: MaintenancePlan | None
     cut: int | None = None
     rewritten: list[str] = []
     removed_changes: int = 0
@@ -49,7 +50,7 @@ class Upkept(BaseModel):
     removed_bytes: int = 0
 
 
-def upkeep(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> Upkept:
+def maintain(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> Maintained:
     """Rewrite, let go of what retention does not keep, remove orphans. young: snapshots below this age stay.
 
     Raises StorageError (TABLE_MOVED, ROWS_DIFFER, ARCHIVE_DIFFERS), ConfigError for an archive inside the warehouse or a namespace
@@ -59,9 +60,9 @@ def upkeep(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> Up
     before_ms = _ago(young)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if newest is None:
-        return Upkept(feed=lake.feed.name, plan=None)
+        return Maintained(feed=lake.feed.name, plan=None)
     refuse_foreign_namespaces(lake.catalog, lake.feed.name, {name.rpartition(".")[0] for name in places(newest).values()})
-    done = Upkept(feed=lake.feed.name, plan=plan_upkeep(lake, newest, before_ms)[0])
+    done = Maintained(feed=lake.feed.name, plan=plan_maintenance(lake, newest, before_ms)[0])
     if not dry_run:
         _rewrite(lake, done, before_ms)
         _expire(lake, done, before_ms)
@@ -69,10 +70,10 @@ def upkeep(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> Up
     return done
 
 
-def _rewrite(lake: Lake, done: Upkept, before_ms: int) -> None:
-    with lake.hold("upkeep: rewrite") as fence:
+def _rewrite(lake: Lake, done: Maintained, before_ms: int) -> None:
+    with lake.hold("maintenance: rewrite") as fence:
         newest = _recovered(lake)
-        plan, _ = plan_upkeep(lake, newest, before_ms)
+        plan, _ = plan_maintenance(lake, newest, before_ms)
         if plan.staged is not None:
             return
         manifests = _archived(lake, newest, plan)
@@ -81,16 +82,16 @@ def _rewrite(lake: Lake, done: Upkept, before_ms: int) -> None:
             done.manifests = sorted(manifests.values())
             done.removed_changes = sum(p.old.rows for p in plan.tables if p.old is not None)
             check(lake.store, lake.feed.name, fence)
-            if plan.changes_after > horizon(lake.catalog, lake.feed.name):
-                raise_horizon(lake.catalog, lake.feed.name, plan.changes_after)
+            if plan.changes_after > changelog_retained_after(lake.catalog, lake.feed.name):
+                raise_retained_after(lake.catalog, lake.feed.name, plan.changes_after)
             declare(lake.store, intent)
             done.cut = carry_out(lake.catalog, lake.store, intent).seq
             done.rewritten = sorted(a.identifier for a in intent.advances)
 
 
-def _archived(lake: Lake, newest: Cut, plan: UpkeepPlan) -> dict[str, str]:
+def _archived(lake: Lake, newest: Cut, plan: MaintenancePlan) -> dict[str, str]:
     """Copy the changes that go, where the feed has an archive; the manifests by table."""
-    uri, manifests = lake.feed.upkeep.archive_changelog, dict[str, str]()
+    uri, manifests = lake.feed.maintenance.archive_changelog, dict[str, str]()
     at = {t.identifier: t.snapshot_id for t in newest.changelogs.values()}
     for p in plan.tables:
         if p.old is not None and uri is not None:
@@ -101,13 +102,13 @@ def _archived(lake: Lake, newest: Cut, plan: UpkeepPlan) -> dict[str, str]:
     return manifests
 
 
-def _expire(lake: Lake, done: Upkept, before_ms: int) -> None:
-    with lake.hold("upkeep: expire") as fence:
+def _expire(lake: Lake, done: Maintained, before_ms: int) -> None:
+    with lake.hold("maintenance: expire") as fence:
         newest = _recovered(lake)
-        plan, _ = plan_upkeep(lake, newest, before_ms)
+        plan, _ = plan_maintenance(lake, newest, before_ms)
         log.info(f"{len(plan.cuts)} cuts stay, {len(plan.lets_go)} go")
         check(lake.store, lake.feed.name, fence)
-        let_go(lake.catalog, plan.feed, plan.lets_go, lake.feed.upkeep.small_files)
+        let_go(lake.catalog, plan.feed, plan.lets_go, lake.feed.maintenance.small_files)
         done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)
         done.dropped_tables = drop_gone(lake, plan, newest)
         forget_documents(lake, plan.cuts, newest)
@@ -115,8 +116,8 @@ def _expire(lake: Lake, done: Upkept, before_ms: int) -> None:
             log.info(f"wrote the document of cut {seq} again, which was lost")
 
 
-def _orphans(lake: Lake, done: Upkept, *, remove: bool) -> None:
-    plan, age = done.plan, lake.feed.upkeep.orphan_age
+def _orphans(lake: Lake, done: Maintained, *, remove: bool) -> None:
+    plan, age = done.plan, lake.feed.maintenance.orphan_age
     assert plan is not None
     assert age is not None  # the settings see to it
     before_ms = _ago(age)

@@ -1,4 +1,4 @@
-"""What upkeep finds and would do: which cuts go, what every table holds, which of its snapshots which cuts keep."""
+"""What maintenance finds and would do: which cuts go, what every table holds, which of its snapshots which cuts keep."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Container, Iterator
 from pydantic import BaseModel
 
 from tidelake.config.lake_paths import ddl_table, events_table, late_table, published_table, run_key
-from tidelake.config.retention import KeptBecause, Upkeep, changes_kept_after, retained
+from tidelake.config.retention import KeptBecause, Maintenance, changes_kept_after, retained
 from tidelake.io.documents import find_document
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut, Staged
 from tidelake.lake.cut_documents import next_seq
-from tidelake.lake.cuts import horizon, lineage, published
+from tidelake.lake.cuts import changelog_retained_after, lineage, published
 from tidelake.lake.opened import Lake
 from tidelake.maintenance.changelog_age import Going, hours_of, old_files, summed
 from tidelake.maintenance.changelog_archive import folder
@@ -46,7 +46,7 @@ class TablePlan(BaseModel):
     orphan_bytes: int = 0
 
 
-class UpkeepPlan(BaseModel):
+class MaintenancePlan(BaseModel):
     """A feed. cuts: retained ones and why; lets_go: those that can no longer be read afterwards; staged: the hour that is staged and not
     published, for which rewriting waits; changes_after: the TSO after which all changes are kept, 0: all are."""
 
@@ -60,17 +60,17 @@ class UpkeepPlan(BaseModel):
     folder_bytes: int = 0
 
 
-def plan_upkeep(lake: Lake, newest: Cut, before_ms: int) -> tuple[UpkeepPlan, Needs]:
+def plan_maintenance(lake: Lake, newest: Cut, before_ms: int) -> tuple[MaintenancePlan, Needs]:
     """The plan, orphans left out, and what it rests on. before_ms: only snapshots from before it expire. Reads, writes nothing."""
     feed = lake.feed
     every = published(lake.catalog, feed.name)
-    cuts = retained(every, feed.upkeep)
-    led, before = lineage(lake.catalog, feed.name), horizon(lake.catalog, feed.name)
-    gone = max(before, changes_kept_after((led[seq] for seq in led if seq in cuts), newest.resolved_ts, feed.upkeep))
+    cuts = retained(every, feed.maintenance)
+    led, before = lineage(lake.catalog, feed.name), changelog_retained_after(lake.catalog, feed.name)
+    gone = max(before, changes_kept_after((led[seq] for seq in led if seq in cuts), newest.resolved_ts, feed.maintenance))
     need = needs(lake.store, newest, cuts, before)
     staged = find_document(lake.store, run_key(feed.name, next_seq(lake.store, feed.name, newest.seq), "order"), Staged)
     tables = [*_of_cuts(lake, newest, need, before_ms, gone), *_of_system(lake, need, before_ms)]
-    plan = UpkeepPlan(
+    plan = MaintenancePlan(
         feed=feed.name,
         cuts=cuts,
         lets_go=sorted(every.keys() - cuts.keys()),
@@ -82,12 +82,12 @@ def plan_upkeep(lake: Lake, newest: Cut, before_ms: int) -> tuple[UpkeepPlan, Ne
 
 
 def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int) -> Iterator[TablePlan]:
-    changelogs = {t.uuid: t.snapshot_id for t in newest.changelogs.values()} if lake.feed.upkeep.keep_changelog else {}
+    changelogs = {t.uuid: t.snapshot_id for t in newest.changelogs.values()} if lake.feed.maintenance.keep_changelog else {}
     current = {t.uuid for t in (*newest.snapshots.values(), *newest.changelogs.values())}
     for uuid, identifier in sorted(need.places.items(), key=lambda item: item[1]):
         table = lake.catalog.find(identifier)
         if table is None or table.uuid != uuid:
-            continue  # an earlier upkeep dropped it
+            continue  # an earlier maintenance dropped it
         table.require(lake.feed.name)
         if uuid in need.gone:
             yield TablePlan(table=identifier, snapshots=len(table.table.snapshots()), gone=True)
@@ -95,10 +95,10 @@ def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int) ->
         kept = need.cuts[uuid]
         plan = _with_snapshots(TablePlan(table=identifier, kept=dict(kept)), table, set(kept), before_ms)
         old = old_files(table, changelogs[uuid], gone) if uuid in changelogs else []
-        uri = lake.feed.upkeep.archive_changelog if old else None
+        uri = lake.feed.maintenance.archive_changelog if old else None
         place = None if uri is None else open_store(uri).uri_of(folder(lake.feed.name, identifier))
         plan = plan.model_copy(update={"old": summed(old), "archive": place})
-        yield _with_files(plan, table, lake.feed.upkeep, {f.path for f in old}) if uuid in current else plan
+        yield _with_files(plan, table, lake.feed.maintenance, {f.path for f in old}) if uuid in current else plan
 
 
 def _of_system(lake: Lake, need: Needs, before_ms: int) -> Iterator[TablePlan]:
@@ -116,7 +116,7 @@ def _with_snapshots(plan: TablePlan, table: LakeTable, needed: set[int], before_
     return plan.model_copy(update={"snapshots": len(table.table.snapshots()), "expires": expires})
 
 
-def _with_files(plan: TablePlan, table: LakeTable, settings: Upkeep, old: Container[str]) -> TablePlan:
+def _with_files(plan: TablePlan, table: LakeTable, settings: Maintenance, old: Container[str]) -> TablePlan:
     """With what main holds. Small files are put together where a partition has so many; a delete file is always worth it. Those that the
     table is no longer partitioned by count as of one partition: Iceberg puts them where they belong now. old: files that go."""
     by_hour = bool(hours_of(table))

@@ -43,7 +43,7 @@ class Needs:
 def needs(store: Store, newest: Cut, kept: Mapping[int, KeptBecause], gone: int = 0) -> Needs:
     """The needs of these cuts, from their documents: the table of published cuts does not tell of changelogs.
 
-    gone: the horizon; a cut at or before it needs no changelog, whoever goes on from it begins a new one.
+    gone: the changelog_retained_after; a cut at or before it needs no changelog, whoever goes on from it begins a new one.
     """
     with ThreadPoolExecutor(_READERS) as pool:
         cuts = list(pool.map(lambda seq: read_cut(store, newest.feed, seq), sorted(kept)))

@@ -37,7 +37,7 @@ def stage_rewrite(
 ) -> Intent | None:
     """Rewrite these tables on branches; the intent that publishes it, None if Iceberg found nothing to do.
 
-    gone: the horizon; archived: changelog → manifest of the copies of what goes.
+    gone: the changelog_retained_after; archived: changelog → manifest of the copies of what goes.
     Raises StorageError: TABLE_MOVED if main is not at the cut's snapshot, ROWS_DIFFER if a rewrite has not the rows of before.
     """
     seq = next_seq(lake.store, newest.feed, newest.seq)
@@ -84,7 +84,7 @@ def _rewritten(lake: Lake, spark: SparkSession, table: LakeTable, branch: str) -
     """The branch's snapshot after Iceberg rewrote its files."""
     base = table.branch(branch)
     by_day(lake.catalog, table.identifier)
-    row = spark.sql(_call(table, branch, lake.feed.upkeep.file_mb << 20, lake.feed.upkeep.small_files)).collect()[0]
+    row = spark.sql(_call(table, branch, lake.feed.maintenance.file_mb << 20, lake.feed.maintenance.small_files)).collect()[0]
     staged = lake.catalog.load(table.identifier)
     head = staged.branch(branch)
     if head != base:
@@ -127,7 +127,7 @@ def _let_go(going: Mapping[str, Sequence[OldFile]], gone: int, archived: Mapping
 
 def _intent(lake: Lake, newest: Cut, advances: Sequence[Advance], seq: int, branch: str, let_go: dict[str, Any]) -> Intent:
     to = {a.uuid: a.to for a in advances}
-    again = newest.model_dump(exclude={"follows"}) | {"seq": seq, "run": branch, "version": __version__, "published_at_ms": 0}
+    again = newest.model_dump(exclude={"parent_seq"}) | {"seq": seq, "run": branch, "version": __version__, "published_at_ms": 0}
     cut = Cut.model_validate(again)
     cut.snapshots, cut.changelogs = _moved(cut.snapshots, to), _moved(cut.changelogs, to)
     proof = read_certificate(lake.store, newest.feed, newest.seq)

@@ -1,8 +1,8 @@
 """Avro deletes carry no commit ts: where they belong in commit order (docs/architecture.md 8.2, docs/reference/protocols.md 4.1).
 
 In a partition, the first delivery of a table's rows does not go back in commit ts. So a delete lies between the ts of the row
-before it and of the row after it, told apart by stretches: a row whose ts steps back, or that repeats one of the same ts, begins a
-re-sent stretch. A delete between two stretches is a repeat, or will be sent again at its place: it is passed over.
+before it and of the row after it, told apart by replay epochs: a row whose ts steps back, or that repeats one of the same ts, begins a
+re-sent replay epoch. A delete between two replay epochs is a repeat, or will be sent again at its place: it is passed over.
 
 A delete takes the ts of the row before it (or the first of the window). It belongs to the window in which that ts and the message's
 time first lie at or before the cut's, a checkpoint's guarantee being that all rows up to it were sent before it was recorded.
@@ -27,12 +27,12 @@ def dated(rows: DataFrame, window: Window, applied_at_ms: int | None, resolved_a
     rows: row events of the hours to scan, deletes and others. applied_at_ms, resolved_at_ms: when the checkpoints that bound the
     window were recorded. names: as sent; a table that took its name in the window has no rows under it before.
     """
-    found = _between(_stretched(rows))
+    found = _between(_with_epochs(rows))
     applied, resolved = window.applied_ts, window.resolved_ts
     taken_before = f"(timestamp_ms <= {applied_at_ms} AND coalesce(lower, 0) <= {applied})" if applied_at_ms is not None else "false"
     mine = found.where(
         f"""op = 'delete' AND commit_ts IS NULL
-        AND (stretch_after IS NULL OR stretch_before IS NULL OR stretch_after = stretch_before)
+        AND (epoch_after IS NULL OR epoch_before IS NULL OR epoch_after = epoch_before)
         AND (upper IS NULL OR upper > {applied})
         AND NOT {taken_before}
         AND timestamp_ms <= {resolved_at_ms} AND coalesce(lower, 0) <= {resolved}"""
@@ -51,8 +51,8 @@ def _young(names: Sequence[Name], resolved: int) -> list[Name]:
     return sorted((n for n in names if 0 <= n.after_ts < resolved), key=lambda n: -n.after_ts)
 
 
-def _stretched(rows: DataFrame) -> DataFrame:
-    """Rows with `stretch`, counted per partition over rows that have a commit ts; null on deletes."""
+def _with_epochs(rows: DataFrame) -> DataFrame:
+    """Rows with `replay_epoch`, counted per partition over rows that have a commit ts; null on deletes."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
@@ -63,11 +63,11 @@ def _stretched(rows: DataFrame) -> DataFrame:
     same = Over.partitionBy("topic", "partition", "dated", "_leg", "commit_ts", F.xxhash64("after")).orderBy("offset", "ordinal")
     repeat = (F.row_number().over(same) > 1) & F.col("dated")
     marked = marked.withColumn("_begins", (back | repeat).cast("int"))
-    return marked.withColumn("stretch", F.when(F.col("dated"), F.sum("_begins").over(arrival)))
+    return marked.withColumn("replay_epoch", F.when(F.col("dated"), F.sum("_begins").over(arrival)))
 
 
 def _between(rows: DataFrame) -> DataFrame:
-    """Rows with the commit ts and stretch of the dated rows next to them."""
+    """Rows with the commit ts and replay_epoch of the dated rows next to them."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
@@ -76,8 +76,8 @@ def _between(rows: DataFrame) -> DataFrame:
     before = of_partition.orderBy("offset", "ordinal").rowsBetween(Over.unboundedPreceding, -1)
     behind = of_partition.orderBy(*down).rowsBetween(Over.unboundedPreceding, -1)
     near = rows
-    for name, column in (("lower", "commit_ts"), ("stretch_before", "stretch")):
+    for name, column in (("lower", "commit_ts"), ("epoch_before", "replay_epoch")):
         near = near.withColumn(name, F.last(column, ignorenulls=True).over(before))
-    for name, column in (("upper", "commit_ts"), ("stretch_after", "stretch")):
+    for name, column in (("upper", "commit_ts"), ("epoch_after", "replay_epoch")):
         near = near.withColumn(name, F.last(column, ignorenulls=True).over(behind))
     return near

@@ -72,7 +72,13 @@ def exchange_rows(
             staged = {k: a for k, a in staged.items() if k != i.id} | ({i.id: advance} if advance else {})
             if gone or new:
                 c = counted.get(i.id, TableCounts())
-                counted[i.id] = c.model_copy(update={"left": c.left + gone, "came": c.came + new, "changes": c.changes + gone + new})
+                counted[i.id] = c.model_copy(
+                    update={
+                        "exchanged_out": c.exchanged_out + gone,
+                        "exchanged_in": c.exchanged_in + new,
+                        "changes": c.changes + gone + new,
+                    }
+                )
         log.info(f"{p.name}: partition {e.partition}: {left} rows went to {t.name}, {came} came")
     return staged, counted
 
@@ -98,7 +104,7 @@ def _since(plan: PlannedWindow, i: Incarnation) -> tuple[int, TableCut | None]:
     cut, base, lake = plan.cut, plan.base, plan.lake
     if cut is None or i.id in cut.snapshots or not i.recovered:
         return plan.window.applied_ts, cut.snapshots.get(i.id) if cut else None
-    found = cut if base.follows is None else read_cut(lake.store, cut.feed, base.follows)
+    found = cut if base.parent_seq is None else read_cut(lake.store, cut.feed, base.parent_seq)
     ts, snapshot = last_snapshot(lake.catalog, lake.store, found, i)
     here = places(base.newest) if base.newest else {}
     return ts, snapshot.model_copy(update={"identifier": here.get(snapshot.uuid, snapshot.identifier)}) if snapshot else None
@@ -171,15 +177,15 @@ def _cross(plan: PlannedWindow, spark: SparkSession, e: Exchange, p: _Side, t: _
         _check_types(plan, spark, e, side)
     leaving, coming = _standing(plan, spark, p, e), _standing(plan, spark, t, replace(e, part=None))
     inside = f"_change_type = 'INSERT' AND NOT {_fits(plan, p, e)}"
-    told = {"gone": "_change_type = 'DELETE'", "came": "_change_type = 'INSERT'", "misfits": inside}
+    told = {"gone": "_change_type = 'DELETE'", "came": "_change_type = 'INSERT'", "mismatches": inside}
     sums = (F.coalesce(F.sum(F.expr(f"CAST({sql} AS BIGINT)")), F.lit(0)).alias(name) for name, sql in told.items())
     moved = _changes(leaving, coming.selectExpr(*_called(t, p))).persist()
     try:
         found = Observed(moved, *sums)
         _append(plan, found.rows, p, e)
         n = found.values()
-        if n["misfits"]:
-            raise _strangers(e, p, t, n["misfits"])
+        if n["mismatches"]:
+            raise _strangers(e, p, t, n["mismatches"])
         if n["gone"] or n["came"]:
             _append(plan, _mirrored(moved, p, t), t, e)
     finally:

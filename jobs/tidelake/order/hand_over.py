@@ -61,7 +61,7 @@ def _next_cut(plan: PlannedWindow, changelogs: dict[str, Advance], lacks: Sequen
         feed=plan.lake.feed.name,
         seq=plan.base.seq,
         seeded_ts=cut.seeded_ts if cut else 0,
-        follows=plan.base.follows,
+        parent_seq=plan.base.parent_seq,
         hour=plan.hour,
         first_hour=_first_hour(plan),
         applied_ts=plan.window.applied_ts,

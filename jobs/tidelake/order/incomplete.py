@@ -91,14 +91,14 @@ def refuse(feed: Feed, cut: Cut) -> None:
     own = [r for r in cut.incomplete_because if r.cut == cut.seq]
     if own and feed.policy.incomplete == "block":
         raise OrderError(
-            f"the window up to hour {cut.hour} of feed {feed.name} would be published incomplete: {told(own)}",
+            f"the window up to hour {cut.hour} of feed {feed.name} would be published incomplete: {in_one_line(own)}",
             code="INCOMPLETE",
             remedy="nothing is published; bring back what is missing and run the hour again, or, to publish it marked as incomplete, set "
             '[policy] incomplete = "publish"',
         )
 
 
-def told(found: Iterable[Reason]) -> str:
+def in_one_line(found: Iterable[Reason]) -> str:
     """Reasons in one line."""
     return "; ".join(f"{r.code}: {r.detail}" for r in found)
 

@@ -6,8 +6,8 @@ truly late     no event of that row and commit ts was published: the tables lack
 
 Conflicts and truly late rows stand in a table of their own; replays are only counted. Events are compared as they were sent, by table name,
 commit ts and cells, with what was published as the events table held it then. An update and its split delete and insert are the same:
-the row after it and the key that a delete frees are compared one by one. Equal rows of a table without key count, by stretch. Avro deletes
-have no commit ts and are not judged here.
+the row after it and the key that a delete frees are compared one by one. Equal rows of a table without key count, by replay_epoch. Avro
+deletes have no commit ts and are not judged here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidelake.lake.events import control_rows
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER
 from tidelake.order.observed_tables import WindowRows
-from tidelake.order.replay_epochs import Steps, steps_back, with_stretch
+from tidelake.order.replay_epochs import Steps, steps_back, with_replay_epoch
 from tidelake.spark.sql_casts import literal
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _facts(rows: DataFrame, back: Steps, shapes: Mapping[int, Shape], gone: str)
     """What row events say, as (mark, content, nth, key). gone: the events that say that the row before them is gone. Published ones
     all do; of late ones only deletes have to be found as such.
 
-    `+` a row is so after it · `-` a row is gone · `=` an event of a table without key, the nth like it in its stretch.
+    `+` a row is so after it · `-` a row is gone · `=` an event of a table without key, the nth like it in its replay_epoch.
     """
     keys = {i: [k for k, c in enumerate(s.columns) if c.key] for i, s in shapes.items()}
     keyed = ", ".join(str(i) for i, k in keys.items() if k) or "NULL"
@@ -103,8 +103,8 @@ def _facts(rows: DataFrame, back: Steps, shapes: Mapping[int, Shape], gone: str)
     minus = f"IF({gone}, named_struct('mark', '-', 'content', xxhash64(key_before), 'key', xxhash64(key_before)), NULL)"
     there = rows.where(has_key).withColumn("key_before", _expr(f"coalesce({before}, {after})"))
     one = there.selectExpr(*_AT, f"inline(array_compact(array({plus}, {minus})))").selectExpr("*", "1 AS nth")
-    bare = with_stretch(rows.where(f"NOT {has_key}"), back)
-    order = "PARTITION BY database, table, commit_ts, op, content, topic, partition, stretch ORDER BY offset, ordinal"
+    bare = with_replay_epoch(rows.where(f"NOT {has_key}"), back)
+    order = "PARTITION BY database, table, commit_ts, op, content, topic, partition, replay_epoch ORDER BY offset, ordinal"
     content = "xxhash64(op, content.after, content.before)"
     many = bare.selectExpr(*_AT, "'=' AS mark", f"{content} AS content", "0L AS key", f"row_number() OVER ({order}) AS nth")
     return one.unionByName(many)

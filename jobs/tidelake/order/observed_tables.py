@@ -66,7 +66,7 @@ class WindowRows:
         return sorted({(g.database, g.table) for g in self.groups})
 
     @property
-    def sightings(self) -> list[ObservedTable]:
+    def observed(self) -> list[ObservedTable]:
         """Per name and shape, for rows that have a commit ts."""
         return [
             ObservedTable(database=g.database, table=g.table, shape=self.shapes[s], first_ts=g.first_ts, last_ts=g.last_ts, rows=g.rows)

@@ -95,7 +95,7 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
         ConfigError, OwnershipError: What `namespaces.take` raises, before anything is staged.
     """
     feed, base = lake.feed, base_of(lake.catalog, lake.store, lake.feed.name, target.redo_from)
-    cut, redone = base.cut, base.newest if base.follows is not None else None
+    cut, redone = base.cut, base.newest if base.parent_seq is not None else None
     hour = max(target.hour, redone.hour) if redone else target.hour
     if is_published(feed, lake.catalog, lake.store, cut, hour) and cut is not None:
         return why_published(lake.catalog, feed, cut, hour)
@@ -112,9 +112,9 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
     lacks += [Lack("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
     sent = _statements(lake, events, cut, window, done, seen)
-    names, ledger, strangers = compile_window(opening(feed, cut), sent, seen.sightings, feed.policy, told=feed.protocol not in WITHOUT_DDL)
+    names, ledger, unknown = compile_window(opening(feed, cut), sent, seen.observed, feed.policy, has_ddl=feed.protocol not in WITHOUT_DDL)
     take(lake.catalog, feed, names)
-    aside = put_aside(feed, lake.store, frame, seen, strangers, base.seq)
+    aside = put_aside(feed, lake.store, frame, seen, unknown, base.seq)
     return PlannedWindow(
         lake=lake,
         hour=hour,

@@ -276,7 +276,7 @@ def not_after_seed(feed: Feed, done: WindowProgress, cut: Cut, hour: str) -> Ord
 def published_ahead(feed: Feed, cut: Cut, before: Cut | None) -> OrderError:
     """The error for a lake whose newest cut stands at a ts that cannot be true. before: the newest cut before it that can."""
     way = (
-        f"`tidelake rewind --feed {feed.name} --to 'cut {before.seq}'` goes back to the cut before it; then run the hours after "
+        f"`tidelake rollback --feed {feed.name} --to 'cut {before.seq}'` goes back to the cut before it; then run the hours after "
         f"{before.hour}"
         if before is not None
         else f"`tidelake redo --feed {feed.name} --from {cut.first_hour or min(cut.generations, default=cut.hour)}` builds the lake anew"

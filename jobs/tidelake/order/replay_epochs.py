@@ -1,6 +1,6 @@
-"""Stretches: how often the resolved ts of a partition had gone back before a message (docs/reference/protocols.md 11.14).
+"""Replay epochs: how often the resolved ts of a partition had gone back before a message (docs/reference/protocols.md 11.14).
 
-Tables without key need them: equal row events of one stretch are different rows, those of a later stretch are repeats.
+Tables without key need them: equal row events of one replay epoch are different rows, those of a later replay_epoch are repeats.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def steps_back(events: LakeTable, hours: Sequence[str]) -> Steps:
     return out
 
 
-def with_stretch(rows: DataFrame, steps: Steps) -> DataFrame:
-    """The rows with `stretch` and `content`, what equal rows have in common."""
+def with_replay_epoch(rows: DataFrame, steps: Steps) -> DataFrame:
+    """The rows with `replay_epoch` and `content`, what equal rows have in common."""
     pairs = (f"{literal(f'{t}/{p}')}, array({', '.join(f'{o}L' for o in offsets)})" for (t, p), offsets in steps.items())
     known = f"map({', '.join(pairs)})" if steps else "CAST(map() AS map<string, array<bigint>>)"
     of_partition = f"try_element_at({known}, concat(topic, '/', partition))"
-    stretch = f"coalesce(size(filter({of_partition}, o -> o <= offset)), 0)"
+    replay_epoch = f"coalesce(size(filter({of_partition}, o -> o <= offset)), 0)"
     once = rows.dropDuplicates(["topic", "partition", "offset", "ordinal"])  # an archive may hold a message in two hours
-    return once.selectExpr("*", f"{stretch} AS stretch", "struct(after, before) AS content")
+    return once.selectExpr("*", f"{replay_epoch} AS replay_epoch", "struct(after, before) AS content")

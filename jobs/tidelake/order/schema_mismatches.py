@@ -1,8 +1,8 @@
-"""Rows that fit their table neither before nor after any statement, or whose table nothing defines (window.Misfit): put aside, decided
+"""Rows that fit their table neither before nor after any statement, or whose table nothing defines (window.Mismatch): put aside, decided
 about, kept to look at.
 
 They stand for groups: the rows of an hour that have the same name and shape, so the same statement is missing. A group is called by the
-coordinates of its first row; the document of a cut's misfits is written before the cut, so a window that they block shows them, too.
+coordinates of its first row; the document of a cut's mismatches is written before the cut, so a window that they block shows them, too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, TypeAdapter
 
 from tidelake.config.feed import Feed
-from tidelake.config.lake_paths import misfits, misfits_key
-from tidelake.errors import SHAPE_MISFIT, UNDEFINED_TABLE, Coordinates, OrderError
+from tidelake.config.lake_paths import mismatches, mismatches_key
+from tidelake.errors import SCHEMA_MISMATCH, UNDEFINED_TABLE, Coordinates, OrderError
 from tidelake.history.window import SchemaMismatch
 from tidelake.io.documents import parsed
 from tidelake.io.storage import Store
@@ -52,7 +52,7 @@ class MismatchGroup(BaseModel):
     rows: int
     table: str
     error: str
-    code: str = SHAPE_MISFIT
+    code: str = SCHEMA_MISMATCH
 
     def rejected(self) -> Rejected:
         """As the quarantine shows it."""
@@ -70,7 +70,7 @@ class MismatchGroup(BaseModel):
 
 
 class Aside(NamedTuple):
-    """The window's rows without misfits, how many these are by code, and what the cut says of those whose loss was accepted."""
+    """The window's rows without mismatches, how many these are by code, and what the cut says of those whose loss was accepted."""
 
     seen: WindowRows
     rows: dict[str, int]
@@ -81,13 +81,13 @@ _GROUPS = TypeAdapter(list[MismatchGroup])
 
 
 def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: WindowRows, found: Sequence[SchemaMismatch], seq: int) -> Aside:
-    """Take the misfits out of the window's rows, and keep what they are. seq: of the cut to come.
+    """Take the mismatches out of the window's rows, and keep what they are. seq: of the cut to come.
 
-    Raises OrderError (SHAPE_MISFIT or UNDEFINED_TABLE, at the first row) where nobody decided about a group and the feed's policy is
+    Raises OrderError (SCHEMA_MISMATCH or UNDEFINED_TABLE, at the first row) where nobody decided about a group and the feed's policy is
     `on_reject = "block"`.
     """
     groups = _groups(feed, frame, seen, found) if found else []
-    key = misfits_key(feed.name, seq)
+    key = mismatches_key(feed.name, seq)
     if groups or store.head(key) is not None:  # an earlier attempt may have found what is mended now
         store.write(key, _GROUPS.dump_json(groups, indent=1))
     undecided, accepted = by_decision(store, feed.name, [g.rejected() for g in groups])
@@ -100,14 +100,14 @@ def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: WindowRows, foun
     return Aside(seen.without([_where(m) for m in found], rows.total()), dict(rows), said)
 
 
-def misfit_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence[str] | None = None) -> list[Rejected]:
+def mismatch_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence[str] | None = None) -> list[Rejected]:
     """What published cuts lack because it fits no table, and what blocks the next window; hours: only of these."""
-    keys = {o.key for o in store.objects(misfits(feed))}
+    keys = {o.key for o in store.objects(mismatches(feed))}
     if not keys:
         return []
     seqs = [*lineage(catalog, feed), next_seq(store, feed, max(published(catalog, feed), default=0))]
     documents = (
-        parsed(store, key, store.read(key), _GROUPS.validate_json) for seq in sorted(seqs) if (key := misfits_key(feed, seq)) in keys
+        parsed(store, key, store.read(key), _GROUPS.validate_json) for seq in sorted(seqs) if (key := mismatches_key(feed, seq)) in keys
     )
     return [g.rejected() for groups in documents for g in groups if hours is None or g.hour in hours]
 
@@ -136,7 +136,7 @@ def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[Sche
         F.min("commit_ts").alias("first_ts"),
         F.count("*").alias("rows"),
     )
-    said = {(m.sighting.database, m.sighting.table, m.sighting.shape.id): m for m in reversed(found)}
+    said = {(m.observed_table.database, m.observed_table.table, m.observed_table.shape.id): m for m in reversed(found)}
     groups = [
         MismatchGroup(
             hour=r["hour"],
@@ -155,13 +155,13 @@ def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[Sche
 
 def _where(m: SchemaMismatch) -> str:
     until = "" if m.until_ts is None else f" AND commit_ts <= {m.until_ts}"
-    s = m.sighting
+    s = m.observed_table
     sent = f"database = {literal(s.database)} AND table = {literal(s.table)} AND {_SENT} = {s.shape.id}"
     return f"({sent} AND commit_ts >= {m.first_ts}{until})"
 
 
 def _code(m: SchemaMismatch) -> str:
-    return UNDEFINED_TABLE if m.unsaid else SHAPE_MISFIT
+    return UNDEFINED_TABLE if m.unsaid else SCHEMA_MISMATCH
 
 
 def _error(feed: Feed, m: SchemaMismatch, rows: int, first_ts: int) -> str:
@@ -184,7 +184,7 @@ def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[SchemaMi
     columns = ", ".join(dict.fromkeys(name for m in found for name in m.columns))
     return OrderError(
         first.error + (f"; and {more} more of such groups" if more else ""),
-        code=SHAPE_MISFIT,
+        code=SCHEMA_MISMATCH,
         at=first.at,
         remedy=f"nothing is lost: the window waits. Say the statement that brought {columns} in ddl.jsonl, with a commit_ts before those "
         'rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows. `tidelake quarantine accept '

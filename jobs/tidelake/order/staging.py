@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
-from tidelake.errors import SHAPE_MISFIT, OrderError
+from tidelake.errors import SCHEMA_MISMATCH, OrderError
 from tidelake.history.incarnations import Incarnation
 from tidelake.history.projection import lived
 from tidelake.lake.cut import Advance, TableCounts
@@ -23,7 +23,7 @@ from tidelake.order.observed_tables import WindowRows
 from tidelake.order.offset_rules import refuse_keys_in_two_partitions
 from tidelake.order.packs import in_packs
 from tidelake.order.planning import PlannedWindow
-from tidelake.order.replay_epochs import steps_back, with_stretch
+from tidelake.order.replay_epochs import steps_back, with_replay_epoch
 from tidelake.order.sql.changelog import sql_name, stage_changelog
 from tidelake.order.sql.order_masks import hashed
 from tidelake.order.sql.rows import TableRows, at_once, of_table, sent_names
@@ -58,7 +58,7 @@ def stage_tables(plan: PlannedWindow) -> StagedTables:
 
 def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
     frame, seen = plan.frame, plan.seen
-    whole = SHAPE_MISFIT not in plan.aside.rows  # no row of a table that is staged was put aside
+    whole = SCHEMA_MISMATCH not in plan.aside.rows  # no row of a table that is staged was put aside
     if seen.undated and plan.lake.feed.watermark.source != "checkpoints":
         raise OrderError(
             f"feed {plan.lake.feed.name}: deletes without commit ts can only be placed by recorded checkpoints",
@@ -74,7 +74,7 @@ def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str,
 
     def stage(rows: DataFrame, table: TableRows) -> tuple[str, Advance | None, TableCounts]:
         mine = hashed(at_once(of_table(rows, table.names), table), table)
-        mine = mine if table.incarnation.key or plan.lake.feed.by_offsets else with_stretch(mine, steps)
+        mine = mine if table.incarnation.key or plan.lake.feed.by_offsets else with_replay_epoch(mine, steps)
         previous = plan.cut.changelogs.get(table.incarnation.id) if plan.cut else None
         advance, counts = stage_changelog(plan.lake.catalog, mine, table, plan.branch, previous, plan.base.kept)
         _told(plan, frame.sparkSession, table, advance, counts)
@@ -112,7 +112,10 @@ def _told(plan: PlannedWindow, spark: SparkSession, table: TableRows, advance: A
 
 
 def _said(i: Incarnation, counts: TableCounts) -> list[str]:
-    lost = ((counts.nulled, "zero date becomes NULL", "zero dates become NULL"), (counts.unfit, "value does not fit", "values do not fit"))
+    lost = (
+        (counts.nulled_zero_dates, "zero date becomes NULL", "zero dates become NULL"),
+        (counts.invalid_values, "value does not fit", "values do not fit"),
+    )
     told = [f"{n:,} {one if n == 1 else many}" for found, one, many in lost if (n := sum(found.values()))]
     return [f"{counts.changes} changes", *told, *(["types as messages say them"] if i.guessed else [])]
 

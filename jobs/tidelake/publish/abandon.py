@@ -124,7 +124,7 @@ def refuse_complete(outcome: Cut | Abandoned | None) -> None:
         raise ConfigError(
             f"cut {outcome.seq} of feed {outcome.feed} cannot be given up: all its tables are moved, only its record is not whole",
             code="COMPLETE",
-            remedy=f"run any stage: it finishes the record; `tidelake rewind --feed {outcome.feed} --to …` goes back from there",
+            remedy=f"run any stage: it finishes the record; `tidelake rollback --feed {outcome.feed} --to …` goes back from there",
         )
 
 

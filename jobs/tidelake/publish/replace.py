@@ -49,7 +49,7 @@ def redone(spark: SparkSession, catalog: LakeCatalog, newest: Cut, intent: Inten
         counts = _compared(spark, old, new)
         if counts:
             tables[name] = counts
-    return {"replaces": newest.seq, "follows": cut.follows, "tables": tables}
+    return {"replaces": newest.seq, "parent_seq": cut.parent_seq, "tables": tables}
 
 
 class _Version:

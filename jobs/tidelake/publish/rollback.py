@@ -1,10 +1,10 @@
-"""Rewind: all tables of a feed back to a published cut, as one publication (docs/architecture.md 8.6).
+"""Rollback: all tables of a feed back to a published cut, as one publication (docs/architecture.md 8.6).
 
 It publishes that cut again under the next number, so the history of cuts is only ever added to, and the next window starts where the
 cut ended. No row is written: main of every table goes back to the cut's snapshot and its columns to that snapshot's; tables that the
 cut does not know leave their names, those that were dropped or replaced since take theirs again. Nothing is deleted: who reads by
-snapshot id reads on, and the cut that was undone can be rewound to like any other. Where the changes up to the cut are not kept any more,
-changelogs begin anew.
+snapshot id reads on, and the cut that was undone can be rolled back to like any other. Where the changes up to the cut are not kept any
+more, changelogs begin anew.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Cut, Intent, Return, TableCut
 from tidelake.lake.cut_documents import next_seq, read_certificate, read_cut
-from tidelake.lake.cuts import horizon, lineage, newest_cut, published, with_kept_changes
+from tidelake.lake.cuts import changelog_retained_after, lineage, newest_cut, published, with_kept_changes
 from tidelake.lake.cuts import places as where
 from tidelake.lake.names import retired
 from tidelake.lake.namespaces import clear_way, refuse_taken
@@ -46,8 +46,8 @@ class TableRewind(BaseModel):
     changes: int
 
 
-class Rewound(BaseModel):
-    """A rewind, done or planned. seq: of the cut that it publishes, None where the lake stands at the wanted cut already."""
+class RolledBack(BaseModel):
+    """A rollback, done or planned. seq: of the cut that it publishes, None where the lake stands at the wanted cut already."""
 
     feed: str
     seq: int | None
@@ -80,8 +80,8 @@ class _Places:
         return {t.uuid: t for t in tables if t.uuid not in self.wanted}
 
 
-def rewind(lake: Lake, to: str, *, dry_run: bool = False) -> Rewound:
-    """Set all tables back to the published cut at this TSO or time. Holds the lease; a rewind cut short is rolled forward by whatever
+def rollback(lake: Lake, to: str, *, dry_run: bool = False) -> RolledBack:
+    """Set all tables back to the published cut at this TSO or time. Holds the lease; a rollback cut short is rolled forward by whatever
     runs next.
 
     Raises ConfigError (NOT_A_CUT, with the nearest ones), StorageError (NOT_FOUND: a snapshot has expired; TABLE_MOVED, TAKEN),
@@ -89,7 +89,7 @@ def rewind(lake: Lake, to: str, *, dry_run: bool = False) -> Rewound:
     """
     if dry_run:
         return _planned(lake, to)[0]
-    with lake.hold(f"rewind to {to}") as fence:
+    with lake.hold(f"rollback to {to}") as fence:
         recover(lake.catalog, lake.store, lake.feed.name)
         plan, places = _planned(lake, to)
         if plan.seq is None:
@@ -132,15 +132,15 @@ def _span(to: str) -> tuple[int, int]:
     return last - last % (1 << 18), last
 
 
-def _planned(lake: Lake, to: str) -> tuple[Rewound, _Places]:
+def _planned(lake: Lake, to: str) -> tuple[RolledBack, _Places]:
     feed = lake.feed.name
-    target = with_kept_changes(wanted_cut(lake.catalog, lake.store, feed, to), horizon(lake.catalog, feed))
+    target = with_kept_changes(wanted_cut(lake.catalog, lake.store, feed, to), changelog_retained_after(lake.catalog, feed))
     refuse_taken(lake.catalog, lake.feed, target.catalog)
     newest = newest_cut(lake.catalog, lake.store, feed) or target
     places = _Places(newest=newest, target=target, now=where(newest))
     same = newest.resolved_ts == target.resolved_ts and not places.gone and newest.snapshots == target.snapshots
     moved = _tables(lake.catalog, places)
-    plan = Rewound(
+    plan = RolledBack(
         feed=feed,
         seq=None if same else next_seq(lake.store, feed, newest.seq),
         from_cut=newest.seq,
@@ -194,15 +194,15 @@ def _load(catalog: LakeCatalog, places: _Places, t: TableCut) -> LakeTable:
     return catalog.load(places.now.get(t.uuid, t.identifier))
 
 
-def _intent(lake: Lake, plan: Rewound, places: _Places, fence: int) -> Intent:
+def _intent(lake: Lake, plan: RolledBack, places: _Places, fence: int) -> Intent:
     target, gone = places.target, places.gone
     wanted = {u: t.identifier for u, t in places.wanted.items()} | {u: retired(places.now[u], u) for u in gone}
     cut = target.model_copy(
         deep=True,
         update={
             "seq": plan.seq,
-            "follows": target.seq,
-            "run": f"rewind_{plan.seq}_{fence}",
+            "parent_seq": target.seq,
+            "run": f"rollback_{plan.seq}_{fence}",
             "version": __version__,
             "past": {u: wanted.get(u, i) for u, i in places.now.items() if u not in places.wanted},
         },
@@ -233,14 +233,14 @@ def _returns(catalog: LakeCatalog, places: _Places) -> list[Return]:
     return found
 
 
-def _certificate(store: Store, plan: Rewound, cut: Cut) -> dict[str, Any]:
-    """The wanted cut's proof, which holds again, and what the rewind undid."""
+def _certificate(store: Store, plan: RolledBack, cut: Cut) -> dict[str, Any]:
+    """The wanted cut's proof, which holds again, and what the rollback undid."""
     proof = read_certificate(store, plan.feed, plan.to_cut)
-    said = {"cut": cut.seq, "run": cut.run, "version": cut.version, "rewind": plan.model_dump(exclude={"seq", "feed"})}
+    said = {"cut": cut.seq, "run": cut.run, "version": cut.version, "rollback": plan.model_dump(exclude={"seq", "feed"})}
     return proof | said
 
 
-def lines(plan: Rewound) -> list[str]:
+def lines(plan: RolledBack) -> list[str]:
     """For people."""
     if plan.seq is None:
         return [f"{plan.feed} stands at cut {plan.from_cut}, {show(plan.to_ts)}: nothing to do"]

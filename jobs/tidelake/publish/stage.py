@@ -49,7 +49,7 @@ def publish_window(
     images = {i.name: f.images for i in staged.cut.catalog.alive() if (f := folded.get(i.id)) and f.images and f.images.compared}
     verdict.checks += reconciled(feed, images)
     intent = intent_of(feed, staged, folded)
-    replaces = newest if staged.cut.follows is not None else None
+    replaces = newest if staged.cut.parent_seq is not None else None
     if replaces is not None:
         replace(catalog, intent, replaces)
     clear_way(catalog, intent, frozenset(places(newest)) if newest else frozenset())

@@ -18,7 +18,7 @@ from tidelake.config.table_name import parse, written
 from tidelake.errors import ConfigError, StorageError
 from tidelake.history.incarnations import Catalog, Column, Incarnation, Name
 from tidelake.lake.cut import Cut, TableCut
-from tidelake.lake.cuts import KEEP_CHANGES, cut_for, horizon, last_snapshot, lineage, newest_cut, places
+from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, last_snapshot, lineage, newest_cut, places
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
@@ -80,7 +80,7 @@ def life_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Incarnation]:
 @contextmanager
 def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], SparkSession]) -> Iterator[AsOf]:
     """The table that bears the name at ts (None: at the newest cut). Raises ConfigError (UNKNOWN_TABLE, with the name's lives),
-    StorageError (NOT_PUBLISHED; NOT_RETAINED between cuts whose changes upkeep let go)."""
+    StorageError (NOT_PUBLISHED; NOT_RETAINED between cuts whose changes maintenance let go)."""
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
     columns = kept(lake.feed, incarnation, incarnation.columns_at(ts))
@@ -188,7 +188,7 @@ def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: C
 
 def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: Cut) -> None:
     """Between two cuts a table is built from all changes since the first of them, or since the table began."""
-    gone = horizon(lake.catalog, lake.feed.name)
+    gone = changelog_retained_after(lake.catalog, lake.feed.name)
     since = before.resolved_ts if before is not None else 0
     if not gone or max(since, i.from_ts) >= gone:
         return
@@ -202,7 +202,7 @@ def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: 
 
 
 def first_whole(lake: Lake, gone: int) -> int | None:
-    """The first cut from which on every TSO can be had; None until the next one. gone: the horizon."""
+    """The first cut from which on every TSO can be had; None until the next one. gone: the changelog_retained_after."""
     return min((ts for ts in lineage(lake.catalog, lake.feed.name).values() if ts >= gone), default=None)
 
 

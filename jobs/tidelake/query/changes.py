@@ -13,7 +13,7 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.incarnations import Incarnation, Name
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import KEEP_CHANGES, horizon, newest_cut
+from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.scans import After
 from tidelake.lake.tables import PARTIAL
@@ -37,7 +37,7 @@ def changes_of(lake: Lake, table: str, after_ts: int, until_ts: int | None) -> I
     """The published changes in (after_ts, until_ts] of every table that bore the name then, one after another; after_ts 0: all that are
     kept.
 
-    Raises ConfigError (UNKNOWN_TABLE, with the name's lives), StorageError (NOT_RETAINED) where upkeep let go of some of them.
+    Raises ConfigError (UNKNOWN_TABLE, with the name's lives), StorageError (NOT_RETAINED) where maintenance let go of some of them.
     """
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if cut is None:
@@ -45,7 +45,7 @@ def changes_of(lake: Lake, table: str, after_ts: int, until_ts: int | None) -> I
     found = [(i, n) for i in cut.catalog.incarnations.values() for n in i.names if written(n.database, n.table).lower() == table.lower()]
     if not found:
         raise ConfigError(f"no table {table!r}: {lives(cut.catalog, table)}", code="UNKNOWN_TABLE")
-    gone = horizon(lake.catalog, lake.feed.name)
+    gone = changelog_retained_after(lake.catalog, lake.feed.name)
     if 0 < after_ts < gone or (until_ts is not None and until_ts <= gone):
         raise StorageError(
             f"feed {lake.feed.name}: changes up to {show(gone)} are not all kept",

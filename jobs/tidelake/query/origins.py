@@ -17,7 +17,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import lineage
 from tidelake.lake.ddl_ledger import entries
-from tidelake.order.schema_mismatches import misfit_groups
+from tidelake.order.schema_mismatches import mismatch_groups
 
 _NAMED = 3  # columns of a table
 
@@ -84,7 +84,7 @@ def _left_out(catalog: LakeCatalog, store: Store, feed: Feed, cut: Cut, defined:
     """Rows that published cuts lack because nothing defined their table then."""
     now = {written(t.database, t.table).lower() for t in defined} | {i.name.lower() for i in cut.catalog.alive() if not i.guessed}
     aside: dict[str, list[tuple[str, int]]] = {}
-    for g in misfit_groups(catalog, store, feed.name):
+    for g in mismatch_groups(catalog, store, feed.name):
         if g.code == UNDEFINED_TABLE and g.hour <= cut.hour and g.table is not None:
             aside.setdefault(g.table, []).append((g.hour, g.rows))
     for table, groups in sorted(aside.items()):

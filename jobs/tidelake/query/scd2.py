@@ -4,7 +4,7 @@ A version is valid at ts if `_valid_from_ts <= ts` and `ts < _valid_to_ts` (NULL
 ts. Of several changes of a row at one commit ts the last one counts, as in a snapshot. What ends a version: the next change of its key,
 a delete, the next TRUNCATE of the table or of its partition, the table's DROP.
 
-Where upkeep let go of changes the view begins at the first cut that all changes after are kept of: with its rows, each valid from the
+Where maintenance let go of changes the view begins at the first cut that all changes after are kept of: with its rows, each valid from the
 change that made it so. Versions that ended by then are not in it.
 """
 
@@ -20,7 +20,7 @@ from tidelake.history.ddl.statement import parse
 from tidelake.history.incarnations import Incarnation
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
-from tidelake.lake.cuts import KEEP_CHANGES, cut_for, horizon, lineage, newest_cut
+from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, lineage, newest_cut
 from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.fold import Fold, base_rows, change_rows, place
 from tidelake.lake.opened import Lake
@@ -90,7 +90,8 @@ def _changes(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFra
 
 
 def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFrame | None:
-    """The rows that the table began with, where that was a full export. Raises StorageError (NOT_RETAINED) if upkeep let that cut go."""
+    """The rows that the table began with, where that was a full export. Raises StorageError (NOT_RETAINED) if maintenance let that cut
+    go."""
     if not after.seeded_ts or fold.incarnation.from_ts != after.seeded_ts:
         return None
     cuts = (read_cut(lake.store, lake.feed.name, seq) for seq in sorted(lineage(lake.catalog, lake.feed.name)))
@@ -99,14 +100,15 @@ def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFram
         raise StorageError(
             f"feed {lake.feed.name}: the cut of the export that {fold.incarnation.name} began with is not kept any more",
             code="NOT_RETAINED",
-            remedy="its changes are there without --scd2; keep_cuts and keep_daily under [upkeep] in feed.toml say how long cuts are kept",
+            remedy="its changes are there without --scd2; keep_cuts and keep_daily under [maintenance] in feed.toml "
+            "say how long cuts are kept",
         )
     return _began(lake, spark, after, seed, fold)
 
 
 def _start(lake: Lake, i: Incarnation, ts: int) -> Cut | None:
     """The cut that the view begins at where changes since the table began are gone. Raises StorageError (NOT_RETAINED)."""
-    gone = horizon(lake.catalog, lake.feed.name)
+    gone = changelog_retained_after(lake.catalog, lake.feed.name)
     if not gone or i.from_ts >= gone:
         return None
     first = first_whole(lake, gone)

@@ -13,7 +13,7 @@ from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import generations
 from tidelake.order.incomplete import known
 from tidelake.order.progress import progress
-from tidelake.order.schema_mismatches import misfit_groups
+from tidelake.order.schema_mismatches import mismatch_groups
 from tidelake.query.origins import differences, origin
 
 Status = dict[str, Any]
@@ -94,7 +94,7 @@ def _quarantined(lake: Lake, hours: list[str]) -> int:
     feed, events = lake.feed.name, lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     if events is None:
         return 0
-    found = misfit_groups(lake.catalog, lake.store, feed)
+    found = mismatch_groups(lake.catalog, lake.store, feed)
     if any(f.rows for f in events.files({"kind": "rejected"}, [], events.main)):  # the files' metrics: no row is read for none
         found += rejected(events, hours)
     return len(by_decision(lake.store, feed, found)[0])

@@ -48,7 +48,7 @@ from tidelake.spark.data_source import read_source
 from tidelake.spark.observed_counts import Observed
 from tidelake.spark.spread import THREADS
 from tidelake.spark.sql_casts import LOSSES, NAMES_SENT, quote
-from tidelake.spark.worker_errors import heard
+from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.validate.quality.judge import judge_measures
 from tidelake.validate.quality.verdict import Verdict
 from tidelake.validate.stage import table_measures
@@ -125,7 +125,7 @@ def seed(
             lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"{BRANCH}{seq}_{fence}", seq=seq, first=_numbers(prepared)
         )
         spark = lake.spark  # once, not by every thread
-        with heard(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
+        with errors_of_workers(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
             filled = list(pool.map(lambda i: _fill(run, spark, i), prepared.names.alive()))
         refused = _refused(run, filled)
         staged = Staged(cut=_cut(run, filled, refused), counts={f.incarnation.id: f.counts for f in filled})
@@ -180,7 +180,7 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     found = observed.values()
     reports = [_report(run, i, k) for k in range(len(run.prepared.of_export[i.id].files))]
     counts = _counts(table, found, sum(r.rows for r in reports))
-    _refuse_unfit(run, i, table, counts)
+    _refuse_invalid_values(run, i, table, counts)
     log.info(f"{i.name}: {folded.table.rows:,} rows")
     return _Filled(incarnation=i, folded=folded, counts=counts, null_keys=found["null_keys"], reports=reports)
 
@@ -239,25 +239,26 @@ def _counts(table: TableRows, found: Mapping[str, Any], read: int) -> TableCount
     names = {p.column.id: p.column.name for p in table.projections}
     lost: dict[str, dict[str, int]] = {kind: {} for kind in LOSSES}
     for measure in counters(table):
-        kind, _, number = measure.partition("_")
+        kind, _, number = measure.rpartition("_")
         if found[measure]:
             lost[kind][names[int(number)]] = found[measure]
     return TableCounts.model_validate({"events": read, "inserts": read} | lost)
 
 
-def _refuse_unfit(run: _Run, i: Incarnation, table: TableRows, counts: TableCounts) -> None:
+def _refuse_invalid_values(run: _Run, i: Incarnation, table: TableRows, counts: TableCounts) -> None:
     """Raises QualityError (EXPECTATION_FAILED) for values that do not fit their type, with the places of the first ones."""
-    if not counts.unfit:
+    if not counts.invalid_values:
         return
     ids = {c.name: c.id for c in i.columns}
-    column, n = next(iter(counts.unfit.items()))
-    rows = typed(hashed(_frame(run, i), table), table).where(f"unfit_{ids[column]} > 0")
+    column, n = next(iter(counts.invalid_values.items()))
+    rows = typed(hashed(_frame(run, i), table), table).where(f"invalid_values_{ids[column]} > 0")
     files = run.prepared.of_export[i.id].files
     places = [f"{files[r['partition'] - run.first[i.id]].key} row {r['offset']}" for r in rows.limit(_TOLD).collect()]
     raise QualityError(
         f"{i.name}.{column}: {plural(n, 'value')} cannot be read as {i.column(column).type.sql}: {', '.join(places)}; nothing is published",
         code="EXPECTATION_FAILED",
-        remedy=f'correct them, or say what becomes of them: [columns."{i.name}".{column}] unfit = "null" or "string" (docs/types.md)',
+        remedy=f'correct them, or set what becomes of them: [columns."{i.name}".{column}] invalid_values = "null" or '
+        '"string" (docs/types.md)',
     )
 
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from tidelake.config.feed import UNDATED
-from tidelake.sniff.families.sighting import OptionValue
+from tidelake.sniff.families.hint import OptionValue
 from tidelake.sniff.verdict import Guess
 
 SCHEMAS = "avro_schemas.json"  # a place for them, where none was given

@@ -79,7 +79,7 @@ class Found:
         except TidelakeError as e:
             self.problem = e.message
         except READING as e:  # what readers of file formats say to bytes that are none of theirs
-            self.problem = told(e)
+            self.problem = first_line(e)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
         if self.layout is not None:
@@ -111,7 +111,7 @@ def recognised(path: Path, limit: int) -> Found:
     return Found(container, path, limit, None if container in (INSPECT, BARE_LINES) else container, compressed=head != start)
 
 
-def told(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """What a reader says of bytes that are none of its format, for people."""
     says = str(error).splitlines()[0] if str(error) and isinstance(error, (ValueError, OSError)) else ""
     return says or "its content is not what its beginning looks like"

@@ -27,11 +27,11 @@ from tidelake.sniff.containers import (
     INSPECT,
     PLAIN_CSV,
     READING,
+    first_line,
     has_keys,
     is_empty,
     is_plain_csv,
     recognised,
-    told,
 )
 
 VALUES_ONLY, UNREAD, EMPTY = "lines of base64 values", "objects that were not read", "objects without a record"
@@ -122,7 +122,7 @@ def _fill(found: ReadObject, batches: Batches, most: int) -> None:
     except TidelakeError as e:
         found.problem = f"{e.code}: {e.message.removeprefix(f'{found.source.key}: ')}"
     except READING as e:  # what readers of file formats say to bytes that are none of theirs
-        found.problem = told(e)
+        found.problem = first_line(e)
     found.offsets = np.concatenate(offsets) if offsets else found.offsets
     if lacks and found.layout:
         found.lacks = layout_of(found.layout).optional.intersection(*lacks)

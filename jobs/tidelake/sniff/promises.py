@@ -11,7 +11,7 @@ from tidelake.archives import KEYED_PROTOCOLS, Layout, layout_of
 from tidelake.config.feed import EXTENDED, UNDATED
 from tidelake.sniff.archive import Section
 from tidelake.sniff.containers import PLAIN_CSV
-from tidelake.sniff.families.sighting import counted
+from tidelake.sniff.families.hint import counted
 from tidelake.sniff.objects import EMPTY
 from tidelake.sniff.topics import spelled
 

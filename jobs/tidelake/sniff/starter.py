@@ -13,7 +13,7 @@ from tidelake.archives import TIMELESS, layout_of
 from tidelake.config.feed import EXTENDED, UNDATED
 from tidelake.config.options import SinkOptions
 from tidelake.sniff.archive import Archive, Section
-from tidelake.sniff.families.sighting import OptionValue
+from tidelake.sniff.families.hint import OptionValue
 from tidelake.tso import format_hour
 
 _STANDARD = re.compile(

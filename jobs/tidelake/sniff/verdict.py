@@ -1,4 +1,4 @@
-"""What messages are, all things seen: every message's sightings are counted, the candidates decode all of them, the best is said.
+"""What messages are, all things seen: every message's hints are counted, the candidates decode all of them, the best is said.
 
 A protocol that is seen without doubt anywhere is a candidate; where there is none, those that are seen with doubt are.
 """
@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from tidelake.config.options import Compression, SinkOptions
 from tidelake.errors import Coordinates
 from tidelake.protocols import Context, decode, protocol_names
-from tidelake.sniff.families.all_families import sightings
-from tidelake.sniff.families.avro import told_by_schemas
-from tidelake.sniff.families.sighting import Hint, OptionValue, SchemaId
+from tidelake.sniff.families.all_families import hints
+from tidelake.sniff.families.avro import from_schemas
+from tidelake.sniff.families.hint import Hint, OptionValue, SchemaId
 from tidelake.sniff.families.unrecognised import described
 
 CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
 SAID = "said"  # by who asks
-MOST_MISFITS = 20  # that are told one by one
+MOST_MISREAD = 20  # that are told one by one
 _LIKELY_SHARE = 0.9
 _MOST_IDS = 1000
 _KNOWN_FORM = frozenset({"HANDLE_ONLY", "CLAIM_CHECK"})  # such messages are understood, though what they stand for is elsewhere
@@ -53,8 +53,8 @@ class Guess:
     """A protocol that the messages may be of.
 
     confidence: certain (all messages decode), likely, possible. decoded, waiting, seen: how many of the messages decode, would with
-    their Avro schemas, look like the protocol without doubt. options: sink options that differ from TiCDC's defaults. misfits: the
-    first MOST_MISFITS of misfit_count messages that do not decode.
+    their Avro schemas, look like the protocol without doubt. options: sink options that differ from TiCDC's defaults. mismatches: the
+    first MOST_MISREAD of misread_count messages that do not decode.
     """
 
     protocol: str
@@ -67,18 +67,18 @@ class Guess:
     waiting: int
     seen: int
     schema_ids: tuple[SchemaId, ...]
-    misfits: tuple[Misread, ...]
-    misfit_count: int
+    mismatches: tuple[Misread, ...]
+    misread_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SniffVerdict:
-    """Guesses, best first; none where nothing fits. strangers: the first messages that look like no protocol."""
+    """Guesses, best first; none where nothing fits. unrecognised: the first messages that look like no protocol."""
 
     messages: int
     guesses: tuple[Guess, ...]
-    strangers: tuple[Misread, ...]
-    stranger_count: int
+    unrecognised: tuple[Misread, ...]
+    unrecognised_count: int
 
     @property
     def decided(self) -> bool:
@@ -105,14 +105,14 @@ def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None, sai
     return SniffVerdict(
         messages=len(seen.places),
         guesses=tuple(guesses),
-        strangers=tuple(Misread(seen.places[i], says) for i, says in list(seen.strangers.items())[:MOST_MISFITS]),
-        stranger_count=len(seen.strangers),
+        unrecognised=tuple(Misread(seen.places[i], says) for i, says in list(seen.unrecognised.items())[:MOST_MISREAD]),
+        unrecognised_count=len(seen.unrecognised),
     )
 
 
 @dataclass(slots=True)
 class _Tally:
-    """All sightings of one protocol."""
+    """All hints of one protocol."""
 
     protocol: str
     strong: int = 0
@@ -123,17 +123,17 @@ class _Tally:
     together: Counter[tuple[tuple[str, OptionValue], ...]] = field(default_factory=Counter)
     ids: dict[SchemaId, None] = field(default_factory=dict)
 
-    def add(self, sighting: Hint, at: Coordinates) -> None:
-        self.strong += not sighting.weak
-        self.framings[sighting.framing] += 1
-        for kind, sentence in sighting.evidence.items():
+    def add(self, hint: Hint, at: Coordinates) -> None:
+        self.strong += not hint.weak
+        self.framings[hint.framing] += 1
+        for kind, sentence in hint.evidence.items():
             self.sentences.setdefault(kind, (sentence, at))
             self.counts[kind] += 1
-        for name, value in sighting.options.items():
+        for name, value in hint.options.items():
             self.values.setdefault(name, Counter())[value] += 1
-        self.together[tuple(sighting.together.items())] += 1
+        self.together[tuple(hint.together.items())] += 1
         if len(self.ids) < _MOST_IDS:
-            self.ids |= dict.fromkeys(sighting.schema_ids)
+            self.ids |= dict.fromkeys(hint.schema_ids)
 
     def options(self) -> dict[str, OptionValue]:
         """What most messages show of those that show it. Without claim-check their files could not be read, whatever else is there."""
@@ -157,26 +157,26 @@ class _Seen:
     """What has been seen of the messages, by their number."""
 
     places: list[Coordinates] = field(default_factory=list)
-    looks: list[tuple[str, str] | None] = field(default_factory=list)  # protocol and first sentence of the best sighting
+    looks: list[tuple[str, str] | None] = field(default_factory=list)  # protocol and first sentence of the best hint
     tallies: dict[str, _Tally] = field(default_factory=dict)
-    strangers: dict[int, str] = field(default_factory=dict)
+    unrecognised: dict[int, str] = field(default_factory=dict)
 
     def look(self, batch: pa.RecordBatch) -> None:
         columns = (batch.column(name) for name in ("topic", "partition", "offset", "key", "value"))
         for topic, partition, offset, key, value in zip(*columns, strict=True):
             at = Coordinates(topic.as_py(), partition.as_py(), offset.as_py())
-            view, found = sightings(key.as_py(), value.as_py())
-            for sighting in found:
-                self.tallies.setdefault(sighting.protocol, _Tally(sighting.protocol)).add(sighting, at)
+            view, found = hints(key.as_py(), value.as_py())
+            for hint in found:
+                self.tallies.setdefault(hint.protocol, _Tally(hint.protocol)).add(hint, at)
             if not found:
-                self.strangers[len(self.places)] = described(view)
+                self.unrecognised[len(self.places)] = described(view)
             self.looks.append((found[0].protocol, next(iter(found[0].evidence.values()))) if found else None)
             self.places.append(at)
 
-    def misfit(self, number: int, protocol: str, error: str) -> Misread:
+    def mismatch(self, number: int, protocol: str, error: str) -> Misread:
         """What a message is that does not decode."""
         look = self.looks[number]
-        says = self.strangers[number] if look is None else error if look[0] == protocol else f"looks like {look[0]}: {look[1]}"
+        says = self.unrecognised[number] if look is None else error if look[0] == protocol else f"looks like {look[0]}: {look[1]}"
         return Misread(self.places[number], says)
 
 
@@ -184,7 +184,7 @@ def _guess(tally: _Tally, messages: list[pa.RecordBatch], seen: _Seen, known: Co
     options, evidence = tally.options(), list(tally.evidence())
     ids = tuple(tally.ids)
     if known.avro_schema is not None and ids:
-        told, said = told_by_schemas(ids, known.avro_schema)
+        told, said = from_schemas(ids, known.avro_schema)
         options |= said
         evidence += [Evidence(sentence, len(seen.places), seen.places[0]) for sentence in told.values()]
     context = replace(known, options=SinkOptions.model_validate(options), memory={})
@@ -203,8 +203,8 @@ def _guess(tally: _Tally, messages: list[pa.RecordBatch], seen: _Seen, known: Co
         waiting=waiting,
         seen=tally.strong,
         schema_ids=ids,
-        misfits=tuple(seen.misfit(i, tally.protocol, wrong[i]) for i in sorted(wrong)[:MOST_MISFITS]),
-        misfit_count=len(wrong),
+        mismatches=tuple(seen.mismatch(i, tally.protocol, wrong[i]) for i in sorted(wrong)[:MOST_MISREAD]),
+        misread_count=len(wrong),
     )
 
 
@@ -231,11 +231,11 @@ def _errors(protocol: str, messages: list[pa.RecordBatch], context: Context) -> 
 
 
 def _rank(guess: Guess) -> tuple[int, int, int]:
-    return guess.misfit_count, -guess.seen, protocol_names().index(guess.protocol)
+    return guess.misread_count, -guess.seen, protocol_names().index(guess.protocol)
 
 
 def _unrivalled(guesses: list[Guess]) -> Iterator[Guess]:
     """Where two protocols explain every message equally well, neither is certain."""
-    tied = [g for g in guesses if not g.misfit_count and g.seen == guesses[0].seen]
+    tied = [g for g in guesses if not g.misread_count and g.seen == guesses[0].seen]
     for guess in guesses:
         yield replace(guess, confidence=LIKELY) if len(tied) > 1 and guess.confidence == CERTAIN else guess

@@ -16,7 +16,7 @@ from tidelake.config.policy import PLAIN, ValueRules
 from tidelake.history.ddl.column_types import MysqlType, lake_type
 
 NAMES_SENT = frozenset({"avro", "csv", "debezium"})  # protocols that send ENUM and SET as names
-LOSSES = ("unfit", "voided", "nulled", "repaired", "ambiguous")
+LOSSES = ("invalid_values", "nulled_values", "nulled_zero_dates", "repaired", "ambiguous")
 _ZERO = r"^\\d{4}-(00-\\d{2}|\\d{2}-00)"
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
@@ -54,7 +54,7 @@ def cast(cell: str, mysql: MysqlType, rules: CastRules) -> str:
         return text
     if is_numbered(mysql, rules):
         names = _members(text, mysql)
-        return f"coalesce({names}, make_valid_utf8({text}))" if rules.values.unfit == "string" else names
+        return f"coalesce({names}, make_valid_utf8({text}))" if rules.values.invalid_values == "string" else names
     if to == "string":
         return f"make_valid_utf8({text})"
     value = from_text(text, mysql, rules)
@@ -95,8 +95,8 @@ def converted(value: str, have: str, to: str) -> str:
 def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[str, str]:
     """SQL, boolean, by the kind of loss (of LOSSES) that this column may have: whether `typed`, the cell's value, has it.
 
-    unfit: the type does not hold it, which blocks publishing · voided: the same, NULL by policy · nulled: a zero date that is NULL by
-    policy · repaired: invalid UTF-8 became U+FFFD · ambiguous: another value reads the same in the lake.
+    invalid_values: the type does not hold it, which blocks publishing · nulled_values: the same, NULL by policy · nulled_zero_dates: a
+    zero date that is NULL by policy · repaired: invalid UTF-8 became U+FFFD · ambiguous: another value reads the same in the lake.
     """
     to, values = lake_type(mysql, rules.values), rules.values
     if to == "binary" or values.mask in ("hash", "null"):
@@ -104,7 +104,7 @@ def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[st
     if to == "string" and not is_numbered(mysql, rules):
         return {"repaired": f"({cell} IS NOT NULL AND NOT is_valid_utf8(CAST({cell} AS STRING)))"}
     lost = f"{cell} IS NOT NULL AND {typed} IS NULL"
-    kind = "unfit" if values.unfit == "reject" else "voided"
+    kind = "invalid_values" if values.invalid_values == "reject" else "nulled_values"
     doubtful = _ambiguous(cell, typed, mysql, rules)
     out = {"ambiguous": f"coalesce({doubtful}, false)"} if doubtful else {}
     if mysql.word not in DATES:
@@ -112,8 +112,8 @@ def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[st
     zero = is_zero_date(cell)
     out[kind] = f"({lost} AND NOT {zero})"
     if values.zero_date == "null":
-        return out | {"nulled": f"({lost} AND {zero})"}
-    return out | {"unfit": f"({lost})" if kind == "unfit" else f"({lost} AND {zero})"}
+        return out | {"nulled_zero_dates": f"({lost} AND {zero})"}
+    return out | {"invalid_values": f"({lost})" if kind == "invalid_values" else f"({lost} AND {zero})"}
 
 
 def is_zero_date(cell: str) -> str:

@@ -16,7 +16,7 @@ _TOLD = re.compile(re.escape(_MARK) + r"(\{.*\})")
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def errors_as_text() -> Iterator[None]:
     """In a worker: an error of ours becomes one whose text says all of it."""
     try:
         yield
@@ -27,7 +27,7 @@ def told() -> Iterator[None]:
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def errors_of_workers() -> Iterator[None]:
     """In the driver: an error of Spark whose text holds one of ours becomes that one again. Raises TidelakeError, or Spark's as it is."""
     try:
         yield

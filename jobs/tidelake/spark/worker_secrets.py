@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidelake.errors import ConfigError
 from tidelake.io import storage
-from tidelake.spark.worker_errors import told
+from tidelake.spark.worker_errors import errors_as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ class Handed:
 
     def secrets(self) -> Secrets:
         """In the worker. Raises what the driver hears as a ConfigError (SECRETS) for a file that is not on this machine."""
-        with told():
+        with errors_as_text():
             return read(self.place) if self.known is None else self.known
 
 

@@ -11,14 +11,14 @@ from zipimport import zipimporter
 
 import pyarrow as pa
 
-from tidelake.spark.worker_errors import told
+from tidelake.spark.worker_errors import errors_as_text
 from tidelake.spark.worker_secrets import Secrets, take_s3
 
 
 @contextmanager
 def worker(secrets: Secrets) -> Iterator[None]:
     """Reach S3 as the driver does, hand errors over, and give memory back: Spark keeps workers, and theirs is not another's."""
-    with told():
+    with errors_as_text():
         take_s3(secrets.s3)
         try:
             yield

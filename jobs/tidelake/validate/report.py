@@ -17,7 +17,7 @@ from tidelake.lake.cuts import lineage, newest_cut
 from tidelake.lake.decisions import Rejected, by_decision, rejected
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Manifest, newest
-from tidelake.order.schema_mismatches import misfit_groups
+from tidelake.order.schema_mismatches import mismatch_groups
 from tidelake.tso import parse_hour, physical_ms
 from tidelake.validate.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
 from tidelake.validate.quality.report import render
@@ -37,7 +37,7 @@ def write_report(lake: Lake, hour: str, error: TidelakeError | None = None) -> s
 
 
 def history(lake: Lake, hour: str) -> list[HourFacts]:
-    """The facts of the hours published before, the oldest first; of cuts that stand, not of those that a rewind undid."""
+    """The facts of the hours published before, the oldest first; of cuts that stand, not of those that a rollback undid."""
     feed = lake.feed.name
     seqs = sorted(lineage(lake.catalog, feed))[-HISTORY - 1 :]
     found = (find_certificate(lake.store, feed, seq) for seq in seqs)
@@ -162,7 +162,7 @@ def _findings(manifest: Manifest | None) -> list[FindingFacts]:
 def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
     events = lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     messages: Sequence[Rejected] = rejected(events, [hour]) if events is not None else ()
-    messages = [*messages, *misfit_groups(lake.catalog, lake.store, lake.feed.name, [hour])]
+    messages = [*messages, *mismatch_groups(lake.catalog, lake.store, lake.feed.name, [hour])]
     accepted = {m.at for m in by_decision(lake.store, lake.feed.name, messages)[1]}
     by_code: dict[str, list[Rejected]] = {}
     for m in messages:

@@ -126,7 +126,7 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
     cut = staged.cut
     outside = [ts for ts in (again.get("first_ts"), again.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
     changes = sum(again.get(k, 0) for k in KINDS)
-    wanted = c.inserts + c.deletes + c.upserts + 2 * c.updates - c.bare_updates + c.came + c.left
+    wanted = c.inserts + c.deletes + c.upserts + 2 * c.updates - c.updates_without_before_image + c.exchanged_in + c.exchanged_out
     rules = [
         _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside)),
         _zero(i, "counts reconcile", abs(changes - wanted), f"{wanted} changes of {c.events - c.duplicates} events", f"{changes} written"),
@@ -138,12 +138,12 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
         rules.append(_zero(i, "types are known", len(missing), wanted_types, found, severity="warning"))
     if i.key:
         rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", f"{again.get('null_keys', 0)} rows"))
-    rules += [_unfit(i, c, name, n) for name, n in c.unfit.items()]
-    if not c.unfit:
+    rules += [_invalid_values(i, c, name, n) for name, n in c.invalid_values.items()]
+    if not c.invalid_values:
         rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
     rules += [
         _zero(i, "types parsed", n, "every value fits its type", f"{n} values do not, they are NULL now", column=name, severity="warning")
-        for name, n in c.voided.items()
+        for name, n in c.nulled_values.items()
     ]
     rules += [
         _zero(i, "text is UTF-8", n, "valid UTF-8", f"{n} texts were repaired with U+FFFD", column=name, severity="warning")
@@ -152,13 +152,13 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
     return rules + ([_checksums(i, c.checksums)] if c.checksums else [])
 
 
-def _unfit(i: Incarnation, c: TableCounts, column: str, n: int) -> Measure:
+def _invalid_values(i: Incarnation, c: TableCounts, column: str, n: int) -> Measure:
     measure = _zero(
         i, "types parsed", n, "every value fits its type", f"{plural(n, 'value')} that {'does' if n == 1 else 'do'} not", column
     )
     either = f'{setting(i.name, column, "null")} in feed.toml, or "string"'
     remedy = f"the rows are in the archive at these coordinates. To let such values pass as NULL, or as text, set {either} (docs/types.md)"
-    return replace(measure, examples=tuple(c.unfit_values.get(column, ())), remedy=remedy)
+    return replace(measure, examples=tuple(c.invalid_value_examples.get(column, ())), remedy=remedy)
 
 
 def _checksums(i: Incarnation, found: Mapping[str, int]) -> Measure:

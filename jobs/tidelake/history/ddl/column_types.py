@@ -141,7 +141,7 @@ def lake_type(mysql: MysqlType, rules: ValueRules = PLAIN) -> str:
     if rules.mask == "hash":
         return "string"
     of_type = _lake_type(mysql, rules)
-    return "string" if rules.unfit == "string" and of_type != "binary" else of_type
+    return "string" if rules.invalid_values == "string" and of_type != "binary" else of_type
 
 
 def _lake_type(mysql: MysqlType, rules: ValueRules) -> str:

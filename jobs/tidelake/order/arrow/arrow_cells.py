@@ -1,7 +1,7 @@
 """Canonical text → lake types in Arrow, for the cells that say their value outright (docs/types.md).
 
-What spark.sql_casts makes of a cell is the rule. This reads only such cells of which that rule gives the value with nothing lost, voided or
-repaired, and refuses all others; a table that has one goes by spark.sql_casts. So there is nothing to count here.
+What spark.sql_casts makes of a cell is the rule. This reads only such cells of which that rule gives the value with nothing lost,
+nulled_values or repaired, and refuses all others; a table that has one goes by spark.sql_casts. So there is nothing to count here.
 """
 
 from __future__ import annotations

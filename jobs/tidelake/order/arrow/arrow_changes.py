@@ -65,7 +65,7 @@ class BucketChanges:
         numbers = numbers[~_repeats(by.select(list(identity)), numbers)]
         for k, n in enumerate(np.bincount(kind[numbers], minlength=len(_OPS)).tolist()):
             self.counted.update({"distinct": n, f"{_OPS[k]}s": n})
-            self.counted.update({"key_changes": n} if k == MOVE else {"bare_updates": n} if k == BARE_UPDATE else {})
+            self.counted.update({"key_changes": n} if k == MOVE else {"updates_without_before_image": n} if k == BARE_UPDATE else {})
         return numbers
 
     def _changes(self, rows: Longs, strays: list[tuple[int, pa.Table]]) -> pa.Table:

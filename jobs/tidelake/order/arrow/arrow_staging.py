@@ -27,7 +27,7 @@ from tidelake.order.sql.changelog import advanced, counts_of, open_changelog
 from tidelake.order.sql.rows import TableRows
 from tidelake.spark.data_source import read_source
 from tidelake.spark.spread import in_parts
-from tidelake.spark.worker_errors import heard
+from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.spark.worker_secrets import handed
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile
     rows = read_source(spark, RowsSource, job=job).repartitionById(many, "task")
     staged = rows.mapInArrow(Writer(job, handed(spark)), from_arrow_schema(STAGED))
     files, outcomes = dict[int, list[WrittenFile]](), dict[int, TableOutcome]()
-    with heard():
+    with errors_of_workers():
         found = staged.collect()
     for r in found:
         if r["path"] is not None:

@@ -13,7 +13,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.names import changelog_name, taking, vacant
 from tidelake.lake.tables import create_changelog, grow_changelog, physical
-from tidelake.order.sql.invalid_values import unfit_values
+from tidelake.order.sql.invalid_values import invalid_value_examples
 from tidelake.order.sql.rows import TableRows, changes, counters, deduplicated, typed
 from tidelake.spark.observed_counts import Observed
 from tidelake.spark.sql_casts import LOSSES, quote
@@ -30,7 +30,7 @@ def stage_changelog(
 ) -> tuple[Advance | None, TableCounts]:
     """Write one table's changes of the window to a branch of its changelog. None where there were none.
 
-    rows: the table's row events of the window, with `stretch` and `content` where it has no key, `unsettled` for Avro.
+    rows: the table's row events of the window, with `replay_epoch` and `content` where it has no key, `unsettled` for Avro.
     kept: uuids of the tables that published cuts need.
     Raises OrderError (HANDLE_ONLY) for partial rows of a table without a key: nothing says which rows they are.
     """
@@ -61,8 +61,8 @@ def stage_changelog(
             code="HANDLE_ONLY",
             remedy='say the table\'s key in tables.sql, or set handle_only = "quarantine" and decode the hours again',
         )
-    if counts.unfit:
-        counts = counts.model_copy(update={"unfit_values": unfit_values(rows, table, counts.unfit)})
+    if counts.invalid_values:
+        counts = counts.model_copy(update={"invalid_value_examples": invalid_value_examples(rows, table, counts.invalid_values)})
     advance, written = advanced(catalog, table, catalog.load(target.identifier), branch, base, previous)
     return advance, counts.model_copy(update={"changes": written})
 
@@ -144,7 +144,7 @@ def _measures(table: TableRows) -> list[Any]:
         F.count(F.lit(1)).alias("distinct"),
         *(count(f"op = '{op}'", f"{op}s") for op in ("insert", "update", "delete", "upsert")),
         count("moved", "key_changes"),
-        count("op = 'update' AND NOT has_before", "bare_updates"),
+        count("op = 'update' AND NOT has_before", "updates_without_before_image"),
         count("partial AND op != 'delete'" if key else "partial", "partial"),
         *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in counters(table)),
     ]
@@ -154,16 +154,18 @@ def counts_of(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -
     names = {p.column.id: p.column.name for p in table.projections}
     found: dict[str, dict[str, int]] = {kind: {} for kind in LOSSES}
     for measure in counters(table):
-        kind, _, number = measure.partition("_")
+        kind, _, number = measure.rpartition("_")
         if after.get(measure):
             found[kind][names[int(number)]] = after[measure]
     events = before.get("events", 0)
-    plain = {k: after.get(k, 0) for k in ("inserts", "updates", "deletes", "upserts", "key_changes", "bare_updates", "partial")}
+    plain = {
+        k: after.get(k, 0) for k in ("inserts", "updates", "deletes", "upserts", "key_changes", "updates_without_before_image", "partial")
+    }
     plain |= {"events": events, "duplicates": events - after.get("distinct", 0)}
     plain |= {m: before.get(m, 0) for m in ("unsettled", "undated")}
     checksums = {word: n for word in CHECKSUMS if (n := before.get(word, 0))}
     return TableCounts.model_validate(
-        plain | found | {"checksums": checksums, "untrusted": _untrusted(table), "thin_deletes": table.thin_deletes}
+        plain | found | {"checksums": checksums, "untrusted": _untrusted(table), "key_only_deletes": table.key_only_deletes}
     )
 
 

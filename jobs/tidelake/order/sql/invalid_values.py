@@ -19,8 +19,9 @@ _LENGTH = 80  # characters of a value
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def unfit_values(rows: DataFrame, table: TableRows, counted: Mapping[str, int]) -> dict[str, list[str]]:
-    """By column, the first values as `'12,5x' of id='3' at topic[0]@17`; masked ones under their mask. counted: as TableCounts.unfit."""
+def invalid_value_examples(rows: DataFrame, table: TableRows, counted: Mapping[str, int]) -> dict[str, list[str]]:
+    """By column, the first values as `'12,5x' of id='3' at topic[0]@17`; masked ones under their mask. counted: as
+    TableCounts.invalid_values."""
     wanted = [p for p in table.projections if p.column.name in counted][:SHOWN]
     return {p.column.name: _of_column(rows, table, p) for p in wanted}
 
@@ -28,7 +29,7 @@ def unfit_values(rows: DataFrame, table: TableRows, counted: Mapping[str, int]) 
 def setting(table: str, column: str, value: str) -> str:
     """What feed.toml says to let a column's values pass."""
     name = column if _BARE.fullmatch(column) else quoted(column)
-    return f'[columns.{quoted(table)}.{name}] unfit = "{value}"'
+    return f'[columns.{quoted(table)}.{name}] invalid_values = "{value}"'
 
 
 def quoted(text: str) -> str:
@@ -39,7 +40,7 @@ def quoted(text: str) -> str:
 
 def _of_column(rows: DataFrame, table: TableRows, p: Projection) -> list[str]:
     k, rules = p.column.id, table.rules(p.column)
-    after, before = (losses(f"{s}{k}", f"v{s}{k}", p.column.type, rules)["unfit"] for s in "ab")
+    after, before = (losses(f"{s}{k}", f"v{s}{k}", p.column.type, rules)["invalid_values"] for s in "ab")
     key = {c.name: f"IF(op = 'delete', b{c.id}, a{c.id})" for c in table.incarnation.columns if c.id in table.incarnation.key}
     found = with_values(rows, table).where(f"{after} OR {before}")
     first = found.orderBy("topic", "partition", "offset", "ordinal").limit(SHOWN)

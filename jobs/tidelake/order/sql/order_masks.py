@@ -16,7 +16,7 @@ from tidelake.errors import OrderError
 from tidelake.history.projection import CellPlace, Projection, lived
 from tidelake.lake.tables import mask_of
 from tidelake.order.sql.rows import TableRows
-from tidelake.spark.worker_errors import told
+from tidelake.spark.worker_errors import errors_as_text
 from tidelake.spark.worker_secrets import handed
 from tidelake.wire.masks import SIDES, MaskPlaces, check_mask, masked_cells, refuse_other_key
 
@@ -41,7 +41,7 @@ def hashed(rows: DataFrame, table: TableRows) -> DataFrame:
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         key = given.secrets().mask_key.encode()
-        with told():
+        with errors_as_text():
             refuse_other_key(marks, key)
         for batch in batches:
             yield _masked(batch, todo, key)

@@ -51,7 +51,7 @@ class TableRows:
         return [p for p in project(self.incarnation, self.shapes) if p.column.id in known]
 
     @property
-    def thin_deletes(self) -> bool:
+    def key_only_deletes(self) -> bool:
         """Whether deletes lack columns that other changes carry (`delete-only-output-handle-key-columns`; nothing in a message says so)."""
         after, deletes = self.images
         alive = {c.id for c in self.incarnation.columns}
@@ -110,7 +110,7 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
         f"coalesce(op = 'update' AND before_shape IS NOT NULL AND NOT ({same}), false) AS moved",
         "before_shape IS NOT NULL AS has_before",
         "coalesce(handle_only, false) AS partial",
-        *(["stretch", "content"] if "stretch" in values.columns else []),
+        *(["replay_epoch", "content"] if "replay_epoch" in values.columns else []),
         *counters,
     )
 
@@ -139,8 +139,8 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
 
     identity = ["commit_ts", *(f"key_{k}" for k in table.incarnation.key), "class"]
     if not table.incarnation.key and not table.feed.by_offsets:
-        of_stretch = Over.partitionBy("content", "commit_ts", "op", "topic", "partition", "stretch").orderBy("offset", "ordinal")
-        events = events.withColumn("nth", F.row_number().over(of_stretch))
+        of_epoch = Over.partitionBy("content", "commit_ts", "op", "topic", "partition", "replay_epoch").orderBy("offset", "ordinal")
+        events = events.withColumn("nth", F.row_number().over(of_epoch))
         identity = ["commit_ts", "content", "op", "nth"]
     distributed = events
     if table.bucket:

@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidelake.sniff.families import avro, canal_json, debezium, lines, packets, simple, versioned
-from tidelake.sniff.families.sighting import Hint, View
+from tidelake.sniff.families.hint import Hint, View
 from tidelake.sniff.families.unpack import view
 
 _FAMILIES = (versioned.look, debezium.look, simple.look, canal_json.look, avro.look, packets.look, lines.look)
 
 
-def sightings(key: bytes | None, value: bytes | None) -> tuple[View, list[Hint]]:
+def hints(key: bytes | None, value: bytes | None) -> tuple[View, list[Hint]]:
     """Every protocol whose form the message has; those that leave least doubt first."""
     seen = view(key, value)
-    found = [sighting for look in _FAMILIES if (sighting := look(seen)) is not None]
+    found = [hint for look in _FAMILIES if (hint := look(seen)) is not None]
     if seen.claim_check:
-        found = [_in_a_file(sighting) for sighting in found]
-    return seen, sorted(found, key=lambda sighting: sighting.weak)
+        found = [_in_a_file(hint) for hint in found]
+    return seen, sorted(found, key=lambda hint: hint.weak)
 
 
-def _in_a_file(sighting: Hint) -> Hint:
+def _in_a_file(hint: Hint) -> Hint:
     told = {"claim-check": "the value is a claim-check file: a JSON object with key and value in base64"}
-    return replace(
-        sighting, evidence=told | dict(sighting.evidence), options=dict(sighting.options) | {"large_message_handle_option": "claim-check"}
-    )
+    return replace(hint, evidence=told | dict(hint.evidence), options=dict(hint.options) | {"large_message_handle_option": "claim-check"})

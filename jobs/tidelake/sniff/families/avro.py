@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from tidelake.errors import TidelakeError
-from tidelake.sniff.families.sighting import Hint, OptionValue, SchemaId, View, plausible, start
+from tidelake.sniff.families.hint import Hint, OptionValue, SchemaId, View, plausible, start
 
 _CONFLUENT, _GLUE = 0, 3
 _DDL, _WATERMARK = 1, 2
@@ -73,7 +73,7 @@ def _header(data: bytes | None, schema_id: SchemaId) -> str:
     return f"{start((data or b'')[:2])} and the UUID of a schema version ({schema_id})"
 
 
-def told_by_schemas(ids: tuple[SchemaId, ...], schema: Callable[[SchemaId], str]) -> tuple[dict[str, str], dict[str, OptionValue]]:
+def from_schemas(ids: tuple[SchemaId, ...], schema: Callable[[SchemaId], str]) -> tuple[dict[str, str], dict[str, OptionValue]]:
     """What the schemas say of the sink's options, as evidence and options; unknown and unreadable schemas say nothing."""
     evidence, options = dict[str, str](), dict[str, OptionValue]()
     for schema_id in ids:

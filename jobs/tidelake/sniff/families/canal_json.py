@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidelake.sniff.families.sighting import Hint, OptionValue, View
+from tidelake.sniff.families.hint import Hint, OptionValue, View
 from tidelake.sniff.families.unpack import compression_sentence
 
 _OURS = frozenset({"pkNames", "isDdl", "mysqlType", "sqlType"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidelake.sniff.families.sighting import Hint, OptionValue, View
+from tidelake.sniff.families.hint import Hint, OptionValue, View
 from tidelake.sniff.families.unpack import compression_sentence
 
 _FRAMING = "one JSON envelope a message"

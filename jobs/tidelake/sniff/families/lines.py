@@ -9,7 +9,7 @@ from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event
 from tidelake.protocols import Context, decoder
-from tidelake.sniff.families.sighting import Hint, OptionValue, View, plausible
+from tidelake.sniff.families.hint import Hint, OptionValue, View, plausible
 
 _HEAD = 4096  # characters in which the separators are looked for
 _HEADER = "ticdc-meta$"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event
 from tidelake.protocols import Context, decoder
-from tidelake.sniff.families.sighting import Hint, OptionValue, View, counted, start
+from tidelake.sniff.families.hint import Hint, OptionValue, View, counted, start
 
 _CRAFT = b"\x01"
 _PACKET = (b"\x10\x01\x18\x07", b"\x18\x07")  # version 1 and type MESSAGES; a default may be left out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelake.sniff.families.sighting import Hint, OptionValue, View, start
+from tidelake.sniff.families.hint import Hint, OptionValue, View, start
 from tidelake.sniff.families.unpack import compression_sentence
 
 _MEMBERS = frozenset({"version", "type", "commitTs", "buildTs"})
@@ -20,7 +20,7 @@ def _json(view: View) -> Hint | None:
     if view.broken:
         fits = {"version", "type"} <= view.names and bool(view.names & {"commitTs", "schemaVersion", "tableID"})
         told = {"broken": f"value begins like Simple JSON, but {view.broken}"}
-        return _sighting("simple-json", told, view, {}, weak=True) if fits else None
+        return _hint("simple-json", told, view, {}, weak=True) if fits else None
     members = view.members or {}
     if not view.names >= _MEMBERS:
         return None
@@ -33,7 +33,7 @@ def _json(view: View) -> Hint | None:
     if members.get("checksum") is not None:
         evidence["checksum"] = "`checksum` is there: row checksums are on"
         options["enable_row_checksum"] = True
-    return _sighting("simple-json", evidence, view, options, weak=members["version"] != 1)
+    return _hint("simple-json", evidence, view, options, weak=members["version"] != 1)
 
 
 def _avro(view: View) -> Hint | None:
@@ -42,10 +42,10 @@ def _avro(view: View) -> Hint | None:
         return None
     kind = _KINDS[head[1] // 2]
     told = {f"opening {kind}": f"value begins with {start(head)}: union index 0x16 of Simple's schema, a {kind}, version {head[3] / 2:g}"}
-    return _sighting("simple-avro", told, view, {}, weak=head[3] != 2)
+    return _hint("simple-avro", told, view, {}, weak=head[3] != 2)
 
 
-def _sighting(protocol: str, evidence: dict[str, str], view: View, options: dict[str, OptionValue], *, weak: bool) -> Hint:
+def _hint(protocol: str, evidence: dict[str, str], view: View, options: dict[str, OptionValue], *, weak: bool) -> Hint:
     options = options | {"large_message_handle_compression": view.compression}
     evidence = evidence | dict(compression_sentence(view))
     framing = "one JSON object a message" if protocol == "simple-json" else "one Avro record a message, no schema id"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tidelake.config.options import Compression, SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.sniff.families.sighting import View
+from tidelake.sniff.families.hint import View
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import LZ4_MAGIC, decompress
 from tidelake.wire.json.json_text import load

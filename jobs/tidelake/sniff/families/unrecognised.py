@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelake.sniff.families.debezium import foreign
-from tidelake.sniff.families.sighting import View, start
+from tidelake.sniff.families.hint import View, start
 
 _MARKS = {
     b"PAR1": "a Parquet file",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidelake.errors import DecodeError
-from tidelake.sniff.families.sighting import Hint, OptionValue, View, counted, start
+from tidelake.sniff.families.hint import Hint, OptionValue, View, counted, start
 from tidelake.sniff.families.unpack import sentence_of, unpacked
 from tidelake.wire.json.json_text import load
 
@@ -40,7 +40,7 @@ def _open(key: bytes, value: bytes | None) -> Hint:
         return _broken(f"key begins with the version word 00…01, but the lengths in the {side} do not add up")
     about = [_object(part or b"") for part in keys]
     if not keys:
-        return _sighting({"framing": "key is the version word 00…01 alone and the value is empty: a batch of no events"}, weak=True)
+        return _hint({"framing": "key is the version word 00…01 alone and the value is empty: a batch of no events"}, weak=True)
     if not all(kind.get("t") in _KINDS and "ts" in kind for kind in about):
         return _broken(f"key begins with the version word 00…01 and holds {counted(len(keys), 'part')} that are not Open Protocol's keys")
     kinds = sorted({_KINDS[kind["t"]] for kind in about})
@@ -83,10 +83,10 @@ def _parts(payload: bytes, at: int) -> Iterator[bytes | None]:
 
 
 def _broken(sentence: str) -> Hint:
-    return _sighting({"broken": sentence}, weak=True)
+    return _hint({"broken": sentence}, weak=True)
 
 
-def _sighting(evidence: dict[str, str], *, weak: bool) -> Hint:
+def _hint(evidence: dict[str, str], *, weak: bool) -> Hint:
     return Hint(protocol="open", evidence=evidence, framing="length-prefixed batches", weak=weak)
 
 

@@ -78,7 +78,7 @@ def check_columns(e: Expectation, known: Mapping[str, ColumnTypes]) -> None:
                 remedy=f"{meant}If a statement adds it later, write `later = true` into this [[expect]]",
             )
     column = e.arguments.get("column")
-    if isinstance(column, str) and (of_type := columns.get(column.lower())) and (problem := _misfit(e, of_type)):
+    if isinstance(column, str) and (of_type := columns.get(column.lower())) and (problem := _mismatch(e, of_type)):
         raise ConfigError(f"{e.origin}: {problem}; {column} is {of_type} in the lake", remedy="correct the rule, or the column")
 
 
@@ -91,7 +91,7 @@ def _columns_named(e: Expectation) -> Iterator[str]:
         yield from (name for name in several if isinstance(name, str))
 
 
-def _misfit(e: Expectation, of_type: str) -> str:
+def _mismatch(e: Expectation, of_type: str) -> str:
     """What the type can never be, empty where nothing speaks against it."""
     if _OF_TEXT.fullmatch(e.type) and of_type != "string":
         return f"{e.type} is for text"

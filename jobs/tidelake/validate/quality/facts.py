@@ -15,7 +15,7 @@ class BeforeImageFacts(BaseModel):
     compared: int = 0
     differs: int = 0
     missing: int = 0
-    twice: int = 0
+    duplicate_inserts: int = 0
 
 
 class TableFacts(BaseModel):
@@ -31,11 +31,11 @@ class TableFacts(BaseModel):
     rows_before: int | None = None
     rows_after: int | None = None
     written: str = ""  # what of the snapshot was rewritten
-    nulled: dict[str, int] = {}  # column → zero dates that became NULL by policy
+    nulled_zero_dates: dict[str, int] = {}  # column → zero dates that became NULL by policy
     masked: dict[str, dict[str, int]] = {}  # column → mask → values, NULL and repeats included
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced
-    unfit: dict[str, int] = {}  # column → cells that did not fit their type
-    voided: dict[str, int] = {}  # column → the same, NULL by policy
+    invalid_values: dict[str, int] = {}  # column → cells that did not fit their type
+    nulled_values: dict[str, int] = {}  # column → the same, NULL by policy
     ambiguous: dict[str, int] = {}  # column → values that read like another: docs/types.md
     unsettled: int = 0
     checksums: dict[str, int] = {}  # verified, mismatch, unverifiable → row events

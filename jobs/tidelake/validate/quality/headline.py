@@ -80,7 +80,7 @@ def _notes(f: HourFacts) -> Iterator[str]:
     if differ:
         yield f"{plural(differ, 'row event')} came damaged: TiCDC's checksum is another than the row's."
     images = [t.before_images for t in f.tables.values() if t.before_images]
-    lost = sum(i.differs + i.missing + i.twice for i in images)
+    lost = sum(i.differs + i.missing + i.duplicate_inserts for i in images)
     if lost:
         yield f"{plural(lost, 'change')} did not find the row that the source says it replaces: evidence that something was lost."
     partial = sum(t.partial for t in f.tables.values())

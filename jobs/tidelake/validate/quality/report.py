@@ -125,10 +125,10 @@ def _passed(f: HourFacts) -> dict[str, list[Check]]:
 def _losses(f: HourFacts) -> Iterator[Loss]:
     for name, t in sorted(f.tables.items()):
         for what, cells in (
-            ("zero dates, now NULL", t.nulled),
+            ("zero dates, now NULL", t.nulled_zero_dates),
             ("texts with invalid UTF-8, repaired with �", t.repaired),
-            ("values that did not fit the type", t.unfit),
-            ("values that did not fit the type, now NULL", t.voided),
+            ("values that did not fit the type", t.invalid_values),
+            ("values that did not fit the type, now NULL", t.nulled_values),
             ("values that read like another: an hour that clocks showed twice, or an empty ENUM or SET", t.ambiguous),
         ):
             yield from (Loss(table=name, column=column, what=what, cells=n) for column, n in sorted(cells.items()) if n)

@@ -1,4 +1,4 @@
-"""The task of the upkeep DAGs: `tidelake upkeep --feed F` as a child process, by the rules of the stages (tidelake_stage)."""
+"""The task of the maintenance DAGs: `tidelake maintain --feed F` as a child process, by the rules of the stages (tidelake_stage)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tidelake_stage import StageOperator, child_environment
 from tidelake.errors import ConfigError
 
 
-class UpkeepOperator(StageOperator):
-    """Upkeep of one feed: of no hour, so it links to no report."""
+class MaintenanceOperator(StageOperator):
+    """Maintenance of one feed: of no hour, so it links to no report."""
 
     operator_extra_links = ()
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(stage="upkeep", **kwargs)
+        super().__init__(stage="maintain", **kwargs)
 
     def execute(self, context: Context) -> None:
         """Run it. A lease that an hour holds for long is a failure that passes: it is retried."""
@@ -30,5 +30,5 @@ class UpkeepOperator(StageOperator):
         self._run("", [], environment)
 
     def command_for(self, hour: str, options: Sequence[str]) -> list[str]:
-        """The command line; upkeep has no hour."""
+        """The command line; maintenance has no hour."""
         return [*self.command, self.stage, "--feed", self.feed, "--schemas", self.schemas, *options]

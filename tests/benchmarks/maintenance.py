@@ -1,6 +1,6 @@
-"""200 hourly cuts of a small table, with a daily upkeep and without: files, snapshots, metadata and planning time.
+"""200 hourly cuts of a small table, with a daily maintenance and without: files, snapshots, metadata and planning time.
 
-`python -m tests.benchmarks.upkeep [CUTS]` prints three curves: without, with, and with changes that go after three days. Cuts
+`python -m tests.benchmarks.maintenance [CUTS]` prints three curves: without, with, and with changes that go after three days. Cuts
 are made without Spark and without stages (tests/lake/cheap.py).
 """
 
@@ -16,12 +16,12 @@ from pathlib import Path
 
 from tests.lake import cheap, lakes
 from tidelake.config.lake_paths import published_table
-from tidelake.config.retention import Upkeep
+from tidelake.config.retention import Maintenance
 from tidelake.lake.opened import Lake
-from tidelake.maintenance.maintain import upkeep
+from tidelake.maintenance.maintain import maintain
 from tidelake.run import kept_session
 
-SETTINGS = Upkeep.model_validate({"keep_cuts": "2d", "keep_daily": "30d"})
+SETTINGS = Maintenance.model_validate({"keep_cuts": "2d", "keep_daily": "30d"})
 CHANGES = SETTINGS.model_copy(update={"keep_changelog": timedelta(days=3)})
 ALL = timedelta(days=-1)  # no snapshot is too young: all days pass within minutes here
 
@@ -44,15 +44,15 @@ class Point:
     changelog_stored: int
 
 
-def curve(folder: Path, cuts: int, *, every: int | None, settings: Upkeep = SETTINGS) -> Iterator[Point]:
-    """A point each 24 cuts, an hour apart; every: an upkeep after so many, before the point is taken."""
+def curve(folder: Path, cuts: int, *, every: int | None, settings: Maintenance = SETTINGS) -> Iterator[Point]:
+    """A point each 24 cuts, an hour apart; every: an maintenance after so many, before the point is taken."""
     (folder / "lake").mkdir(parents=True)
-    with Lake.of(lakes.feed(folder, upkeep=settings)) as lake:
+    with Lake.of(lakes.feed(folder, maintenance=settings)) as lake:
         cut = None
         for n in range(1, cuts + 1):
             cut = cheap.publish(lake, cut, n)
             if every and n % every == 0:
-                upkeep(lake, young=ALL)
+                maintain(lake, young=ALL)
                 cut = cheap.newest(lake)
             if n % 24 == 0 or n == cuts:
                 yield _point(lake, n)
@@ -84,9 +84,9 @@ def _point(lake: Lake, cuts: int) -> Point:
 def main(arguments: Sequence[str]) -> int:
     """All curves, one line a point."""
     cuts = int(arguments[0]) if arguments else 200
-    with tempfile.TemporaryDirectory() as folder, kept_session("upkeep", brief=True):
+    with tempfile.TemporaryDirectory() as folder, kept_session("maintenance", brief=True):
         for name, every, settings in (("without", None, SETTINGS), ("daily", 24, SETTINGS), ("daily, changes 3d", 24, CHANGES)):
-            sys.stdout.write(f"upkeep: {name}\n{' '.join(f'{f.name:>17}' for f in fields(Point))}\n")
+            sys.stdout.write(f"maintenance: {name}\n{' '.join(f'{f.name:>17}' for f in fields(Point))}\n")
             for point in curve(Path(folder) / name.replace(", ", "-"), cuts, every=every, settings=settings):
                 sys.stdout.write(" ".join(f"{value:>17}" for value in astuple(point)) + "\n")
                 sys.stdout.flush()

@@ -1,8 +1,0 @@
-"""Upkeep of one feed, for spark-submit or python: --feed F [--schemas DIR] [--dry-run]. Exit codes as of the command line."""
-
-import sys
-
-from tidelake.cli import run
-
-if __name__ == "__main__":
-    sys.exit(run(["upkeep", *sys.argv[1:]]))
