@@ -1,6 +1,6 @@
 """One upkeep DAG per feed of `schemas/`: once a day, small files are rewritten, cuts that are not retained go, orphans are removed.
 
-* **What is kept** stands under `[upkeep]` in feed.toml (docs/upkeep.md); every retained cut reads as before.
+* **What is kept** stands under `[upkeep]` in feed.toml (docs/maintenance.md); every retained cut reads as before.
 * **Beside the hours**: both take the feed's lease in turn. While an hour is staged and not published, files are rewritten another day.
 * **Failures** are retried with growing delays; what is cut short, the next run finishes.
 """

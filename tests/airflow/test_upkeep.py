@@ -18,7 +18,7 @@ def test_every_feed_has_an_upkeep_dag_of_one_task_by_the_rules_of_all(bag: Any, 
     assert (dag.catchup, dag.max_active_runs, len(dag.tags)) == (False, 1, 2)
     assert (task.retries >= 3, task.retry_exponential_backoff, task.execution_timeout) == (True, 2, timedelta(hours=6))
     assert dag.timetable.expression == "40 3 * * *"
-    assert "docs/upkeep.md" in dag.doc_md
+    assert "docs/maintenance.md" in dag.doc_md
 
 
 def test_it_comes_back_from_its_serialised_form_without_a_link_to_a_report(bag: Any) -> None:

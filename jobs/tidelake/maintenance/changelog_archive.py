@@ -1,4 +1,4 @@
-"""The archive of changelogs: what upkeep lets go of, copied as the Parquet files that it is, with a manifest (docs/upkeep.md).
+"""The archive of changelogs: what upkeep lets go of, copied as the Parquet files that it is, with a manifest (docs/maintenance.md).
 
 <uri>/<feed>/<table>/day=2026-01-05/<file>.parquet          or hour=2026-01-05T10, as the changelog was partitioned then
 <uri>/<feed>/<table>/manifests/<first>_<last>-<hash>.json   one for a table and upkeep; hash: of the files' keys
