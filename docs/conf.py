@@ -19,11 +19,13 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["Thumbs.db"]
 myst_heading_anchors = 4  # anchors as GitHub makes them, so that links hold in both places
 nitpicky = True
+smartquotes = False
 suppress_warnings = ["misc.highlighting_failure"]  # JSON fences that hold several lines of JSON
 
 html_theme = "furo"
 html_title = "Tidelake"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
