@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FI
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint types bench bench-compare fuzz airflow sbom audit clean
+.PHONY: help setup demo test test-long lint types bench bench-compare fuzz airflow docs reference sbom audit clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,20 @@ fuzz: $(READY) ## a million hostile messages over all protocols, and a table of 
 airflow: $(READY) ## Airflow on the demo lake, on loopback; prints the URL
 	$(BIN)/python -m tidelake.demo.airflow
 
+DOCS := $(VENV)/docs
+$(DOCS)/.ready: requirements-docs.lock
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or 3.12 on the path; say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --no-deps --require-hashes -r requirements-docs.lock
+	touch $@
+
+docs: $(DOCS)/.ready ## build the documentation into site/; a warning is an error
+	$(DOCS)/bin/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --doctree-dir $(DOCS)/doctrees docs site
+	@echo "open site/index.html"
+
+reference: $(READY) ## write docs/reference/cli.md, docs/reference/feed-toml.md and schemas/feed.schema.json from the code
+	$(BIN)/python docs/generate.py
+
 AUDIT := $(VENV)/audit
 $(AUDIT)/.ready: requirements-audit.lock $(READY)
 	$(BIN)/python -m venv $(AUDIT)
@@ -73,5 +87,5 @@ audit: $(AUDIT)/.ready ## the locked packages against PyPI's list of vulnerabili
 	$(AUDIT)/bin/pip-audit --strict --disable-pip --no-deps --require-hashes --requirement requirements.lock --requirement requirements-build.lock
 
 clean: ## remove what make and the demo made (the shared jar cache stays)
-	rm -rf $(VENV) .tidelake .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse sbom.json tests/benchmarks/results
+	rm -rf $(VENV) .tidelake .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse sbom.json site tests/benchmarks/results
 	find jobs tests dags plugins -name __pycache__ -type d -prune -exec rm -rf {} +

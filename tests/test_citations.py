@@ -24,7 +24,7 @@ CODE = sorted(p for folder in FOLDERS for p in (CHECKOUT / folder).rglob("*.py")
 PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"), *(CHECKOUT / "tests" / "data").rglob("*.md")])
 OTHERS = [CHECKOUT / "Makefile", CHECKOUT / "pyproject.toml", CHECKOUT / ".ci" / "run", *sorted((CHECKOUT / "tests").rglob("*_cases.json"))]
 
-NUMBERED = ["architecture.md", *(f"reference/{p.name}" for p in sorted((CHECKOUT / "docs" / "reference").glob("[!R]*.md")))]
+NUMBERED = ["architecture.md", *(f"reference/{name}.md" for name in ("archives", "event-store", "platform", "protocols", "tidb"))]
 
 _NUMBER = r"\d+(?:\.\d+)*"
 _CITATION = re.compile(rf"(?<![\w./-])(?P<path>docs/[\w/-]+\.md)(?P<numbers>\s+{_NUMBER}(?:(?:, | to | and ){_NUMBER})*)?")

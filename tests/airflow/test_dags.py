@@ -28,7 +28,7 @@ print("FOUND" + json.dumps(found | errors | {"heavy": [m for m in heavy if m in 
 """
 
 
-def test_there_are_an_hourly_and_an_maintenance_dag_for_each_feed_and_nothing_else(bag: Any) -> None:
+def test_there_are_an_hourly_and_a_maintenance_dag_for_each_feed_and_nothing_else(bag: Any) -> None:
     assert sorted(bag.dag_ids) == [f"tidelake_{feed}{kind}" for feed in FEEDS for kind in ("", ".maintenance")]
     assert bag.import_errors == {}
     assert bag.captured_warnings == {}

@@ -286,7 +286,7 @@ MORE = {
     "ddl": ("ddl",),
     "rollback": ("rollback", "--to", "1"),
     "redo": ("redo", "--from", "2026-01-05T10"),
-    "maintenance": ("maintain",),
+    "maintain": ("maintain",),
     "abandon": ("abandon",),
     "unlock": ("unlock",),
 }
@@ -311,7 +311,7 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
 # mains
 
 
-@pytest.mark.parametrize("stage", [*STAGES[:5], "maintenance"])
+@pytest.mark.parametrize("stage", [*STAGES[:5], "maintain"])
 def test_a_stage_s_main_is_thin_and_is_its_command(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     main = JOBS / f"{stage}.py"
     given: list[list[str]] = []
@@ -334,8 +334,8 @@ def test_a_main_s_exit_code_is_the_command_s(schemas: Path, arguments: list[str]
     assert ("Usage: tidelake land" in done.stdout) == (code == 0)
 
 
-def test_there_is_a_main_for_every_stage_and_maintenance_and_nothing_else() -> None:
-    assert sorted(p.stem for p in JOBS.glob("*.py")) == sorted([*STAGES[:5], "maintenance"])
+def test_there_is_a_main_for_every_stage_and_maintain_and_nothing_else() -> None:
+    assert sorted(p.stem for p in JOBS.glob("*.py")) == sorted([*STAGES[:5], "maintain"])
 
 
 @pytest.mark.parametrize(
