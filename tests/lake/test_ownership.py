@@ -308,7 +308,12 @@ def test_maintenance_drops_no_table_that_somebody_else_put_under_the_name(tmp_pa
     with Lake.of(lakes.feed(tmp_path)) as lake:
         theirs = unmarked(lake.catalog, "d_past.t__11111111")
         plan = MaintenancePlan(
-            feed="shop", cuts={}, lets_go=[], staged=None, changes_after=0, tables=[TablePlan(table=theirs.identifier, gone=True)]
+            feed="shop",
+            cuts={},
+            lets_go=[],
+            staged=None,
+            changelog_retained_after=0,
+            tables=[TablePlan(table=theirs.identifier, gone=True)],
         )
         with pytest.raises(OwnershipError, match=r"table d_past\.t__11111111 was not made by Tidelake"):
             drop_gone(lake, plan, moving(lake.catalog, "d.a", "d.b").cut)

@@ -91,7 +91,7 @@ def test_asof_says_what_it_said_or_refuses_and_refuses_before_the_horizon_alone(
         kept = {s for t in [newest(lake), *(read_cut(lake.store, "shop", n) for n in range(5, 9))] for s in [t.changelogs[K].snapshot_id]}
         assert {s.snapshot_id for s in lake.catalog.load("d_changelog.k").table.snapshots()} == kept, "cuts before need no changelog"
         proof = json.loads(lake.store.read(certificate_key("shop", 9)))
-        assert proof["let_go"]["changes_after"] == GONE
+        assert proof["let_go"]["changelog_retained_after"] == GONE
         gone = proof["let_go"]["tables"]["d_changelog.k"]
         assert (gone["files"], gone["rows"], gone["first"], gone["last"]) == (5, 5, "2026-01-01", "2026-01-04")
         assert gone["archived"] is None
@@ -187,7 +187,7 @@ def test_what_goes_is_copied_first_with_a_manifest_that_is_right(tmp_path: Path)
         assert planned is not None
         assert [p.archive for p in planned.tables if p.old] == [f"{folder}/shop/d_changelog.k/"]
         [old] = [p.old for p in planned.tables if p.old]
-        assert (planned.changes_after, old.files, old.rows, old.first, old.last) == (GONE, 5, 5, "2026-01-01", "2026-01-04")
+        assert (planned.changelog_retained_after, old.files, old.rows, old.first, old.last) == (GONE, 5, 5, "2026-01-01", "2026-01-04")
         assert (folder.exists(), changelog_retained_after(lake.catalog, "shop"), len(changelog(lake))) == (False, 0, 9), (
             "a dry run does nothing"
         )
@@ -195,7 +195,7 @@ def test_what_goes_is_copied_first_with_a_manifest_that_is_right(tmp_path: Path)
         assert done.plan == planned
         [place] = done.manifests
         manifest = json.loads(Path(place).read_text())
-        assert (manifest["table"], manifest["cut"], manifest["changes_after"]) == ("d_changelog.k", 8, GONE)
+        assert (manifest["table"], manifest["cut"], manifest["changelog_retained_after"]) == ("d_changelog.k", 8, GONE)
         assert (manifest["rows"], manifest["first"], manifest["last"]) == (5, "2026-01-01", "2026-01-04")
         assert (manifest["first_ts"], manifest["last_ts"]) == (ts(HOURS[0] - 0.5) - 1, ts(HOURS[3] - 0.5))
         assert [c["name"] for c in manifest["columns"]][:4] == ["id", "v", "_change_type", "_commit_ts"]

@@ -51,8 +51,8 @@ def maintain(
 def _say_plan(plan: MaintenancePlan) -> None:
     why = [f"{sum(w == kind for w in plan.cuts.values())} {kind}" for kind in ("every", "daily", "newest")]
     say(f"{plan.feed}: {plural(len(plan.cuts), 'cut')} kept ({', '.join(why)}), {len(plan.lets_go)} let go")
-    if plan.changes_after:
-        say(f"  changes are kept after {show(plan.changes_after)}")
+    if plan.changelog_retained_after:
+        say(f"  changes are kept after {show(plan.changelog_retained_after)}")
     if plan.staged is not None:
         say(f"  hour {plan.staged} is staged and not published: files are rewritten by an maintenance after it")
     for p in plan.tables:

@@ -37,7 +37,7 @@ _COLUMNS = (
     ("rows", "bigint"),
     ("parent_seq", "bigint"),
     ("expired", "boolean"),
-    ("changes_after", "bigint"),
+    ("changelog_retained_after", "bigint"),
 )
 
 
@@ -160,13 +160,13 @@ def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
 
 class _Known(NamedTuple):
     """What the table says of a cut. parent_seq: None where an earlier version published it; expired: maintenance let it go;
-    changes_after: as
+    changelog_retained_after: as
     `changelog_retained_after` says, None where it was not raised since."""
 
     resolved_ts: int
     parent_seq: int | None
     expired: bool
-    changes_after: int | None
+    changelog_retained_after: int | None
 
 
 def changelog_retained_after(catalog: LakeCatalog, feed: str) -> int:
@@ -174,7 +174,7 @@ def changelog_retained_after(catalog: LakeCatalog, feed: str) -> int:
 
     Maintenance raises it before it removes anything, so who asks after having read a changelog knows what was whole then.
     """
-    return max((known.changes_after or 0 for known in _published(catalog, feed).values()), default=0)
+    return max((known.changelog_retained_after or 0 for known in _published(catalog, feed).values()), default=0)
 
 
 def with_kept_changes(cut: Cut, gone: int) -> Cut:
@@ -187,9 +187,11 @@ def _published(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
     table = catalog.find(published_table())
     if table is None:
         return {}
-    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "parent_seq", "expired", "changes_after")]
+    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "parent_seq", "expired", "changelog_retained_after")]
     rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
-    return {r["seq"]: _Known(r["resolved_ts"], r.get("parent_seq"), bool(r.get("expired")), r.get("changes_after")) for r in rows}
+    return {
+        r["seq"]: _Known(r["resolved_ts"], r.get("parent_seq"), bool(r.get("expired")), r.get("changelog_retained_after")) for r in rows
+    }
 
 
 def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut | None, Cut]:
@@ -292,7 +294,7 @@ def ensure_published(catalog: LakeCatalog) -> None:
     if there is None:
         _create(catalog)
     else:
-        new = {"parent_seq": pa.int64(), "expired": pa.bool_(), "changes_after": pa.int64()}
+        new = {"parent_seq": pa.int64(), "expired": pa.bool_(), "changelog_retained_after": pa.int64()}
         missing = [(name, kind) for name, kind in new.items() if name not in {c.name for c in there.columns()}]
         if missing:
             catalog.evolve(published_table(), lambda update: update.union_by_name(pa.schema(missing)))

@@ -90,7 +90,7 @@ def raise_retained_after(catalog: LakeCatalog, feed: str, gone: int) -> None:
     def attempt() -> None:
         table = catalog.load(published_table()).table
         rows = table.scan(own).to_arrow()
-        at = rows.schema.get_field_index("changes_after")
+        at = rows.schema.get_field_index("changelog_retained_after")
         raised = pc.max_element_wise(rows.column(at), pa.scalar(gone, pa.int64()))
         table.overwrite(rows.set_column(at, rows.field(at), raised), overwrite_filter=own)
 

@@ -50,13 +50,13 @@ class ArchivedFile(BaseModel):
 
 class ArchivedChangelog(BaseModel):
     """A manifest. cut: the newest one when this was copied; of changes that two manifests cover, those of the larger cut count;
-    changes_after: the changelog holds all changes after this TSO."""
+    changelog_retained_after: the changelog holds all changes after this TSO."""
 
     feed: str
     table: str
     uuid: str
     cut: int
-    changes_after: int
+    changelog_retained_after: int
     first: str
     last: str
     first_ts: int
@@ -103,7 +103,7 @@ def archive(lake: Lake, uri: str, table: LakeTable, files: Sequence[OldFile], cu
         table=table.identifier,
         uuid=table.uuid,
         cut=cut,
-        changes_after=gone,
+        changelog_retained_after=gone,
         first=files[0].name,
         last=files[-1].name,
         first_ts=min(c.first_ts for c in copies),

@@ -77,13 +77,13 @@ def _rewrite(lake: Lake, done: Maintained, before_ms: int) -> None:
         if plan.staged is not None:
             return
         manifests = _archived(lake, newest, plan)
-        intent = stage_rewrite(lake, newest, plan.tables, fence, plan.changes_after, manifests)
+        intent = stage_rewrite(lake, newest, plan.tables, fence, plan.changelog_retained_after, manifests)
         if intent is not None:
             done.manifests = sorted(manifests.values())
             done.removed_changes = sum(p.old.rows for p in plan.tables if p.old is not None)
             check(lake.store, lake.feed.name, fence)
-            if plan.changes_after > changelog_retained_after(lake.catalog, lake.feed.name):
-                raise_retained_after(lake.catalog, lake.feed.name, plan.changes_after)
+            if plan.changelog_retained_after > changelog_retained_after(lake.catalog, lake.feed.name):
+                raise_retained_after(lake.catalog, lake.feed.name, plan.changelog_retained_after)
             declare(lake.store, intent)
             done.cut = carry_out(lake.catalog, lake.store, intent).seq
             done.rewritten = sorted(a.identifier for a in intent.advances)
@@ -96,8 +96,8 @@ def _archived(lake: Lake, newest: Cut, plan: MaintenancePlan) -> dict[str, str]:
     for p in plan.tables:
         if p.old is not None and uri is not None:
             table = lake.catalog.load(p.table)
-            files = old_files(table, at[p.table], plan.changes_after)
-            manifests[p.table] = archive(lake, uri, table, files, newest.seq, plan.changes_after)
+            files = old_files(table, at[p.table], plan.changelog_retained_after)
+            manifests[p.table] = archive(lake, uri, table, files, newest.seq, plan.changelog_retained_after)
             log.info(f"{p.table}: {p.old.rows:,} changes copied, {manifests[p.table]}")
     return manifests
 

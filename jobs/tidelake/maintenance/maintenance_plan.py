@@ -48,13 +48,13 @@ class TablePlan(BaseModel):
 
 class MaintenancePlan(BaseModel):
     """A feed. cuts: retained ones and why; lets_go: those that can no longer be read afterwards; staged: the hour that is staged and not
-    published, for which rewriting waits; changes_after: the TSO after which all changes are kept, 0: all are."""
+    published, for which rewriting waits; changelog_retained_after: the TSO after which all changes are kept, 0: all are."""
 
     feed: str
     cuts: dict[int, KeptBecause]
     lets_go: list[int]
     staged: str | None
-    changes_after: int
+    changelog_retained_after: int
     tables: list[TablePlan]
     folders: list[str] = []  # of tables that the catalog no longer has
     folder_bytes: int = 0
@@ -75,7 +75,7 @@ def plan_maintenance(lake: Lake, newest: Cut, before_ms: int) -> tuple[Maintenan
         cuts=cuts,
         lets_go=sorted(every.keys() - cuts.keys()),
         staged=staged.cut.hour if staged else None,
-        changes_after=gone if any(p.old for p in tables) else before,
+        changelog_retained_after=gone if any(p.old for p in tables) else before,
         tables=tables,
     )
     return plan, need

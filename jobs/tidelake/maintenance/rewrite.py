@@ -122,7 +122,7 @@ def _let_go(going: Mapping[str, Sequence[OldFile]], gone: int, archived: Mapping
     """What the certificate says of changes that are not kept any more."""
     sums = {name: summed(files) for name, files in going.items()}
     tables = {name: s.model_dump() | {"archived": archived.get(name)} for name, s in sums.items() if s is not None}
-    return {"let_go": {"changes_after": gone, "tables": tables}} if tables else {}
+    return {"let_go": {"changelog_retained_after": gone, "tables": tables}} if tables else {}
 
 
 def _intent(lake: Lake, newest: Cut, advances: Sequence[Advance], seq: int, branch: str, let_go: dict[str, Any]) -> Intent:
