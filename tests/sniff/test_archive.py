@@ -6,6 +6,7 @@ import tomllib
 from datetime import timedelta
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,8 +17,9 @@ from tests.checkout import CHECKOUT
 from tests.data_files import data_path
 from tests.sniff.archived import HOUR, TOPIC, fill, load, looked, only, partitions, put, records
 from tests.sniff.messages import avro, of_every_protocol
-from tidelake.archives import layout_names, layout_of
+from tidelake.archives import layout_of
 from tidelake.config.feed import Feed, load_feed
+from tidelake.config.source import LayoutName
 from tidelake.demo.generate import generate
 from tidelake.errors import ConfigError
 from tidelake.io.storage import open_store
@@ -342,7 +344,7 @@ def test_one_object_of_ten_without_keys_blocks_though_the_protocol_is_told(tmp_p
     assert [b.says for b in blockers(section)] == ["open needs Kafka keys, which 1 object lacks"]
 
 
-@pytest.mark.parametrize("layout", [name for name in layout_names() if name != "storage-sink"])  # which is not an archive of Kafka's
+@pytest.mark.parametrize("layout", [name for name in get_args(LayoutName) if name != "storage-sink"])  # which is not an archive of Kafka's
 @pytest.mark.parametrize("protocol", ["open", "craft", "avro", "canal-json"])
 def test_what_land_refuses_is_a_blocker_and_nothing_else(tmp_path: Path, layout: str, protocol: str) -> None:
     """For layouts that hold any bytes the messages are there; for the others the declaration alone is compared."""

@@ -7,7 +7,7 @@ general reader. Arrays are indexed by event (n of them) or by cell (m of them).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -129,22 +129,6 @@ class Scanned:
     def _ids(self, index: Ints) -> pa.Array:
         ids = np.array([s.id for s in self.shapes] or [0], np.int64)
         return pa.array(ids[index], mask=index == NONE)
-
-
-@dataclass(slots=True)
-class Names:
-    """Interns (database, table) pairs."""
-
-    pairs: list[tuple[str | None, str | None]] = field(default_factory=list)
-    index: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
-
-    def of(self, database: str | None, table: str | None) -> int:
-        """The pair's number."""
-        pair = (database, table)
-        if pair not in self.index:
-            self.index[pair] = len(self.pairs)
-            self.pairs.append(pair)
-        return self.index[pair]
 
 
 def _words(words: Sequence[str | None], index: npt.NDArray[Any]) -> pa.Array:
