@@ -1,4 +1,4 @@
-"""Maintenance: keep a feed's tables fast and small, whatever their age (docs/maintenance.md). The next run finishes what was cut short.
+"""Upkeep: keep a feed's tables quick and small, whatever their age (docs/maintenance.md). Repeatable; what is cut short, the next one finishes.
 
 The lease is held while files are rewritten and again while cuts go, not in between: an hour that waits gets its turn. Orphans need
 none, they are told by their age.
