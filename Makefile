@@ -12,10 +12,10 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscop
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long lint types bench bench-compare fuzz airflow docs reference sbom audit clean
 
-help: ## what each target does
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(READY) ## install everything into .venv (cached: only when requirements.lock or pyproject.toml changed)
+setup: $(READY) ## install everything into .venv; again only when a lock or pyproject.toml changed
 
 $(READY): requirements.lock requirements-build.lock pyproject.toml
 	@test -x $(BIN)/python || test -n "$(PYTHON)" || { echo "make: no Python 3.11 or 3.12 on the path; say make PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -29,34 +29,34 @@ $(READY): requirements.lock requirements-build.lock pyproject.toml
 	$(BIN)/python -m tidelake.demo.warm
 	touch $@
 
-demo: $(READY) ## embedded S3, four feeds in four protocols, three hours: archive to checked tables
+demo: $(READY) ## run four feeds in four protocols for three hours and compare every table with the truth
 	$(BIN)/tidelake demo
 
-test: $(READY) ## all tests but the long ones
+test: $(READY) ## run all tests but the long ones
 	$(PYTEST) -m "not long"
 
-test-long: $(READY) ## every kill test and every workload too, and a backfill on a real scheduler
+test-long: $(READY) ## run all tests, with every kill test and workload, and a backfill on a real scheduler
 	$(PYTEST)
 	$(BIN)/python -m tests.airflow.backfill
 
-lint: $(READY) ## ruff, and the import contracts
+lint: $(READY) ## run ruff and check the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: $(READY) ## mypy, strict on the package
+types: $(READY) ## run mypy, strict on the package
 	$(BIN)/mypy
 
-bench: $(READY) ## decoders, landing, decode through Spark, the whole line; exit code 1 if a limit is not kept
+bench: $(READY) ## run the benchmarks; exit code 1 if a limit is not kept
 	$(BIN)/python -m tests.benchmarks
 
-bench-compare: $(READY) ## the two newest runs of bench, figure by figure
+bench-compare: $(READY) ## compare the two newest runs of bench
 	$(BIN)/python -m tests.benchmarks.compare
 
-fuzz: $(READY) ## a million hostile messages over all protocols, and a table of what became of them
+fuzz: $(READY) ## decode a million hostile messages of all protocols and print the outcomes
 	$(BIN)/python -m tests.fuzz
 
-airflow: $(READY) ## Airflow on the demo lake, on loopback; prints the URL
+airflow: $(READY) ## start Airflow on the demo lake, on loopback; prints the URL
 	$(BIN)/python -m tidelake.demo.airflow
 
 DOCS := $(VENV)/docs
@@ -79,13 +79,13 @@ $(AUDIT)/.ready: requirements-audit.lock $(READY)
 	$(AUDIT)/bin/python -m pip install --quiet --no-deps --require-hashes -r requirements-audit.lock
 	touch $@
 
-sbom: $(AUDIT)/.ready ## sbom.json: every package and jar of the image with its hashes, as CycloneDX
+sbom: $(AUDIT)/.ready ## write sbom.json: packages and jars of the image with their hashes, as CycloneDX
 	$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --output-file sbom.json
 	$(BIN)/python docker/sbom_jars.py sbom.json jobs/tidelake/spark/jars.sha256
 
-audit: $(AUDIT)/.ready ## the locked packages against PyPI's list of vulnerabilities (asks for each); fails if one is known, or one cannot be asked for
+audit: $(AUDIT)/.ready ## ask PyPI for known vulnerabilities of the locked packages; fails if there is one
 	$(AUDIT)/bin/pip-audit --strict --disable-pip --no-deps --require-hashes --requirement requirements.lock --requirement requirements-build.lock
 
-clean: ## remove what make and the demo made (the shared jar cache stays)
+clean: ## remove what make and the demo made; the shared jar cache stays
 	rm -rf $(VENV) .tidelake .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse sbom.json site tests/benchmarks/results
 	find jobs tests dags plugins -name __pycache__ -type d -prune -exec rm -rf {} +
