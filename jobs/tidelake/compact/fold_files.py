@@ -32,7 +32,7 @@ FOLDED = pa.schema(
         ("compared", pa.int64()),
         ("suspects", pa.int64()),
         ("refused", pa.string()),
-        ("twice", pa.list_(pa.string())),
+        ("duplicate_keys", pa.list_(pa.string())),
     ]
 )
 
@@ -90,7 +90,7 @@ def _folded(table: TableFold, unit: Unit, uploaded: list[str]) -> dict[str, Any]
         except LeftToSpark as e:
             return {"refused": str(e)}
         except KeyTwice as e:
-            return {"twice": e.keys}
+            return {"duplicate_keys": e.keys}
     counts = {"compared": found.compared, "suspects": found.suspects}
     return counts | (_written(found.rows, table.base, unit.bucket, uploaded) if found.rows.num_rows else {})
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Found:
-    """What workers tell of a table. refused: why a unit was not folded; twice: keys that the snapshot holds twice."""
+    """What workers tell of a table. refused: why a unit was not folded; duplicate_keys: keys that the snapshot holds twice."""
 
     files: list[WrittenFile] = field(default_factory=list)
     compared: int = 0
     suspects: int = 0
     refused: str | None = None
-    twice: list[str] = field(default_factory=list)
+    duplicate_keys: list[str] = field(default_factory=list)
 
     def add(self, row: Any) -> None:
         """A row of fold_files.FOLDED."""
@@ -43,7 +43,7 @@ class _Found:
         self.compared += row["compared"] or 0
         self.suspects += row["suspects"] or 0
         self.refused = self.refused or row["refused"]
-        self.twice += row["twice"] or []
+        self.duplicate_keys += row["duplicate_keys"] or []
 
 
 def fold_tables(
@@ -89,10 +89,10 @@ def _run(spark: SparkSession, plans: Sequence[FoldPlan]) -> list[_Found]:
         for row in read_source(spark, FoldSource, job=job).collect():
             found[row["table"]].add(row)
     for p, f in zip(plans, found, strict=True):
-        if f.twice:
+        if f.duplicate_keys:
             for each, of_it in zip(plans, found, strict=True):
                 _remove(each, of_it)
-            raise not_unique(p.work.fold, f.twice)
+            raise not_unique(p.work.fold, f.duplicate_keys)
     return found
 
 

@@ -206,7 +206,7 @@ def _code(images: Images) -> str:
     stands = "(_was IS NOT NULL AND NOT _was.gone)"
     other = "NOT exists(_beside, x -> x._v <=> _v AND x._from != _from) AND NOT (_v <=> _was.v)"
     told = " AND _change_type != 'DELETE'" if images.key_only_deletes else ""
-    return f"""CASE WHEN _change_type = 'INSERT' THEN IF({stands} AND NOT _freed, 'twice', NULL)
+    return f"""CASE WHEN _change_type = 'INSERT' THEN IF({stands} AND NOT _freed, 'duplicate_inserts', NULL)
         WHEN _change_type NOT IN ('DELETE', 'UPDATE_BEFORE') THEN NULL
         WHEN NOT {stands} THEN IF(_made, NULL, 'missing')
         WHEN {other}{told} THEN 'differs' END"""
@@ -219,7 +219,7 @@ def _example(images: Images) -> str:
     place = "_from._topic, '[', _from._kafka_partition, ']@', _from._offset"
     both = ((literal(f"{c} was "), f"_v.{quote(c)}", f"_was.v.{quote(c)}", kind) for c, kind in kinds.items())
     each = (f"IF({v} <=> {w}, NULL, concat({c}, {_shown(v, kind)}, ', here ', {_shown(w, kind)}))" for c, v, w, kind in both)
-    said = f"""CASE code WHEN 'twice' THEN 'insert of a row that stands here'
+    said = f"""CASE code WHEN 'duplicate_inserts' THEN 'insert of a row that stands here'
         WHEN 'missing' THEN concat(IF(_change_type = 'DELETE', 'delete', 'update'), ' of a row that is not here')
         ELSE array_join(array_compact(array({", ".join(each)})), '; ') END"""
     return f"concat({key}, ' at ', {place}, ': ', {said})"
