@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FI
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint types bench bench-compare fuzz airflow docs reference sbom audit clean
+.PHONY: help setup demo test test-long coverage lint types bench bench-compare fuzz airflow docs reference sbom audit clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: $(READY) ## run all tests but the long ones
 test-long: $(READY) ## run all tests, with every kill test and workload, and a backfill on a real scheduler
 	$(PYTEST)
 	$(BIN)/python -m tests.airflow.backfill
+
+coverage: $(READY) ## run the tests that start no Spark and no Airflow, and print the lines of the package that they miss
+	$(PYTEST) -m "not long and not spark and not airflow" --cov --cov-report term
 
 lint: $(READY) ## run ruff and check the import contracts
 	$(BIN)/ruff check .
