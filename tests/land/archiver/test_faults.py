@@ -74,7 +74,7 @@ def feed_file(root: Path, kafka: KafkaBroker, topic: str) -> Path:
 def program(root: Path, kafka: KafkaBroker, topic: str) -> Iterator[subprocess.Popen[str]]:
     """`tidelake archive`, which follows; it has signals of its own."""
     schemas = feed_file(root, kafka, topic)
-    command = [sys.executable, "-m", "tidelake.cli", "archive", "--feed", "shop", "--schemas", str(schemas)]
+    command = [sys.executable, "-m", "tidelake", "archive", "--feed", "shop", "--schemas", str(schemas)]
     with subprocess.Popen(
         command, env=os.environ | {"BROKERS": kafka.servers}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
