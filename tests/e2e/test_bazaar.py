@@ -15,13 +15,11 @@ from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
 from tidelake.run import run_hour
 
-ELSEWHERE = ("open",)  # protocols whose whole line another test walks: test_shop
+ELSEWHERE = ("open", "canal")  # protocols whose hours other tests compare with a truth: e2e/test_shop.py, order/test_offsets.py
 
 
 @pytest.mark.usefixtures("spark_app")
-@pytest.mark.parametrize(
-    "feed", [pytest.param(f, marks=[pytest.mark.long] if FEEDS[f] == "open" else []) for f in FEEDS]
-)  # open: test_shop
+@pytest.mark.parametrize("feed", [pytest.param(f, marks=[pytest.mark.long] if FEEDS[f] in ELSEWHERE else []) for f in FEEDS])
 def test_every_table_equals_the_truth_at_every_hour(feed: str, s3: FreshUri, tmp_path: Path) -> None:
     uri = s3("bazaar")
     workload = generate(open_store(f"{uri}/archive"), [FEEDS[feed]], hours=2, rows_per_hour=300, ddl_span_hours=2.0, crashes=(40.2, 59.7))
