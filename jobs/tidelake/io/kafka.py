@@ -163,7 +163,7 @@ class Topics:
 
     @contextmanager
     def _administering(self, purpose: str) -> Iterator[AdminClient]:
-        """Yield the admin client, for requests that consumers cannot make, or not in time. Raise its errors as StorageError and discard it."""
+        """Yield the admin client, for requests that consumers cannot make in time. Raise its errors as StorageError and discard it."""
         try:
             self._admin = self._admin or AdminClient(self._settings | {"error_cb": self._heard}, logger=_LOG)
             yield self._admin
@@ -201,7 +201,7 @@ class Topics:
             raise _refused(self._settings, self._section, e.args[0]) from None
 
     def _heard(self, error: KafkaError) -> None:
-        """Keep the client's last complaint. "All brokers down" does not replace an earlier one, such as a failed log-in, which says more."""
+        """Keep the client's last complaint, but do not replace one with "all brokers down": a failed log-in says more."""
         if not self._said or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._said = error.str()
 

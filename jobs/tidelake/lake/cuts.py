@@ -168,8 +168,8 @@ def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
 class _Known(NamedTuple):
     """A cut in the table of published cuts.
 
-    parent_seq: None where an earlier version published it; expired: whether maintenance expired it; changelog_retained_after: the value that
-    the function of that name collects, None where the cut did not raise it.
+    parent_seq: None where an earlier version published it; expired: whether maintenance expired it; changelog_retained_after: the value
+    that the function of that name collects, None where the cut did not raise it.
     """
 
     resolved_ts: int
