@@ -1,4 +1,4 @@
-"""The five stages of a feed's hour, alone or all in one Spark application: what jobs/ and the command line call."""
+"""Run the five stages of a feed's hour, one by one or all in one Spark application. jobs/ and the command line call these functions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,20 @@ STAGES = ("land", "decode", "order", "validate", "compact")
 
 
 def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None = None) -> LandReport:
-    """What the source holds of the hour → canonical Parquet and a manifest. Before the feed's first cut, expectations are checked first."""
+    """Write what the source holds of an hour to the lake, as canonical Parquet objects and a manifest.
+
+    Before the feed's first cut, check the feed's expectations first.
+
+    Args:
+        lake: The feed's opened lake.
+        hour: First instant of the hour, UTC.
+        progress: Called with (bytes landed, bytes to land).
+
+    Raises:
+        TidelakeError: What `land_hour` and `check_rules` raise. A blocked run leaves a report that gives the reason.
+    """
     lake.feed.check_hour(format_hour(hour))
-    if not lake.store.some(cuts(lake.feed.name), 1):  # later, statements may have changed the tables
+    if not lake.store.some(cuts(lake.feed.name), 1):  # after the first cut, statements may have changed the tables
         check_rules(lake.feed)
     with _reported(lake, hour):
         report = land_hour(lake.feed, hour, progress)
@@ -42,7 +53,16 @@ def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None
 
 
 def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
-    """Landed objects → events. Of an hour that no cut can hold any more (turns.is_published) only for a redo."""
+    """Decode the landed objects of an hour into its rows of the events table.
+
+    Args:
+        lake: The feed's opened lake.
+        hour: First instant of the hour, UTC.
+        redo: Also decode an hour that no cut can hold any more, or that is decoded already.
+
+    Raises:
+        OrderError: What `turns.is_published` (without redo) and `decode_hour` raise.
+    """
     from tidelake.decode.stage import decode_hour
     from tidelake.lake.cuts import newest_cut
 
@@ -53,10 +73,12 @@ def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
 
 
 def order(lake: Lake, hour: datetime, redo_from: str | None = None) -> OrderReport:
-    """Events → staged changelogs; first finishes a publication that was cut short.
+    """Stage the changelogs of a window from its events. Finish an interrupted publication first.
 
     Args:
-        redo_from: A redo's first hour: all that is published from it on is built anew.
+        lake: The feed's opened lake.
+        hour: Last hour of the window, UTC.
+        redo_from: First hour of a redo, which rebuilds everything published from that hour on. None for the next window.
     """
     from tidelake.order.stage import order_window
     from tidelake.publish.recovery import recover
@@ -67,7 +89,20 @@ def order(lake: Lake, hour: datetime, redo_from: str | None = None) -> OrderRepo
 
 
 def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdict | None:
-    """Judge what order staged. Raises QualityError if it must not be published. Holds the lease: nobody may stage anew meanwhile."""
+    """Judge what order staged, and hold the lease so that nothing can be staged meanwhile.
+
+    Args:
+        lake: The feed's opened lake.
+        hour: Last hour of the window, UTC.
+        redo_from: First hour of a redo, None for the next window.
+
+    Returns:
+        The verdict, None where the target is published.
+
+    Raises:
+        QualityError: The verdict forbids publishing.
+        OrderError: What `read_staged` raises.
+    """
     from tidelake.validate.stage import validate_window
 
     with _reported(lake, hour), lake.hold(f"validate {format_hour(hour)}"):
@@ -78,7 +113,16 @@ def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdic
 
 
 def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> Published:
-    """Staged changelogs ⊕ snapshots → a published cut, and the report of its hour."""
+    """Fold the staged changelogs into the snapshots, publish the cut and write the report of its hour.
+
+    Args:
+        lake: The feed's opened lake.
+        hour: Last hour of the window, UTC.
+        redo_from: First hour of a redo, None for the next window.
+
+    Returns:
+        The published cut and its certificate; no cut where the target is published already.
+    """
     from tidelake.validate.report import write_report
 
     with _reported(lake, hour), lake.hold(f"compact {format_hour(hour)}"):
@@ -105,7 +149,7 @@ def _compacted(lake: Lake, target: Target) -> Published:
 
 @contextmanager
 def _reported(lake: Lake, hour: datetime) -> Iterator[None]:
-    """A run that is blocked leaves a report that says why."""
+    """Write a report that gives the reason when a run is blocked."""
     from tidelake.validate.report import write_report
 
     try:
@@ -117,7 +161,7 @@ def _reported(lake: Lake, hour: datetime) -> Iterator[None]:
 
 @contextmanager
 def kept_session(name: str, *, brief: bool = False) -> Iterator[None]:
-    """One Spark application for all lakes that are opened inside; brief: tuned for little data."""
+    """Use one Spark application for all lakes opened inside the block. brief: tune it for little data."""
     from tidelake.spark.session import keep
 
     with keep(name, brief=brief):
@@ -125,13 +169,13 @@ def kept_session(name: str, *, brief: bool = False) -> Iterator[None]:
 
 
 def hours_from(first: datetime, count: int) -> list[datetime]:
-    """Consecutive hours."""
+    """Return `count` consecutive hours, beginning with `first`."""
     return [first + timedelta(hours=n) for n in range(count)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourRun:
-    """All stages of one hour, and how long each took."""
+    """Reports of all stages of one hour, and the seconds that each stage took."""
 
     hour: str
     landed: LandReport
@@ -148,14 +192,16 @@ def run_hour(
     redo: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> HourRun:
-    """Run all five stages of an hour. Each stage logs its beginning, with `begins` set in the record.
+    """Run all five stages of an hour. Each stage logs its start, with `begins` set in the log record.
 
     Args:
-        redo: Decode again, also where nothing changed.
+        lake: The feed's opened lake.
+        hour: First instant of the hour, UTC.
+        redo: Decode again even if nothing changed.
         progress: Called with (bytes landed, bytes to land).
 
     Raises:
-        TidelakeError: What the stages raise; what `turns.refuse_out_of_turn` and `namespaces.refuse_taken` raise before anything is landed.
+        TidelakeError: What the stages raise; before landing, what `turns.refuse_out_of_turn` and `namespaces.refuse_taken` raise.
     """
     from tidelake.decode.known import opening
     from tidelake.lake.cuts import newest_cut

@@ -1,1 +1,1 @@
-"""feed.toml and what it names: settings as checked models, names, and where a feed's objects stand in the lake."""
+"""Configuration: feed.toml as validated models, table names, and the feed's paths in the lake."""

@@ -1,6 +1,6 @@
-"""A feed: one changefeed's output and where it goes, from schemas/<feed>/feed.toml.
+"""The settings of a feed, which is one changefeed's output and its destination: schemas/<feed>/feed.toml.
 
-Light on purpose: DAGs import this at parse time, so nothing here reads more than the feed's folder.
+DAGs import this module at parse time, so it reads nothing but the feed's folder.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from tidelake.errors import ConfigError
 Protocol = Literal[
     "open", "craft", "avro", "canal-json", "canal", "debezium", "maxwell", "csv", "simple-json", "simple-avro"
 ]  # one per module of protocols/
-UNDATED = frozenset({"canal", "maxwell"})  # whose rows never say a commit ts
-EXTENDED = frozenset({"canal-json", "debezium"})  # whose messages say commit ts and resolved ts with the TiDB extension
-CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # whose large rows may stand in files beside the archive
-_QUIET = {"next-offset": 0, "resolved": 0, "quiet": 15}  # minutes, unless the feed says so
+UNDATED = frozenset({"canal", "maxwell"})  # protocols whose rows carry no commit ts
+EXTENDED = frozenset({"canal-json", "debezium"})  # protocols that carry commit ts and resolved ts with the TiDB extension
+CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  # protocols whose large rows may be in claim-check files
+_QUIET = {"next-offset": 0, "resolved": 0, "quiet": 15}  # default quiet_minutes
 
 _RULES = tuple(f.name for f in fields(ValueRules))
 _ARCHIVER = frozenset({"source.archiver"})
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
-_TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]+")  # what Kafka allows
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]+")  # names that Kafka allows
 
 
 def _counts(value: Any) -> Any:
@@ -52,10 +52,10 @@ class _Section(BaseModel):
 
 
 class Watermark(_Section):
-    """Where the resolved ts comes from (docs/architecture.md 8.1). metadata: the sink's checkpoint, which landing waits for; offsets: none,
-    the closed hour is the cut (docs/offsets.md).
+    """Source of the resolved ts (docs/architecture.md 8.1). metadata: the sink's checkpoint, which landing waits for; offsets: no resolved
+    ts, the closed hour is the cut (docs/offsets.md).
 
-    one_partition_per: of offsets, what never has changes in two partitions of one hour. none: nothing is sure, cuts are incomplete.
+    one_partition_per, with offsets: the unit whose changes in one hour all come from one partition. none: no unit, cuts are incomplete.
     """
 
     source: Literal["messages", "checkpoints", "metadata", "offsets"] = Field(alias="from", default="messages")
@@ -73,13 +73,15 @@ class Watermark(_Section):
 
 
 class Avro(_Section):
-    """Avro schemas: a JSON file {id: schema text} or a folder of <id>.avsc, relative ones from the feed's folder; a registry URL; glue://<region>."""
+    """Avro schemas: a JSON file {id: schema text} or a folder of <id>.avsc, relative to the feed's folder; a registry URL; or
+    glue://<region>.
+    """
 
     schemas: str = Field(repr=False)  # a registry's URL may hold a password
 
 
 class LakeConfig(_Section):
-    """Where the tables go. catalog: jdbc:sqlite:…, jdbc:postgresql:…, or a REST URL; namespace may use {feed} and {database}."""
+    """Location of the tables. catalog: jdbc:sqlite:…, jdbc:postgresql:…, or a REST URL; namespace may contain {feed} and {database}."""
 
     uri: str = Field(repr=False)
     catalog: str | None = Field(default=None, repr=False)
@@ -105,9 +107,9 @@ class TablePolicy(_Section):
 
 
 class Feed(_Section):
-    """One feed. `name` and `folder` come from where the file is; everything else from the file.
+    """Settings of one feed. `name` and `folder` come from the file's path, all other members from the file.
 
-    partitions: of every topic in Kafka; a storage sink has none, and 1 stands here.
+    partitions: number of partitions of every topic in Kafka; 1 for a storage sink, which has none.
     """
 
     name: str
@@ -228,27 +230,27 @@ class Feed(_Section):
 
     @property
     def by_arrival(self) -> bool:
-        """Whether changes of a key at one commit ts come in the order in which they arrived: their kinds say nothing."""
+        """Whether changes of a key at one commit ts keep their order of arrival, because their kinds do not order them."""
         return self.watermark.source in ("checkpoints", "offsets")
 
     @property
     def closed_by(self) -> ClosedBy:
-        """What closes an hour: the strongest rule that listings alone can judge, unless the feed says otherwise.
+        """The rule that closes an hour. Default: the strongest rule that listings alone can judge.
 
-        Every partition goes on for ever only where the resolved ts stands in the messages. "resolved" is stronger, but reads messages, and
-        holds hours back while the changefeed lags (docs/landing.md).
+        Every partition keeps receiving messages only where the messages carry the resolved ts. "resolved" is a stronger rule, but it reads
+        messages and holds hours back while the changefeed lags (docs/landing.md).
         """
         return self.source.closed_by or ("next-offset" if self.watermark.source == "messages" else "quiet")
 
     @property
     def quiet_minutes(self) -> int:
-        """How long an hour's newest object must be there before the hour may be complete."""
+        """Minutes that an hour's newest object must be old before the hour may be complete."""
         given = self.source.quiet_minutes
         return _QUIET[self.closed_by] if given is None else given
 
     @property
     def topic_pattern(self) -> re.Pattern[str] | None:
-        """The compiled pattern, if topics are given by one."""
+        """The compiled topic pattern, None if topics are given by name."""
         first = self.topics[0]
         return re.compile(first[1:-1]) if first.startswith("/") else None
 
@@ -263,7 +265,7 @@ class Feed(_Section):
             )
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions the topic has. Raises ConfigError for a topic that the table of partitions lacks."""
+        """Return the topic's number of partitions. Raises ConfigError for a topic that is missing in `partitions`."""
         if isinstance(self.partitions, int):
             return self.partitions
         try:
@@ -274,11 +276,13 @@ class Feed(_Section):
             ) from e
 
     def namespace_of(self, database: str) -> str:
-        """The lake's namespace for a database."""
+        """Return the lake's namespace for a database."""
         return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
 
     def rules_of(self, tables: Iterable[str], columns: Iterable[str]) -> ValueRules:
-        """The rules of a column by the names, present and former, of its table (as table_name writes them) and itself, in any case."""
+        """Return the rules of a column. tables, columns: present and former names of the table (written as in table_name) and column, in
+        any case.
+        """
         known = {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
         wanted = [c.lower() for c in columns]
         own = [p for table in tables for column in wanted if (p := known.get((table.lower(), column)))]
@@ -290,10 +294,10 @@ class Feed(_Section):
 def load_feed(
     schemas: Path, name: str, environment: Mapping[str, str] | None = None, *, expand: bool = True, archiving: bool = False
 ) -> Feed:
-    """Read schemas/<name>/feed.toml; `${NAME}` comes from the environment unless expand is off, in [source.archiver] only for archiving:
-    the stages need neither Kafka nor what its client logs in with.
+    """Read schemas/<name>/feed.toml. With `expand`, replace `${NAME}` from the environment; in [source.archiver] only with `archiving`,
+    because the stages need neither Kafka nor its credentials.
 
-    Raises ConfigError: no such feed, not TOML (with the line), wrong or unknown keys, an unset variable.
+    Raises ConfigError: no such feed, invalid TOML (with the line), wrong or unknown keys, an unset variable.
     """
     path = schemas / name / "feed.toml"
     if not path.is_file():
@@ -320,7 +324,7 @@ def load_feed(
 
 
 def _refuse_a_key(content: Mapping[str, Any], path: Path) -> None:
-    """The key of masks is a secret: it comes from the environment, and what stands in its place is not repeated."""
+    """Raise ConfigError for a mask key in the file: it must be a variable. The message does not repeat the key."""
     policy = content.get("policy")
     key = policy.get("mask_key") if isinstance(policy, dict) else None
     if key is not None and not (isinstance(key, str) and VARIABLE.fullmatch(key)):
@@ -328,18 +332,18 @@ def _refuse_a_key(content: Mapping[str, Any], path: Path) -> None:
 
 
 def feed_names(schemas: Path) -> list[str]:
-    """The feeds in a schemas folder, sorted."""
+    """Return the names of the feeds in a schemas folder, sorted."""
     return sorted(p.parent.name for p in schemas.glob("*/feed.toml"))
 
 
 def unset_variables(feed: Feed, environment: Mapping[str, str]) -> list[str]:
-    """The variables that an unexpanded feed names and the environment lacks, sorted."""
+    """Return the variables that an unexpanded feed names and the environment lacks, sorted."""
     text = feed.model_dump_json()
     return sorted({name for name in VARIABLE.findall(text) if name not in environment})
 
 
 def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str, left: frozenset[str]) -> Any:
-    """The value with its variables, but for the sections that are left as they are."""
+    """Replace the variables in a value, except in the sections `left`."""
     if key in left:
         return value
     if isinstance(value, dict):
@@ -361,7 +365,7 @@ def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str, l
 
 
 def _sentence(error: dict[str, Any], content: Any) -> str:
-    """One mistake. What was found is said as the file has it: the values of variables may be secrets."""
+    """Describe one error with the value as written in the file, because the values of variables may be secrets."""
     where = error["loc"]
     key = ".".join(str(part) for part in where) or "the file"
     if error["type"] == "missing":
@@ -379,7 +383,7 @@ _SAID = {"model_type": "should be a table", "dict_type": "should be a table", "t
 
 
 def _keys(section: tuple[str | int, ...]) -> list[str]:
-    """The keys that a section of the file may have."""
+    """Return the keys that a section of the file may have."""
     models: dict[str | int, type[BaseModel]] = {
         "options": SinkOptions,
         "source": Source,

@@ -1,6 +1,6 @@
-"""What landing may find out about an hour: codes, how serious they are, what they mean, what to do, what a feed may decide.
+"""The findings of landing: codes, severities, meanings, remedies, and what a feed may decide about each.
 
-docs/findings.md shows these tables. Light on purpose: feed.toml is checked against it.
+docs/findings.md shows these tables. feed.toml is checked against them at parse time, so this module imports little.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from typing import Literal
 Severity = Literal["info", "warning", "critical"]
 Action = Literal["block", "warn", "ignore"]
 
-LONG_OVER = timedelta(hours=3)  # after its end, new objects of an hour are copies or late files, and nobody waits for more
+LONG_OVER = timedelta(hours=3)  # this long after an hour's end, new objects are copies or late files, and no run waits for more
 SEVERITIES: dict[Action, Severity] = {"block": "critical", "warn": "warning", "ignore": "info"}
 _ANY: tuple[Action, ...] = ("block", "warn", "ignore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind of finding. severity: by default; but: when the default is another one; allowed: what `on_finding` may say of it;
-    because: why not everything is allowed."""
+    """A kind of finding. severity: the default; but: the cases with another default; allowed: actions that `on_finding` may give it;
+    because: why not all actions are allowed.
+    """
 
     severity: Severity
     meaning: str
@@ -32,7 +33,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why nothing is landed or archived: exit code 3, and no policy lets it pass."""
+    """A reason to land or archive nothing. Exit code 3; no policy overrides it."""
 
     meaning: str
     remedy: str
@@ -42,7 +43,7 @@ _UP_TO_THE_GAP = "then the resolved ts counts up to the gap only"
 _AS_BYTES = "set value.converter = ByteArrayConverter in the connector, and the layout for it here"
 _KEEP_THEM = "prefer a layout that keeps them"
 
-KINDS = {  # the most serious first
+KINDS = {  # most serious first
     "OVERLAP_CONFLICT": Kind(
         severity="critical",
         meaning="an offset is there with different contents; none of them is landed",

@@ -1,4 +1,4 @@
-"""The changefeed's sink options that change bytes (docs/reference/protocols.md 1.4), by the names TiCDC gives them with underscores."""
+"""The changefeed's sink options that change message bytes (docs/reference/protocols.md 1.4). Names are TiCDC's, with underscores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Compression = Literal["none", "snappy", "lz4"]
 
 
 class SinkOptions(BaseModel):
-    """Options of one changefeed. The defaults are TiCDC's. feed.toml `[options]` and `inspect --set` share it."""
+    """Sink options of one changefeed, with TiCDC's defaults. Used by feed.toml `[options]` and `inspect --set`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,7 +31,7 @@ class SinkOptions(BaseModel):
     enable_row_checksum: bool = False
     debezium_disable_schema: bool = False
     debezium_output_old_value: bool = True
-    delimiter: str = Field(default=",", min_length=1)  # from here on: of the storage sink's CSV
+    delimiter: str = Field(default=",", min_length=1)  # this and the following: the storage sink's CSV
     quote: str = Field(default='"', max_length=1)
     null: str = "\\N"
     terminator: str = "\r\n"

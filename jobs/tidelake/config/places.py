@@ -1,4 +1,4 @@
-"""Places that feed.toml names are the same from every working directory: a relative path is refused, with the absolute one named."""
+"""Check that the paths in feed.toml are absolute, so that they do not depend on the working directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _SQLITE = "jdbc:sqlite:"
 
 
 def refuse_relative(path: Path, values: Mapping[str, Any], written: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a relative path. path: of feed.toml; values: its content; written: the same before variables were replaced."""
+    """Raise ConfigError for a relative path; the message names the absolute one.
+
+    path: of feed.toml; values: its content; written: its content before variables were replaced.
+    """
     for key, value in _places(values):
         place = value.removeprefix(_SQLITE).partition("?")[0] if key == "lake.catalog" else value.removeprefix("file://")
         if place and not Path(place).is_absolute():
@@ -26,7 +29,7 @@ def refuse_relative(path: Path, values: Mapping[str, Any], written: Mapping[str,
 
 
 def _places(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The members that name a folder or file of this machine: no URL, and no variable that is not replaced yet."""
+    """Yield the members that name a folder or file of this machine; URLs and unreplaced variables are left out."""
     live = _member(values, "source.kind") == "kafka"
     for key in _KEYS:
         value = _member(values, key)

@@ -1,4 +1,4 @@
-"""What a feed decides about what does not fit: [policy] of feed.toml."""
+"""The policies of a feed for rejected, late, missing and invalid data: [policy] of feed.toml."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tidelake.config.finding_kinds import KINDS, SEVERITIES, Action, Severity
 from tidelake.config.source import VARIABLE
 
 ZeroDate = Literal["null", "string", "reject"]
-Unfit = Literal["null", "reject"]  # values that their type does not hold; a column may also say "string"
-HandleOnly = Literal["quarantine", "accept"]  # rows of which only the handle was sent
-BeforeImages = Literal["off", "sample", "all"]  # old values that changes carry, compared with the rows that they replace
-SAMPLE = 16  # of so many keys one is compared, in every window others
-KEY_BYTES = 16  # of the key that masks hash with, at least
+Unfit = Literal["null", "reject"]  # values that their type does not hold; a column may also use "string"
+HandleOnly = Literal["quarantine", "accept"]  # rows for which only the handle was sent
+BeforeImages = Literal["off", "sample", "all"]  # which old rows in changes are compared with the rows that they replace
+SAMPLE = 16  # one of this many keys is compared, others in every window
+KEY_BYTES = 16  # least length of the key that masks hash with
 _MASK = re.compile(r"drop|null|hash|truncate\((0|[1-9][0-9]{0,6})\)")
 _WIDE = re.compile(r"string|decimal\(38,([12]?[0-9]|3[0-8])\)")
 
@@ -39,10 +39,10 @@ Mask = Annotated[str, BeforeValidator(_mask)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRules:
-    """How the values of one column become the lake's (docs/types.md).
+    """Rules for converting the values of one column (docs/types.md).
 
     zero_date: dates whose month or day is zero. wide_decimal: the lake type of a DECIMAL of more than 38 digits. invalid_values: values
-    that the lake type does not hold without loss; with `string` the column is text and there are none. mask: docs/masking.md.
+    that the lake type does not hold without loss; with `string` the column is text and has none. mask: docs/masking.md.
     """
 
     zero_date: ZeroDate = "null"
@@ -55,28 +55,28 @@ PLAIN = ValueRules()
 
 
 class Policy(BaseModel):
-    """What happens to what does not fit (docs/architecture.md 6 to 8)."""
+    """A feed's policies (docs/architecture.md 6 to 8)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     on_reject: Literal["block", "publish_incomplete"] = "block"
     on_gap: Literal["block", "warn"] = "block"
     on_late: Literal["block", "publish_incomplete"] = "publish_incomplete"  # rows that came after the cut that should hold them
-    incomplete: Literal["publish", "block"] = "publish"  # a window that lacks something: marked, with its reasons, or not published
-    on_finding: dict[str, Action] = {}  # by code; what a finding does that is not in it: docs/findings.md
-    clock_skew_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 10  # how far a resolved ts may be ahead of its message
-    wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # how long a row of Simple may wait for its table's schema
+    incomplete: Literal["publish", "block"] = "publish"  # whether an incomplete window is published with its reasons, or blocked
+    on_finding: dict[str, Action] = {}  # action by finding code; defaults: docs/findings.md
+    clock_skew_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 10  # longest time of a resolved ts ahead of its message
+    wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # longest time that a row of Simple may wait for its table's schema
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
-    ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to pass over
+    ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to skip
     zero_date: ZeroDate = "null"
     wide_decimal: WideDecimal = "string"  # the lake type of a DECIMAL of more than 38 digits
-    invalid_values: Unfit = "reject"  # what a value becomes that the lake type does not hold without loss: docs/types.md
-    checksum: Literal["warn", "quarantine"] = "warn"  # of rows that do not add up to theirs
+    invalid_values: Unfit = "reject"  # values that the lake type does not hold without loss: docs/types.md
+    checksum: Literal["warn", "quarantine"] = "warn"  # rows that do not match their checksum
     handle_only: HandleOnly = "quarantine"
     before_images: BeforeImages = "sample"  # "all" costs more: docs/before-images.md
-    on_before_image: Literal["warn", "block"] = "warn"  # old values that are not those in the lake
-    mask_at: Literal["decode", "order"] = "decode"  # where columns are masked: before the events table is written, or after
-    mask_key: str | None = Field(default=None, repr=False)  # what mask = "hash" hashes with; always a variable
+    on_before_image: Literal["warn", "block"] = "warn"  # old values that differ from the lake's
+    mask_at: Literal["decode", "order"] = "decode"  # stage that masks columns: before the events table is written, or after
+    mask_key: str | None = Field(default=None, repr=False)  # key of mask = "hash"; always a variable
 
     @field_validator("mask_key")
     @classmethod
@@ -98,17 +98,18 @@ class Policy(BaseModel):
 
     @property
     def gap_severity(self) -> Severity:
-        """How serious a hole in the offsets is, unless `on_finding` says otherwise."""
+        """The severity of a gap in the offsets, unless `on_finding` sets it."""
         return SEVERITIES[self.on_gap]
 
     def severity(self, code: str, default: Severity) -> Severity:
-        """How serious a finding is to this feed. default: where `on_finding` says nothing of its code."""
+        """Return the severity of a finding for this feed. default: the severity if `on_finding` does not have its code."""
         return SEVERITIES[self.on_finding[code]] if code in self.on_finding else default
 
 
 class ColumnPolicy(BaseModel):
-    """Policies of one column, under [columns."db.table".name]; what is not said is the feed's. invalid_values = "string": the column is
-    text."""
+    """Policies of one column, under [columns."db.table".name]; members left out take the feed's. invalid_values = "string": the column is
+    text.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,6 +1,6 @@
-"""Which published cuts are kept: [maintenance] of feed.toml, and the rule (docs/architecture.md 8.6).
+"""Retention of published cuts: [maintenance] of feed.toml, and the rule (docs/architecture.md 8.6).
 
-Ages are told from the newest cut, not from the clock: a feed that stands still loses nothing, and a plan says the same tomorrow.
+Ages are measured from the newest cut and not from the clock: a stopped feed loses nothing, and a plan is the same tomorrow.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from tidelake.tso import at, begin_ts, from_ms, physical_ms
 
 KeptBecause = Literal["newest", "every", "daily"]
-MIN_ORPHAN = timedelta(days=3)  # no run stages files for longer before it publishes them
+MIN_ORPHAN = timedelta(days=3)  # no run takes longer from staging files to publishing them
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
 def _span(value: Any) -> timedelta | None:
-    """`36h`, `30d` or `forever`, which is None."""
+    """Parse `36h`, `30d` or `forever`, which is None."""
     if value is None or isinstance(value, timedelta) or value == "forever":
         return None if value == "forever" else value
     match = re.fullmatch(r"([1-9][0-9]{0,4})([hd])", value) if isinstance(value, str) else None
@@ -33,17 +33,17 @@ TimeSpan = Annotated[timedelta | None, BeforeValidator(_span)]
 
 
 class Maintenance(BaseModel):
-    """What `tidelake maintain` keeps and how large files should be. None: for ever."""
+    """What `tidelake maintain` keeps, and the file sizes that it aims at. None: for ever."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     keep_cuts: TimeSpan = timedelta(days=30)  # every cut
-    keep_daily: TimeSpan = timedelta(days=365)  # of older ones the last of each day (UTC)
+    keep_daily: TimeSpan = timedelta(days=365)  # of older cuts the last of each day (UTC)
     file_mb: Annotated[int, Field(strict=True, ge=1, le=4096)] = 128
-    small_files: Annotated[int, Field(strict=True, ge=2)] = 5  # so many in one partition are put together
+    small_files: Annotated[int, Field(strict=True, ge=2)] = 5  # number of small files in one partition that are joined
     orphan_age: TimeSpan = MIN_ORPHAN
-    keep_changelog: TimeSpan = None  # whole days (UTC) of changes that are older go
-    archive_changelog: Annotated[str, Field(min_length=1)] | None = None  # URI: files are copied there before they go
+    keep_changelog: TimeSpan = None  # whole days (UTC) of older changes are removed
+    archive_changelog: Annotated[str, Field(min_length=1)] | None = None  # URI: files are copied there before they are removed
 
     @model_validator(mode="after")
     def _holds_together(self) -> Maintenance:
@@ -61,9 +61,9 @@ class Maintenance(BaseModel):
 
 
 def retained(cuts: Mapping[int, int], keep: Maintenance) -> dict[int, KeptBecause]:
-    """The cuts that are kept, and why. cuts: number → resolved ts, those included that a rollback undid.
+    """Return the retained cuts with the reason. cuts: number → resolved ts, including those that a rollback undid.
 
-    Of a day the one with the largest number stays: what was published again after a rollback, not what it undid.
+    Of a day, the cut with the largest number is retained: the one published again after a rollback, not the one that it undid.
     """
     if not cuts:
         return {}
@@ -84,9 +84,10 @@ def retained(cuts: Mapping[int, int], keep: Maintenance) -> dict[int, KeptBecaus
 
 
 def changes_kept_after(cuts: Iterable[int], newest_ts: int, keep: Maintenance) -> int:
-    """The TSO after which all changes are kept, the last one of a day (UTC); 0: all are. cuts: resolved ts of the retained ones.
+    """Return the TSO after which all changes are kept, the last one of a day (UTC); 0: all are kept. cuts: resolved ts of the retained
+    cuts.
 
-    The retained cut that keep_changelog reaches back to is still followed by all changes, so that every TSO of that time can be had.
+    All changes after the retained cut that keep_changelog reaches back to are kept, so that every TSO of that time can be read.
     """
     if keep.keep_changelog is None:
         return 0

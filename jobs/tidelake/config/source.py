@@ -1,4 +1,4 @@
-"""Where a feed's messages are: [source] of feed.toml."""
+"""The location of a feed's messages: [source] of feed.toml."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ ClosedBy = Literal["next-offset", "resolved", "quiet"]
 Hours = Literal["path", "timestamps"]
 DateSeparator = Literal["none", "year", "month", "day"]
 
-VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")  # of the environment, where feed.toml names one
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")  # reference to an environment variable in feed.toml
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SIZE = re.compile(r"([1-9][0-9]{0,5}) ?(MB|GB)")
 _TIME = re.compile(r"([1-9][0-9]{0,4}) ?(second|minute|hour)s?")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _SERVERS = re.compile(r"[^\s/,@]+:\d+( *, *[^\s/,@]+:\d+)*")
-_NOT_KAFKAS = {  # settings of Kafka's client that would break what landing promises
+_NOT_KAFKAS = {  # settings of Kafka's client that would break landing's guarantees
     "bootstrap.servers": "it is source.uri, or servers of [source.archiver]",
     "metadata.broker.list": "the servers are source.uri, or servers of [source.archiver]",
     "enable.auto.commit": "offsets are committed after what they stand for is durable",
@@ -57,7 +57,7 @@ _NOT_KAFKAS = {  # settings of Kafka's client that would break what landing prom
 
 
 def check_storage(uri: str | None, key: str) -> None:
-    """Raise ValueError for a URI of storage that Tidelake does not read, by its scheme; the URI itself may hold a secret."""
+    """Raise ValueError for a storage URI whose scheme Tidelake does not read. The message leaves the URI out, which may hold a secret."""
     found = _SCHEME.match(uri or "")
     if found and found[1] not in ("s3", "file"):
         allowed = "s3://bucket/prefix (any S3-compatible store: set AWS_ENDPOINT_URL_S3), a folder's path, or file:///folder"
@@ -79,7 +79,7 @@ def _seconds(value: Any) -> Any:
 
 
 def _client_settings(value: Any, prefix: str = "") -> Any:
-    """The settings by their whole names: TOML takes the dots of `security.protocol` for tables."""
+    """Flatten the settings to full names: TOML reads the dots of `security.protocol` as tables."""
     if not isinstance(value, dict):
         return value
     flat: dict[str, Any] = {}
@@ -97,9 +97,10 @@ ClientSettings = Annotated[dict[str, Any], BeforeValidator(_client_settings)]
 
 
 class Archiver(BaseModel):
-    """`tidelake archive`, which writes the archive that is the source: [source.archiver]. docs/archiver.md.
+    """Settings of `tidelake archive`, which writes the archive that the source reads: [source.archiver]. docs/archiver.md.
 
-    servers: the topics' brokers, host:port,…; roll: seconds after which an object is closed that is not full; kafka: as of live topics.
+    servers: the topics' brokers, host:port,…; roll: seconds after which an object that is not full is closed; kafka: client settings, as
+    for live topics.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -117,14 +118,15 @@ class Archiver(BaseModel):
 
 
 class Source(BaseModel):
-    """Where the messages are: an archive of Kafka objects, or live topics, whose uri is `host:port,…`.
+    """Location of the messages: an archive of Kafka objects, or live topics, whose uri is `host:port,…`.
 
-    hours: what tells the hour of an archived message, the path of its object or, where paths have none, its timestamp (docs/layouts.md).
-    first_hour: where the feed starts, like 2026-01-05T10 (UTC): no later hour can be its first one, none before it is run.
-    kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md). claim_check: where the changefeed's claim-check files
-    are. in_flight: bytes of messages that landing may hold which are read and not yet durable in the lake. closed_by, quiet_minutes: when
-    an hour is complete (docs/landing.md); minutes since its newest object, of an archive. archiver: what `tidelake archive`
-    needs to write it.
+    hours: what decides the hour of an archived message: its object's path or, where paths have none, its timestamp (docs/layouts.md).
+    first_hour: the feed's first hour, like 2026-01-05T10 (UTC): its first run must begin with it, and no hour before it is run.
+    kafka: settings of Kafka's client for live topics (librdkafka's CONFIGURATION.md).
+    claim_check: location of the changefeed's claim-check files.
+    in_flight: bytes of messages that landing may hold in memory before they are durable in the lake.
+    closed_by, quiet_minutes: when an hour is complete (docs/landing.md); minutes since its newest object, for an archive.
+    archiver: settings for `tidelake archive` to write the archive.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -136,8 +138,8 @@ class Source(BaseModel):
     hours: Hours = "path"
     first_hour: str | None = None
     claim_check: str | None = Field(default=None, repr=False)
-    date_separator: DateSeparator = "day"  # of the storage sink
-    tags: bool = False  # Confluent's s3.object.tagging: objects without tags that prove their offsets are refused
+    date_separator: DateSeparator = "day"  # date separator of the storage sink
+    tags: bool = False  # Confluent's s3.object.tagging: objects without tags for their offsets are refused
     in_flight: Annotated[int, BeforeValidator(_bytes)] = 256 << 20
     closed_by: ClosedBy | None = None
     quiet_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None

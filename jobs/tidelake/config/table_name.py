@@ -1,10 +1,11 @@
-"""Names of tables as people write them, and as names of files. Nothing else takes `db.table` apart or makes a path of a name.
+"""Table names as users write them and as file names. No other module parses `db.table` or makes a path from a name.
 
-Written: `db.table`. A part that holds a dot, a backquote or a comma, or begins or ends with a space, stands in backquotes, as in MySQL: a
-backquote within is doubled (`` `a.b`.orders ``). Parts without any of these may stand in backquotes, too.
+Written: `db.table`. A part that holds a dot, a backquote or a comma, or begins or ends with a space, is enclosed in backquotes, as in
+MySQL; a backquote within is doubled (`` `a.b`.orders ``). Other parts may be enclosed in backquotes, too.
 
-Files: `db.table`, each part with letters, digits, `_`, `$` and `-` (but not first) as they are and all else as `%XX` of its UTF-8
-bytes, as in URLs (`a%2Eb.orders`). No two names give one file, no file has a `/` or begins with a point, and the name can be told from it.
+Files: `db.table`. In each part letters, digits, `_`, `$` and `-` (but not first) stay; all other characters become `%XX` of their UTF-8
+bytes, as in URLs (`a%2Eb.orders`). Different names give different files, no file has a `/` or begins with a dot, and the name can be read
+back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import unquote
 
 from tidelake.errors import ConfigError
 
-FILE_BYTES = 255  # what file systems take of one name
+FILE_BYTES = 255  # longest file name that file systems accept
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 _QUOTED = re.compile(r"[.`,]|^\s|\s$|^$")
 _UNSAFE = re.compile(r"^-|[^\w$-]")
@@ -24,7 +25,7 @@ _HOW = "write it db.table, a part with a dot in backquotes: '`a.b`.c'"
 
 
 class TableName(NamedTuple):
-    """A table's database and name. Its text is what `parse` reads."""
+    """A table's database and name. `str` of it is what `parse` reads."""
 
     database: str
     table: str
@@ -34,12 +35,12 @@ class TableName(NamedTuple):
 
 
 def written(database: str, table: str) -> str:
-    """`db.table`, the parts in backquotes where they need it."""
+    """Return `db.table`, with backquotes around parts that need them."""
     return str(TableName(database, table))
 
 
 def parse(text: str) -> TableName:
-    """The table that a text names. Raises ConfigError (TABLE_NAME)."""
+    """Return the table that a text names. Raises ConfigError (TABLE_NAME)."""
     found = parse_several(text)
     if len(found) != 1:
         raise _wrong(text, "names several tables")
@@ -47,7 +48,7 @@ def parse(text: str) -> TableName:
 
 
 def parse_several(text: str) -> list[TableName]:
-    """The tables that a text names, separated by commas. Raises ConfigError (TABLE_NAME)."""
+    """Return the tables that a text names, separated by commas. Raises ConfigError (TABLE_NAME)."""
     out, at, parts = [], 0, list[str]()
     while True:
         part = _PART.match(text, at)
@@ -68,12 +69,12 @@ def parse_several(text: str) -> list[TableName]:
 
 
 def same(text: str) -> str:
-    """The text that `written` gives for the table that this one names. Raises ConfigError (TABLE_NAME)."""
+    """Return a table name in the form that `written` gives it. Raises ConfigError (TABLE_NAME)."""
     return str(parse(text))
 
 
 def by_table(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by the name that `written` gives for each table. Raises ValueError for a name that is none, or one table named twice."""
+    """Return settings by table name, in the form that `written` gives. Raises ValueError for an invalid name, or one table named twice."""
     try:
         named = {same(table): section for table, section in sections.items()}
     except ConfigError as e:
@@ -84,17 +85,17 @@ def by_table(sections: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def file_part(name: str) -> str:
-    """A name as part of a file's name."""
+    """Return a name as part of a file name."""
     return _UNSAFE.sub(lambda found: _escaped(found[0]), name)
 
 
 def file_stem(database: str, table: str) -> str:
-    """A table's name as the name of a file, without an ending."""
+    """Return a table's name as a file name without extension."""
     return f"{file_part(database)}.{file_part(table)}"
 
 
 def of_file_stem(stem: str) -> TableName | None:
-    """The table whose name a file bears, None where it is no table's. Further dots, which `file_stem` never writes, are the table's."""
+    """Return the table whose name a file has, None for other files. Further dots, which `file_stem` never writes, belong to the table."""
     database, _, table = stem.partition(".")
     if not database or not table:
         return None

@@ -1,4 +1,4 @@
-"""The decode stage: the landed objects of an hour → that hour's rows of the events table, in one atomic overwrite."""
+"""The decode stage: writes the landed objects of an hour as rows of the events table, in one atomic overwrite."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 _DDL = ["commit_ts", "database", "ddl"]
 _HOUR = pa.field("hour", pa.string())
-SCHEMAS_BY_MESSAGE = frozenset({"simple-json", "simple-avro"})  # protocols whose rows name a schema that another message brings
+SCHEMAS_BY_MESSAGE = frozenset({"simple-json", "simple-avro"})  # protocols whose rows refer to a schema that another message carries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeReport:
-    """What a decode run did. changed is False where the hour was decoded already, by the same decoder from the same generation.
+    """Result of a decode run. changed is False where the same decoder had decoded the same generation already.
 
-    again: earlier hours whose rows waited for a table's schema that has come.
+    again: earlier hours that were decoded again, because the table schema that their rows waited for has arrived.
     """
 
     record: DecodeRecord
@@ -61,9 +61,15 @@ class DecodeReport:
 
 
 def decode_hour(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
-    """Decode the newest generation of an hour; of earlier hours that are not closed, those whose waiting rows can be decoded now.
+    """Decode the newest generation of an hour. Decode earlier open hours again if their waiting rows can be decoded now.
 
-    Raises OrderError: NOT_LANDED, and LANDED_DAMAGED for a landed object that is not what was landed.
+    Args:
+        lake: The feed's opened lake.
+        hour: First instant of the hour, UTC.
+        redo: Decode again even if the same decoder decoded the same generation.
+
+    Raises:
+        OrderError: NOT_LANDED; LANDED_DAMAGED for a landed object whose bytes changed.
     """
     feed, store, name = lake.feed, lake.store, format_hour(hour)
     manifest = newest(store, feed.name, name)
@@ -80,7 +86,7 @@ def decode_hour(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeRepo
 
 
 def _decoded(lake: Lake, hour: str, manifest: Manifest) -> DecodeRecord:
-    """Decode an hour, once more where some of its own messages bring what others of its rows wait for."""
+    """Decode an hour; decode it a second time if its own messages bring schemas that its other rows wait for."""
     feed, catalog, store = lake.feed, lake.catalog, lake.store
     table, decoder = ensure_events(catalog, feed), decoder_id(feed)
     _overwrite(lake, hour, manifest, table, decoder)
@@ -96,7 +102,7 @@ def _decoded(lake: Lake, hour: str, manifest: Manifest) -> DecodeRecord:
 
 
 def _decode_waiting(lake: Lake, before: str) -> list[str]:
-    """The hours before this one, not closed by a cut, that were decoded again because a table's schema has come."""
+    """Decode earlier open hours again if a table schema that they wait for has arrived, and return them."""
     feed, store = lake.feed, lake.store
     cut = newest_cut(lake.catalog, store, feed.name)
     since = min([*cut.open_hours, cut.hour]) if cut else ""
@@ -112,7 +118,7 @@ def _decode_waiting(lake: Lake, before: str) -> list[str]:
 
 
 def _overwrite(lake: Lake, hour: str, manifest: Manifest, events: LakeTable, decoder: str) -> None:
-    """Workers write the hour's files, one commit puts them in place of the hour's earlier ones."""
+    """Let the workers write the hour's files, then replace the hour's earlier files in one commit."""
     feed, spark = lake.feed, lake.spark
     versions = version_shapes(feed, [s.key for s in manifest.sources])
     job = decode_job(feed, manifest.objects, versions, origins(manifest) if feed.by_offsets else None)
@@ -129,9 +135,9 @@ def _overwrite(lake: Lake, hour: str, manifest: Manifest, events: LakeTable, dec
 
 
 def _mask_names(lake: Lake, hour: datetime, asking: DecodeJob, events: LakeTable) -> MaskNames:
-    """What is masked in an hour's rows: by the tables of the cut before it, and the statements since then.
+    """Return the masked names of an hour's rows: those of the tables of the cut before it, and of the statements since then.
 
-    asking: for those of the hour. Raises OrderError for a statement about a masked table that cannot be followed.
+    asking: the job that reads the hour's statements. Raises OrderError for a statement about a masked table that cannot be followed.
     """
     feed, store, name = lake.feed, lake.store, format_hour(hour)
     cut = newest_cut(lake.catalog, store, feed.name)
@@ -149,7 +155,7 @@ def _mask_names(lake: Lake, hour: datetime, asking: DecodeJob, events: LakeTable
 
 
 def _cut_before(lake: Lake, hour: str, newest: Cut) -> Cut | None:
-    """The cut that an hour goes on from that is published already; the newest where that one is not kept."""
+    """Return the cut that a published hour continues; the newest cut if that one is not retained."""
     try:
         return base_of(lake.catalog, lake.store, lake.feed.name, hour).cut
     except StorageError:
@@ -159,8 +165,17 @@ def _cut_before(lake: Lake, hour: str, newest: Cut) -> Cut | None:
 def decode_job(
     feed: Feed, objects: Sequence[Landed], versions: Sequence[tuple[str, str, str]] = (), begins: Origins | None = None
 ) -> DecodeJob:
-    """What workers need to decode these objects. versions: columns that the archive says besides; begins: where offsets begin to count,
-    of a feed ordered by them. Raises ContractError, ConfigError if Avro schemas of this machine are not there."""
+    """Return the description of a decode run that workers need.
+
+    Args:
+        feed: The feed's settings.
+        objects: The landed objects to decode.
+        versions: Column shapes that the archive itself records.
+        begins: First offset of each partition, for a feed ordered by offsets.
+
+    Raises:
+        ContractError, ConfigError: Avro schemas on this machine are missing.
+    """
     location, base = feed.avro.schemas if feed.avro else None, feed.folder.resolve()
     here = schemas_here(location, base) if location else None
     return DecodeJob(

@@ -1,1 +1,1 @@
-"""Doors to the outside: object stores, Kafka, MySQL, DuckDB, JSON documents, leases."""
+"""Access to external systems: object stores, Kafka, MySQL, DuckDB, JSON documents, leases."""

@@ -1,6 +1,6 @@
 """Avro schemas by id: from a JSON file {id: schema text}, a folder of <id>.avsc, a Confluent registry, or AWS Glue's.
 
-Ids are Confluent's numbers and AWS Glue's UUIDs. A source is callable and can be pickled; what it has fetched stays behind.
+Ids are Confluent's numbers and AWS Glue's UUIDs. A source is callable and can be pickled, without the schemas that it has fetched.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILE = ".avsc"
 _WHAT = "Avro schemas: the registry's URL"
 _FORM = "give http(s)://[user:password@]host[:port][/path]"
 _TIMEOUT_SECONDS = 10
-_PAUSES_SECONDS = (0.5, 1.0, 2.0)  # before each further attempt
+_PAUSES_SECONDS = (0.5, 1.0, 2.0)  # pause before each further attempt
 _MAX_BYTES = 16 << 20
 _MAX_FOUND = 10_000  # hostile messages may name any number of ids
 _KIND = "a JSON file {id: schema text}, a folder of <id>.avsc, an http(s):// registry, or glue://<region>"
@@ -36,9 +36,9 @@ _REGION = re.compile(r"([a-z]+(-[a-z]+)+-[0-9]+)?")
 
 
 class SchemaSource(Interface):
-    """Schemas by id. Raises DecodeError (UNKNOWN_SCHEMA) for an id that is not there, StorageError if it cannot be asked.
+    """Schemas by id. Raises DecodeError (UNKNOWN_SCHEMA) for an unknown id, StorageError if the source cannot be asked.
 
-    where: the location as errors may print it. nearby: asking again costs next to nothing.
+    where: the location in a form that errors may print; nearby: repeated requests cost next to nothing.
     """
 
     nearby: ClassVar[bool]
@@ -50,7 +50,7 @@ class SchemaSource(Interface):
 
 
 def schema_source(location: str, base: Path) -> SchemaSource:
-    """The schemas at a location; a relative path starts at `base`. Raises ConfigError if there is nothing usable."""
+    """Return the schemas at a location; a relative path starts at `base`. Raises ConfigError if there is nothing usable, StorageError."""
     if location.startswith(("http://", "https://")):
         return _registry(location)
     if location.startswith("glue://"):
@@ -71,8 +71,10 @@ def schema_source(location: str, base: Path) -> SchemaSource:
 
 
 def schemas_here(location: str, base: Path) -> dict[str, str] | None:
-    """All schemas of a file or folder on this machine, by id: for workers, whose machines may not have it. None for a location that
-    they can ask themselves. Raises ConfigError as `schema_source` does."""
+    """Return all schemas of a file or folder on this machine, by id; None for a location that workers can ask themselves.
+
+    The schemas are sent to workers, whose machines may not have the file. Raises what `schema_source` raises.
+    """
     if "://" in location and not location.startswith("file://"):
         return None
     source = schema_source(location, base)
@@ -84,7 +86,7 @@ def schemas_here(location: str, base: Path) -> dict[str, str] | None:
 
 
 def handed_over(where: str, schemas: Mapping[str, str]) -> SchemaSource:
-    """The schemas of another machine's file or folder."""
+    """Return a source of schemas that another machine read. where: their location there."""
     return _File(where, schemas)
 
 
@@ -114,7 +116,7 @@ class _File:
 
 @dataclass(frozen=True)
 class Fetching(ABC):
-    """A source that asks once for each id."""
+    """A source that fetches each id once."""
 
     nearby: ClassVar[bool] = False
 
@@ -138,7 +140,7 @@ class Fetching(ABC):
 
     @abstractmethod
     def _fetch(self, name: str) -> str | None:
-        """The schema's text, None if there is none. Raises StorageError."""
+        """Return the schema's text, None if there is none. Raises StorageError."""
 
 
 class _Folder(Fetching):
@@ -146,11 +148,11 @@ class _Folder(Fetching):
 
     def _fetch(self, name: str) -> str | None:
         text = open_store(self.location).read_if_present(f"{name}{_FILE}")
-        return None if text is None else text.decode(errors="replace")  # a schema that is not UTF-8 is refused where it is parsed
+        return None if text is None else text.decode(errors="replace")  # the parser refuses a schema that is not UTF-8
 
 
 class _Registry(Fetching):
-    """A Confluent schema registry. The location's user and password go into a header and nowhere else."""
+    """A Confluent schema registry. User and password of the location are only sent in a header."""
 
     def _fetch(self, name: str) -> str | None:
         for pause in (*_PAUSES_SECONDS, None):
@@ -187,7 +189,7 @@ class _Registry(Fetching):
 
 
 class _Glue(Fetching):
-    """AWS Glue's schema registry: versions of schemas by their UUID. location: the region; empty: the environment's."""
+    """AWS Glue's schema registry: schema versions by UUID. location: the region; empty: the environment's."""
 
     def _fetch(self, name: str) -> str | None:
         if not _UUID.fullmatch(name):

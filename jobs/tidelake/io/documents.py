@@ -1,4 +1,4 @@
-"""The lake's JSON documents: read and validated in one place. One that cannot be read is named, with what brings it back."""
+"""Read and validate the lake's JSON documents. The error for an unreadable document names it and its remedy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RESTORE = "bring back an earlier version of the object"
 
 
 def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T]) -> _T:
-    """A document's content as `validate` of pydantic reads it. Raises DamageError: names the object and what brings it back."""
+    """Return a document's content. validate: a method of a pydantic model. Raises DamageError with the object and its remedy."""
     try:
         return validate(data)
     except ValidationError as e:
@@ -43,18 +43,18 @@ def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T])
 
 
 def read_document(store: Store, key: str, kind: type[_M]) -> _M:
-    """A document. Raises StorageError (NOT_FOUND), DamageError."""
+    """Return a document. Raises StorageError (NOT_FOUND), DamageError."""
     return parsed(store, key, store.read(key), kind.model_validate_json)
 
 
 def find_document(store: Store, key: str, kind: type[_M]) -> _M | None:
-    """A document, None where there is none. Raises DamageError."""
+    """Return a document, None if it does not exist. Raises DamageError."""
     data = store.read_if_present(key)
     return None if data is None else parsed(store, key, data, kind.model_validate_json)
 
 
 def members(store: Store, key: str, data: bytes) -> dict[str, Any]:
-    """The members of a document without a model. Raises DamageError."""
+    """Return the members of a document without a model. Raises DamageError."""
     try:
         found = json.loads(data)
     except ValueError as e:
@@ -65,13 +65,13 @@ def members(store: Store, key: str, data: bytes) -> dict[str, Any]:
 
 
 def damaged(store: Store, key: str, data: bytes, where: str, why: str) -> DamageError:
-    """The error for a document that cannot be read. where: the member, empty for the whole."""
+    """Return the error for an unreadable document. where: the member, empty for the whole document."""
     size = f"{len(data):,} bytes" if data else "empty"
     return DamageError(f"{store.uri_of(key)} ({size}) cannot be read: {where + ': ' if where else ''}{why}", remedy=remedy_of(key))
 
 
 def remedy_of(key: str) -> str:
-    """What brings a document back that is lost or damaged."""
+    """Return how to restore a lost or damaged document."""
     folder, _, name = key.partition("/")
     feed = name.partition("/")[0].removesuffix(".json")
     hour = name.partition("hour=")[2].partition("/")[0].removesuffix(".json") or "…"

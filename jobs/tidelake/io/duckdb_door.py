@@ -1,4 +1,4 @@
-"""DuckDB, for turning record batches into text, and comparing them, without a loop over rows. The only user of duckdb."""
+"""Convert record batches to text and compare them with DuckDB, without a loop over rows. The only user of duckdb."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SEPARATORS = {c.encode(): f"\\u{ord(c):04x}".encode() for c in "\x85\u2028\u202
 
 
 def write_jsonl(rows: pa.RecordBatchReader, select: Sequence[str], path: Path | str, order: str = "") -> int:
-    """One JSON object a row, of these SQL expressions over the batches' columns, streamed to a file; how many rows.
+    """Write one JSON object per row, from SQL expressions over the batches' columns, streamed to a file. Returns the number of rows.
 
-    order: an ORDER BY clause; without one the rows keep theirs.
+    order: an ORDER BY clause; without one the rows keep their order.
     """
     with _connect() as connection:
         connection.register("rows", rows)
@@ -29,7 +29,7 @@ def write_jsonl(rows: pa.RecordBatchReader, select: Sequence[str], path: Path | 
 def to_text(
     rows: pa.RecordBatchReader, select: Sequence[str], limit: int, order: str = "", where: str = "true"
 ) -> list[tuple[str | None, ...]]:
-    """The first rows of these SQL expressions, of those for which a condition holds."""
+    """Return the first rows of SQL expressions over the batches' columns, where a condition holds."""
     with _connect() as connection:
         connection.register("rows", rows)
         question = f"SELECT {', '.join(select)} FROM rows WHERE {where}{order} LIMIT {limit}"  # noqa: S608
@@ -39,7 +39,7 @@ def to_text(
 
 @contextmanager
 def scratch(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database that keeps its tables, and what does not fit its memory, in a file below the folder."""
+    """Yield a database whose tables, and data beyond its memory, are in a file below the folder."""
     with _connect(str(folder / "scratch.duckdb")) as connection:
         connection.execute("SET memory_limit = '512MB'")
         connection.execute("SET preserve_insertion_order = false")
@@ -47,7 +47,7 @@ def scratch(folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _escape_separators(path: Path) -> None:
-    """Escape the characters that many readers of lines take for line ends; DuckDB writes them as they are. Most files have none."""
+    """Escape the characters that many readers take for line ends; DuckDB writes them raw. Most files have none."""
     if not path.stat().st_size:
         return
     with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -63,12 +63,12 @@ def _escape_separators(path: Path) -> None:
 
 
 def identifier(name: str) -> str:
-    """A column's name in DuckDB's SQL."""
+    """Return a column name quoted for DuckDB's SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _connect(path: str = ":memory:") -> duckdb.DuckDBPyConnection:
-    """A database, in memory unless a path is given, that keeps order, needs no network and little memory."""
+    """Open a database, in memory unless a path is given, that keeps order and needs no network and little memory."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "threads": 1,
         "preserve_insertion_order": True,

@@ -1,4 +1,4 @@
-"""A lock on a file of this machine, for the time of a block; nothing is left behind."""
+"""A lock on a file of this machine during a block. The file is removed afterwards."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock file. Raises OSError where it cannot be made."""
+    """Hold a lock file during the block. Raises OSError if it cannot be created."""
     import fcntl
 
     while True:
         with path.open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not _is_there(path, lock.fileno()):
-                continue  # who held it before removed it: another process may hold a new one
+                continue  # the previous holder removed it: another process may hold a new one
             try:
                 yield
             finally:
@@ -26,7 +26,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _is_there(path: Path, opened: int) -> bool:
-    """Whether the path still is the file that is open."""
+    """Whether the path is still the open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(opened))
     except FileNotFoundError:

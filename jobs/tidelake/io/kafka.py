@@ -1,7 +1,7 @@
-"""Live topics: what there is, where a time begins, messages in order. The only user of confluent_kafka, whose client is librdkafka.
+"""Read live topics: partitions, offsets by time, messages in order. The only user of confluent_kafka, whose client is librdkafka.
 
-Only what is committed is read. Whoever reads says from where to where; nothing is taken from or left to consumer groups, but for the
-offsets that `commit` records for people and monitors to look at.
+Only committed messages are read. The caller gives the offsets to read; consumer groups are not used for reading. `commit` records
+offsets in the group for monitoring.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from tidelake.errors import ConfigError, Coordinates, StorageError, TopicPartiti
 from tidelake.history.event import HEADERS, MESSAGE
 from tidelake.io import msk_iam
 
-ANSWER_SECONDS = 15.0  # how long a question to the brokers may take
-SILENCE_SECONDS = 90.0  # how long none of the messages that must be there may come; brokers restart within that
-BATCH_MESSAGES = 2_000  # more are not faster, and heavy: each is an object of Python's and one of the client's
+ANSWER_SECONDS = 15.0  # longest time for a request to the brokers
+SILENCE_SECONDS = 90.0  # longest time without an expected message; brokers restart within that
+BATCH_MESSAGES = 2_000  # larger batches are not faster and use memory: each message is a Python object and a client object
 BATCH_BYTES = 4 << 20
-SOURCE, ARCHIVER = "source", "source.archiver"  # sections of feed.toml
+SOURCE, ARCHIVER = "source", "source.archiver"  # section names in feed.toml
 
-_WAIT_SECONDS = 0.05  # consume waits so long for a full batch, even at the end of a partition
-_PATIENCE_SECONDS = 5.0  # beyond what a request may take, for a client that should have said so itself
-_FIRST_BATCH = 100  # before it is known how large messages are
+_WAIT_SECONDS = 0.05  # time that consume waits for a full batch, even at the end of a partition
+_PATIENCE_SECONDS = 5.0  # beyond ANSWER_SECONDS, for a client that does not report its own time-out
+_FIRST_BATCH = 100  # messages, before their size is known
 _OURS: dict[str, Any] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
-    "auto.offset.reset": "error",  # an offset that is not there any more is an error, not a leap
+    "auto.offset.reset": "error",  # an expired offset is an error and not skipped
     "isolation.level": "read_committed",
     "enable.partition.eof": True,
 }
 _DEFAULTS: dict[str, Any] = {
     "client.id": "tidelake",
     "check.crcs": True,
-    "queued.max.messages.kbytes": 4 << 10,  # of each consumer, that is of each reader
+    "queued.max.messages.kbytes": 4 << 10,  # per consumer, that is per reader
     "fetch.message.max.bytes": 2 << 20,
-    "fetch.queue.backoff.ms": 5,  # a reader that was full and waits a second is what limits it
+    "fetch.queue.backoff.ms": 5,  # the default of one second limits a reader whose queue was full
     "fetch.wait.max.ms": 100,
 }
 _SECRET = re.compile(r"password|secret|token|jaas|\.pem$|credentials|sasl\.oauthbearer\.(config|extensions)")
@@ -71,10 +71,10 @@ _LOG.addHandler(logging.NullHandler())
 
 
 class Topics:
-    """The topics of a cluster. `with Topics(servers, settings, group) as topics: …`; usable by several threads.
+    """The topics of a cluster. Use it as `with Topics(servers, settings, group) as topics: …`, from several threads.
 
-    servers: `host:port,…`; settings: librdkafka's and those of msk_iam, beside those that are ours; section: of feed.toml, where both
-    stand. Raises ConfigError for settings that it refuses, StorageError (NO_CREDENTIALS).
+    servers: `host:port,…`; settings: librdkafka's and msk_iam's, beside those that Tidelake sets; section: the section of feed.toml that
+    holds both. Raises ConfigError for settings that the client refuses, StorageError (NO_CREDENTIALS).
     """
 
     def __init__(self, servers: str, settings: Mapping[str, Any], group: str, section: str = SOURCE) -> None:
@@ -97,16 +97,16 @@ class Topics:
             self._committer.close()
 
     def partitions(self) -> dict[str, int]:
-        """How many partitions every topic has that this client may see. Raises StorageError."""
+        """Return the number of partitions of every topic that this client may see. Raises StorageError."""
         with self._lent("list the topics") as consumer:
             found = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
     def ids(self, names: Collection[str]) -> dict[str, str]:
-        """Kafka's ids of these topics: one that is made anew under the name of another has an id of its own (KIP-516).
+        """Return Kafka's ids of these topics. A topic that is recreated under the same name has another id (KIP-516).
 
-        A topic that is not there is absent, as is every one of brokers that give no ids (before Kafka 2.8). Raises StorageError. For one
-        thread at a time.
+        A topic that does not exist is absent, and so are all topics of brokers without ids (before Kafka 2.8). For one thread at a time.
+        Raises StorageError.
         """
         if not names:
             return {}
@@ -116,12 +116,12 @@ class Topics:
         return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
 
     def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """The first offset that is still there, and the one behind the last message that is committed. Raises StorageError."""
+        """Return per partition the first offset that still exists, and the one after the last committed message. Raises StorageError."""
         with self._lent("ask for the offsets of its partitions") as consumer:
             return {place: _bounds(consumer, place) for place in places}
 
     def first_since(self, places: Sequence[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int | None]:
-        """The offset of each partition's first message that has this timestamp or a later one, None without one. Raises StorageError."""
+        """Return the offset of each partition's first message at or after this timestamp (ms), None without one. Raises StorageError."""
         if not places:
             return {}
         with self._lent("look up timestamps") as consumer:
@@ -132,21 +132,22 @@ class Topics:
     def read(
         self, place: TopicPartition, begin: int, end: int, stopped: Callable[[], bool] = lambda: False
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The messages of a partition from offset begin up to, not including, end: all that the log holds of them, in order, as MESSAGE.
+        """Yield the messages of a partition from offset begin up to, not including, end: all that the log holds, in order.
 
-        When one came, or the last of all, the client's position has passed every offset before: what did not come is not there. stopped:
-        asked all the time; reading ends early when it says so. Raises StorageError: NO_BROKER where nothing comes for long, SOURCE_CHANGED
-        where offsets of the range expire meanwhile.
+        When a message, or the end, is reached, the client has passed every offset before: an offset that did not come does not exist.
+        stopped: polled during the read; returns True to end it early.
+
+        Raises StorageError: NO_BROKER where nothing comes for SILENCE_SECONDS, SOURCE_CHANGED where offsets of the range expire meanwhile.
         """
         with self._lent(f"read {Coordinates(*place)}") as consumer:
             consumer.assign([KafkaPartition(*place, begin)])
             try:
                 yield from _messages(consumer, place, begin, end, stopped, self._silent)
             finally:
-                consumer.unassign()  # or it would go on fetching
+                consumer.unassign()  # otherwise it continues fetching
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Record in the consumer group where the next hour goes on. Raises StorageError. For one thread at a time."""
+        """Record in the consumer group where the next hour continues. For one thread at a time. Raises StorageError."""
         if not offsets:
             return
         committer, self._committer = self._committer or _Committer(self._opened), None
@@ -162,7 +163,7 @@ class Topics:
 
     @contextmanager
     def _administering(self, purpose: str) -> Iterator[AdminClient]:
-        """The client for what consumers cannot do, or cannot do in time; its failures become StorageErrors, and it is not used again."""
+        """Yield the admin client, for requests that consumers cannot make in time. Raise its errors as StorageError and discard it."""
         try:
             self._admin = self._admin or AdminClient(self._settings | {"error_cb": self._heard}, logger=_LOG)
             yield self._admin
@@ -174,10 +175,10 @@ class Topics:
 
     @contextmanager
     def _lent(self, purpose: str) -> Iterator[Consumer]:
-        """A consumer for one thread; what the client cannot do becomes a StorageError, and the consumer is not used again."""
+        """Yield a consumer for one thread. Raise its errors as StorageError and discard the consumer."""
         try:
             consumer = self._idle.pop()
-        except IndexError:  # others have them all
+        except IndexError:  # other threads use all consumers
             consumer = self._opened()
         try:
             yield consumer
@@ -185,7 +186,7 @@ class Topics:
             consumer.poll(0)  # for complaints that wait
             consumer.close()
             raise self._failed(purpose, e.args[0]) from None
-        except GeneratorExit:  # enough was read
+        except GeneratorExit:  # the caller stopped reading
             self._idle.append(consumer)
             raise
         except BaseException:
@@ -200,7 +201,7 @@ class Topics:
             raise _refused(self._settings, self._section, e.args[0]) from None
 
     def _heard(self, error: KafkaError) -> None:
-        """What the client complains of while it tries on; why it cannot log in says more than that no broker is left."""
+        """Keep the client's last complaint, but do not replace one with "all brokers down": a failed log-in says more."""
         if not self._said or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._said = error.str()
 
@@ -219,10 +220,10 @@ class Topics:
 
 
 class _Committer:
-    """A consumer that only commits, and is asked to without waiting inside the client.
+    """A consumer that only commits, asynchronously.
 
-    A commit that waits does not come back while brokers are away, and what the admin client asks a group's coordinator may end the
-    process when that goes away (librdkafka issue 4605: an assertion).
+    A synchronous commit does not return while brokers are away. The admin client's group requests may end the process when the coordinator
+    goes away (librdkafka issue 4605: an assertion).
     """
 
     def __init__(self, opened: Callable[[Mapping[str, Any]], Consumer]) -> None:
@@ -230,7 +231,7 @@ class _Committer:
         self._consumer = opened({"on_commit": lambda error, ends: self._answers.append((error, ends))})
 
     def commit(self, ends: list[KafkaPartition]) -> None:
-        """Raises KafkaException; no other commit is asked for then."""
+        """Commit the offsets. Raises KafkaException; the committer must not be used again then."""
         self._consumer.commit(offsets=ends, asynchronous=True)
         deadline = time.monotonic() + ANSWER_SECONDS
         while not self._answers:
@@ -246,15 +247,15 @@ class _Committer:
         self._consumer.close()
 
     def abandon(self) -> None:
-        """Close it whenever it can be: that waits for its commit, which may never come through; the end of the process does not wait.
+        """Close the consumer in a thread. Closing waits for its commit, which may never end; the end of the process does not wait for it.
 
-        Where it does come through, later commits may have been before it; the next one is right again.
+        If the commit does succeed, it may overwrite later commits; the next commit corrects that.
         """
         Thread(target=self._consumer.close, daemon=True).start()
 
 
 def check_settings(settings: Mapping[str, Any], section: str = SOURCE) -> None:
-    """Raise ConfigError for the first setting that librdkafka does not know, and for a log-in that is not installed; touches no network."""
+    """Raise ConfigError for the first setting that librdkafka does not know, and for a log-in that is not installed. Uses no network."""
     if msk_iam.is_wanted(settings):
         msk_iam.signer(section)
     for name, value in msk_iam.librdkafkas(settings).items():
@@ -277,7 +278,7 @@ def _refused(settings: Mapping[str, Any], section: str, error: KafkaError) -> Co
 
 
 def _bounds(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
-    """Asked again while the partition's leader moves, as after a broker's restart. Raises KafkaException."""
+    """Return a partition's bounds; ask again while its leader moves, as after a broker's restart. Raises KafkaException."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:
@@ -289,7 +290,7 @@ def _bounds(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
 
 
 def _answered(answer: Future[Any]) -> Any:
-    """What came of a request. Raises KafkaException."""
+    """Return the result of a request. Raises KafkaException."""
     try:
         return answer.result(ANSWER_SECONDS + _PATIENCE_SECONDS)
     except TimeoutError:
@@ -297,7 +298,7 @@ def _answered(answer: Future[Any]) -> Any:
 
 
 def _id_of(answer: Future[Any]) -> str | None:
-    """None for a topic that is not there, or has no id. Raises KafkaException."""
+    """Return a topic's id, None for a topic that does not exist or has no id. Raises KafkaException."""
     try:
         topic_id = str(_answered(answer).topic_id)
     except KafkaException as e:
@@ -315,7 +316,7 @@ def _messages(
     stopped: Callable[[], bool],
     silent: Callable[[Coordinates], StorageError],
 ) -> Iterator[pa.RecordBatch]:
-    """What comes of the assigned partition until the client's position is at the end."""
+    """Yield the messages of the assigned partition until the client's position is at the end."""
     position, most, silence = begin, _FIRST_BATCH, 0.0
     while position < end and not stopped():
         got = consumer.consume(most, _WAIT_SECONDS)
@@ -335,8 +336,9 @@ def _messages(
 
 
 def _message_batch(messages: Sequence[Message], place: TopicPartition, end: int) -> pa.RecordBatch:
-    """Those before offset `end`, which may be none. The one place where Python handles single messages; a record without headers has an
-    empty list of them, as the log says so."""
+    """Return the messages before offset `end`, possibly none. The only place where Python handles single messages. A record without headers
+    gets an empty list, as in the log.
+    """
     offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
     count = int(np.searchsorted(offsets, end))
     messages = messages if count == len(messages) else messages[:count]
@@ -359,13 +361,13 @@ def _no_headers(count: int) -> pa.Array:
 
 
 def _next_batch(batch: pa.RecordBatch) -> int:
-    """How many messages to ask for, so that they weigh about BATCH_BYTES."""
+    """Return how many messages to request, so that they weigh about BATCH_BYTES."""
     nbytes: int = batch.nbytes
     return max(1, min(BATCH_MESSAGES, BATCH_BYTES * len(batch) // max(nbytes, 1)))
 
 
 def _end_of_log(event: Message, place: TopicPartition, position: int) -> int:
-    """Where the log ends, of an event that says so. Raises what any other says."""
+    """Return the end of the log for an end-of-partition event. Raise the error of any other event."""
     error = event.error()
     assert error is not None
     if error.code() == KafkaError._PARTITION_EOF:

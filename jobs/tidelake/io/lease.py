@@ -1,7 +1,7 @@
-"""One writer per feed: a lease object, taken and renewed by conditional puts (docs/architecture.md 9).
+"""The lease of a feed: an object that one writer takes and renews by conditional puts (docs/architecture.md 9).
 
-It keeps two runs from working in vain; correctness does not hang on it, the put-if-absent of the publish intent decides. The fence
-number grows with every holder and names the branches that its run stages.
+The lease prevents two runs from doing the same work. Correctness does not depend on it: the put-if-absent of the publish intent decides.
+The fence number grows with every holder and names the branches that its run stages.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ log = logging.getLogger("tidelake.lease")
 
 SECONDS = 60.0
 RENEW_EVERY = 15.0
-_LATEST = 253_402_300_799  # the year 9999 ends
+_LATEST = 253_402_300_799  # end of the year 9999
 
 
 class Lease(BaseModel):
-    """Who works on the feed. expires_ms: epoch milliseconds, 0 = given back. started: the holder's process start, against reused pids."""
+    """The holder of a feed. expires_ms: epoch milliseconds, 0 = released; started: start of the holder's process, to detect reused pids."""
 
     fence: int
     host: str
@@ -41,7 +41,7 @@ class Lease(BaseModel):
 
 
 def check(store: Store, feed: str, fence: int, what: str = "") -> None:
-    """Raise LeaseError unless the lease with this fence number is held and has not expired: somebody else may work then."""
+    """Raise LeaseError unless the lease with this fence number is held and has not expired. Without it, another run may be working."""
     now, _ = _read(store, feed)
     if now is None or now.fence != fence or now.expires_ms < time.time() * 1000:
         raise _lost(what or f"feed {feed}")
@@ -56,12 +56,19 @@ def hold(
     what: str = "",
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[int]:
-    """Hold the feed's lease; yields the fence number. Waits for another holder to give it back or to expire.
+    """Hold the feed's lease during the block and yield the fence number. Wait for another holder to release it or to expire.
 
-    what: is held, for people, if it is no feed; stopped: ends the waiting.
+    Args:
+        store: The lake's store.
+        feed: The feed's name.
+        work: What the holder does; other runs show it.
+        wait_seconds: Longest wait for the lease.
+        what: What the lease is for, in messages. Default: the feed.
+        stopped: Returns True to end the wait early.
 
-    Raises LeaseError if it is not free in time, or at the end if it was lost meanwhile. A store that cannot be reached at the end
-    is no failure: the work is done, and the lease expires.
+    Raises:
+        LeaseError: The lease is not free in time, or was lost by the end. An unreachable store at the end raises nothing: the work is
+            done, and the lease expires.
     """
     what = what or f"feed {feed}"
     mine = _take(store, feed, what, work, wait_seconds, stopped)
@@ -101,7 +108,7 @@ def _take(store: Store, feed: str, what: str, work: str, wait_seconds: float, st
 
 def _renew(store: Store, feed: str, mine: Lease, stop: threading.Event, lost: threading.Event) -> None:
     while not stop.wait(RENEW_EVERY):
-        with suppress(StorageError):  # the next beat may reach the store again; who took over meanwhile is seen at the end
+        with suppress(StorageError):  # the next renewal may reach the store; a takeover shows up at the end
             if not _replace(store, feed, mine, mine.model_copy(update={"expires_ms": _soon()})):
                 lost.set()
                 return
@@ -121,7 +128,7 @@ def _read(store: Store, feed: str) -> tuple[Lease | None, str | None]:
 
 
 def _free(lease: Lease) -> bool:
-    """Given back, expired, or held by a process of this machine that is gone."""
+    """Whether the lease is released, expired, or held by a process of this machine that has ended."""
     if lease.expires_ms < time.time() * 1000:
         return True
     return lease.host == socket.gethostname() and _started(lease.pid) != lease.started
@@ -137,7 +144,7 @@ def _soon() -> int:
 
 
 def _started(pid: int) -> str:
-    """When a process of this machine started; empty if there is none. Without /proc only expiry frees a lease."""
+    """Return when a process of this machine started; empty if it does not exist. Without /proc, only expiry frees a lease."""
     stat = Path(f"/proc/{pid}/stat")
     if not Path("/proc/self/stat").exists():
         return "unknown"
@@ -152,8 +159,18 @@ def _lost(what: str) -> LeaseError:
 
 
 def unlock(store: Store, feed: str, *, dry_run: bool = False) -> str:
-    """Free a lease that does not expire by itself; what was found and done, for people. The fence number goes up, so a holder that is
-    still there loses it. Raises LeaseError for a lease that expires within a minute, or that somebody took meanwhile."""
+    """Free a lease that does not expire by itself, and return what was found and done, as a message.
+
+    The fence number increases, so that a holder that still runs loses the lease.
+
+    Args:
+        store: The lake's store.
+        feed: The feed's name.
+        dry_run: Change nothing.
+
+    Raises:
+        LeaseError: The lease expires within a minute, or another run took it meanwhile.
+    """
     info = store.head(lease_key(feed))
     if info is None:
         return "nobody holds the lease"
@@ -168,7 +185,7 @@ def unlock(store: Store, feed: str, *, dry_run: bool = False) -> str:
     said = f"the lease of {_who(now)}{_ahead(now)}" if now else f"the damaged lease {store.uri_of(lease_key(feed))}"
     if dry_run:
         return f"{said} would be freed"
-    fence = now.fence + 1 if now else int(time.time())  # above every number that was given before
+    fence = now.fence + 1 if now else int(time.time())  # larger than every fence number before
     free = _new(fence, "unlock").model_copy(update={"expires_ms": 0})
     if not store.put_if_match(lease_key(feed), free.model_dump_json().encode(), etag or ""):
         raise LeaseError(f"the lease of feed {feed} was renewed meanwhile", remedy="its holder works: end it, or wait for it")
@@ -186,12 +203,12 @@ def _held(store: Store, feed: str, what: str, now: Lease) -> LeaseError:
 
 
 def _is_ahead(lease: Lease) -> bool:
-    """Whether it expires later than a lease of this machine's clock can."""
+    """Whether the lease expires later than a lease by this machine's clock can."""
     return lease.expires_ms > _soon() + SECONDS * 1000
 
 
 def _ahead(lease: Lease) -> str:
-    """Of a lease whose holder's clock is ahead, when it expires."""
+    """Return when a lease expires whose holder's clock is ahead, as a message; empty for other leases."""
     if not _is_ahead(lease):
         return ""
     return f", until {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(min(lease.expires_ms / 1000, _LATEST)))} by its clock"

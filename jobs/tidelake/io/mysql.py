@@ -1,4 +1,4 @@
-"""A connection to MySQL, MariaDB or TiDB. The only user of pymysql, which is an extra: `tidelake[mysql]`."""
+"""Connections to MySQL, MariaDB or TiDB. The only user of pymysql, which is an extra: `tidelake[mysql]`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _FORM = "write it like mysql://user:password@host:4000, with ?ssl_ca=FILE for TL
 
 
 class MysqlReader:
-    """A session."""
+    """A session for queries."""
 
     def __init__(self, connection: object, shown: str) -> None:
         self._connection = connection
         self._shown = shown
 
     def query(self, sql: str) -> list[tuple[str | None, ...]]:
-        """All rows, as text. Raises StorageError with the server's words."""
+        """Return all rows, as text. Raises StorageError (UPSTREAM) with the server's message."""
         import pymysql
 
         try:
@@ -36,7 +36,7 @@ class MysqlReader:
 
 @contextmanager
 def reader(url: str) -> Iterator[MysqlReader]:
-    """A session. Raises ConfigError for a URL that is none, StorageError for a server that refuses."""
+    """Open a session for the block. Raises ConfigError for an invalid URL, StorageError (UPSTREAM) for a server that refuses."""
     server, options = _parsed(url)
     try:
         import pymysql
@@ -50,7 +50,7 @@ def reader(url: str) -> Iterator[MysqlReader]:
             user=server.user,
             password=server.password,
             charset="utf8mb4",
-            conv=pymysql.converters.encoders,  # none that decodes: every value as the server wrote it
+            conv=pymysql.converters.encoders,  # no decoders: every value as the server wrote it
             **options,
         )
     except (pymysql.Error, OSError) as e:
@@ -63,7 +63,7 @@ def _parsed(text: str) -> tuple[ServiceUrl, dict[str, str | int]]:
     url = service_url(text, _WHAT, _FORM)
     if url.scheme not in ("mysql", "mariadb", "tidb") or not (url.host or "unix_socket" in url.options):
         raise ConfigError(f"{_WHAT} is not one of a MySQL server", remedy=_FORM)
-    if not url.options.keys() <= _OPTIONS.keys():  # its name may be the rest of a password
+    if not url.options.keys() <= _OPTIONS.keys():  # the option's name may be the rest of a password
         raise ConfigError(f"{_WHAT}: an option of it is unknown", remedy=f"allowed: {', '.join(_OPTIONS)}; an & in a password is %26")
     try:
         return url, {name: _OPTIONS[name](value) for name, value in url.options.items()}

@@ -1,4 +1,4 @@
-"""What a store of objects is: list, read, write, put if absent. storage.py opens one."""
+"""The interface of object stores: list, read, write, put if absent. storage.py opens a store."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectInfo:
-    """A listed object. etag changes when the object does: S3's ETag, or time and size of a local file.
+    """A listed object. etag: changes when the object changes; S3's ETag, or time and size of a local file.
 
-    modified_ms: when it was written, by the store's clock; two listings of the same object are equal whatever it says.
+    modified_ms: time of writing by the store's clock, epoch milliseconds; not compared between listings.
     """
 
     key: str
@@ -36,60 +36,60 @@ class Store(ABC):
 
     @abstractmethod
     def objects(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Every object whose key starts with prefix, sorted by key."""
+        """Return every object whose key starts with prefix, sorted by key."""
 
     @abstractmethod
     def some(self, prefix: str, most: int) -> list[ObjectInfo]:
-        """At most `most` objects whose key starts with prefix, those that the store lists first; asks for no more than that."""
+        """Return at most `most` objects whose key starts with prefix, the first that the store lists. Lists no more than that."""
 
     @abstractmethod
     def folders(self, prefix: str = "") -> list[str]:
-        """The names directly below a prefix (`""` or ending in `/`) that have something below them, sorted."""
+        """Return the names of the non-empty folders directly below a prefix (`""` or ending in `/`), sorted."""
 
     @abstractmethod
     def open(self, key: str) -> IO[bytes]:
-        """A forward-only stream of the object. Raises StorageError (NOT_FOUND)."""
+        """Return a forward-only stream of the object. Raises StorageError (NOT_FOUND)."""
 
     @abstractmethod
     def write(self, key: str, data: bytes) -> None:
-        """Write or replace an object, whole or not at all."""
+        """Write or replace an object, atomically."""
 
     @abstractmethod
     def put_if_absent(self, key: str, data: bytes) -> bool:
-        """Write the object unless one is there; False if there was."""
+        """Write the object unless it exists. Returns whether it was written."""
 
     @abstractmethod
     def put_if_match(self, key: str, data: bytes, etag: str) -> bool:
-        """Replace the object if it still is the one with this etag; False if not."""
+        """Replace the object if it still has this etag. Returns whether it was replaced."""
 
     @abstractmethod
     def upload(self, key: str, path: Path) -> None:
-        """Write a local file as an object, whole or not at all."""
+        """Write a local file as an object, atomically."""
 
     @abstractmethod
     def head(self, key: str) -> ObjectInfo | None:
-        """The object, None where there is none."""
+        """Return the object's facts, None if it does not exist."""
 
     def tags(self, key: str) -> dict[str, str]:
-        """The object's tags, which only S3 has."""
+        """Return the object's tags, which only S3 has."""
         return {}
 
     @abstractmethod
     def delete(self, key: str) -> None:
-        """Remove the object if it is there."""
+        """Remove the object if it exists."""
 
     def chunks(self, key: str) -> Iterator[bytes]:
-        """The object's bytes, about CHUNK at a time. Raises StorageError (NOT_FOUND, CHANGED where a replacement shows)."""
+        """Yield the object's bytes, about CHUNK at a time. Raises StorageError: NOT_FOUND, CHANGED if the object was visibly replaced."""
         with self._errors(key), self.open(key) as stream:
             while chunk := stream.read(CHUNK):
                 yield chunk
 
     def read(self, key: str) -> bytes:
-        """The whole object."""
+        """Return the whole object. Raises StorageError (NOT_FOUND)."""
         return b"".join(self.chunks(key))
 
     def read_if_present(self, key: str) -> bytes | None:
-        """The whole object, None where there is none."""
+        """Return the whole object, None if it does not exist."""
         try:
             return self.read(key)
         except StorageError as e:
@@ -98,7 +98,7 @@ class Store(ABC):
             raise
 
     def download(self, key: str, path: Path) -> str:
-        """Copy an object into a local file, in chunks; returns its sha256 in hex."""
+        """Copy an object into a local file, in chunks. Returns its sha256 in hex."""
         digest = hashlib.sha256()
         with self._errors(key), path.open("wb") as out:
             for chunk in self.chunks(key):
@@ -107,16 +107,16 @@ class Store(ABC):
         return digest.hexdigest()
 
     def uri_of(self, key: str) -> str:
-        """The object's full URI."""
+        """Return the object's full URI."""
         return f"{self.uri}/{key}" if key else self.uri
 
     @abstractmethod
     def _errors(self, key: str) -> AbstractContextManager[None]:
-        """Turns the errors of the file system or S3 client into StorageError that names the object."""
+        """Raise errors of the file system or S3 client as StorageError that names the object."""
 
 
 def probe_conditional_puts(store: Store) -> None:
-    """Raise StorageError (CONDITIONAL_PUTS) if the store ignores conditions: two writers could then not be told apart."""
+    """Raise StorageError (CONDITIONAL_PUTS) if the store ignores conditions: concurrent writers would overwrite each other."""
     key = f"probe-{uuid.uuid4().hex}"
     try:
         answers = [store.put_if_absent(key, b"1"), store.put_if_absent(key, b"2")]

@@ -1,8 +1,8 @@
-"""URLs of services (catalogs, databases, registries, S3 endpoints), which may hold a password. Nothing else takes one apart or shows one.
+"""URLs of services (catalogs, databases, registries, S3 endpoints), which may hold a password. No other module parses or prints one.
 
 The form is RFC 3986's: `scheme://user:password@host:port/path?option=value&…`. In user, password and options `%XX` is a byte and `+` is a
-plus. A text that can be read in another way than it was meant (a `/`, `?` or `#` in a password, a `%` that begins no escape, an `&` that
-separates nothing) is refused: no error says anything of it but its scheme.
+plus. A text with more than one reading (a `/`, `?` or `#` in a password, a `%` that begins no escape, an `&` that separates nothing) is
+refused. Errors show nothing of it but its scheme.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WITHIN = "in a user or password write % as %25, @ as %40, : as %3A, / as %2F, ?
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceUrl:
-    """A URL taken apart, with what was escaped as it is meant. host: an IPv6 address is without brackets; path: as it was written."""
+    """A parsed URL with its escapes decoded. host: an IPv6 address without brackets; path: as written."""
 
     scheme: str
     host: str
@@ -32,13 +32,13 @@ class ServiceUrl:
 
     @property
     def address(self) -> str:
-        """`host:port` as URLs have it."""
+        """`host:port` in the form of URLs."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port is None else f"{host}:{self.port}"
 
     @property
     def shown(self) -> str:
-        """The URL for people: neither user, password nor options."""
+        """The URL for messages, without user, password and options."""
         return f"{self.scheme}://{self.address}{self.path}"
 
     @property
@@ -49,18 +49,18 @@ class ServiceUrl:
 
 
 def service_url(text: str, what: str, remedy: str) -> ServiceUrl:
-    """The URL. what: names it in errors, like `lake.catalog`; remedy: its form. Raises ConfigError, which shows nothing of it."""
+    """Parse a URL. what: its name in errors, like `lake.catalog`; remedy: its form. Raises ConfigError, which shows nothing of the URL."""
     problem = _problem(text)
     try:
         if problem is None:
-            return _taken_apart(urlsplit(text, allow_fragments=False))  # `#` begins nothing in the URLs of databases
-    except ValueError as e:  # its words may be the password's
+            return _taken_apart(urlsplit(text, allow_fragments=False))  # `#` begins no fragment in the URLs of databases
+    except ValueError as e:  # its message may hold the password
         problem = str(e) if isinstance(e, _Unclear) else "it is no URL"
     raise ConfigError(f"{what}: {problem}", remedy=f"{remedy}; {_WITHIN}")
 
 
 def without_login(text: str, what: str, remedy: str) -> ServiceUrl:
-    """A URL that may hold no user, password or option, as programs print it. Raises ConfigError, which shows nothing of it."""
+    """Parse a URL that may hold no user, password or option, because programs print it. Raises ConfigError without the URL."""
     url = service_url(text, what, remedy)
     if url.user or url.password or url.options:
         raise ConfigError(f"{what}: a URL with a user, password or option in it, which logs would show", remedy=remedy)
@@ -68,7 +68,7 @@ def without_login(text: str, what: str, remedy: str) -> ServiceUrl:
 
 
 class _Unclear(ValueError):
-    """What is not clear in a URL, in words of ours."""
+    """An ambiguity in a URL, in Tidelake's words."""
 
 
 def _problem(text: str) -> str | None:

@@ -1,7 +1,7 @@
-"""Objects: list, read, write, put if absent. The only user of boto3.
+"""Object storage on S3 or in a local folder: list, read, write, put if absent. The only user of boto3.
 
-A Store is rooted at a URI, `s3://bucket/prefix` or a local folder; keys are relative to it and use `/`. S3 endpoint, region and
-credentials come from where every AWS program takes them (AWS_ENDPOINT_URL_S3, AWS_PROFILE, AWS_ACCESS_KEY_ID, …).
+A Store has a root URI, `s3://bucket/prefix` or a local folder; keys are relative to it and use `/`. S3 endpoint, region and
+credentials come from the usual AWS settings (AWS_ENDPOINT_URL_S3, AWS_PROFILE, AWS_ACCESS_KEY_ID, …).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["CHUNK", "ObjectInfo", "Store", "open_store", "probe_conditional_puts", "reset"]
 
 CONNECT_SECONDS = 10
-READ_SECONDS = 60  # without a byte
-BACK_OFF_SECONDS = 0.5  # after a download broke off; doubled after each further one that brought nothing
+READ_SECONDS = 60  # longest time without a byte
+BACK_OFF_SECONDS = 0.5  # after an interrupted download; doubled after each further one without data
 
-_ATTEMPTS = 5  # of a conditional put that S3 answers with "conflict, try again", and of a download that breaks off
+_ATTEMPTS = 5  # of a conditional put that S3 answers with a conflict, and of an interrupted download
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound", "NoSuchBucket", "EntityNotFoundException"})
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"})
 _BUSY = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "ThrottlingException", "500", "502", "503", "504"})
 
 
 def open_store(uri: str) -> Store:
-    """The store at a URI. Raises StorageError for a scheme that is neither s3 nor a path."""
+    """Return the store at a URI. Raises StorageError for a scheme that is neither s3 nor a path."""
     if uri.startswith("s3://"):
         bucket, _, prefix = uri.removeprefix("s3://").partition("/")
         return _S3Store(uri.rstrip("/"), bucket, prefix.strip("/"))
@@ -50,7 +50,7 @@ def open_store(uri: str) -> Store:
 
 
 def reset() -> None:
-    """Close the S3 client and forget all clients, so that the next use sees changed environment variables."""
+    """Close the S3 client and drop all cached clients, so that the next use reads changed environment variables."""
     if aws_client.cache_info().currsize:
         _client().close()
     aws_client.cache_clear()
@@ -58,7 +58,7 @@ def reset() -> None:
 
 
 def s3_answers(environment: Mapping[str, str], bucket: str) -> bool:
-    """Whether the S3 server that AWS's variables name is up, accepts the credentials and has the bucket. Tries once, a second at most."""
+    """Return whether the S3 server in AWS's variables is up, accepts the credentials and has the bucket. Tries once, up to a second."""
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -79,7 +79,7 @@ def s3_answers(environment: Mapping[str, str], bucket: str) -> bool:
 
 
 def s3_settings() -> dict[str, str]:
-    """What other S3 clients need to know: endpoint, region, access_key, secret_key, token; absent members are absent here."""
+    """Return the settings for other S3 clients: endpoint, region, access_key, secret_key, token. Unset ones are absent."""
     session, client = _session(), _client()
     credentials = session.get_credentials()
     frozen = credentials.get_frozen_credentials() if credentials else None
@@ -150,14 +150,14 @@ class _LocalStore(Store):
             raise
         etag = f"{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ino:x}"
         info = ObjectInfo(key, found.st_size, etag, found.st_mtime_ns // 1_000_000)
-        return info if S_ISREG(found.st_mode) else None  # a folder is no object
+        return info if S_ISREG(found.st_mode) else None  # a folder is not an object
 
     def delete(self, key: str) -> None:
         with self._errors(key):
             self._path(key).unlink(missing_ok=True)
 
     def _listed(self, key: str) -> ObjectInfo | None:
-        """What a folder names; None where it was taken away meanwhile. Raises StorageError (LINK) for a link that hides objects."""
+        """Return a listed object; None if it was removed meanwhile. Raises StorageError (LINK) for a link that hides objects."""
         info, path = self.head(key), self._path(key)
         if info is None and path.is_symlink():
             raise StorageError(
@@ -168,20 +168,20 @@ class _LocalStore(Store):
         return info
 
     def _path(self, key: str) -> Path:
-        """Where the object is. Raises StorageError (BAD_KEY) for a key that leads out of the store."""
+        """Return the path of an object. Raises StorageError (BAD_KEY) for a key outside the store."""
         if key.startswith("/") or "\0" in key or ".." in key.split("/"):
             raise StorageError(f"{self.uri}: {key!r} is no key of an object below it", code="BAD_KEY", remedy="take away what is called so")
         return self.root / key
 
     @contextmanager
     def _beside(self, key: str, content: bytes | Path) -> Iterator[Path]:
-        """A file with this content, on disk, in the object's folder; removed afterwards if still there."""
+        """Yield a temporary file with this content in the object's folder, flushed to disk; remove it afterwards if it still exists."""
         folder = self._path(key).parent
         with self._errors(key):
             folder.mkdir(parents=True, exist_ok=True)
             part = folder / f".tmp-{uuid.uuid4().hex}"
             try:
-                with part.open("xb") as out:  # its mode is what the umask leaves
+                with part.open("xb") as out:  # the umask sets its mode
                     if isinstance(content, bytes):
                         out.write(content)
                     else:
@@ -208,7 +208,7 @@ class _LocalStore(Store):
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of a folder and below it, found as they are asked for, and links to folders."""
+    """Yield the files in and below a folder lazily, and links to folders."""
     for at, folders, names in os.walk(folder):
         folders.sort()
         links = [name for name in folders if Path(at, name).is_symlink()]
@@ -252,7 +252,7 @@ class _S3Store(Store):
         return body  # type: ignore[no-any-return]  # a StreamingBody reads like a file
 
     def chunks(self, key: str) -> Iterator[bytes]:
-        """As everywhere; a download that breaks off goes on where it broke, if it still is the same object."""
+        """Yield the object in chunks. An interrupted download resumes where it broke off, if the object is still the same."""
         from botocore.exceptions import HTTPClientError, IncompleteReadError
 
         done, failures, condition = 0, 0, dict[str, Any]()
@@ -296,7 +296,7 @@ class _S3Store(Store):
                     code = e.response["Error"]["Code"]
                     if code in ("PreconditionFailed", "412", "NoSuchKey"):
                         tried_again = e.response["ResponseMetadata"].get("RetryAttempts", 0) > 0
-                        return tried_again and self.read_if_present(key) == data  # the first try was done, its answer lost
+                        return tried_again and self.read_if_present(key) == data  # the first attempt succeeded, its answer was lost
                     if code != "ConditionalRequestConflict" or attempt == _ATTEMPTS - 1:
                         raise
         raise AssertionError("unreachable")
@@ -336,14 +336,14 @@ def _info(key: str, size: int, etag: str, modified: datetime) -> ObjectInfo:
 
 @contextmanager
 def aws_errors(what: str) -> Iterator[None]:
-    """Turns the errors of an AWS client into StorageError that names what was asked for (NOT_FOUND where it is not there)."""
+    """Raise the errors of an AWS client as StorageError that names `what` (NOT_FOUND if it does not exist)."""
     from boto3.exceptions import Boto3Error
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except (ClientError, BotoCoreError, Boto3Error) as e:
-        answered = e.__context__ if isinstance(e, Boto3Error) else e  # upload_file wraps what S3 answers in an error of its own
+        answered = e.__context__ if isinstance(e, Boto3Error) else e  # upload_file wraps S3's error in its own
         if isinstance(answered, ClientError):
             answer, text = answered.response["Error"]["Code"], answered.response["Error"].get("Message", "")
             code, remedy = _meaning(answer)
@@ -352,7 +352,7 @@ def aws_errors(what: str) -> Iterator[None]:
 
 
 def _meaning(answer: str) -> tuple[str, str]:
-    """Our code for what an AWS service answers, and what to do."""
+    """Return Tidelake's code for an AWS error code, and the remedy."""
     if answer in _MISSING:
         return "NOT_FOUND", "check the bucket and key"
     if answer in ("PreconditionFailed", "412"):
@@ -366,7 +366,7 @@ def _meaning(answer: str) -> tuple[str, str]:
 
 @cache
 def aws_client(service: str, region: str = "") -> Any:
-    """A client of an AWS service, with time-outs and retries, for the region given or that of the environment; kept until `reset`."""
+    """Return a client of an AWS service with time-outs and retries, for this region or the environment's; cached until `reset`."""
     from botocore.config import Config
 
     style: Any = {"addressing_style": "path"} if _custom_endpoint() else {}

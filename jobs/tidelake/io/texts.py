@@ -1,4 +1,4 @@
-"""Numbers, times and hostile texts as the report prints them."""
+"""Format numbers, times and untrusted texts for reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIME = re.compile(r"\b(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d\.\d{3}Z)")
 
 
 def printable(value: object) -> object:
-    """What every expression of the page passes through: text without characters that would not show, numbers with separators."""
+    """Filter every expression of the report page: text without unprintable characters, integers with separators."""
     if isinstance(value, (Markup, bool)):
         return value
     if isinstance(value, int):
@@ -28,23 +28,23 @@ def printable(value: object) -> object:
 
 
 def clipped(text: str, characters: int = _CLIPPED) -> str:
-    """The beginning of a long text, and how much more there is."""
+    """Return the beginning of a long text, with the number of characters left out."""
     return text if len(text) <= characters else f"{text[:characters]}… ({len(text) - characters:,} more characters)"
 
 
 def prose(text: str) -> Markup:
-    """A sentence of ours: what stands in backticks is code, times do not break over lines."""
+    """Return a sentence of Tidelake's as HTML: backticks become code, times do not break over lines."""
     safe = _TIME.sub(r'<time datetime="\1T\2">\1 \2</time>', str(escape(printable(clipped(text)))))
     return Markup(_QUOTED.sub(r"<code>\1</code>", safe))
 
 
 def plural(n: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
+    """Return a count with its noun: `1 row`, `2,000 rows`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def moment(ts: int | None) -> str:
-    """A TSO beside its time. 0 is the beginning: nothing was published before."""
+    """Return a TSO with its time. 0 is the start: nothing was published before."""
     if not ts:
         return "the first message"
     ts = unwrap(ts)
@@ -52,12 +52,12 @@ def moment(ts: int | None) -> str:
 
 
 def lag(seconds: float) -> str:
-    """How far a resolved ts lies from the end of its hour."""
+    """Return the distance of a resolved ts from the end of its hour. seconds: positive before the end."""
     return f"{duration(abs(seconds))} {'before' if seconds >= 0 else 'after'} the end of the hour"
 
 
 def duration(seconds: float) -> str:
-    """`3.4 s`, `2 min 5 s`, `1 h 3 min`."""
+    """Return a duration: `3.4 s`, `2 min 5 s`, `1 h 3 min`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -65,7 +65,7 @@ def duration(seconds: float) -> str:
 
 
 def size(n: int) -> str:
-    """Bytes in binary units."""
+    """Return a number of bytes in binary units."""
     value, unit = float(n), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:
@@ -75,11 +75,11 @@ def size(n: int) -> str:
 
 
 def hour_name(hour: str) -> str:
-    """`2026-01-05, 10:00–11:00 UTC`."""
+    """Return an hour as `2026-01-05, 10:00–11:00 UTC`."""
     start = parse_hour(hour)
     return f"{start:%Y-%m-%d, %H:%M}–{start + timedelta(hours=1):%H:%M} UTC"
 
 
 def signed(n: int) -> str:
-    """`+12`, `−3`, `±0`."""
+    """Return a number with its sign: `+12`, `−3`, `±0`."""
     return f"{'+' if n > 0 else '−' if n < 0 else '±'}{abs(n):,}"

@@ -1,6 +1,6 @@
-"""The catalog without a JVM: namespaces, tables, columns, branches and small appends. With lake.data_files the only user of pyiceberg.
+"""The Iceberg catalog without a JVM: namespaces, tables, columns, branches and small appends.
 
-Every column of ours carries its id in the table's documentation (`3: decimal(12,2)`), so that renames are told from new columns.
+Every source column carries its id in the column's documentation (`3: decimal(12,2)`). The id distinguishes a rename from a new column.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeColumn:
-    """A column of a lake table. type: as history.ddl.column_types.lake_type writes it; doc: free text, for source columns
-    `<id>: <MySQL type>`, with `~` behind the id where a column of another type has taken the place of this one in a changelog."""
+    """A column of a lake table. type: as history.ddl.column_types.lake_type writes it; doc: free text. For source columns doc is
+    `<id>: <MySQL type>`, with `~` after the id where a column of another type has replaced this one in a changelog.
+    """
 
     name: str
     type: str
@@ -65,12 +66,12 @@ class LakeColumn:
 
     @property
     def retired(self) -> bool:
-        """Whether it only holds rows from before a change of type."""
+        """Whether the column only holds rows from before a change of type."""
         return bool(re.match(r"\d+~:", self.doc or ""))
 
 
 class LakeTable:
-    """One table as it stood when it was loaded."""
+    """A table in the state in which it was loaded."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -82,16 +83,16 @@ class LakeTable:
 
     @property
     def uuid(self) -> str:
-        """Stays through renames."""
+        """The table's UUID, which renames do not change."""
         return str(self.table.metadata.table_uuid)
 
     @property
     def properties(self) -> dict[str, str]:
-        """Table properties."""
+        """The table's properties."""
         return dict(self.table.properties)
 
     def require(self, feed: str) -> None:
-        """Raises OwnershipError (NOT_OURS) unless it carries this feed's mark."""
+        """Raise OwnershipError (NOT_OURS) unless the table carries this feed's mark."""
         refuse_foreign(self.identifier, self.properties.get(OWNER), feed)
 
     @property
@@ -105,52 +106,52 @@ class LakeTable:
         return [name for name in self.table.refs() if name != MAIN]
 
     def branch(self, name: str) -> int:
-        """A branch's newest snapshot. Raises StorageError."""
+        """The newest snapshot of a branch. Raises StorageError (NOT_FOUND)."""
         ref = self.table.refs().get(name)
         if ref is None:
             raise StorageError(f"{self.identifier} has no branch {name!r}", code="NOT_FOUND")
         return int(ref.snapshot_id)
 
     def columns(self, snapshot_id: int | None = None) -> list[LakeColumn]:
-        """The columns, now or as of a snapshot."""
+        """Return the columns, now or as of a snapshot."""
         schema = self.table.schema() if snapshot_id is None else self._schema_at(snapshot_id)
         return [LakeColumn(name=f.name, type=written(f.field_type), doc=f.doc) for f in schema.fields]
 
     def summary(self, snapshot_id: int) -> dict[str, str]:
-        """A snapshot's summary."""
+        """Return the summary of a snapshot. Raises StorageError (NOT_FOUND)."""
         snapshot = self.table.snapshot_by_id(snapshot_id)
         if snapshot is None:
             raise StorageError(f"{self.identifier} has no snapshot {snapshot_id}", code="NOT_FOUND")
         return {} if snapshot.summary is None else {k: str(v) for k, v in snapshot.summary.additional_properties.items()}
 
     def fields(self, snapshot_id: int | None = None) -> dict[int, tuple[int, str]]:
-        """The source columns, now or as of a snapshot: source id → (Iceberg's id, name)."""
+        """Return the source columns, now or as of a snapshot: source id → (Iceberg field id, name)."""
         schema = self.table.schema() if snapshot_id is None else self._schema_at(snapshot_id)
         ids = ((LakeColumn(name=f.name, type="", doc=f.doc), f.field_id) for f in schema.fields)
         return {c.source_id: (i, c.name) for c, i in ids if c.source_id is not None}
 
     def stands_at(self, snapshot_id: int) -> bool:
-        """Whether main is at this snapshot and the columns are those of it."""
+        """Return whether main is at this snapshot and the table has that snapshot's columns."""
         return self.main == snapshot_id and self.table.schema().schema_id == self._schema_at(snapshot_id).schema_id
 
     def since(self, snapshot_id: int | None) -> Iterator[dict[str, str]]:
-        """The summaries of main's snapshots after this one, the newest first; of all that are kept where it is none of them."""
+        """Yield the summaries of main's snapshots after this one, newest first; of all retained ones if this one is not among them."""
         at: int | None = self.main
         while at is not None and at != snapshot_id and (snapshot := self.table.snapshot_by_id(at)) is not None:
             yield self.summary(at)
             at = snapshot.parent_snapshot_id
 
     def scan(self, where: Where | None = None, columns: Sequence[str] = ("*",), snapshot_id: int | None = None) -> pa.RecordBatchReader:
-        """The rows whose columns have these values (a list: one of them; After: a range), as a stream of record batches."""
+        """Return matching rows as a stream of record batches. where: column → value, list of values, or After for a range."""
         return self.table.scan(filter_of(where or {}), selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow_batch_reader()
 
     def added(self, base: int, to: int, columns: Sequence[str]) -> pa.Table:
-        """The rows appended after one snapshot and up to another, in memory."""
+        """Return the rows appended after snapshot `base`, up to and including snapshot `to`, in memory."""
         scan = self.table.incremental_append_scan(from_snapshot_id_exclusive=base, to_snapshot_id_inclusive=to)
         return scan.select(*columns).to_arrow()
 
     def files(self, where: Where, bounds: Sequence[str], snapshot_id: int) -> Iterator[FileFacts]:
-        """The data files that may hold such rows, with what the table knows of them without opening one."""
+        """Yield the data files that may hold matching rows, with facts from the table's metadata. No data file is opened."""
         fields = {name: self.table.schema().find_field(name) for name in bounds}
         for task in self.table.scan(filter_of(where), snapshot_id=snapshot_id).plan_files():
             found = {name: (task.file.upper_bounds or {}).get(f.field_id) for name, f in fields.items()}
@@ -168,9 +169,9 @@ class LakeTable:
 
 
 class LakeCatalog:
-    """A catalog's control plane. Every change is one atomic commit; two at once are retried, a changed base is refused.
+    """The control plane of a catalog. Every change is one atomic commit; a commit that lost a race is retried, a changed base is refused.
 
-    Nothing is opened, or made where the catalog is a new SQLite file, before it is first asked.
+    The catalog is opened, and a new SQLite file created, at the first request.
     """
 
     def __init__(self, settings: LakeSettings) -> None:
@@ -179,23 +180,23 @@ class LakeCatalog:
 
     @cached_property
     def catalog(self) -> IcebergCatalog:
-        """pyiceberg's."""
+        """The pyiceberg catalog."""
         if self.settings.sqlite is not None:
             self.settings.sqlite.parent.mkdir(parents=True, exist_ok=True)
         return load_catalog(CATALOG, **self.settings.iceberg)
 
     @property
     def is_new(self) -> bool:
-        """Whether it is a SQLite file that is not there yet: nothing is in it, and asking it would make it."""
+        """Whether the catalog is a SQLite file that does not exist yet. Such a catalog is empty, and a request would create the file."""
         return self.settings.sqlite is not None and not self.settings.sqlite.exists()
 
     def namespaces(self) -> dict[str, str | None]:
-        """All namespaces, and the feed that each belongs to; None where Tidelake did not make it."""
+        """Return all namespaces with the feed that owns each: None where Tidelake did not create it."""
         names = [".".join(n) for n in self.catalog.list_namespaces()]
         return {n: self.catalog.load_namespace_properties(n).get(OWNER) for n in names}
 
     def refuse_taken(self, namespace: str, feed: str) -> None:
-        """Raises ConfigError if the namespace is there and belongs to another feed, or to nobody."""
+        """Raise ConfigError if the namespace exists and this feed does not own it."""
         try:
             owner = self.catalog.load_namespace_properties(namespace).get(OWNER)
         except exceptions.NoSuchNamespaceError:
@@ -207,14 +208,14 @@ class LakeCatalog:
             )
 
     def claim_namespace(self, namespace: str, feed: str) -> None:
-        """Create the namespace for a feed. Raises ConfigError if it belongs to another."""
-        with self._lock, suppress(exceptions.NamespaceAlreadyExistsError, IntegrityError):  # another process may be as quick
+        """Create the namespace for a feed if it does not exist. Raises ConfigError if this feed does not own it."""
+        with self._lock, suppress(exceptions.NamespaceAlreadyExistsError, IntegrityError):  # another process may create it at the same time
             if not self.catalog.namespace_exists(namespace):
                 self.catalog.create_namespace(namespace, {OWNER: feed})
         self.refuse_taken(namespace, feed)
 
     def release_namespace(self, namespace: str, feed: str) -> None:
-        """Drop a namespace of the feed's in which nothing is."""
+        """Drop a namespace that the feed owns if it is empty."""
         with suppress(exceptions.NoSuchNamespaceError, exceptions.NamespaceNotEmptyError):
             owner = self.catalog.load_namespace_properties(namespace).get(OWNER)
             if owner == feed and not self.tables(namespace):
@@ -229,7 +230,18 @@ class LakeCatalog:
         sort: Sequence[str] = (),
         properties: dict[str, str] | None = None,
     ) -> LakeTable:
-        """A new table with an empty first snapshot. partition: (column, transform such as `bucket[8]`)."""
+        """Create a table with an empty first snapshot.
+
+        Args:
+            identifier: `namespace.table`.
+            columns: The table's columns.
+            partition: Pairs (column, transform), such as `bucket[8]`.
+            sort: Columns of the sort order.
+            properties: Table properties beside Tidelake's defaults.
+
+        Raises:
+            StorageError: TABLE_EXISTS; TABLE_MOVED where the namespace was dropped.
+        """
         schema = _schema(columns)
         ids = {f.name: f.field_id for f in schema.fields}
         spec = PartitionSpec(
@@ -243,7 +255,7 @@ class LakeCatalog:
         return self.load(identifier)
 
     def find(self, identifier: str) -> LakeTable | None:
-        """The table, None if there is none."""
+        """Return the table, None if it does not exist."""
         try:
             return LakeTable(self.catalog.load_table(identifier))
         except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
@@ -252,40 +264,39 @@ class LakeCatalog:
             raise lost_file(f"table {identifier}", e) from e
 
     def find_own(self, identifier: str, feed: str) -> LakeTable | None:
-        """The feed's table, None if there is none. Raises OwnershipError (NOT_OURS) for one that does not carry its mark."""
+        """Return the feed's table, None if it does not exist. Raises OwnershipError (NOT_OURS) for a table without the feed's mark."""
         found = self.find(identifier)
         if found is not None:
             found.require(feed)
         return found
 
     def load(self, identifier: str) -> LakeTable:
-        """The table. Raises StorageError (NOT_FOUND)."""
+        """Return the table. Raises StorageError (NOT_FOUND)."""
         found = self.find(identifier)
         if found is None:
             raise StorageError(f"the lake has no table {identifier}", code="NOT_FOUND")
         return found
 
     def tables(self, namespace: str) -> list[str]:
-        """Identifiers of a namespace's tables; none if there is no such namespace."""
+        """Return the identifiers of a namespace's tables; an empty list if the namespace does not exist."""
         try:
             return sorted(".".join(t) for t in self.catalog.list_tables(namespace))
         except exceptions.NoSuchNamespaceError:
             return []
 
     def rename(self, identifier: str, to: str) -> None:
-        """Give a table another name. Raises StorageError (TABLE_EXISTS, of the name that is taken)."""
+        """Rename a table. Raises StorageError: TABLE_EXISTS for a name that is taken, TABLE_MOVED."""
         with named(to):
             self.catalog.rename_table(identifier, to)
 
     def drop(self, identifier: str, feed: str) -> None:
-        """Take a feed's table out of the catalog; its files stay for maintenance to remove. Raises OwnershipError (NOT_OURS),
-        StorageError."""
+        """Remove a feed's table from the catalog; maintenance removes its files later. Raises OwnershipError (NOT_OURS), StorageError."""
         self.load(identifier).require(feed)
         with named(identifier):
             self.catalog.drop_table(identifier)
 
     def append(self, identifier: str, rows: pa.Table, summary: dict[str, str] | None = None) -> int:
-        """Append a few rows (or none) in one commit; the new snapshot's id."""
+        """Append a few rows, or none, in one commit. Returns the new snapshot's id."""
 
         def attempt() -> int:
             table = self.catalog.load_table(identifier)
@@ -295,30 +306,33 @@ class LakeCatalog:
         return retried(identifier, attempt)
 
     def remove(self, identifier: str, where: Where) -> None:
-        """Remove the rows with these values in one commit; there must be some."""
+        """Remove the rows with these values in one commit. At least one row must match."""
         retried(identifier, lambda: self.catalog.load_table(identifier).delete(filter_of(where)))
 
     def set_branch(self, table: LakeTable, name: str, snapshot_id: int) -> None:
-        """Make a branch point at a snapshot, whether it was there or not."""
+        """Make a branch point at a snapshot; create the branch if it does not exist."""
         now = table.table.refs().get(name)
         was = _is_at(name, now.snapshot_id if now else None)
         retried(table.identifier, lambda: self.catalog.commit_table(table.table, (was,), (_put_at(name, snapshot_id),)))
 
     def drop_branches(self, table: LakeTable, names: Sequence[str]) -> None:
-        """Remove branches; what only they held is garbage from then on."""
+        """Remove branches. Snapshots that only these branches held become garbage."""
         updates = tuple(_removed(name) for name in names)
         if updates:
             retried(table.identifier, lambda: self.catalog.commit_table(table.table, (), updates))
 
     def advance(self, table: LakeTable, base: int, to: int, branch: str) -> None:
-        """Move main from base to a snapshot of the branch and drop the branch, in one commit. Raises StorageError if either moved."""
+        """Move main from `base` to snapshot `to` of the branch and drop the branch, in one commit.
+
+        Raises StorageError (TABLE_MOVED) if main or the branch moved.
+        """
         with named(table.identifier):
             self.catalog.commit_table(table.table, (_is_at(MAIN, base), _is_at(branch, to)), (_put_at(MAIN, to), _removed(branch)))
 
     def restore(self, table: LakeTable, base: int, to: int) -> None:
-        """Move main from base to any snapshot of the table, and the columns to those of that snapshot, in one commit.
+        """Move main from `base` to any snapshot of the table and restore that snapshot's columns, in one commit.
 
-        A column that was dropped after it is there again with its values. Raises StorageError if main moved.
+        A column that was dropped after that snapshot returns with its values. Raises StorageError (TABLE_MOVED) if main moved.
         """
         columns = SetCurrentSchemaUpdate.model_validate({"schema-id": table._schema_at(to).schema_id})
         with named(table.identifier):
@@ -329,7 +343,7 @@ class LakeCatalog:
         retried(identifier, lambda: self.catalog.load_table(identifier).transaction().set_properties(properties).commit_transaction())
 
     def evolve(self, identifier: str, change: Callable[[Any], None]) -> LakeTable:
-        """Change the columns in one commit; `change` gets pyiceberg's UpdateSchema."""
+        """Change the columns in one commit. `change` receives pyiceberg's UpdateSchema."""
 
         def attempt() -> LakeTable:
             with self.catalog.load_table(identifier).update_schema(allow_incompatible_changes=True) as update:
@@ -347,7 +361,7 @@ def _schema(columns: Sequence[LakeColumn]) -> Schema:
 
 
 def filter_of(where: Where) -> BooleanExpression:
-    """What is asked of a table, as pyiceberg's expression."""
+    """Return the pyiceberg expression of a filter."""
     expression: BooleanExpression = AlwaysTrue()
     term: Any
     for name, value in where.items():

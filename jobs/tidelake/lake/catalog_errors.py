@@ -1,4 +1,4 @@
-"""What goes wrong at the catalog, as StorageError: who was first, what is there already, what cannot be reached, what is lost."""
+"""Translate catalog errors to StorageError: lost races, existing tables, dropped namespaces."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _T = TypeVar("_T")
 
 
 def retried(identifier: str, attempt: Callable[[], _T]) -> _T:
-    """What an attempt at a commit returns; it is tried again where another writer was first. Raises StorageError."""
+    """Return the result of a commit attempt; retry an attempt that lost a race. Raises StorageError after the last attempt."""
     for left in reversed(range(_ATTEMPTS)):
         try:
             return attempt()
         except (exceptions.CommitFailedException, exceptions.ValidationException, ValueError) as e:
-            if isinstance(e, ValueError) and "sequence number" not in str(e):  # that is how a commit on another branch meanwhile is told
+            if isinstance(e, ValueError) and "sequence number" not in str(e):  # pyiceberg's error for a concurrent commit on another branch
                 raise
             if left == 0:
                 raise StorageError(f"{identifier}: {e}", remedy="another writer keeps changing the table; try again") from e
@@ -29,7 +29,7 @@ def retried(identifier: str, attempt: Callable[[], _T]) -> _T:
 
 @contextmanager
 def named(identifier: str) -> Iterator[None]:
-    """Raises StorageError (TABLE_MOVED, TABLE_EXISTS) that names the table."""
+    """Raise pyiceberg's errors as StorageError (TABLE_MOVED, TABLE_EXISTS) that names the table."""
     try:
         yield
     except exceptions.CommitFailedException as e:

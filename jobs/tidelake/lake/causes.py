@@ -1,4 +1,4 @@
-"""Errors of the libraries below a lake, by their cause: the catalog's server, a lost file of a table, Spark's disk and memory."""
+"""Translate errors of the libraries below a lake by cause: the catalog's server, a lost file of a table, Spark's disk and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from tidelake.errors import DamageError, StorageError, TidelakeError
 
 _NO_SPACE = "No space left on device"
-_FULL = 64 << 20  # bytes free; below, a disk counts as full
+_FULL = 64 << 20  # bytes free; a disk with less counts as full
 _PATH = re.compile(r"No space left on device:? '([^']+)'")
 _QUOTED = re.compile(r"'([^']+)'")
 _JAVA = re.compile(r"^(?:: |Caused by: )([\w.$]+(?:Exception|Error)): *(.*)$", re.MULTILINE)
@@ -25,7 +25,9 @@ _MEMORY = ("OutOfMemoryError", "GC overhead limit")
 
 @contextmanager
 def named_causes(place: str, warehouse: str) -> Iterator[None]:
-    """Raises StorageError for what the catalog's, pyiceberg's and Spark's own errors mean. place: the catalog, without secrets."""
+    """Raise errors of the catalog, pyiceberg and Spark as StorageError or DamageError with their cause. place: the catalog, without
+    secrets.
+    """
     try:
         yield
     except TidelakeError:
@@ -40,7 +42,7 @@ def named_causes(place: str, warehouse: str) -> Iterator[None]:
 
 
 def unreachable(place: str, why: str) -> StorageError:
-    """The error for a catalog that does not answer or refuses. why: the library's words; the first line is told."""
+    """Return the error for a catalog that does not answer or refuses. why: the library's message; its first line is used."""
     said = why.strip().partition("\n")[0]
     server = "check that its server is up and can be reached from here, and the login in lake.catalog; then run again"
     remedy = "check the file, its folder and the disk" if place.startswith("jdbc:sqlite:") else server
@@ -48,7 +50,7 @@ def unreachable(place: str, why: str) -> StorageError:
 
 
 def _of_catalog(e: Exception, place: str) -> StorageError | None:
-    """Of a REST catalog: no connection, or what its server refuses."""
+    """Return the error of a REST catalog: no connection, or a refused request."""
     kind = type(e)
     if kind.__module__.startswith("requests."):
         return unreachable(place, _reason(e))
@@ -58,7 +60,7 @@ def _of_catalog(e: Exception, place: str) -> StorageError | None:
 
 
 def _reason(e: BaseException) -> str:
-    """The operating system's word for why a connection failed; the error's kind where there is none."""
+    """Return the operating system's text for a failed connection; the error's type if there is none."""
     at: BaseException | None = e
     while at is not None:
         if isinstance(at, OSError) and at.strerror:
@@ -84,7 +86,7 @@ def _of_disk(e: Exception, warehouse: str) -> StorageError | None:
 
 
 def lost_file(table: str, e: FileNotFoundError) -> DamageError:
-    """The error for a file of a table that is not there."""
+    """Return the error for a missing file of a table."""
     named = _QUOTED.search(str(e))
     return DamageError(
         f"{table}: a file is lost: {e.filename or (named[1] if named else e)}",
@@ -94,7 +96,7 @@ def lost_file(table: str, e: FileNotFoundError) -> DamageError:
 
 
 def _full_disks(warehouse: str) -> str:
-    """The folders that Spark writes to whose disk is full now; else all of them with what is free."""
+    """Return the folders that Spark writes to whose disk is full; if none is full, all of them with their free bytes."""
     folders = [p for p in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if p] or [tempfile.gettempdir()]
     folders += [warehouse] if warehouse.startswith("/") else []
     free = {f: shutil.disk_usage(f).free for f in folders if Path(f).exists()}
@@ -103,7 +105,7 @@ def _full_disks(warehouse: str) -> str:
 
 
 def _of_spark(e: Exception) -> StorageError | None:
-    """Of an error of Spark's JVM the last cause that it names."""
+    """Return the error for the last cause that an error of Spark's JVM names."""
     if not type(e).__module__.startswith(("py4j", "pyspark")):
         return None
     causes, text = _JAVA.findall(str(e)), str(e)

@@ -1,7 +1,7 @@
-"""The documents of one cut: cuts/, certificates/ and publish/. Each of the first two can be rebuilt from the other and the intent.
+"""The documents of one cut: cuts/, certificates/ and publish/. A cut and its certificate can each be rebuilt from the other and the intent.
 
-A number stands for one attempt to publish. In place of the cut's document there may be the note that the attempt was given up
-(publish/abandon.py): whichever is written first by put-if-absent decides. Such a number is never used again.
+A number stands for one attempt to publish. Instead of the cut's document there may be a note that the attempt was abandoned
+(publish/abandon.py). The one written first by put-if-absent decides. The number of an abandoned attempt is never used again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tidelake.io.documents import find_document, members, parsed
 from tidelake.io.storage import Store
 from tidelake.lake.cut import Abandoned, Cut, Intent, TableCut
 
-_MARK = b'"abandoned_at_ms"'  # inside a text of JSON its quotes would be escaped
+_MARK = b'"abandoned_at_ms"'  # inside a JSON string its quotes would be escaped
 
 
 def find_outcome(store: Store, feed: str, seq: int) -> Cut | Abandoned | None:
-    """What became of a number: its cut's document, or the note that it was given up; None where neither is there."""
+    """Return the outcome of a number: its cut's document, or the note that it was abandoned; None if neither exists."""
     key = cut_key(feed, seq)
     data = store.read_if_present(key)
     if data is None:
@@ -29,18 +29,18 @@ def find_outcome(store: Store, feed: str, seq: int) -> Cut | Abandoned | None:
 
 
 def find_abandoned(store: Store, feed: str, seq: int) -> Abandoned | None:
-    """The note that a publishing was given up, None where it was not."""
+    """Return the note that a publication was abandoned, None if it was not."""
     found = find_outcome(store, feed, seq)
     return found if isinstance(found, Abandoned) else None
 
 
 def newest_intent(store: Store, feed: str) -> int:
-    """The number of the newest intent, 0 where there is none."""
+    """Return the number of the newest intent, 0 if there is none."""
     return max((seq_of(o.key) for o in store.objects(intents(feed))), default=0)
 
 
 def next_seq(store: Store, feed: str, newest: int) -> int:
-    """The number of the cut after the newest published one: the first whose publishing was not given up. newest: 0 for none."""
+    """Return the number of the next cut: the first after the newest published one that was not abandoned. newest: 0 for none."""
     seq = newest + 1
     while store.head(cut_key(feed, seq)) is not None and find_abandoned(store, feed, seq) is not None:
         seq += 1
@@ -48,7 +48,7 @@ def next_seq(store: Store, feed: str, newest: int) -> int:
 
 
 def read_cut(store: Store, feed: str, seq: int) -> Cut:
-    """A published cut's document; one that is lost is rebuilt. Raises DamageError, StorageError (ABANDONED)."""
+    """Return a published cut's document; rebuild a lost one. Raises DamageError, StorageError (ABANDONED)."""
     found = find_outcome(store, feed, seq)
     if isinstance(found, Abandoned):
         raise abandoned(feed, seq)
@@ -56,13 +56,13 @@ def read_cut(store: Store, feed: str, seq: int) -> Cut:
 
 
 def keep(store: Store, cut: Cut) -> bool:
-    """Write a cut's document, unless it is there; False if the number was given up before."""
+    """Write a cut's document unless it exists. Returns False if the number was abandoned before."""
     key = cut_key(cut.feed, cut.seq)
     return store.put_if_absent(key, cut.model_dump_json(indent=1).encode()) or find_abandoned(store, cut.feed, cut.seq) is None
 
 
 def write_lost(store: Store, feed: str, seqs: Iterable[int]) -> list[int]:
-    """Write the documents of these published cuts again that are lost; their numbers."""
+    """Rewrite the lost documents of these published cuts and return their numbers."""
     there = {o.key for o in store.objects(cuts(feed))}
     lost = [seq for seq in seqs if cut_key(feed, seq) not in there]
     for seq in lost:
@@ -71,7 +71,7 @@ def write_lost(store: Store, feed: str, seqs: Iterable[int]) -> list[int]:
 
 
 def find_certificate(store: Store, feed: str, seq: int) -> dict[str, Any] | None:
-    """A published cut's certificate; one that is lost is rebuilt if its cut and intent are there, else None."""
+    """Return a published cut's certificate. A lost one is rebuilt from its cut and intent; None if one of these is missing."""
     key = certificate_key(feed, seq)
     data = store.read_if_present(key)
     if data is not None:
@@ -81,7 +81,7 @@ def find_certificate(store: Store, feed: str, seq: int) -> dict[str, Any] | None
 
 
 def read_certificate(store: Store, feed: str, seq: int) -> dict[str, Any]:
-    """As find_certificate; raises DamageError (NOT_FOUND) where it is lost with what it is rebuilt from."""
+    """Return a published cut's certificate. Raises DamageError (NOT_FOUND) if it is lost and cannot be rebuilt."""
     found = find_certificate(store, feed, seq)
     if found is None:
         raise _lost(store, certificate_key(feed, seq), cut_key(feed, seq), feed, seq)
@@ -89,7 +89,7 @@ def read_certificate(store: Store, feed: str, seq: int) -> dict[str, Any]:
 
 
 def certificate(intent: Intent, cut: Cut) -> bytes:
-    """The proof of a published cut."""
+    """Return the certificate of a published cut, as JSON."""
     said = intent.certificate | {
         "published_at_ms": cut.published_at_ms,
         "tables": {i: t.model_dump() for i, t in cut.snapshots.items()},
@@ -99,7 +99,7 @@ def certificate(intent: Intent, cut: Cut) -> bytes:
 
 
 def _rebuilt_cut(store: Store, feed: str, seq: int) -> Cut:
-    """From the intent, which says all but the snapshot ids that publishing gave the tables, and the certificate, which says these."""
+    """Rebuild a cut from its intent and certificate. The certificate holds the snapshot ids that publishing gave the tables."""
     key = certificate_key(feed, seq)
     intent, proof = find_document(store, intent_key(feed, seq), Intent), store.read_if_present(key)
     if intent is None or proof is None:
@@ -111,7 +111,7 @@ def _rebuilt_cut(store: Store, feed: str, seq: int) -> Cut:
 
 
 def abandoned(feed: str, seq: int) -> StorageError:
-    """The error for a number whose publishing was given up."""
+    """Return the error for a number whose publication was abandoned."""
     return StorageError(
         f"the publishing of cut {seq} of feed {feed} was given up with `tidelake abandon`", code="ABANDONED", remedy="run the hour again"
     )

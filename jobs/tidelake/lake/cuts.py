@@ -1,4 +1,4 @@
-"""Published cuts: find the newest, the one for a TSO, and record a new one."""
+"""Read and record published cuts: the newest cut, its lineage, the cut for a TSO, and the base of the next window."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ KEEP_CHANGES = "keep_changelog under [maintenance] in feed.toml says how long ch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What the next cut is built on. newest: the published one; cut: the one that its window goes on from, with its tables where they are
-    now: the newest, but in a redo an earlier one; None is nothing. since: the first hour of a redo that begins with nothing."""
+    """The base of the next cut. newest: the newest published cut; cut: the cut that the next window continues, None for nothing. It is the
+    newest, or in a redo an earlier one, with the current names of its tables. since: first hour of a redo that begins with nothing.
+    """
 
     newest: Cut | None
     cut: Cut | None
-    seq: int  # the next cut's
+    seq: int  # number of the next cut
     since: str | None = None
 
     @property
     def parent_seq(self) -> int | None:
-        """The cut that the next one goes on from, where that is not the newest."""
+        """Number of the cut that the next one continues; None if that is the newest, 0 for nothing."""
         return None if self.cut is self.newest else self.cut.parent_seq if self.cut else 0
 
     @property
@@ -67,12 +68,12 @@ class Base:
 
 
 def places(newest: Cut) -> dict[str, str]:
-    """Where every physical table of the feed is now: uuid → identifier."""
+    """Return the current name of every physical table of the feed: uuid → identifier."""
     return newest.past | {t.uuid: t.identifier for t in (*newest.snapshots.values(), *newest.changelogs.values())}
 
 
 def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None = None) -> Base:
-    """The base of the next window; redo_from: as if nothing from this hour on had been published.
+    """Return the base of the next window. redo_from: ignore everything published from this hour on.
 
     Raises StorageError (NOT_RETAINED), OrderError (BEFORE_SEED).
     """
@@ -97,7 +98,9 @@ def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None
 
 
 def first_held(catalog: LakeCatalog, store: Store, cut: Cut) -> str | None:
-    """The first hour that the cuts up to this one hold; None where they hold none, or the first were an earlier version's and are gone."""
+    """Return the first hour that the cuts up to this one hold. None where they hold none, or where an earlier version wrote the first cuts
+    and they are gone.
+    """
     if cut.first_hour:
         return cut.first_hour
     for seq in sorted(s for s in lineage(catalog, cut.feed) if s <= cut.seq):
@@ -108,7 +111,7 @@ def first_held(catalog: LakeCatalog, store: Store, cut: Cut) -> str | None:
 
 
 def _seen_from(newest: Cut, cut: Cut) -> Cut:
-    """An earlier cut as the base of the next: under the newest one's number, its tables where they are now; parent_seq: its own number."""
+    """Return an earlier cut as base of the next: numbered as the newest, with current table names; parent_seq is its own number."""
     now = places(newest)
     snapshots, changelogs = (
         {i: t.model_copy(update={"identifier": now.get(t.uuid, t.identifier)}) for i, t in tables.items()}
@@ -119,8 +122,10 @@ def _seen_from(newest: Cut, cut: Cut) -> Cut:
 
 
 def newest_cut(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
-    """The feed's newest published cut: that of the last document, where nothing is being published and no document is lost; else what the
-    table of published cuts says."""
+    """Return the feed's newest published cut, None without one.
+
+    The newest cut document answers if no publication is under way and no document is lost; else the table of published cuts answers.
+    """
     last = max((seq_of(o.key) for o in store.objects(cuts(feed))), default=0)
     if last and store.head(intent_key(feed, last + 1)) is None and is_published(catalog, feed, last):
         return read_cut(store, feed, last)
@@ -131,19 +136,21 @@ def newest_cut(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
 
 
 def is_published(catalog: LakeCatalog, feed: str, seq: int) -> bool:
-    """Whether the cut stands in the table of published cuts."""
+    """Return whether the table of published cuts holds the cut."""
     table = catalog.find(published_table())
     return table is not None and any(batch.num_rows for batch in table.scan({"feed": feed, "seq": seq}, ["seq"]))
 
 
 def published(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """All published cuts that can be read, those that a rollback undid included: number → resolved ts."""
+    """Return all readable published cuts, including those that a rollback undid: number → resolved ts (TSO)."""
     return {seq: known.resolved_ts for seq, known in _published(catalog, feed).items() if not known.expired}
 
 
 def lineage(catalog: LakeCatalog, feed: str) -> dict[int, int]:
-    """The published cuts that lead to the newest one and can be read, it included: number → resolved ts. What a rollback undid is not among
-    them, nor what maintenance let go."""
+    """Return the readable published cuts that lead to the newest one, including it: number → resolved ts (TSO).
+
+    Cuts that a rollback undid and cuts that maintenance expired are not included.
+    """
     return {seq: known.resolved_ts for seq, known in _lineage(catalog, feed).items() if not known.expired}
 
 
@@ -153,15 +160,17 @@ def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
     while at in every:
         known = found[at] = every[at]
         at = at - 1 if known.parent_seq is None else known.parent_seq
-        if at not in every:  # the number before may have been given up
+        if at not in every:  # the publication of the number before may have been abandoned
             at = max((seq for seq in every if seq < at), default=0)
     return found
 
 
 class _Known(NamedTuple):
-    """What the table says of a cut. parent_seq: None where an earlier version published it; expired: maintenance let it go;
-    changelog_retained_after: as
-    `changelog_retained_after` says, None where it was not raised since."""
+    """A cut in the table of published cuts.
+
+    parent_seq: None where an earlier version published it; expired: whether maintenance expired it; changelog_retained_after: the value
+    that the function of that name collects, None where the cut did not raise it.
+    """
 
     resolved_ts: int
     parent_seq: int | None
@@ -170,16 +179,17 @@ class _Known(NamedTuple):
 
 
 def changelog_retained_after(catalog: LakeCatalog, feed: str) -> int:
-    """The TSO after which the changelogs hold every published change. Of those at or before it some are gone, unless it is 0.
+    """Return the TSO after which the changelogs hold every published change. 0: they hold all changes.
 
-    Maintenance raises it before it removes anything, so who asks after having read a changelog knows what was whole then.
+    Maintenance raises the value before it removes changes. A caller that asks after reading a changelog knows which range was complete.
     """
     return max((known.changelog_retained_after or 0 for known in _published(catalog, feed).values()), default=0)
 
 
 def with_kept_changes(cut: Cut, gone: int) -> Cut:
-    """A cut to go on from: without its changelogs where all that is in them is not kept; they begin anew. gone: the
-    changelog_retained_after."""
+    """Return the cut, without its changelogs if none of their changes are retained; the changelogs then begin anew. gone: the TSO that
+    `changelog_retained_after` returns.
+    """
     return cut.model_copy(update={"changelogs": {}}) if cut.resolved_ts <= gone else cut
 
 
@@ -195,10 +205,12 @@ def _published(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
 
 
 def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut | None, Cut]:
-    """(the newest cut at or before ts, the first cut at or after it); equal if ts is a cut.
+    """Return (the newest cut at or before ts, the first cut at or after it); both are the same if ts is a cut.
 
-    Raises StorageError: NOT_PUBLISHED for a ts after the newest cut, NOT_RETAINED for one before the oldest that maintenance kept,
-    BEFORE_SEED for one before the export that the tables began with. ConfigError: BEFORE_FIRST_CUT.
+    Raises:
+        StorageError: NOT_PUBLISHED for a ts after the newest cut; NOT_RETAINED for a ts before the oldest retained cut; BEFORE_SEED for
+            a ts before the export that seeded the tables.
+        ConfigError: BEFORE_FIRST_CUT.
     """
     every = _lineage(catalog, feed)
     seqs = {seq: known.resolved_ts for seq, known in every.items() if not known.expired}
@@ -230,7 +242,7 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
 
 
 def _refuse_before_first(catalog: LakeCatalog, first: Cut, ts: int) -> None:
-    """Raise ConfigError (BEFORE_FIRST_CUT) for a TSO of which the first cut's hours say nothing."""
+    """Raise ConfigError (BEFORE_FIRST_CUT) for a TSO before the first change that the lake knows."""
     events = catalog.find_own(events_table(first.feed), first.feed)
     begins = first_ts(events, sorted(first.generations)) if events is not None else None
     if begins is not None and ts < begins:
@@ -243,7 +255,7 @@ def _refuse_before_first(catalog: LakeCatalog, first: Cut, ts: int) -> None:
 
 
 def last_snapshot(catalog: LakeCatalog, store: Store, cut: Cut | None, i: Incarnation) -> tuple[int, TableCut | None]:
-    """(TSO, the table's snapshot at it): of the cut, or of the last one before it that held a table which was dropped and recovered.
+    """Return (TSO, the table's snapshot at it): of the cut or, for a table dropped and recovered, of the last cut that held it.
 
     (0, None): no cut held it. Raises StorageError (NOT_RETAINED) if changes since that earlier cut are gone.
     """
@@ -269,8 +281,9 @@ def _refuse_gap(catalog: LakeCatalog, feed: str, i: Incarnation, since: int) -> 
 
 
 def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
-    """Make a cut the published one: its document, its statements in the DDL ledger, then its rows in the table that other engines read,
-    in one commit. Repeatable."""
+    """Publish a cut: write its document, then its statements to the DDL ledger, then its rows to the table that other engines read, in one
+    commit. Repeatable. Raises the error of `abandoned` if the cut's publication was abandoned.
+    """
     if not keep(store, cut):
         raise abandoned(cut.feed, cut.seq)
     if is_published(catalog, cut.feed, cut.seq):
@@ -282,14 +295,14 @@ def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
 
 
 def _before(catalog: LakeCatalog, store: Store, cut: Cut) -> Cut | None:
-    """The published cut that this one goes on from."""
+    """Return the published cut that this one continues."""
     parent_seq = cut.seq - 1 if cut.parent_seq is None else cut.parent_seq
     seq = max((seq for seq in _published(catalog, cut.feed) if seq <= parent_seq), default=0)
     return read_cut(store, cut.feed, seq) if seq else None
 
 
 def ensure_published(catalog: LakeCatalog) -> None:
-    """The table, with the columns that an earlier version did not write."""
+    """Create the table of published cuts, or add the columns that an earlier version did not write."""
     there = catalog.find(published_table())
     if there is None:
         _create(catalog)
@@ -305,7 +318,7 @@ def _create(catalog: LakeCatalog) -> None:
     try:
         catalog.create(published_table(), [LakeColumn(name=name, type=kind) for name, kind in _COLUMNS])
     except StorageError as e:
-        if e.code != "TABLE_EXISTS":  # another feed was first
+        if e.code != "TABLE_EXISTS":  # another feed created it first
             raise
 
 

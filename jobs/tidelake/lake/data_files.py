@@ -1,7 +1,7 @@
-"""Data files that workers wrote themselves, put into a table in one commit. With lake.catalog the only user of pyiceberg.
+"""Commit data files that workers wrote to a table.
 
-Iceberg's writer for Spark takes rows one by one; a worker that has Arrow batches writes the same Parquet for a quarter of the CPU time,
-and none of it in the JVM.
+Iceberg's writer for Spark takes rows one by one. A worker that has Arrow batches writes the same Parquet for a quarter of the CPU time,
+without the JVM.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ from tidelake.lake.scans import Where
 from tidelake.spark.spread import THREADS
 
 _FIELD_ID = "PARQUET:field_id"
-_MERGED = {"commit.manifest-merge.enabled": "true"}  # else every commit leaves a manifest for all later ones to read
-_NO_RETRY = {"commit.retry.num-retries": "0"}  # pyiceberg would add the files beside those of another commit, without looking for them
+_MERGED = {"commit.manifest-merge.enabled": "true"}  # otherwise every commit leaves a manifest that all later ones read
+_NO_RETRY = {"commit.retry.num-retries": "0"}  # pyiceberg's retry adds the files beside those of a concurrent commit, unchecked
 
 
 class _Change(Transaction):
-    """pyiceberg's own applies all that is staged to a deep copy of the metadata whenever it is asked for it: thirty times a commit."""
+    """A transaction that caches its metadata. pyiceberg's deep-copies it and applies all staged updates at every access, thirty times a
+    commit.
+    """
 
     _asked: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
 
     @property
     def table_metadata(self) -> TableMetadata:
-        """The table as it will be."""
+        """The table's metadata with the staged updates."""
         base, updates = self._table.metadata, self._updates
         if self._asked is None or self._asked[0] is not base or self._asked[1] is not updates:
             self._asked = base, updates, super().table_metadata
@@ -53,7 +55,7 @@ class _Change(Transaction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """A Parquet file below a table's location. partition: its values in the order of the spec; footer: a Parquet metadata file."""
+    """A Parquet file below a table's location. partition: values in the order of the spec; size: bytes; footer: a Parquet metadata file."""
 
     path: str
     partition: tuple[Any, ...]
@@ -62,24 +64,24 @@ class WrittenFile:
 
 
 def file_schema(table: LakeTable, columns: pa.Schema) -> pa.Schema:
-    """These columns with the ids that the table knows them by, as its data files must have them."""
+    """Return these columns with the table's field ids, as its data files must have them."""
     return pa.schema([_with_id(f, table.table) for f in columns])
 
 
 def columns_of_files(table: LakeTable) -> pa.Schema:
-    """All columns of the table, as its data files have them."""
+    """Return all columns of the table, as its data files have them."""
     return file_schema(table, pa.schema([pa.field(f.name, _small(f.type)) for f in table.table.schema().as_arrow()]))
 
 
 def _small(kind: pa.DataType) -> pa.DataType:
-    """Without pyiceberg's 64-bit offsets: a batch of ours needs none."""
+    """Return the type without pyiceberg's 64-bit offsets, which Tidelake's batches do not need."""
     if pa.types.is_large_list(kind):
         return pa.list_(_small(kind.value_type))
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 
 def bucketed_by(table: LakeTable) -> tuple[int, int] | None:
-    """(Iceberg's id of the column, buckets) by which all files of a table are partitioned first."""
+    """Return (Iceberg's column id, number of buckets) if all files of a table are partitioned first by the same buckets, else None."""
     firsts = [spec.fields[0] if spec.fields else None for spec in table.table.specs().values()]
     found = {(f.source_id, f.transform.num_buckets) if f and isinstance(f.transform, BucketTransform) else None for f in firsts}
     return found.pop() if len(found) == 1 else None
@@ -93,9 +95,9 @@ def _with_id(column: pa.Field, table: Table) -> pa.Field:
 
 
 def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Sequence[WrittenFile], summary: dict[str, str]) -> None:
-    """Put files in place of those that hold such rows, in one commit, which is made even where there are none.
+    """Replace the files that hold matching rows, in one commit. The commit is made even without files.
 
-    where: by columns that the table is partitioned by, so that files hold such rows only or none.
+    where: must use partition columns, so that a file holds only matching rows or none.
     """
 
     def attempt() -> None:
@@ -116,8 +118,10 @@ def stage_files(
     files: Sequence[WrittenFile],
     summary: dict[str, str],
 ) -> LakeTable:
-    """Begin a branch at a snapshot and put files on it, in place of those with these paths, all in one commit; branches that earlier
-    attempts left go. The table as it is then. Raises StorageError if one of the files is not there."""
+    """Create a branch at snapshot `base` and replace the files with paths `gone` on it, in one commit; remove branches of earlier attempts.
+
+    Returns the table after the commit. Raises StorageError (TABLE_MOVED) if one of the replaced files is missing.
+    """
 
     def attempt() -> LakeTable:
         table = _loaded(catalog, identifier)
@@ -138,7 +142,7 @@ def stage_files(
 
 def _loaded(catalog: LakeCatalog, identifier: str) -> Table:
     table = catalog.catalog.load_table(identifier)
-    table.metadata.properties.update(_NO_RETRY)  # of what was loaded alone, nobody else sees it
+    table.metadata.properties.update(_NO_RETRY)  # changes only this loaded copy
     return table
 
 
@@ -154,7 +158,7 @@ def _put(change: Transaction, gone: Sequence[DataFile], files: Sequence[WrittenF
 
 
 def _data_files(table: TableMetadata, files: Sequence[WrittenFile]) -> Iterator[DataFile]:
-    """What the table is to know of each file, from its footer."""
+    """Yield the table's entry of each file, from its footer."""
     schema = table.schema()
     plan, columns = compute_statistics_plan(schema, table.properties), parquet_path_to_id_mapping(schema)
     for file in files:
@@ -174,7 +178,7 @@ def _data_files(table: TableMetadata, files: Sequence[WrittenFile]) -> Iterator[
 
 
 def lowest(table: LakeTable, where: Where, column: str) -> Any:
-    """The lowest value of a column in main's files that may hold such rows, from the files' metrics; None if they have none."""
+    """Return the lowest value of a column in main's files that may hold matching rows, from the files' metrics; None if they have none."""
     field = table.table.schema().find_field(column)
     files = (task.file for task in table.table.scan(filter_of(where), snapshot_id=table.main).plan_files())
     low = (b for f in files if (b := (f.lower_bounds or {}).get(field.field_id)) is not None)
@@ -182,7 +186,7 @@ def lowest(table: LakeTable, where: Where, column: str) -> Any:
 
 
 def named_files(table: LakeTable) -> set[str]:
-    """The locations of every file that the table's metadata names, of all its snapshots: metadata, manifests, data and deletes."""
+    """Return the locations of all files in the table's metadata, for all its snapshots: metadata, manifests, data and deletes."""
     loaded, metadata = table.table, table.table.metadata
     named = {loaded.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     named |= {s.statistics_path for s in (*metadata.statistics, *metadata.partition_statistics)}
@@ -195,7 +199,7 @@ def named_files(table: LakeTable) -> set[str]:
 
 
 def plain(location: str) -> str:
-    """A location without what its writers spell differently: file:///x, file:/x and /x are one place, s3a:// is s3://."""
+    """Return a location in one spelling: file:///x, file:/x and /x are one place, s3a:// is s3://."""
     if location.startswith("file:"):
         location = "/" + location.removeprefix("file:").lstrip("/")
     return location.replace("s3a://", "s3://", 1).rstrip("/")

@@ -1,6 +1,6 @@
 """The DDL ledger (docs/architecture.md 8.3): every statement of every published cut, its effect, and the snapshots before and after.
 
-A table for all feeds and all engines, written when a cut is published; read without Spark.
+One table for all feeds and engines, written when a cut is published, read without Spark.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COLUMNS = (
 
 
 def enter(catalog: LakeCatalog, cut: Cut, before: Cut | None) -> None:
-    """Enter a cut's statements, in one commit. Repeatable."""
+    """Add a cut's statements to the ledger, in one commit. Repeatable. before: the cut that this one continues."""
     rows = _rows(cut, before)
     if not rows:
         return
@@ -48,7 +48,7 @@ def enter(catalog: LakeCatalog, cut: Cut, before: Cut | None) -> None:
 
 
 def entries(catalog: LakeCatalog, feed: str) -> list[dict[str, Any]]:
-    """The feed's ledger in the order of cuts and statements."""
+    """Return the feed's ledger, ordered by cut and statement."""
     table = catalog.find(ddl_table())
     rows = table.scan({"feed": feed}).read_all().to_pylist() if table is not None else []
     return sorted(rows, key=lambda r: (r["seq"], r["number"], r["table"] or ""))
@@ -59,7 +59,7 @@ def _create(catalog: LakeCatalog) -> None:
     try:
         catalog.create(ddl_table(), list(_COLUMNS), partition=(("feed", "identity"),))
     except StorageError as e:
-        if e.code != "TABLE_EXISTS":  # another feed was first
+        if e.code != "TABLE_EXISTS":  # another feed created it first
             raise
 
 

@@ -1,4 +1,4 @@
-"""Rejected messages and what people decided about them. A decision is an object of its own, written once."""
+"""Rejected messages and the decisions about them. A decision is one object, written once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _COLUMNS = ["hour", "topic", "partition", "offset", "timestamp_ms", "commit_ts",
 class Rejected:
     """A message that could not be decoded, or the first of `rows` rows that fit no table (order/schema_mismatches.py).
 
-    commit_ts: of these, and of a row that waits for its schema. table: of these. raw_key, raw_value: only where asked for.
+    commit_ts: for rows that fit no table, and for a row that waits for its schema. table: for rows that fit no table. raw_key, raw_value:
+    only if requested.
     """
 
     hour: str
@@ -36,7 +37,7 @@ class Rejected:
 
 
 def rejected(events: LakeTable, hours: Sequence[str], *, raw: bool = False) -> list[Rejected]:
-    """The rejected messages of these hours by coordinates."""
+    """Return the rejected messages of these hours, sorted by coordinates. raw: with key and value."""
     columns = [*_COLUMNS, "raw_key", "raw_value"] if raw else _COLUMNS
     rows = control_rows(events, "rejected", hours, columns)
     found = [
@@ -56,23 +57,23 @@ def rejected(events: LakeTable, hours: Sequence[str], *, raw: bool = False) -> l
 
 
 def undecided(store: Store, events: LakeTable, feed: str, hours: Sequence[str]) -> tuple[list[Rejected], list[Rejected]]:
-    """(rejected messages nobody decided about, those whose loss was accepted)."""
+    """Return (undecided rejected messages, those whose loss was accepted) of these hours."""
     return by_decision(store, feed, rejected(events, hours))
 
 
 def by_decision(store: Store, feed: str, found: Sequence[Rejected]) -> tuple[list[Rejected], list[Rejected]]:
-    """(those nobody decided about, those whose loss was accepted), in their order; one listing, none without any."""
+    """Return (undecided messages, those whose loss was accepted), in their order. Lists the decisions once; not at all without messages."""
     accepted = {o.key for o in store.objects(decisions(feed))} if found else set()
     return [r for r in found if decision_key(feed, r.at) not in accepted], [r for r in found if decision_key(feed, r.at) in accepted]
 
 
 def decision_key(feed: str, at: Coordinates) -> str:
-    """Where the decision about a message stands."""
+    """Return the key of the decision about a message."""
     return f"{decisions(feed)}{at.topic}/{at.partition}/{at.offset}.json"
 
 
 def accept(store: Store, feed: str, message: Rejected, who: str, reason: str) -> bool:
-    """Record that the loss of a message is accepted; False if it was already."""
+    """Record that the loss of a message is accepted. Returns False if it was recorded before."""
     said = {
         "decision": "accept",
         "topic": message.at.topic,

@@ -1,7 +1,6 @@
-"""The feed's events table: what every landed message holds, by hour and kind.
+"""The feed's events table: the content of every landed message, by hour and kind.
 
-Kinds are partitions of their own, so the few rows that steer a run (resolved, ddl, shape, rejected) are read without a JVM and
-without touching the row events.
+Each kind is a partition. The few control rows (resolved, ddl, shape, rejected) are therefore read without a JVM and without the row events.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _TYPES = {
 
 
 def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
-    """The feed's events table, created at first use. Raises OwnershipError (NOT_OURS)."""
+    """Return the feed's events table; create it at first use. Raises OwnershipError (NOT_OURS)."""
     identifier = events_table(feed.name)
     found = catalog.find_own(identifier, feed.name)
     if found is not None:
@@ -40,10 +39,10 @@ def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
     columns = [LakeColumn(name="hour", type="string"), *(LakeColumn(name=f.name, type=_TYPES[f.type]) for f in EVENT)]
     properties = {
         OWNER: feed.name,
-        # For what Spark writes there (maintenance, which joins small files); decode's workers write theirs themselves (event_files).
+        # For files that Spark writes (maintenance, which joins small files); decode's workers write their own files (event_files).
         "write.distribution-mode": "none",
         "write.spark.fanout.enabled": "true",
-        # Cells hardly repeat: their dictionaries are given up early, those of names stay. JVM, 150,000 rows, three rounds in turns:
+        # Cells hardly repeat: their dictionaries are dropped early, those of names stay. JVM, 150,000 rows, three rounds in turns:
         # median 2.8 → 1.6 CPU s, in the last one 2.1 → 1.6; files grow by 1 %.
         "write.parquet.dict-size-bytes": str(64 << 10),
     }
@@ -51,7 +50,7 @@ def ensure_events(catalog: LakeCatalog, feed: Feed) -> LakeTable:
 
 
 def _grown(catalog: LakeCatalog, events: LakeTable) -> LakeTable:
-    """With the columns that an earlier version did not write. An empty commit, so that the newest snapshot has them too."""
+    """Add the columns that an earlier version did not write. An empty commit makes them part of the newest snapshot."""
     have = {c.name for c in events.columns()}
     missing = [f for f in EVENT if f.name not in have]
     if not missing:
@@ -67,20 +66,20 @@ def _grown(catalog: LakeCatalog, events: LakeTable) -> LakeTable:
 
 
 def databases_of(events: LakeTable, hour: str) -> set[str]:
-    """The databases that an hour has rows of."""
+    """Return the databases of an hour's rows."""
     batches = events.scan({"kind": "row", "hour": hour}, ["database"])
     return {name for batch in batches for name in pc.unique(batch.column(0)).to_pylist() if name is not None}
 
 
 def first_ts(events: LakeTable, hours: Sequence[str]) -> int | None:
-    """The lowest commit ts or resolved ts (TSO) of these hours' events, from the files' metrics; None if they have none."""
+    """Return the lowest commit ts or resolved ts (TSO) of these hours' events, from the files' metrics; None if they have none."""
     return lowest(events, {"hour": list(hours)}, "commit_ts") if hours else None
 
 
 def control_rows(
     events: LakeTable, kind: str, hours: Sequence[str], columns: Sequence[str], snapshot_id: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Rows of a steering kind in these hours, as dicts. Never for kind `row`."""
+    """Yield the rows of a control kind in these hours, as dicts. Not for kind `row`."""
     for batch in control_batches(events, kind, hours, columns, snapshot_id):
         yield from batch.to_pylist()
 
@@ -88,5 +87,5 @@ def control_rows(
 def control_batches(
     events: LakeTable, kind: str, hours: Sequence[str], columns: Sequence[str], snapshot_id: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The same as record batches."""
+    """Yield the rows of a control kind in these hours, as record batches. Not for kind `row`."""
     yield from events.scan({"kind": kind, "hour": list(hours)}, columns, snapshot_id) if hours else ()

@@ -1,4 +1,6 @@
-"""Snapshot ⊕ changes → snapshot, as frames. The same fold serves compact (up to M) and asof (any TSO); oracle: history.ordering.fold."""
+"""Fold a snapshot and changes into a snapshot, as Spark frames. compact (up to M) and asof (any TSO) share it; oracle:
+history.ordering.fold.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ if TYPE_CHECKING:
 
 _BY_NAME = CastRules(time_zone="UTC", names_sent=True)
 _CLASS = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_AFTER' THEN 1 ELSE 2 END"
-FIRST = "named_struct('t', _commit_ts, 'c', 2, 'k', '', 'p', -1, 'o', -1L, 'n', -1)"  # the place of a snapshot's row, as `place`
+FIRST = "named_struct('t', _commit_ts, 'c', 2, 'k', '', 'p', -1, 'o', -1L, 'n', -1)"  # place of a snapshot's row, in the form of `place`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """What is folded: a table's columns and key at until_ts, from the rows and changes after applied_ts."""
+    """Parameters of a fold: a table's columns and key at until_ts, from the rows and changes after applied_ts. Times are TSO."""
 
     feed: Feed
     incarnation: Incarnation
@@ -37,33 +39,37 @@ class Fold:
     applied_ts: int
     until_ts: int
     by_arrival: bool
-    few: bool = False  # so few rows and changes that one task takes them all
+    few: bool = False  # few rows and changes: one task folds them all
 
     @property
     def key(self) -> list[str]:
-        """Names of the key's columns, in key order."""
+        """The names of the key's columns, in key order."""
         names = {c.id: c.lake_name for c in self.columns}
         return [names[k] for k in self.incarnation.key]
 
     @property
     def emptied_ts(self) -> int:
-        """Rows up to it left with a TRUNCATE, ALWAYS if none did."""
+        """The TSO of the last TRUNCATE; rows up to it are gone. ALWAYS if there was none."""
         return self.incarnation.truncated(self.until_ts)
 
     @property
     def rewrites_all(self) -> bool:
-        """Whether rows change that no change event tells of: emptied, or given a new column's default. A statement may come with the
-        window after the one that ends with it."""
+        """Whether rows change without a change event: a TRUNCATE, a removed partition, or a new column's default. A statement may come with
+        the window after the one that ends with it.
+        """
         defaults = any(c.since_ts >= max(self.applied_ts, 0) and c.default is not None for c in self.columns)
         return self.emptied_ts >= max(self.applied_ts, 0) or defaults or bool(self.removals)
 
     @property
     def removals(self) -> list[Removal]:
-        """Partitions whose rows left, up to until_ts."""
+        """Partitions whose rows were removed, up to until_ts."""
         return [r for r in self.incarnation.removals if r.ts <= self.until_ts]
 
     def left(self, r: Removal) -> str:
-        """SQL for the rows of a partition, by the fold's columns. Raises OrderError if the column is gone."""
+        """Return SQL for the rows of a removed partition, by the fold's columns.
+
+        Raises OrderError (UNSUPPORTED_DDL) if the partition's column is gone or masked.
+        """
         column = next((c for c in self.columns if c.id == r.column), None)
         if column is None:
             raise OrderError(f"{self.incarnation.name}: the column that told the partition of its rows is gone", code="UNSUPPORTED_DDL")
@@ -73,7 +79,7 @@ class Fold:
 
 
 def base_rows(base: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> DataFrame:
-    """Rows of an earlier snapshot with the fold's columns. columns: the snapshot's, as of then."""
+    """Return the rows of an earlier snapshot with the fold's columns. columns: the snapshot's columns at that time."""
     have = {c.source_id: c for c in columns if c.source_id is not None}
     values = [f"{_of_base(c, have.get(c.id), fold)} AS {quote(c.lake_name)}" for c in fold.columns]
     kept = base if fold.emptied_ts == ALWAYS else base.where(f"_commit_ts > {fold.emptied_ts}")
@@ -82,9 +88,10 @@ def base_rows(base: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> Dat
 
 
 def change_rows(changelog: DataFrame, columns: Sequence[LakeColumn], fold: Fold) -> DataFrame:
-    """Changes in (applied_ts, until_ts] that a later TRUNCATE left, with the fold's columns.
+    """Return the changes in (applied_ts, until_ts] after the last TRUNCATE, with the fold's columns.
 
-    A change whose row left with its partition does not count; where there is a key it is a delete, as it hides earlier ones of the key.
+    A change whose row was removed with its partition does not count. In a table with a key it becomes a delete, because it hides earlier
+    changes of the key.
     """
     after = max(fold.applied_ts, fold.emptied_ts)
     from_hour = f"_commit_at >= timestamp_millis({max(after, 0) >> 18})"
@@ -106,7 +113,7 @@ def _left_by(fold: Fold, r: Removal) -> str:
 
 
 def _in_partition(name: str, r: Removal) -> str:
-    """SQL, never NULL where the value is none."""
+    """Return SQL for the rows of a partition; never NULL for a NULL value."""
     value = f"CAST({name} AS STRING)" if r.text else f"abs({name} % {r.modulus})" if r.modulus else name
     if r.values is not None:
         told = [f"{value} IN ({', '.join(_written(v, r) for v in r.values)})"] if r.values else ["false"]
@@ -121,16 +128,16 @@ def _written(bound: str, r: Removal) -> str:
 
 
 def place(fold: Fold) -> str:
-    """SQL of a change's place among those of its key: the greatest is the newest."""
+    """Return SQL of a change's place among the changes of its key: the greatest place is the newest change."""
     order = f"CASE _kafka_partition WHEN {MOVED_LAST} THEN 3 WHEN {MOVED_FIRST} THEN -1 ELSE {'0' if fold.by_arrival else _CLASS} END"
     return f"named_struct('t', _commit_ts, 'c', {order}, 'k', _topic, 'p', _kafka_partition, 'o', _offset, 'n', _ordinal)"
 
 
 def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bucket: str | None = None, buckets: int = 1) -> DataFrame:
-    """One row per key: the newest change of each, deletes left out. At least one side must be there.
+    """Return one row per key: the newest change of each, without deletes. At least one side must be given.
 
-    bucket: SQL of the bucket of a row, one of `buckets`; rows are then distributed by it and come by bucket and key, once for the fold and
-    the write.
+    bucket: SQL of the bucket of a row, one of `buckets`. Rows are then distributed by it and sorted by bucket and key, once for the fold
+    and the write.
     """
     if changes is not None and PARTIAL.name in changes.columns:
         marks = ["coalesce(_partial, false) AS _partial"]
@@ -141,14 +148,14 @@ def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bu
 
 
 def weighed(base: DataFrame | None, changes: DataFrame, fold: Fold, bucket: str | None, images: Images, buckets: int = 1) -> DataFrame:
-    """What `standing` makes the fold of, with what the images of each key come to: `_verdict`. No row is partial."""
+    """Return the newest row of each key, as `standing` reads it, with `_verdict` of the key's images. No row may be partial."""
     rows = _united(base, changes, fold, bucket, buckets, images=images)
     newest = _newest(rows, fold, _group(rows, fold, bucket, buckets), images)
     return newest.selectExpr(*(quote(k) for k in fold.key), "_row", f"{images.verdict} AS _verdict")
 
 
 def standing(newest: DataFrame, fold: Fold) -> DataFrame:
-    """The rows that are there, of the newest change of every key."""
+    """Return the existing rows, from the newest change of every key."""
     names, key = [quote(c.lake_name) for c in fold.columns], {quote(k) for k in fold.key}
     there = newest.where("NOT _row._gone")
     return there.selectExpr(*(n if n in key else f"_row.{n} AS {n}" for n in names), "_row._commit_ts AS _commit_ts")
@@ -163,7 +170,7 @@ def _united(
     marks: Sequence[str] = (),
     images: Images | None = None,
 ) -> DataFrame:
-    """Rows of both sides. `_at`: which comes last; `_gone`: a delete. With images old rows come too: their key, no `_at`."""
+    """Unite the rows of both sides. `_at`: order within the key; `_gone`: a delete. With images, adds old rows: their key, no `_at`."""
     from pyspark.sql import functions as F
 
     names, key, at = [quote(c.lake_name) for c in fold.columns], {quote(k) for k in fold.key}, place(fold)
@@ -181,7 +188,7 @@ def _united(
             newer = kept.selectExpr(*light, "_commit_ts", f"IF({old}, NULL, {at}) AS _at", gone, *images.of_change())
         parts.append(newer)
     rows = reduce(lambda a, b: a.unionByName(b), parts)
-    if fold.few:  # in one partition the fold and the write need no shuffle: planning one costs more than the rows do
+    if fold.few:  # in one partition the fold and the write need no shuffle, which costs more to plan than the rows do
         rows = rows.coalesce(1)
     if bucket is None:
         return rows
@@ -212,8 +219,9 @@ def _newest(rows: DataFrame, fold: Fold, group: Sequence[str], images: Images | 
 
 
 def _fold_partial(rows: DataFrame, fold: Fold, group: Sequence[str]) -> DataFrame:
-    """As above where some rows carry their key alone: their other columns are those of the newest whole row, unless a delete follows it
-    at an earlier commit ts. A delete of the partial row's own commit ts is the other half of a split update."""
+    """Fold rows of which some carry only their key. Their other columns come from the newest whole row, unless a delete follows it at an
+    earlier commit ts. A delete at the partial row's own commit ts is the other half of a split update.
+    """
     from pyspark.sql import functions as F
 
     names = [quote(c.lake_name) for c in fold.columns]
@@ -228,7 +236,7 @@ def _fold_partial(rows: DataFrame, fold: Fold, group: Sequence[str]) -> DataFram
 
 
 def fold_multiset(base: DataFrame | None, changes: DataFrame | None, fold: Fold) -> DataFrame:
-    """Equal rows as often as they are there. Rows with `_missing` are not rows: so many deletes met none."""
+    """Return equal rows as often as they exist, for tables without key. Rows with `_missing` are not rows: that many deletes had no row."""
     from pyspark.sql import functions as F
 
     names = [quote(c.lake_name) for c in fold.columns]
@@ -264,7 +272,7 @@ def _of_change(c: Column, have: Sequence[LakeColumn], fold: Fold) -> str:
 
 
 def _default(c: Column, fold: Fold) -> str:
-    """What rows from before the column hold, as a value of its lake type."""
+    """Return the value of rows from before the column, in the column's lake type."""
     kind = lake_column(fold.feed, fold.incarnation, c).type
     if c.default is None:
         return f"CAST(NULL AS {kind})"

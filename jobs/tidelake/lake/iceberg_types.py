@@ -1,4 +1,4 @@
-"""The lake's types as Iceberg has them."""
+"""Convert between the lake's types, as text, and Iceberg's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIST_ELEMENT_IDS = 10_000
 
 
 def iceberg_type(written: str, element_id: int = LIST_ELEMENT_IDS) -> IcebergType:
-    """pyiceberg's type of a lake type's text."""
+    """Return pyiceberg's type of a lake type."""
     if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", written):
         return DecimalType(int(match[1]), int(match[2]))
     if match := re.fullmatch(r"array<(\w+)>", written):
@@ -45,7 +45,7 @@ def iceberg_type(written: str, element_id: int = LIST_ELEMENT_IDS) -> IcebergTyp
 
 
 def written(kind: IcebergType) -> str:
-    """A lake type's text."""
+    """Return the text of a lake type."""
     if isinstance(kind, DecimalType):
         return f"decimal({kind.precision},{kind.scale})"
     if isinstance(kind, ListType):

@@ -1,8 +1,8 @@
-"""Which catalog a lake belongs to, and which lake a feed: said in both, checked whenever the lake is opened.
+"""Identity of a lake: which catalog a lake belongs to, and which lake a feed belongs to. Recorded in both, checked when the lake is opened.
 
-The catalog is known by the uuid of its table of published cuts, which stays through everything but another catalog. The lake says it in
-lake.json, written once by put-if-absent; the table says in its properties which lake each feed is in. A lake of before has neither: it
-gets them at the first run that writes, if the catalog holds what the lake has published.
+The uuid of the table of published cuts identifies the catalog; it changes only with the catalog. The lake records it in lake.json, written
+once by put-if-absent. The table's properties record the lake of each feed. A lake of an earlier version has neither record: the first run
+that writes adds them, if the catalog holds what the lake has published.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _ONE_LAKE = "a feed keeps its lake: set lake.uri in feed.toml (or its variable) 
 
 
 class Identity(BaseModel):
-    """lake.json. uri: where the lake is; catalog: the uuid of its catalog's table of published cuts; place: where that catalog was."""
+    """Content of lake.json. uri: location of the lake; catalog: uuid of its catalog's table of published cuts; place: location of that
+    catalog.
+    """
 
     id: str
     uri: str
@@ -35,7 +37,7 @@ class Identity(BaseModel):
 
 
 def check_identity(feed: Feed, store: Store, settings: LakeSettings, catalog: LakeCatalog) -> None:
-    """Raise ConfigError (exit code 2) if lake and catalog do not belong together: WRONG_CATALOG, WRONG_LAKE. Writes nothing."""
+    """Raise ConfigError (WRONG_CATALOG, WRONG_LAKE; exit code 2) if lake and catalog do not belong together. Writes nothing."""
     known = find_document(store, IDENTITY, Identity)
     table = _published_table(catalog)
     if known is not None:
@@ -52,7 +54,7 @@ def check_identity(feed: Feed, store: Store, settings: LakeSettings, catalog: La
 
 
 def establish(feed: Feed, store: Store, settings: LakeSettings, catalog: LakeCatalog) -> None:
-    """Write what is missing of lake's and catalog's knowledge of each other. Repeatable; whoever is first decides.
+    """Write the missing records of lake and catalog about each other. Repeatable; the first run decides.
 
     Raises ConfigError (WRONG_CATALOG) if another run has given the lake another catalog meanwhile.
     """
@@ -71,7 +73,7 @@ def establish(feed: Feed, store: Store, settings: LakeSettings, catalog: LakeCat
 
 
 def refuse_missing(store: Store) -> None:
-    """Raise ConfigError (NO_LAKE) where nothing of a lake is: for commands that only read."""
+    """Raise ConfigError (NO_LAKE) if no lake exists here. For commands that only read."""
     if store.head(IDENTITY) is None and not {"landed", "manifests", "leases", "cuts", "publish"} & set(store.folders()):
         raise ConfigError(
             f"there is no lake at {store.uri}: nothing of Tidelake's is there",
@@ -81,7 +83,7 @@ def refuse_missing(store: Store) -> None:
 
 
 def _check_before(feed: Feed, store: Store, settings: LakeSettings, catalog: LakeCatalog, table: LakeTable | None) -> None:
-    """Of a lake without identity: catalog and lake must know the same cuts."""
+    """Check that catalog and lake hold the same cuts, for a lake without identity."""
     proven = max((seq_of(o.key) for o in store.objects(certificates(feed.name))), default=0)
     if proven and (table is None or not is_published(catalog, feed.name, proven)):
         held = f"the catalog that holds cut {proven} of feed {feed.name}"
@@ -95,7 +97,7 @@ def _refuse_other_lake(feed: Feed, store: Store, catalog: LakeCatalog, table: La
     if lake is None and newest_intent(store, feed.name):
         return
     where = table.properties.get(f"tidelake.uri.{lake}", "another lake")
-    if where != store.uri and published(catalog, feed.name):  # where lake.json alone is lost, the next run writes it again
+    if where != store.uri and published(catalog, feed.name):  # if only lake.json is lost, the next run writes it again
         raise ConfigError(
             f"feed {feed.name} is published in {where}, feed.toml names {store.uri}, which has none of its cuts",
             code="WRONG_LAKE",
@@ -104,7 +106,7 @@ def _refuse_other_lake(feed: Feed, store: Store, catalog: LakeCatalog, table: La
 
 
 def _published_table(catalog: LakeCatalog) -> LakeTable | None:
-    """The catalog's table of published cuts. A file that is not there is not made for the question."""
+    """Return the catalog's table of published cuts. Does not create the file of a new catalog."""
     return None if catalog.is_new else catalog.find(published_table())
 
 

@@ -1,17 +1,17 @@
-"""Before-image reconciliation: what changes say stood before them, against what stood here (docs/architecture.md 8.4).
+"""Before-image reconciliation: compare the old rows that changes carry with the rows of the lake (docs/architecture.md 8.4).
 
-An update or delete that carries the old row, and an insert, say how their row stood before: so it must stand in the last cut's snapshot, or
-have been left by the change before it. Where it does not, a change was lost, came twice, or the snapshot is wrong.
+An update or delete that carries the old row, and an insert, say how their row was before: the row must be in the last cut's snapshot, or
+result from the change before it. If it does not, a change was lost or repeated, or the snapshot is wrong.
 
-It costs no scan of its own. The fold groups snapshot and changes by key anyway; there every image weighs its hash: rows as they then
-stood count for, old rows against, and what is left must be the hash of the row that stands in the end. Only where the weights of some key
-do not come out are the touched buckets read once more, to say which rows, which columns and what was found.
+The comparison needs no scan of its own. The fold groups snapshot and changes by key anyway. There every image counts with its hash: current
+rows are added, old rows subtracted, and the sum must be the hash of the final row. Only if the sums of some key do not match are the
+touched buckets read once more, to find the rows, columns and values.
 
-Not compared: columns that are masked, those that a statement of the window added or gave another type, FLOAT, VECTOR and JSON (their text
-depends on who printed it), FLOATs that Craft damaged, keys with a change that does not say what it replaces (upserts, rows with their key
-alone), the other columns of deletes that carry the key alone; tables that have no snapshot yet, that lost a partition in the window (rows
-leave that no change tells of) or that were recovered in it; feeds that offsets order, as a repeat is not told from a change there. Windows
-and redos compare; asof, versions, rollback, seed and maintenance do not.
+Not compared: columns that are masked, columns that a statement of the window added or retyped, FLOAT, VECTOR and JSON (their text depends
+on the printer), FLOATs that Craft damaged, keys with a change that does not carry what it replaces (upserts, rows with their key alone),
+the other columns of deletes that carry the key alone; tables that have no snapshot yet, that lost a partition in the window (no change
+events for its rows) or that were recovered in it; feeds ordered by offsets, where a repeat looks like a change. Windows and redos compare;
+asof, versions, rollback, seed and maintenance do not.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from tidelake.spark.sql_casts import literal, quote
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-EXAMPLES = 5  # rows shown of a table
-_LENGTH = 80  # characters shown of a value
+EXAMPLES = 5  # examples shown per table
+_LENGTH = 80  # characters shown per value
 _PRINTED = frozenset({"float", "json", "vector"})
-_HASH = "shiftrightunsigned(xxhash64({}), 24)"  # 40 bits: the hashes of eight million changes of one key still add up in 64
+_HASH = "shiftrightunsigned(xxhash64({}), 24)"  # 40 bits: the hashes of eight million changes of one key add up within 64 bits
 _SUSPECT = 1 << 32  # more keys than a table has
 _STANDS = "'INSERT', 'UPDATE_AFTER'"
 _ASIDE = "struct(_topic, _kafka_partition, _offset, _ordinal)"
@@ -45,8 +45,9 @@ _META = ("_commit_ts", "_change_type", f"{_ASIDE} AS _from")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """What of a table's images is compared. columns: final names and lake types; key_only_deletes: deletes carry the key alone; sampled:
-    SQL for the keys that are looked at."""
+    """The images of a table that are compared. columns: final names → lake types; key_only_deletes: deletes carry the key alone; sampled:
+    SQL for the keys that are compared.
+    """
 
     fold: Fold
     columns: dict[str, str]
@@ -55,32 +56,34 @@ class Images:
 
     @property
     def weight(self) -> str:
-        """SQL of what a row weighs, also where no column is compared. Numbers tell (NULL, 'a') from ('a', NULL)."""
+        """SQL of a row's weight, also if no column is compared. Column numbers distinguish (NULL, 'a') from ('a', NULL)."""
         return _HASH.format(", ".join(["0", *(f"{quote(c)}, {n}" for n, c in enumerate(self.columns, 1))]))
 
     def bucket(self, buckets: int) -> int:
-        """The one of so many that is looked into, another for every window."""
+        """Return the bucket to compare, a different one for every window."""
         at = self.fold.until_ts
         return (at ^ at >> 18) % buckets
 
     def in_bucket(self, condition: str, buckets: int) -> Images:
-        """Of as many keys, but all of one bucket, so that the others need not be read. condition: SQL for its rows."""
+        """Return images of about as many keys, all in one bucket, so that other buckets need not be read. condition: SQL for the bucket's
+        rows.
+        """
         share = max(1, SAMPLE // buckets)
         return replace(self, sampled=f"({condition} AND {_spread(self.fold, share)})")
 
     def of_base(self) -> list[str]:
-        """Columns that the fold carries along with a row of the snapshot."""
+        """Return the columns that the fold carries with a row of the snapshot."""
         return [f"IF({self.sampled}, {self.weight}, 0L) AS _weight", "0 AS _silent", *(["1 AS _rows"] if self.key_only_deletes else [])]
 
     def of_change(self) -> list[str]:
-        """Columns that the fold carries along with a change."""
+        """Return the columns that the fold carries with a change."""
         signed = f"IF(_change_type IN ({_STANDS}), {self.weight}, -{self.weight})"
         silent = "CASE _change_type WHEN 'UPDATE_AFTER' THEN 1 WHEN 'UPDATE_BEFORE' THEN -1 ELSE 0 END AS _silent"
         rows = "CASE _change_type WHEN 'INSERT' THEN 1 WHEN 'DELETE' THEN -1 ELSE 0 END AS _rows"
         return [f"IF({self.sampled}, {signed}, 0L) AS _weight", silent, *([rows] if self.key_only_deletes else [])]
 
     def sums(self) -> list[Column]:
-        """Over the rows of one key: few, as each costs about as much as a column."""
+        """Return the aggregates over the rows of one key. They are few, because each costs about as much as a column."""
         from pyspark.sql import functions as F
 
         both = [F.sum("_weight").alias("_weights"), F.sum("_silent").alias("_silent")]
@@ -88,7 +91,7 @@ class Images:
 
     @property
     def verdict(self) -> str:
-        """SQL of what the newest row `_row` of a key and the sums come to: 1 if the key was compared, _SUSPECT more if it does not fit."""
+        """SQL of the verdict on a key's newest row `_row` and its sums: 1 if the key was compared, plus _SUSPECT if it does not match."""
         mine = f"_row._commit_ts > {self.fold.applied_ts} AND _silent = 0 AND ({self.sampled})"
         wrong = "_weights != IF(_row._gone, 0L, _row._weight)"
         if self.key_only_deletes:
@@ -97,15 +100,16 @@ class Images:
 
 
 def observed() -> Column:
-    """Over all keys; one sum, as Spark interprets what it observes."""
+    """Return the aggregate over all keys. It is a single sum, because Spark interprets observed aggregates."""
     from pyspark.sql import functions as F
 
     return F.coalesce(F.sum("_verdict"), F.lit(0)).alias("verdicts")
 
 
 def images_of(fold: Fold, base: Sequence[LakeColumn] | None, counts: TableCounts | None) -> Images | None:
-    """What is compared of a table with a key; None where nothing can be. base: columns of the snapshot that is folded onto; counts: of all
-    changes."""
+    """Return the images to compare of a table with a key, None if nothing can be compared. base: columns of the snapshot that is folded
+    onto; counts: counts of all changes.
+    """
     if base is None or counts is None or counts.partial or counts.undated or not _tells(fold):
         return None
     wanted = fold.feed.policy.before_images
@@ -114,31 +118,33 @@ def images_of(fold: Fold, base: Sequence[LakeColumn] | None, counts: TableCounts
 
 
 def _spread(fold: Fold, share: int) -> str:
-    """SQL for one key of so many."""
+    """Return SQL that selects one key in `share`."""
     if sampled := sampled_by(fold):
         return picked(sampled, fold.until_ts, share)
     return f"pmod(xxhash64({fold.until_ts}L, {', '.join(quote(k) for k in fold.key)}), {share}) = 0"
 
 
 def sampled_by(fold: Fold) -> list[str]:
-    """The columns of the key that choose which keys are looked at: those that Iceberg can bucket."""
+    """Return the key columns that select the compared keys: those that Iceberg can bucket."""
     return [c.name for c in key_columns(fold.feed, fold.incarnation, fold.columns) if is_bucketable(c)]
 
 
 def images_without_key(fold: Fold, counts: TableCounts | None, missing: int) -> ImageCounts | None:
-    """Of a table without key every delete and update was looked for, by all its cells; None where some left in another way."""
+    """Return the counts of a table without key, in which every delete and update is looked up by all its cells. None where rows also left
+    otherwise.
+    """
     if counts is None or not _tells(fold) or fold.emptied_ts >= max(fold.applied_ts, 0):
         return None
     return ImageCounts(compared=counts.deletes + counts.updates, missing=missing)
 
 
 def _tells(fold: Fold) -> bool:
-    """Whether an old value that is not here tells of a loss."""
+    """Whether a missing old value indicates a loss."""
     return fold.feed.policy.before_images != "off" and not fold.feed.by_offsets and not fold.removals
 
 
 def _comparable(fold: Fold, base: Sequence[LakeColumn], untrusted: Sequence[str]) -> dict[str, str]:
-    """Columns that are now, and all along the window, what they were in the snapshot: name → lake type."""
+    """Return the columns with the same type in the snapshot, throughout the window and now: name → lake type."""
     i, have = fold.incarnation, {c.source_id: c.type for c in base}
     types = [{c.id: c.type for c in s.columns} for s in i.segments if s.until_ts is None or s.until_ts >= fold.applied_ts]
     now = {c.lake_name: (c, lake_column(fold.feed, i, c).type) for c in fold.columns}
@@ -155,13 +161,13 @@ def _comparable(fold: Fold, base: Sequence[LakeColumn], untrusted: Sequence[str]
 
 
 def verdicts(values: Mapping[str, Any]) -> tuple[int, int]:
-    """(keys compared, those that do not come out), of what `observed` found."""
+    """Return (keys compared, keys that do not match) from the values of `observed`."""
     suspects, compared = divmod(int(values["verdicts"]), _SUSPECT)
     return compared, suspects
 
 
 def reconciled(images: Images, compared: int, suspects: int, base: DataFrame | None, changes: DataFrame) -> ImageCounts:
-    """What the fold observed; where keys do not come out, the rows of base and changes are looked at one by one."""
+    """Return the counts that the fold observed. If keys do not match, look at the rows of base and changes one by one."""
     if not suspects:
         return ImageCounts(compared=compared)
     found = _findings(images, base, changes)
@@ -174,10 +180,10 @@ def reconciled(images: Images, compared: int, suspects: int, base: DataFrame | N
 
 
 def _findings(images: Images, base: DataFrame | None, changes: DataFrame) -> DataFrame:
-    """Changes that do not fit what stood before them: code, columns that differ, example.
+    """Return the changes that do not match what was before them: code, differing columns, example.
 
-    Changes of one key at one commit ts are one: a split update may come beside its unsplit copy. So an old row may be another image of
-    its commit ts, an insert may come with a delete, and a delete with an insert.
+    Changes of one key at one commit ts count as one, because a split update may come beside its unsplit copy. An old row may therefore be
+    another image of its commit ts, an insert may come with a delete, and a delete with an insert.
     """
     key = f"struct({', '.join(quote(k) for k in images.fold.key)}) AS _key"
     values = f"struct({', '.join(quote(c) for c in images.columns)}) AS _v"
@@ -213,7 +219,7 @@ def _code(images: Images) -> str:
 
 
 def _example(images: Images) -> str:
-    """A finding for people: `id=3 at t[0]@17: v was a, here b`."""
+    """Return SQL of a finding's message: `id=3 at t[0]@17: v was a, here b`."""
     kinds = images.columns
     key = ", ', ', ".join(f"concat({literal(f'{k}=')}, {_shown(f'_key.{quote(k)}', kinds.get(k, ''))})" for k in images.fold.key)
     place = "_from._topic, '[', _from._kafka_partition, ']@', _from._offset"
@@ -231,7 +237,7 @@ def _shown(value: str, kind: str) -> str:
 
 
 def described(c: ImageCounts) -> str:
-    """What became of a table's old values, for people."""
+    """Describe the counts of a table's old values, as a message."""
     columns = ", ".join(f"{name} {n:,}" for name, n in sorted(c.columns.items()))
     found = (
         (c.differs, f"{plural(c.differs, 'change')} with another old row than stood here ({columns})"),

@@ -1,4 +1,4 @@
-"""Before anything is staged: the names that a feed's tables need are the feed's, and no two tables need the same (docs/ownership.md)."""
+"""Claim the names that a feed's tables need, before anything is staged: each name is the feed's own and used once (docs/ownership.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _APART = "rename one of them at the source, or give their databases feeds of the
 
 
 def take(catalog: LakeCatalog, feed: Feed, names: Catalog) -> None:
-    """Claim every namespace that a window with these tables can touch. All are looked at before one is made.
+    """Claim every namespace that a window with these tables can touch. All are checked before the first is created.
 
     Raises what `refuse_taken` raises.
     """
@@ -34,10 +34,11 @@ def take(catalog: LakeCatalog, feed: Feed, names: Catalog) -> None:
 
 
 def refuse_taken(catalog: LakeCatalog, feed: Feed, names: Catalog) -> None:
-    """Look whether a window with these tables would be refused for its names; makes nothing.
+    """Raise an error if a window with these tables would be refused for its names. Creates nothing.
 
-    Raises ConfigError where a namespace belongs to another feed; OwnershipError: NOT_OURS where one of the feed's own tables is another's,
-    NAME_COLLISION where two of these tables would have one name.
+    Raises:
+        ConfigError: A namespace belongs to another feed.
+        OwnershipError: NOT_OURS where another owner has one of the feed's own tables; NAME_COLLISION where two tables need one name.
     """
     refuse_collisions(feed, names)
     if catalog.is_new:
@@ -48,19 +49,19 @@ def refuse_taken(catalog: LakeCatalog, feed: Feed, names: Catalog) -> None:
 
 
 def refuse_foreign_namespaces(catalog: LakeCatalog, feed: str, namespaces: Iterable[str]) -> None:
-    """Raises ConfigError where one of them, or the one that all feeds share, is there and belongs to somebody else."""
-    wanted = [(SYSTEM, SYSTEM_OWNER), *((n, feed) for n in sorted(namespaces))]  # the same one is named each time
+    """Raise ConfigError if one of the namespaces, or the shared one, exists and has another owner."""
+    wanted = [(SYSTEM, SYSTEM_OWNER), *((n, feed) for n in sorted(namespaces))]  # sorted, so that the error names the same one each time
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(lambda one: catalog.refuse_taken(*one), wanted))
 
 
 def refuse_databases(catalog: LakeCatalog, feed: Feed, databases: Iterable[str]) -> None:
-    """The same for all namespaces of these databases."""
+    """Raise ConfigError if a namespace of these databases exists and has another owner."""
     refuse_foreign_namespaces(catalog, feed.name, {n for d in databases for n in namespaces_of(feed, d)})
 
 
 def taken_by_others(catalog: LakeCatalog, feed: Feed) -> list[str]:
-    """Namespaces of other feeds that this feed's would be called like, for some database; with their owners, for people."""
+    """Return the namespaces of other feeds that match this feed's naming for some database, each with its owner, for messages."""
     if catalog.is_new:
         return []
     like = re.compile(feed.namespace_of("\0").replace("\0", ".+"))
@@ -69,7 +70,7 @@ def taken_by_others(catalog: LakeCatalog, feed: Feed) -> list[str]:
 
 
 def refuse_collisions(feed: Feed, names: Catalog) -> None:
-    """Raises OwnershipError (NAME_COLLISION) where two tables or changelogs would have one name; case does not tell names apart."""
+    """Raise OwnershipError (NAME_COLLISION) if two tables or changelogs need one name. Names are compared without case."""
     taken: dict[str, str] = {}
     for i in names.alive():
         for kind, identifier in (("table", snapshot_name(feed, i)), ("changelog of table", changelog_name(feed, i))):
@@ -84,10 +85,16 @@ def _wanted(feed: Feed, names: Catalog) -> list[str]:
 
 
 def clear_way(catalog: LakeCatalog, intent: Intent, kept: Container[str]) -> None:
-    """Before an intent is recorded: every name that its moves give is free by then. What the feed staged and never published goes.
+    """Free every name that an intent's moves need, before the intent is recorded. Drops tables that the feed staged and never published.
 
-    kept: uuids of the tables that published cuts need.
-    Raises OwnershipError: NAME_COLLISION for a table of the feed's own, NOT_OURS for another's; ConfigError for another's namespace.
+    Args:
+        catalog: The feed's catalog.
+        intent: The intent to record.
+        kept: uuids of the tables that published cuts need.
+
+    Raises:
+        OwnershipError: NAME_COLLISION for a table of the feed's own, NOT_OURS for another owner's.
+        ConfigError: A namespace has another owner.
     """
     feed, moves = intent.cut.feed, intent.moves
     _refuse_same_target(moves)
@@ -115,15 +122,15 @@ def _refuse_same_target(moves: Sequence[Move]) -> None:
 
 
 def refuse_occupied(there: LakeTable, source: str, feed: str) -> None:
-    """Raises OwnershipError (NOT_OURS) where a table of somebody else has the name that a table of the feed is to have."""
+    """Raise OwnershipError (NOT_OURS) if another owner's table has the name that a table of the feed needs."""
     if there.properties.get(OWNER) != feed:
         raise occupied(there, source, feed)
 
 
 def occupied(there: LakeTable, source: str, feed: str) -> OwnershipError:
-    """The error that a name is taken which table `source` of the feed is to have."""
+    """Return the error for a taken name that table `source` of the feed needs."""
     owner = there.properties.get(OWNER)
-    if owner == feed:  # of intents that an earlier version recorded: it did not look before
+    if owner == feed:  # in intents that an earlier version recorded without this check
         code, remedy = (
             "NAME_COLLISION",
             "both tables are this feed's, so this cannot be published: give it up with `tidelake abandon`",

@@ -1,4 +1,4 @@
-"""A feed's lake, opened: what every stage and every question about it starts from."""
+"""A feed's opened lake: its store, its catalog and its Spark session."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ from tidelake.spark.lake_settings import LakeSettings, lake_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BRIEF_BYTES = 16 << 20  # of messages; below, Spark's compilers take longer than what they compile
+BRIEF_BYTES = 16 << 20  # of messages; below it, Spark spends more time compiling queries than running them
 
 
 @dataclass(slots=True)
 class Lake:
-    """A feed's lake, opened: its store and catalog at once, Spark when a stage needs it. `with Lake.of(feed) as lake: …`
+    """A feed's opened lake. Use it as `with Lake.of(feed) as lake: …`; Spark starts when a stage first needs it.
 
-    landed_bytes: of the hours landed here before Spark was needed; an application for little data is tuned for that.
+    Attributes:
+        feed: The feed's settings.
+        store: The object store of the lake.
+        settings: Settings of the catalog and of Spark.
+        catalog: The Iceberg catalog.
+        landed_bytes: Bytes of the hours landed here before Spark started. A small number selects an application tuned for little data.
     """
 
     feed: Feed
@@ -42,7 +47,11 @@ class Lake:
     @classmethod
     @contextmanager
     def of(cls, feed: Feed) -> Iterator[Lake]:
-        """Open the feed's lake; stops the Spark session it started. Raises ConfigError: WRONG_CATALOG, WRONG_LAKE."""
+        """Open the feed's lake. On exit, stop the Spark session that it started.
+
+        Raises:
+            ConfigError: WRONG_CATALOG, WRONG_LAKE.
+        """
         settings = lake_settings(feed)
         store, catalog = open_store(feed.lake.uri), LakeCatalog(settings)
         lake = cls(feed=feed, store=store, settings=settings, catalog=catalog)
@@ -55,7 +64,7 @@ class Lake:
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session, started at first use."""
+        """Return the Spark session; the first call starts it."""
         if self._spark is None:
             from tidelake.spark.session import spark_session
 
@@ -66,7 +75,16 @@ class Lake:
 
     @contextmanager
     def hold(self, work: str, *, anyhow: bool = False) -> Iterator[int]:
-        """Hold the feed's lease; the fence number. Raises ConfigError (NAMESPACE_CHANGED) unless anyhow."""
+        """Hold the feed's lease during the block and yield its fence number.
+
+        Args:
+            work: What the run does; the lease shows it to other runs.
+            anyhow: Skip the check that the feed still writes to its namespace.
+
+        Raises:
+            ConfigError: NAMESPACE_CHANGED, unless `anyhow`.
+            LeaseError: The lease is not free in time, or was lost.
+        """
         with hold(self.store, self.feed.name, work) as fence:
             if not self._settled and not anyhow:
                 establish(self.feed, self.store, self.settings, self.catalog)

@@ -1,4 +1,4 @@
-"""The mark that says whose a table or namespace is: the property `tidelake.feed`. What does not carry a feed's mark, no run of it drops."""
+"""The ownership mark of a table or namespace: the property `tidelake.feed`. A run drops only what carries its feed's mark."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from tidelake.config.lake_paths import SYSTEM
 from tidelake.errors import OwnershipError
 
 OWNER = "tidelake.feed"
-SYSTEM_OWNER = "*"  # of the namespace that all feeds share
+SYSTEM_OWNER = "*"  # owner of the namespace that all feeds share
 
 
 def whose(owner: str | None) -> str:
-    """For people."""
+    """Describe an owner, for messages."""
     return f"belongs to feed {owner!r}" if owner else "was not made by Tidelake"
 
 
 def refuse_foreign(identifier: str, owner: str | None, feed: str) -> None:
-    """Raises OwnershipError (NOT_OURS) for a table that another feed, or nobody, has marked."""
+    """Raise OwnershipError (NOT_OURS) for a table that carries another feed's mark or none."""
     if owner == feed:
         return
     if identifier.startswith(f"{SYSTEM}."):

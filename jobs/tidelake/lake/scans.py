@@ -1,4 +1,4 @@
-"""What is asked of a lake table, and what its metadata answers of a file."""
+"""Filters for scans of a lake table, and the facts that its metadata holds about a data file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 _Moment = TypeVar("_Moment", int, datetime)
-Where = Mapping[str, object]  # column → value, a list of them, or After
+Where = Mapping[str, object]  # column → value, list of values, or After
 
 
 @dataclass(frozen=True, slots=True)
 class After(Generic[_Moment]):
-    """In `scan(where=…)`: values after low, up to and including high."""
+    """Range in `scan(where=…)`: values after low, up to and including high."""
 
     low: _Moment
     high: _Moment
@@ -21,9 +21,11 @@ class After(Generic[_Moment]):
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A data file: its URI, its partition's values in the order of the spec, its rows, its bytes, and upper bounds of columns where known.
+    """A data file in the table's metadata.
 
-    deletes: files that delete rows of it by position."""
+    path: URI; partition: values in the order of the partition spec; size: bytes; upper: column → upper bound, where known; deletes: number
+    of files that delete rows of this file by position.
+    """
 
     path: str
     partition: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""What a feed's first cut settles: the namespaces of its tables."""
+"""Check what a feed's first cut fixes: the namespaces of its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What order staged for an hour, as validate and compact take it up."""
+"""Read what order staged, for validate and compact."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from tidelake.lake.turns import is_published
 def read_staged(lake: Lake, target: Target) -> tuple[Cut | None, Staged | None]:
     """Read what order staged for a target.
 
+    Args:
+        lake: The feed's opened lake.
+        target: The window.
+
     Returns:
-        The newest cut, and what is staged; None where the target is published.
+        The newest published cut, and the staged window. The window is None where the target is published.
 
     Raises:
         OrderError: NOT_ORDERED, and what `is_published` raises.
@@ -29,7 +33,7 @@ def read_staged(lake: Lake, target: Target) -> tuple[Cut | None, Staged | None]:
         return cut, None
     staged = find_document(store, run_key(feed.name, next_seq(store, feed.name, cut.seq if cut else 0), "order"), Staged)
     if staged is None and redo and cut is not None and cut.parent_seq is not None and cut.run.startswith(BRANCH):
-        return cut, None  # that redo is published
+        return cut, None  # the redo is published
     if staged is None or (staged.cut.parent_seq is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
         remedy = f"run `tidelake order --feed {feed.name} --hour {hour}` first"
         raise OrderError(f"hour {hour} of feed {feed.name} is not ordered", code="NOT_ORDERED", remedy=remedy)

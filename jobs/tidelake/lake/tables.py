@@ -1,7 +1,8 @@
-"""Physical tables of incarnations: their columns, where they stand, and how a table takes a new shape (docs/architecture.md 8.3).
+"""Physical tables of incarnations: their columns, their creation, and changes of their columns (docs/architecture.md 8.3).
 
-Iceberg's schema belongs to the table, not to a branch. So before staging only what readers of main may see early is done (added and
-widened columns); names and drops wait for publishing; what Iceberg refuses is built as a new table that is switched at publishing.
+Iceberg's schema belongs to the table and not to a branch. Staging therefore makes only changes that readers of main may see early (added
+and widened columns). Renames and drops wait for publishing. A change that Iceberg refuses gets a new table that replaces the old one at
+publishing.
 """
 
 from __future__ import annotations
@@ -37,64 +38,64 @@ CHANGELOG_COLUMNS = (
     LakeColumn(name="_ordinal", type="int", doc="position of the event in its message"),
 )
 PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the row was sent, its other columns are not known")
-KEY = "tidelake.key"  # property of a snapshot table: ids of the columns it is bucketed and sorted by
+KEY = "tidelake.key"  # property of a snapshot table: ids of the columns that it is bucketed and sorted by
 MERGE_ON_READ = {"write.merge.mode": "merge-on-read", "write.delete.granularity": "file"}
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
 _WIDER = {("int", "bigint"), ("float", "double")}
 
 
 def snapshot_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> list[LakeColumn]:
-    """A snapshot table's columns: the source's, then `_commit_ts`."""
+    """Return a snapshot table's columns: the source's columns, then `_commit_ts`."""
     return [*(lake_column(feed, i, c) for c in kept(feed, i, columns)), COMMIT_TS]
 
 
 def lake_column(feed: Feed, i: Incarnation, c: Column) -> LakeColumn:
-    """A source column in the lake."""
+    """Return a source column as a lake column."""
     doc = documented(f"{c.id}: {shown_type(feed, i, c).sql}", mask_of(feed, i, c))
     return LakeColumn(name=c.lake_name, type=lake_type(c.type, value_rules(feed, i, c)), doc=doc)
 
 
 def shown_type(feed: Feed, i: Incarnation, c: Column) -> MysqlType:
-    """The type of what a column holds in the lake."""
+    """Return the type of the values that a column has in the lake."""
     return HASHED if value_rules(feed, i, c).mask == "hash" else c.type
 
 
 def mask_of(feed: Feed, i: Incarnation, c: Column) -> str | None:
-    """How a column is masked, as shapes say it."""
+    """Return the mark of a column's mask, in the form that shapes use; None without a mask."""
     mask = value_rules(feed, i, c).mask
     return None if mask is None else mark(mask, mask_key(feed))
 
 
 def kept(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns that the lake's tables have."""
+    """Return the columns that the lake's tables have, without dropped ones."""
     return tuple(c for c in columns if value_rules(feed, i, c).mask != "drop")
 
 
 def value_rules(feed: Feed, i: Incarnation, c: Column) -> ValueRules:
-    """The rules of a column, which stay with it through renames. What is made like a table with masks has its masks."""
+    """Return the rules of a column, which it keeps through renames. A table created LIKE a masked table has its masks."""
     names = [c.name, *c.former]
     rules = feed.rules_of([written(n.database, n.table) for n in i.names], names)
     return replace(rules, mask=feed.rules_of(i.like, names).mask) if i.like and rules.mask is None else rules
 
 
 def bucket_column(key: Sequence[LakeColumn]) -> str | None:
-    """The key column that rows are bucketed by: the first whose type Iceberg can bucket."""
+    """Return the key column that rows are bucketed by: the first whose type Iceberg can bucket, None without one."""
     return next((c.name for c in key if is_bucketable(c)), None)
 
 
 def is_bucketable(c: LakeColumn) -> bool:
-    """Whether Iceberg has buckets of the type's values."""
+    """Return whether Iceberg can bucket the column's type."""
     return _BUCKETABLE.fullmatch(c.type) is not None
 
 
 def key_columns(feed: Feed, i: Incarnation, columns: Sequence[Column]) -> list[LakeColumn]:
-    """The key's columns in key order."""
+    """Return the key's columns in key order."""
     by_id = {c.id: c for c in columns}
     return [lake_column(feed, i, by_id[k]) for k in i.key if k in by_id]
 
 
 def create_snapshot(catalog: LakeCatalog, feed: Feed, i: Incarnation, identifier: str, buckets: int) -> LakeTable:
-    """A new, empty snapshot table under the identifier, or under a name of its own if that is taken."""
+    """Create an empty snapshot table with this identifier."""
     columns, key = snapshot_columns(feed, i, i.columns), key_columns(feed, i, i.columns)
     bucket = bucket_column(key)
     partition = [(bucket, f"bucket[{buckets}]")] if bucket else []
@@ -104,9 +105,9 @@ def create_snapshot(catalog: LakeCatalog, feed: Feed, i: Incarnation, identifier
 def create_changelog(
     catalog: LakeCatalog, feed: Feed, i: Incarnation, identifier: str, columns: Sequence[Column], buckets: int
 ) -> LakeTable:
-    """A new, empty changelog."""
+    """Create an empty changelog with this identifier."""
     bucket = bucket_column(key_columns(feed, i, columns))
-    partition = [(bucket, f"bucket[{buckets}]")] if bucket else []  # bucket first: the fold needs no shuffle then
+    partition = [(bucket, f"bucket[{buckets}]")] if bucket else []  # with the bucket first, the fold needs no shuffle
     every = [*_apart(lake_column(feed, i, c) for c in kept(feed, i, columns)), *_meta_columns(feed)]
     return _create(catalog, feed, i, identifier, every, [*partition, ("_commit_at", "day")], ["_commit_ts"])
 
@@ -126,7 +127,7 @@ def _create(
         INCARNATION: i.id,
         "write.distribution-mode": "none",  # frames arrive distributed by bucket
         "write.spark.fanout.enabled": "false",
-        "write.parquet.dict-size-bytes": str(64 << 10),  # as of events: cells hardly repeat
+        "write.parquet.dict-size-bytes": str(64 << 10),  # as for the events table: cells hardly repeat
     } | dict(more or {})
     catalog.claim_namespace(identifier.rpartition(".")[0], feed.name)
     return catalog.create(identifier, columns, partition=partition, sort=sort, properties=properties)
@@ -137,7 +138,10 @@ def _key_text(i: Incarnation) -> str:
 
 
 def reshape(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable) -> tuple[LakeTable, Reshape | None] | None:
-    """Give a snapshot table the columns of the window's end as far as may be done before publishing; None if it must be built anew."""
+    """Change a snapshot table's columns toward those at the window's end, as far as allowed before publishing.
+
+    Returns the table and the rest of the change for publishing; None if the table must be rebuilt.
+    """
     _refuse_new_masks(feed, i, table, i.columns)
     if table.properties.get(KEY, _key_text(i)) != _key_text(i):
         return None
@@ -157,7 +161,7 @@ def reshape(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable) 
 
 
 def finish(catalog: LakeCatalog, identifier: str, change: Reshape) -> None:
-    """Give columns their final names and drop those that left; what is done already is passed over."""
+    """Give columns their final names and drop removed ones. Steps that are done already are skipped."""
 
     def names(update: Any) -> None:
         have = {c.source_id: c.name for c in catalog.load(identifier).columns() if c.source_id is not None}
@@ -172,8 +176,9 @@ def finish(catalog: LakeCatalog, identifier: str, change: Reshape) -> None:
 
 
 def grow_changelog(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: LakeTable, columns: Sequence[Column]) -> LakeTable:
-    """Give a changelog every column that lived in the window. Columns are never dropped or reused: one that gives up its name to
-    another, or changes to a type that Iceberg refuses, stays as `<name>__<id>`."""
+    """Add every column that existed in the window to a changelog. Columns are never dropped or reused: a column whose name another takes,
+    or whose type changes to one that Iceberg refuses, becomes `<name>__<id>`.
+    """
     _refuse_new_masks(feed, i, table, columns)
     for c in _apart(lake_column(feed, i, c) for c in kept(feed, i, columns)):
         table = _changelog_column(catalog, table, c)
@@ -182,7 +187,7 @@ def grow_changelog(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: Lake
 
 
 def _apart(columns: Iterable[LakeColumn]) -> list[LakeColumn]:
-    """Of columns that bore one name one after the other the first keeps it: final ones come first."""
+    """Rename columns that shared one name at different times: the first keeps it. Final columns come first."""
     every, out = list(columns), dict[str, LakeColumn]()
     for c in every:
         name = _spare_name((x.name for x in (*every, *out.values())), c) if c.name.lower() in out else c.name
@@ -191,7 +196,7 @@ def _apart(columns: Iterable[LakeColumn]) -> list[LakeColumn]:
 
 
 def _refuse_new_masks(feed: Feed, i: Incarnation, table: LakeTable, columns: Sequence[Column]) -> None:
-    """Raises ConfigError (MASK_CHANGED) where published rows are masked otherwise than the feed says: one table would hold both."""
+    """Raise ConfigError (MASK_CHANGED) if published rows have another mask than the feed sets: one table would hold both."""
     have = {c.source_id: read_documented(c.doc or "")[1] for c in table.columns() if c.source_id is not None and not c.retired}
     for c in columns:
         wanted = mask_of(feed, i, c)
@@ -205,12 +210,12 @@ def _refuse_new_masks(feed: Feed, i: Incarnation, table: LakeTable, columns: Seq
 
 
 def _meta_columns(feed: Feed) -> list[LakeColumn]:
-    """A changelog's own columns. One of a feed that accepts partial rows says which those are."""
+    """Return a changelog's own columns, with the mark of partial rows for a feed that accepts them."""
     return [*CHANGELOG_COLUMNS, *([PARTIAL] if feed.policy.handle_only == "accept" else [])]
 
 
 def physical(columns: Sequence[LakeColumn], source_id: int) -> list[LakeColumn]:
-    """A changelog's columns that hold a source column, the one of its present type first."""
+    """Return a changelog's columns that hold a source column; the one with its present type comes first."""
     return sorted((c for c in columns if c.source_id == source_id), key=lambda c: c.retired)
 
 
@@ -272,7 +277,7 @@ def _grow(update: Any, wanted: dict[int, LakeColumn], have: dict[int, LakeColumn
 
 
 def wider(old: str, new: str) -> bool:
-    """Whether Iceberg changes the type in place."""
+    """Return whether Iceberg changes the type in place."""
     if (old, new) in _WIDER:
         return True
     pair = [re.fullmatch(r"decimal\((\d+),(\d+)\)", t) for t in (old, new)]

@@ -1,4 +1,4 @@
-"""What a run of order, validate or compact works towards."""
+"""The target of a run of order, validate or compact."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Target:
     """The window that a run stages, judges or publishes.
 
     Attributes:
-        hour: The hour that it ends with.
-        redo_from: A redo's first hour: all that is published from it on is built anew. None for the next window.
+        hour: Last hour of the window.
+        redo_from: First hour of a redo, which rebuilds everything published from that hour on. None for the next window.
     """
 
     hour: str

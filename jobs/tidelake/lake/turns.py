@@ -1,7 +1,7 @@
-"""Whose turn an hour is: windows go in order and without a hole, from the feed's first hour on.
+"""Check whether an hour may run now: windows go in order and without a hole, from the feed's first hour on.
 
-The published cuts hold every hour from the first one of the first cut up to the newest one's. An hour below the first was never published,
-whatever the newest cut reaches to: only a redo from it brings it in.
+The published cuts hold every hour from the first hour of the first cut up to the newest cut's hour. An hour before the first one was never
+published, however far the newest cut reaches. Only a redo from that hour adds it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from tidelake.tso import end_ts, parse_hour, show
 
 
 def is_published(feed: Feed, catalog: LakeCatalog, store: Store, cut: Cut | None, hour: str) -> bool:
-    """Whether the cuts up to this one hold the hour; False for one after them.
+    """Return whether the cuts up to this one hold the hour; False for a later hour.
 
-    Raises ConfigError (BEFORE_FIRST_HOUR); OrderError: BEFORE_SEED for an hour that the export holds, HOUR_SKIPPED for one that no cut
-    holds though it is before the newest.
+    Raises:
+        ConfigError: BEFORE_FIRST_HOUR.
+        OrderError: BEFORE_SEED for an hour that the export holds; HOUR_SKIPPED for an hour before the newest that no cut holds.
     """
     feed.check_hour(hour)
     if cut is None or hour > cut.hour:
@@ -44,8 +45,18 @@ def is_published(feed: Feed, catalog: LakeCatalog, store: Store, cut: Cut | None
 
 
 def refuse_out_of_turn(feed: Feed, catalog: LakeCatalog, store: Store, hour: str, coming: Sequence[str] = ()) -> None:
-    """Raise what keeps an hour from being run now, whatever it holds: what `is_published` raises, HOUR_MISSING where earlier hours are not
-    landed. coming: hours that are landed before it."""
+    """Raise an error if the hour cannot run now, whatever it holds.
+
+    Args:
+        feed: The feed's settings.
+        catalog: The feed's catalog.
+        store: The feed's lake store.
+        hour: The hour to run.
+        coming: Hours that are landed before it.
+
+    Raises:
+        OrderError: HOUR_MISSING where earlier hours are not landed, and what `is_published` raises.
+    """
     cut = newest_cut(catalog, store, feed.name)
     if not is_published(feed, catalog, store, cut, hour):
         landed = [h for h in generations(store, feed.name) if h >= starts_with(feed, cut) and h <= hour]
@@ -53,12 +64,12 @@ def refuse_out_of_turn(feed: Feed, catalog: LakeCatalog, store: Store, hour: str
 
 
 def starts_with(feed: Feed, cut: Cut | None) -> str:
-    """The first hour that a window after this cut may hold; "" where any may be it."""
+    """Return the first hour that a window after this cut may hold; "" if any hour may be the first."""
     return cut.hour if cut else feed.source.first_hour or ""
 
 
 def check_hours(feed: Feed, cut: Cut | None, landed: Collection[str], hour: str) -> None:
-    """Raise OrderError (HOUR_MISSING) unless all hours of the window are landed, from after the cut, or from the feed's first hour, on."""
+    """Raise OrderError (HOUR_MISSING) unless all hours of the window are landed. It begins after the cut, or with the feed's first hour."""
     if hour not in landed:
         raise OrderError(f"hour {hour} of feed {feed.name} is not landed", code="HOUR_MISSING", remedy=run_command(feed, hour))
     first = _must_begin(feed, cut)
@@ -76,19 +87,19 @@ def check_hours(feed: Feed, cut: Cut | None, landed: Collection[str], hour: str)
 
 
 def run_command(feed: Feed, hour: str, hours: int = 1) -> str:
-    """The remedy that runs so many hours."""
+    """Return the remedy that runs this number of hours."""
     more = f" --hours {hours}" if hours > 1 else ""
     return f"run `tidelake run --feed {feed.name} --hour {hour}{more}`"
 
 
 def _must_begin(feed: Feed, cut: Cut | None) -> str | None:
-    """The hour that must be in the window: the feed's first one, as long as no cut holds an hour."""
+    """Return the feed's first hour while no cut holds an hour; the window must include it."""
     first = feed.source.first_hour
     return first if first is not None and (cut is None or (cut.is_seed and first > cut.hour)) else None
 
 
 def _known(cut: Cut | None) -> list[str]:
-    """A changefeed may begin hours after the export that it goes on from."""
+    """Return the cut's hour, unless the cut is a seed: a changefeed may begin hours after the export that it continues."""
     return [cut.hour] if cut is not None and not cut.is_seed else []
 
 

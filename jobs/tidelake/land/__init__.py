@@ -1,4 +1,4 @@
-"""The land stage (docs/architecture.md 7): what archive or live topics hold of an hour → canonical objects and a manifest in the lake."""
+"""The land stage (docs/architecture.md 7): writes what an archive or live topics hold of an hour as canonical objects and a manifest."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from tidelake.land.hour import land_hour as land_archived_hour
 
 
 def land_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None) -> LandReport:
-    """Land one hour of the feed's source, as land_archived_hour or, of live topics, `live.land_live_hour` do."""
+    """Land one hour of the feed's source: an archive (`land_archived_hour`) or live topics (`live.land_live_hour`).
+
+    Args:
+        feed: The feed's settings.
+        hour: First instant of the hour, UTC.
+        progress: Called with (done, in all), in bytes of the archive or offsets of the topics.
+
+    Raises:
+        OrderError, ConfigError, StorageError: What the called function raises.
+    """
     if feed.source.kind == "archive":
         return land_archived_hour(feed, hour, progress)
-    from tidelake.land.live import land_live_hour  # Kafka's client: archives do without
+    from tidelake.land.live import land_live_hour  # imports Kafka's client, which archives do not need
 
     return land_live_hour(feed, hour, progress)
 

@@ -1,7 +1,7 @@
-"""Offsets that an hour lacks and an hour after it has: where flush windows or the sink's clock put objects into a later hour's folder.
+"""Find offsets that an hour lacks in the hours after it. Flush windows or the sink's clock put objects into a later hour's folder.
 
-Manifests of landed hours say it for certain. Of objects that are not landed only the names are known, which hold the first offset in most
-layouts: what they promise is told as such, and landing their hour finds out.
+The manifest of a landed hour gives its offsets for certain. Of objects that are not landed only the names are known, which contain the
+first offset in most layouts. Findings report these as expected; landing their hour confirms them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidelake.tso import format_hour
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere:
-    """Offsets that lie in a later hour (`2026-01-05T11`). keys: the objects whose names say so; none where the hour is landed with them."""
+    """Offsets that are in a later hour (`2026-01-05T11`). keys: the objects whose names show it; empty if that hour is landed with them."""
 
     hour: str
     ranges: Ranges
@@ -31,7 +31,7 @@ class Elsewhere:
 
 
 class OffsetsAhead:
-    """The hours after an hour. Nothing is listed before somebody asks, and then each topic's hour once."""
+    """The hours after an hour. They are listed on demand, each topic's hour once."""
 
     def __init__(self, feed: Feed, archive: Store, lake: Store, layout: Layout, hour: datetime, now: datetime) -> None:
         self._feed, self._archive, self._lake, self._layout = feed, archive, lake, layout
@@ -40,7 +40,7 @@ class OffsetsAhead:
         self._listed: dict[tuple[str, datetime], list[SourceObject]] = {}
 
     def find(self, place: TopicPartition, lacking: Ranges) -> Iterator[Elsewhere]:
-        """Where offsets of a partition are, hour by hour, up to the first hours that have them all."""
+        """Yield the later hours that hold offsets of a partition, until all of `lacking` is found."""
         for moment in self._hours:
             if not lacking:
                 return
@@ -53,7 +53,7 @@ class OffsetsAhead:
                 lacking = minus(lacking, found.ranges)
 
     def goes_on(self, place: TopicPartition, offset: int) -> Elsewhere | None:
-        """The first later hour that has anything of a partition, if that begins with this offset: then nothing lies between."""
+        """Return the first later hour with anything of a partition if it begins with this offset, so that no offset is lost; else None."""
         for moment in self._hours:
             facts, named = self._facts(moment, place), self._named(moment, place)
             landed = facts.covered[0] if facts is not None and facts.covered else None
@@ -72,7 +72,7 @@ class OffsetsAhead:
         return manifest.partitions.get(place[0], {}).get(place[1]) if manifest else None
 
     def _promised(self, moment: datetime, place: TopicPartition, lacking: Ranges) -> Iterator[Elsewhere]:
-        """What the names of objects that are not landed say of each hole: an object that begins inside it holds it from there on."""
+        """Yield what the names of unlanded objects show for each gap: an object that begins inside it holds the rest of it."""
         for first, last in lacking:
             inside = [source for source in self._named(moment, place) if first <= source.number <= last]
             if inside:
@@ -80,7 +80,7 @@ class OffsetsAhead:
                 yield Elsewhere(hour=format_hour(moment), ranges=(there,), keys=tuple(source.key for source in inside))
 
     def _named(self, moment: datetime, place: TopicPartition) -> Sequence[SourceObject]:
-        """The partition's objects of an hour that are not landed, by the numbers in their names."""
+        """Return the partition's unlanded objects of an hour, sorted by the numbers in their names."""
         if not numbered(self._feed):
             return ()
         topic, number = place
@@ -94,6 +94,6 @@ class OffsetsAhead:
 
 
 def ahead_of(feed: Feed, archive: Store, lake: Store, layout: Layout, hour: datetime, now: datetime) -> OffsetsAhead | None:
-    """Where to look for what an hour lacks; nowhere where hours are no folders: of a storage sink, and by the timestamps of messages."""
+    """Return the later hours to search, None if hours are not folders: for a storage sink, and for hours by timestamps of messages."""
     by_folder = feed.source.hours == "path" and not layout.file_bits
     return OffsetsAhead(feed, archive, lake, layout, hour, now) if by_folder else None

@@ -1,7 +1,7 @@
-"""Whether an hour is complete, as far as its archive can say: what it still waits for. docs/landing.md has the rules.
+"""Judge whether an hour is complete as far as its archive shows it, and what it waits for. docs/landing.md has the rules.
 
-Read are listings, of the hour and of the hours after it until every partition's next object is found; by one rule (land/resolved.py),
-messages of those hours, too.
+It reads the listings of the hour and of the hours after it, until every partition's next object is found. The rule "resolved"
+(land/resolved.py) reads messages of these hours, too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tidelake.land.store.ranges import Ranges, show, union
 from tidelake.land.timed import behind, not_ended
 from tidelake.land.waits import Waits, time_of
 
-LOOK_AHEAD = 24  # hours after the hour in which a partition's next object is looked for
+LOOK_AHEAD = 24  # number of later hours that are searched for a partition's next object
 
-Ends = dict[TopicPartition, int | None]  # topic, partition → the last offset that is there, None where it is not known
+Ends = dict[TopicPartition, int | None]  # topic, partition → last known offset, None if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What the lake has of a landed hour. covered: the offsets up to its end of which nothing is missing; hour: its manifest."""
+    """What the lake holds of a landed hour. covered: the complete offsets up to its end; hour: its manifest."""
 
     covered: Covered
     hour: Manifest
@@ -45,10 +45,20 @@ def waits_for(
     now: datetime,
     held: Held | None = None,
 ) -> tuple[Waits, ...]:
-    """What keeps the hour from being complete by the feed's rule; nothing where it is. listing: of the hour; ends: of its partitions;
-    held: what the lake has of it, None where it is not landed.
+    """Return what keeps the hour from being complete by the feed's rule; empty if it is complete.
 
-    A storage sink's hour cannot be listed before its checkpoint has passed it.
+    A storage sink's hour waits for nothing here: it cannot be listed before the checkpoint has passed it.
+
+    Args:
+        feed: The feed's settings.
+        archive: The archive.
+        lake: The lake's store.
+        layout: The archive's layout.
+        hour: First instant of the hour, UTC.
+        listing: Listing of the hour.
+        ends: Last offsets of the hour's partitions.
+        now: Current time, UTC.
+        held: What the lake holds of the hour, None if it is not landed.
     """
     if layout.file_bits:
         return ()
@@ -57,7 +67,7 @@ def waits_for(
         return (Waits(what=f"the hour ends at {time_of(over)}"),)
     newest = datetime.fromtimestamp(listing.newest_ms / 1000, UTC)
     quiet = max(newest, over) + timedelta(minutes=feed.quiet_minutes)
-    if feed.quiet_minutes and now < min(quiet, over + LONG_OVER):  # without minutes no clock but ours is asked
+    if feed.quiet_minutes and now < min(quiet, over + LONG_OVER):  # with 0 minutes only this machine's clock counts
         what = f"its newest object was written at {time_of(newest)}" if newest > over else f"the hour ended at {time_of(over)}"
         return (Waits(what=f"{what}, and it must be quiet until {time_of(quiet)}"),)
     places = _expected(feed, ends)
@@ -75,7 +85,7 @@ def waits_for(
 
 
 def ends_of(manifests: Sequence[Manifest]) -> Ends:
-    """The last offset of every partition over some hours, in conflict or not, with a message or known to have none."""
+    """Return the last offset of every partition over some hours, including offsets in conflict and those known to hold no message."""
     ends: Ends = {}
     for manifest in manifests:
         for topic, partitions in manifest.partitions.items():
@@ -87,7 +97,7 @@ def ends_of(manifests: Sequence[Manifest]) -> Ends:
 
 
 def covered_of(manifests: Sequence[Manifest]) -> Covered:
-    """The offsets of every partition over some hours of which nothing is missing."""
+    """Return the complete offsets of every partition over some hours: landed, or known to hold no message."""
     found: dict[TopicPartition, list[Ranges]] = {}
     for manifest in manifests:
         for topic, partitions in manifest.partitions.items():
@@ -104,7 +114,7 @@ def _expected(feed: Feed, ends: Ends) -> set[TopicPartition]:
 def _not_followed(
     feed: Feed, archive: Store, layout: Layout, hour: datetime, pending: set[TopicPartition], ends: Ends, now: datetime
 ) -> Iterator[Waits]:
-    """The expected partitions that have no later object, or none that continues where the hour ends."""
+    """Yield the expected partitions without a later object, or without one that continues where the hour ends."""
     found: dict[TopicPartition, int] = {}
     for sources in _later(feed, archive, layout, hour, pending, now):
         for place, number in _first_numbers(sources).items():
@@ -118,14 +128,14 @@ def _not_followed(
 
 
 def _between(end: int | None, begin: int, layout: Layout) -> Ranges:
-    """The offsets between the hour's last one and the first of later objects, as far as names say them."""
+    """Return the offsets between the hour's last one and the first of later objects, as far as names show them."""
     return ((end + 1, begin - 1),) if end is not None and begin > end + 1 and not layout.number_is_last_offset else ()
 
 
 def _later(
     feed: Feed, archive: Store, layout: Layout, hour: datetime, pending: Collection[TopicPartition], now: datetime
 ) -> Iterator[list[SourceObject]]:
-    """The objects of one hour after the other, of the topics that are still pending when it is their turn."""
+    """Yield the objects hour by hour, of the topics that are still pending at that hour."""
     for ahead in range(1, LOOK_AHEAD + 1):
         later = hour + timedelta(hours=ahead)
         if not pending or later > now:
@@ -137,7 +147,7 @@ def _later(
 def _behind(
     feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Collection[TopicPartition], held: Held | None
 ) -> Iterator[list[SourceObject]]:
-    """The same where paths have no hours: once, all objects that may have messages behind the hour."""
+    """Yield once, for archives whose paths have no hours, all objects that may have messages after the hour."""
     found = [source for topic in sorted({topic for topic, _ in places}) for source in list_all(feed, archive, topic, layout).objects]
     yield behind(feed, layout, found, hour, held.hour if held else None)
 
@@ -145,7 +155,9 @@ def _behind(
 def _open(
     feed: Feed, archive: Store, layout: Layout, hour: datetime, places: Collection[TopicPartition], held: Held | None
 ) -> Iterator[Waits]:
-    """Where paths have no hours, the partitions without a message of a later hour; before landing, without an object written since."""
+    """Yield the partitions without a message of a later hour, for archives whose paths have no hours. Before landing: without an object
+    written since.
+    """
     if held:
         left, what = not_ended(held.hour, places), "no message of a later hour is there"
     else:
@@ -156,7 +168,9 @@ def _open(
 
 
 def _first_numbers(sources: Sequence[SourceObject]) -> Mapping[TopicPartition, int]:
-    """The smallest number in the names of every partition's objects: at or below its first offset (docs/reference/archives.md 9.1, 9.8)."""
+    """Return the smallest number in the names of every partition's objects: at or below its first offset (docs/reference/archives.md 9.1,
+    9.8).
+    """
     found: dict[TopicPartition, int] = {}
     for source in sources:
         at = source.topic, source.partition

@@ -1,4 +1,4 @@
-"""The dry run of landing: an hour's archive beside what is landed of it."""
+"""The dry run of landing: compare an hour's archive with what is landed of it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tidelake.tso import format_hour
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """An hour's archive beside what is landed of it.
+    """Comparison of an hour's archive with what is landed of it.
 
-    generation: the newest one, None where the hour is not landed; objects: in the archive; findings: what a new generation would say;
-    waits: what keeps the hour open.
+    generation: the newest one, None if the hour is not landed; objects: number in the archive; findings: those of a new generation; waits:
+    what keeps the hour open.
     """
 
     hour: str
@@ -38,11 +38,17 @@ class Comparison:
 
 
 def compare_hour(feed: Feed, hour: datetime) -> Comparison:
-    """Compare an hour's archive with what is landed of it, and write nothing but notes of what was read behind the hour (land/seen.py).
-    Reads objects that may have changed, and listings; of landed objects only whether they are there, in their size.
+    """Compare an hour's archive with what is landed of it. Writes only notes of what was read after the hour (land/seen.py).
 
-    Of live topics, which nothing can come into once an hour has passed, whether it has, and the landed objects. Raises ConfigError,
-    StorageError.
+    Reads listings and objects that may have changed. For landed objects it checks only existence and size. For live topics it checks only
+    whether the hour is over, and the landed objects, because a passed hour cannot change.
+
+    Args:
+        feed: The feed's settings.
+        hour: First instant of the hour, UTC.
+
+    Raises:
+        ConfigError, StorageError: The source or the lake cannot be read.
     """
     if feed.source.kind == "kafka":
         return _live(feed, hour)
@@ -71,13 +77,13 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
 
 
 def _broken(lake: Store, landed: Manifest) -> Iterator[Finding]:
-    """The finding of landed objects that are gone or of another size: their bytes are not read here."""
+    """Yield the finding for landed objects that are gone or of another size. Does not read their bytes."""
     if found := missing(lake, landed.objects):
         yield finding("LANDED_DAMAGED", "warning", f"landed objects are gone or of another size: {named([each.key for each in found])}")
 
 
 def _live(feed: Feed, hour: datetime) -> Comparison:
-    from tidelake.land.live import live_waits  # Kafka's client: archives do without
+    from tidelake.land.live import live_waits  # imports Kafka's client, which archives do not need
 
     lake = open_store(feed.lake.uri)
     landed = newest(lake, feed.name, format_hour(hour))
@@ -86,7 +92,7 @@ def _live(feed: Feed, hour: datetime) -> Comparison:
 
 
 def _digests(archive: Store, landed: Manifest, listing: Listing) -> dict[str, str]:
-    """The sha256 of every listed object that was landed: known where size and ETag are; empty of those that came."""
+    """Return the sha256 of every listed object that was landed. It is known if size and ETag are unchanged; empty for new objects."""
     known = {source.key: source for source in landed.sources}
     out: dict[str, str] = {}
     for part in (part for source in listing.objects for part in source.parts):

@@ -1,7 +1,7 @@
-"""What landing finds out about an hour, how serious it is, and what to do about it.
+"""Judge a landed hour: its findings, their severities and remedies.
 
-Most findings follow from a manifest's facts, the feed's settings and the hours before, so they are judged anew at every landing:
-an hour whose neighbour was repaired is no longer blocked.
+Most findings follow from a manifest's facts, the feed's settings and the hours before. They are judged again at every landing, so that an
+hour whose neighbour was repaired is no longer blocked.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tidelake.land.store.ranges import Range, Ranges, common, count, holes, minu
 from tidelake.land.waits import Waits
 
 REMEDIES = {code: kind.remedy for code, kind in KINDS.items()}
-CODES = tuple(KINDS)  # the most serious first
-_OF_A_GENERATION = ("CHANGED_AFTER_LANDING", "LATE_FILE", "LAYOUT_CHANGED")  # what only its landing could see
+CODES = tuple(KINDS)  # most serious first
+_OF_A_GENERATION = ("CHANGED_AFTER_LANDING", "LATE_FILE", "LAYOUT_CHANGED")  # findings that only the landing of the generation can make
 _SHOWN = 3
 _ORDER = {"critical": 0, "warning": 1, "info": 2}
 
@@ -40,11 +40,20 @@ def judge(
     damaged: Sequence[Landed] = (),
     ahead: OffsetsAhead | None = None,
 ) -> tuple[Finding, ...]:
-    """Everything there is to say about an hour, the most serious first.
+    """Return all findings of an hour, most serious first.
 
-    layout: the archive's, None where the hour is one of live topics. earlier: the landed hours before it without a hole between them and
-    the hour, ascending; complete: they reach the first landed hour; waits: what keeps the hour open; doubts, lost: of the listing;
-    damaged: landed objects that were, and are landed again; ahead: the hours after it, None where they cannot have what it lacks.
+    Args:
+        feed: The feed's settings.
+        layout: The archive's layout, None for live topics.
+        manifest: The hour's manifest.
+        earlier: The landed hours before the hour without a gap, ascending.
+        unknown: Objects of the hour's folder that the layout does not know.
+        waits: What keeps the hour open.
+        complete: Whether `earlier` reaches the first landed hour.
+        doubts: The listing's doubts.
+        lost: The listing's lost files.
+        damaged: Landed objects that were damaged and are landed again.
+        ahead: The hours after the hour, None if they cannot have what it lacks.
     """
     found = [
         *_of_partitions(feed, layout, manifest, earlier, complete, ahead),
@@ -63,17 +72,17 @@ def judge(
 def finding(
     code: str, severity: Severity, detail: str, topic: str | None = None, partition: int | None = None, offset: int | None = None
 ) -> Finding:
-    """A finding with its remedy."""
+    """Return a finding with the remedy of its code."""
     return Finding(code=code, severity=severity, topic=topic, partition=partition, offset=offset, detail=detail, remedy=REMEDIES[code])
 
 
 def named(keys: Sequence[str]) -> str:
-    """Some keys, for people: the first ones and how many more there are."""
+    """List the first few keys and the number of further ones, for messages."""
     return ", ".join(keys[:_SHOWN]) + (f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else "")
 
 
 def blocking(hour: str, findings: Sequence[Finding]) -> OrderError | None:
-    """The error of the first critical finding, None if there is none."""
+    """Return the error for the first critical finding, None without one."""
     critical = [f for f in findings if f.severity == "critical"]
     if not critical:
         return None
@@ -85,7 +94,7 @@ def blocking(hour: str, findings: Sequence[Finding]) -> OrderError | None:
 
 
 def place(f: Finding) -> str:
-    """Where a finding is, `topic[partition]@offset`; empty where it concerns the hour."""
+    """Return where a finding is, `topic[partition]@offset`; empty if it concerns the hour."""
     if f.topic is None or f.partition is None:
         return f.topic or ""
     return str(Coordinates(f.topic, f.partition, f.offset))
@@ -146,7 +155,7 @@ def _of_gaps(
 
 
 def _elsewhere(there: Elsewhere, lacks: str, do: str, topic: str, number: int) -> Finding:
-    """Of what an hour lacks and a later one has, by its manifest or by the names of its objects. do: what these objects do."""
+    """Return the finding for offsets that a later hour has, by its manifest or by the names of its objects. do: what these objects do."""
     if not there.keys:
         return finding("GAP_CLOSED", "info", f"{lacks}: closed by hour {there.hour}, which is landed", topic, number, there.ranges[0][0])
     detail = f"{lacks}: by their names, objects of hour {there.hour} {do}: {named(there.keys)}"
@@ -154,15 +163,16 @@ def _elsewhere(there: Elsewhere, lacks: str, do: str, topic: str, number: int) -
 
 
 def _missing(file_bits: int, partition: PartitionFacts, before: Ranges) -> Ranges:
-    """Offsets that are missing, or numbers of files."""
+    """Return the missing offsets, or numbers of files."""
     if not file_bits:
         return _gaps(partition, before)
     return holes(union([numbers(partition.ranges, file_bits), numbers(before, file_bits)]))
 
 
 def _gaps(partition: PartitionFacts, before: Ranges) -> Ranges:
-    """Offsets that neither this hour nor one before has: from the last of the hours before to the last of this hour; where this hour has
-    some that they lack, from there to their last."""
+    """Return the offsets that neither this hour nor an earlier one has. They begin after the last of the earlier hours and end at the last
+    of this hour; if this hour has offsets that earlier hours lack, they begin there.
+    """
     there = union([partition.covered, partition.expired])
     if not there:
         return ()
@@ -175,14 +185,14 @@ def _gaps(partition: PartitionFacts, before: Ranges) -> Ranges:
 def _missing_partitions(
     feed: Feed, layout: Layout | None, manifest: Manifest, earlier: Sequence[Manifest], ahead: OffsetsAhead | None
 ) -> Iterator[Finding]:
-    """Expected partitions of which the hour has nothing. A topic found by a pattern is expected from the first hour it appears."""
+    """Yield the expected partitions without a message in the hour. A topic found by a pattern is expected from its first hour on."""
     topics = feed.topics if feed.topic_pattern is None else sorted({topic for m in (*earlier, manifest) for topic in m.partitions})
     severity = feed.policy.gap_severity if feed.watermark.source == "messages" else "info"
     for topic in topics:
         for number in range(feed.partitions_of(topic)):
             facts = manifest.partitions.get(topic, {}).get(number)
             if facts is None or not (facts.count or facts.conflicts):
-                live = layout is None and facts is not None and facts.next is not None  # the topic itself has none
+                live = layout is None and facts is not None and facts.next is not None  # the topic itself has no message
                 before, lacks = _before(earlier, topic, number), "there is no message in the hour"
                 there = ahead.goes_on((topic, number), before[-1][1] + 1) if ahead and before and severity != "info" else None
                 if there is None:
@@ -192,7 +202,9 @@ def _missing_partitions(
 
 
 def _not_closed(feed: Feed, waits: Sequence[Waits]) -> Iterator[Finding]:
-    """Where the resolved ts stands in the messages, it cannot pass those that are still to come; a recorded one does."""
+    """Yield the findings of an open hour. They are critical unless messages carry the resolved ts, which cannot pass missing messages; a
+    recorded one can.
+    """
     severity: Severity = "warning" if feed.watermark.source == "messages" else "critical"
     for wait in waits:
         yield finding("HOUR_NOT_CLOSED", severity, f"the hour may not be complete: {wait.what}", wait.topic, wait.partition)
@@ -226,7 +238,7 @@ def _of_the_archive(feed: Feed, layout: Layout | None, manifest: Manifest, unkno
 
 
 def _lacking(feed: Feed, manifest: Manifest) -> Iterator[Finding]:
-    """What the connector was not told to write."""
+    """Yield findings for record parts that the connector does not write."""
     lacking: Counter[str] = Counter()
     for partitions in manifest.partitions.values():
         for partition in partitions.values():

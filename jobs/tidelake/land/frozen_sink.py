@@ -1,7 +1,7 @@
-"""Schema files of a storage sink kept in the lake when they are first seen, as Avro schemas are (frozen_schemas.py): what was decoded once
-is decoded again without the archive.
+"""Copy the schema files of a storage sink to the lake when they are first seen (as frozen_schemas.py does for Avro schemas). Decoding then
+does not need the archive.
 
-Their names hold a checksum of what they say, so a file never changes under its name.
+The file names contain a checksum of the content, so a file never changes under its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _AT_A_TIME = 8
 
 
 def freeze_schemas(archive: Store, lake: Store, feed: str, keys: Iterable[str]) -> None:
-    """Copy those that the lake lacks. keys: in the archive. Raises StorageError."""
+    """Copy the schema files that the lake lacks. keys: their keys in the archive. Raises StorageError."""
     prefix = sink_schemas(feed)
     there = {info.key for info in lake.objects(prefix)}
     missing = [key for key in keys if f"{prefix}{key}" not in there]

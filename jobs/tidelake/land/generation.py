@@ -1,4 +1,4 @@
-"""What a new generation of an hour brings that the one before did not have: the source objects of both compared, by their bytes."""
+"""Compare a new generation of an hour with the one before: the source objects of both, by their bytes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from tidelake.land.store.ranges import count, minus, show
 
 
 def since(before: Manifest, now: Mapping[str, str], layout: str, brings: str = "") -> tuple[Finding, ...]:
-    """The findings that only the landing of a generation can make.
+    """Return the findings that only the landing of a generation can make.
 
-    now: its source objects' sha256 by key; layout: it was read with; brings: what `new_offsets` says, where its messages were read.
+    now: sha256 of its source objects, by key; layout: the layout that it was read with; brings: the text of `new_offsets`, if messages were
+    read.
     """
     old = {source.key: source.sha256 or "" for source in before.sources}
     came, went = len(now.keys() - old.keys()), len(old.keys() - now.keys())
@@ -28,7 +29,7 @@ def since(before: Manifest, now: Mapping[str, str], layout: str, brings: str = "
 
 
 def new_offsets(before: Manifest, now: Manifest) -> str:
-    """The offsets that a generation holds and the one before does not, for people: to be put behind what came."""
+    """Describe the offsets that a generation adds to the one before, as a text to append to a message."""
     said: list[str] = []
     for topic, partitions in now.partitions.items():
         for number, partition in partitions.items():

@@ -1,7 +1,7 @@
-"""Landing one hour of one feed, from the listing of the archive to the manifest.
+"""Land one hour of one feed, from the listing of the archive to the manifest.
 
-Objects are written first, the manifest last and only if it is not there yet: a run that is killed leaves objects that no manifest
-names, and the next one finds them by their content hash.
+Objects are written first and the manifest last, only if it does not exist yet. A run that is killed leaves objects that no manifest names;
+the next run finds them by their content hash.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidelake.land.timed import OffsetSpan
 from tidelake.land.unusable import refuse_early, refuse_unusable
 from tidelake.tso import format_hour, parse_hour
 
-LOOK_BACK = 24  # hours before the landed one that its offsets are compared with
+LOOK_BACK = 24  # number of hours before the landed one whose offsets it is compared with
 _WITH_KEYS = "archive with one of the aiven layouts and the field `key`"
 
 OnBytesLanded = Callable[[int, int], None]
@@ -39,9 +39,9 @@ OnBytesLanded = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandReport:
-    """What landing an hour did. new: a generation was written. bytes: of the messages' keys and values.
+    """Result of landing an hour. new: a generation was written. bytes: of the messages' keys and values.
 
-    objects_kept: canonical objects that the lake had already.
+    objects_kept: canonical objects that the lake held already.
     """
 
     hour: str
@@ -57,8 +57,11 @@ class LandReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What the lake holds already. damaged: the hour's landed objects that are gone or have other bytes; earlier: the hours that lie before
-    without a hole, ascending; complete: there are no others."""
+    """What the lake holds already.
+
+    damaged: landed objects of the hour that are gone or have other bytes; earlier: the hours before it without a gap, ascending; complete:
+    there are no other earlier hours.
+    """
 
     this: Manifest | None
     damaged: Sequence[Landed]
@@ -67,12 +70,18 @@ class Past:
 
 
 def land_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None) -> LandReport:
-    """Land one hour; where neither the archive nor what is landed changed since the last time, only judge it again. Landed objects that are
-    gone or have other bytes are landed again.
+    """Land one hour. If neither the archive nor the landed objects changed, only judge the hour again; land lost or damaged objects again.
 
-    progress: called with the bytes of the archive's objects read so far and in all, from several threads but one at a time.
-    Raises OrderError after the manifest is written if a finding is critical (its code is the finding's), and with nothing written for
-    DAMAGED_OBJECT, VANISHED, LANDED_LOST, HOUR_NOT_OVER and ARCHIVE_EMPTY; ConfigError for settings that cannot work; StorageError.
+    Args:
+        feed: The feed's settings.
+        hour: First instant of the hour, UTC.
+        progress: Called with (archive bytes read, archive bytes to read), from several threads, one at a time.
+
+    Raises:
+        OrderError: The code of a critical finding, after the manifest is written. With nothing written: DAMAGED_OBJECT, VANISHED,
+            LANDED_LOST, HOUR_NOT_OVER, ARCHIVE_EMPTY.
+        ConfigError: Settings that cannot work.
+        StorageError: The archive or the lake cannot be read or written.
     """
     check_layout(feed)
     archive, lake = open_store(feed.source.uri), open_store(feed.lake.uri)
@@ -125,7 +134,7 @@ def land_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None)
 
 
 def check_layout(feed: Feed) -> None:
-    """Raise ConfigError for what cannot be landed, before anything is read."""
+    """Raise ConfigError for a layout that cannot hold the feed's protocol, before anything is read."""
     path, layout = feed.folder / "feed.toml", layout_of(feed.source.layout or "")
     if layout.protocols is not None and feed.protocol not in layout.protocols:
         raise ConfigError(
@@ -143,7 +152,7 @@ def check_layout(feed: Feed) -> None:
 
 
 def _check_keys(feed: Feed, layout: Layout, listing: Listing) -> None:
-    """Raise ConfigError if the protocol needs keys, which lie beside the objects of this layout, and one has none."""
+    """Raise ConfigError (KEYS_LOST) if the protocol needs keys, the layout keeps them in sibling objects and one is missing."""
     if feed.protocol in KEYED_PROTOCOLS and not layout.has_keys:
         for source in listing.objects:
             if not any(sibling.view == "keys" for sibling in source.siblings):
@@ -155,8 +164,10 @@ def _check_keys(feed: Feed, layout: Layout, listing: Listing) -> None:
 
 
 def past_of(lake: Store, feed: Feed, hour: str) -> Past:
-    """What the lake holds; reads the hour's landed objects. Raises StorageError where it is the first hour and the store cannot put
-    conditionally."""
+    """Return what the lake holds before this run; reads the hour's landed objects.
+
+    Raises StorageError for a feed's first hour if the store has no conditional puts.
+    """
     landed = generations(lake, feed.name)
     if not landed:
         probe_conditional_puts(lake)
@@ -174,7 +185,7 @@ def past_of(lake: Store, feed: Feed, hour: str) -> Past:
 
 
 def is_mended(past: Past, now: Manifest) -> bool:
-    """Whether what was damaged is landed again under the same names; a release that compresses otherwise gives others."""
+    """Return whether the damaged objects are landed again under the same names. A release with other compression yields other names."""
     return set(past.damaged) <= set(now.objects)
 
 
@@ -188,7 +199,7 @@ def _land(
     spans: Mapping[TopicPartition, OffsetSpan],
     progress: OnBytesLanded | None,
 ) -> list[LandedPartition]:
-    """All partitions of the hour, in the order of topic and partition."""
+    """Land all partitions of the hour, sorted by topic and partition."""
     total = sum(part.size for source in listing.objects for part in source.parts)
     done, lock = 0, Lock()
 
@@ -220,13 +231,16 @@ def _land(
 
 
 def _with_sources(landed: list[LandedPartition], listing: Listing) -> list[LandedPartition]:
-    """Partitions whose sources are those of a listing only: what was read besides has nothing of the hour."""
+    """Restrict the partitions' sources to those of a listing; other objects that were read hold nothing of the hour."""
     keys = {part.key for source in listing.objects for part in source.parts}
     return [replace(p, sources=tuple(source for source in p.sources if source.key in keys)) for p in landed]
 
 
 def manifest_of(feed: Feed, layout: str, hour: str, landed: Sequence[LandedPartition], past: Past) -> Manifest:
-    """The manifest, with what only this landing can find out. Raises OrderError: VANISHED, LANDED_LOST."""
+    """Return the manifest of the landed partitions, with the findings that only this landing can make.
+
+    Raises OrderError: VANISHED, LANDED_LOST.
+    """
     partitions: dict[str, dict[int, PartitionFacts]] = {}
     for partition in landed:
         partitions.setdefault(partition.topic, {})[partition.number] = partition.facts
@@ -250,8 +264,10 @@ def manifest_of(feed: Feed, layout: str, hour: str, landed: Sequence[LandedParti
 
 
 def _check_nothing_vanished(before: Manifest, now: Manifest, broken: Sequence[Landed]) -> None:
-    """A generation never holds less than the one before, or an archive that expires would take the lake's history with it. broken: landed
-    objects of the one before that are gone or have other bytes."""
+    """Raise if the new generation holds less than the one before; otherwise an archive that expires would remove the lake's history.
+
+    broken: landed objects of the generation before that are gone or have other bytes.
+    """
     for topic, partitions in before.partitions.items():
         for number, partition in partitions.items():
             held = now.partitions.get(topic, {}).get(number)
@@ -281,13 +297,13 @@ def _same_content(one: Manifest, other: Manifest) -> bool:
 
 
 def _ends(manifest: Manifest) -> dict[tuple[str, int], int]:
-    """Where the next hour goes on, of the partitions that say so."""
+    """Return where the next hour continues, for the partitions that record it."""
     facts = ((topic, number, facts) for topic, numbers in manifest.partitions.items() for number, facts in numbers.items())
     return {(topic, number): facts.next for topic, number, facts in facts if facts.next is not None}
 
 
 def record(lake: Store, manifest: Manifest) -> None:
-    """Write the manifest: the hour is landed. Raises LeaseError if another run wrote another."""
+    """Write the manifest, which makes the hour landed. Raises LeaseError (LANDED_MEANWHILE) if another run wrote a different one."""
     key, content = manifest_key(manifest.feed, manifest.hour, manifest.generation), manifest.to_json()
     if not lake.put_if_absent(key, content) and lake.read(key) != content:
         raise LeaseError(
@@ -298,7 +314,7 @@ def record(lake: Store, manifest: Manifest) -> None:
 
 
 def report(manifest: Manifest, findings: tuple[Finding, ...], *, new: bool, written: int) -> LandReport:
-    """The report on an hour whose manifest is written. Raises OrderError for the first critical finding."""
+    """Return the report of an hour whose manifest is written. Raises OrderError for the first critical finding."""
     if error := blocking(manifest.hour, findings):
         raise error
     facts = [partition for partitions in manifest.partitions.values() for partition in partitions.values()]

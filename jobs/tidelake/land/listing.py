@@ -1,4 +1,4 @@
-"""The archive's objects of one hour: by their paths, by messages' timestamps, or of a storage sink by its checkpoint and commit ts."""
+"""List the archive's objects of one hour: by path, by messages' timestamps, or for a storage sink by its checkpoint and commit ts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tidelake.land.timed import OffsetSpan, TimedHour, WholeObjects
 
 
 class Lister(Protocol):
-    """Lists an hour anew at every call; `record` keeps what a repetition needs, before the hour's manifest is written.
+    """Lists an hour anew at every call. `record` keeps what a repetition needs, before the hour's manifest is written.
 
-    spans: where objects hold messages of other hours too, what finds those of the hour in each of these and all expected partitions.
-    settled: whether nothing but its objects can change what the hour is. narrowed: of a listing, the objects that belong to the hour, as
-    its landing showed; read: the keys of those that have messages of it.
+    spans: for objects that also hold messages of other hours, the finder of the hour's offsets in each found and expected partition.
+    settled: whether only its objects can change the hour. narrowed: the objects of a listing that belong to the hour, as its landing
+    showed; read: keys of the objects with messages of it.
     """
 
     def __call__(self) -> Listing: ...
@@ -35,17 +35,17 @@ class Lister(Protocol):
 
 
 def lister(feed: Feed, archive: Store, lake: Store, hour: datetime, layout: Layout) -> Lister:
-    """The way that the layout's hours are listed. Raises what SinkHour raises."""
+    """Return the lister of the layout's hours. Raises what SinkHour raises."""
     if not layout.file_bits:
         timed = feed.source.hours == "timestamps"
         return TimedHour(feed, archive, lake, hour, layout) if timed else _ByPath(feed, archive, hour, layout)
-    from tidelake.land.sink_hours import SinkHour  # whose reader compiles: 60 MB that no other source needs
+    from tidelake.land.sink_hours import SinkHour  # its reader compiles code: 60 MB that no other source needs
 
     return SinkHour(feed, archive, lake, hour, layout)
 
 
 class _ByPath(WholeObjects):
-    """The hour stands in the objects' paths."""
+    """Lister for hours in the objects' paths."""
 
     def __init__(self, feed: Feed, archive: Store, hour: datetime, layout: Layout) -> None:
         self._of = (feed, archive, hour, layout)
@@ -60,4 +60,4 @@ class _ByPath(WholeObjects):
         )
 
     def record(self) -> None:
-        """Paths say everything."""
+        """Nothing to keep: paths contain the hour."""

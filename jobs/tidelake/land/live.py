@@ -1,7 +1,7 @@
-"""Landing one hour of live topics: a range of offsets of every partition → canonical objects and a manifest (docs/landing.md).
+"""Land one hour of live topics: a range of offsets of every partition becomes canonical objects and a manifest (docs/landing.md).
 
-An hour begins where the one before ended, and ends before the first message whose timestamp lies beyond it. So the hours of a partition
-join without hole or overlap, whatever its timestamps do; a message that is late belongs to the hour that is landed next.
+An hour begins where the one before ended, and ends before the first message with a timestamp after the hour. The hours of a partition
+therefore join without gap or overlap, whatever its timestamps are. A late message belongs to the hour that is landed next.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from tidelake.land.store.topic_identity import check_ids, ids_of, went_back
 from tidelake.land.waits import Waits, time_of
 from tidelake.tso import format_hour
 
-LAYOUT = "kafka"  # in manifests
+LAYOUT = "kafka"  # layout name in manifests
 
 _ONE_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """The hour's offsets of one partition: from start up to, not including, end. What lies before begin is gone already.
+    """The hour's offsets of one partition: from start up to, not including, end. Offsets before begin are expired.
 
-    near: from here on, a message with the timestamp until_ms or a later one ends the hour sooner; None where there is none. It may be a
-    little before that message: a marker of a transaction has the timestamp of when it was written.
+    near: from this offset on, a message with timestamp until_ms or later ends the hour sooner; None where there is no such offset. near may
+    lie a little before that message, because a transaction marker has the timestamp of its writing.
     """
 
     place: TopicPartition
@@ -58,17 +58,24 @@ class Stretch:
 
     @property
     def expected(self) -> int:
-        """About how many offsets there are to read."""
+        """Approximate number of offsets to read."""
         return (self.end if self.near is None else self.near) - self.begin
 
 
 def land_live_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None) -> LandReport:
-    """Land one hour of live topics; one that is landed is only judged again, as nothing can come into offsets that have passed, unless
-    landed objects are gone or have other bytes: then its offsets are read again.
+    """Land one hour of live topics. Judge a landed hour again without reading it, unless landed objects are gone or damaged: then read
+    its offsets again.
 
-    progress: called with the offsets read so far and in all, from several threads but one at a time.
-    Raises OrderError: HOUR_NOT_CLOSED, OFFSETS_WENT_BACK, TOPIC_RECREATED, LANDED_LOST, and after the manifest is written the first
-    critical finding's; ConfigError for topics that do not exist and settings that the client refuses; StorageError.
+    Args:
+        feed: The feed's settings.
+        hour: First instant of the hour, UTC.
+        progress: Called with (offsets read, offsets to read), from several threads, one at a time.
+
+    Raises:
+        OrderError: HOUR_NOT_CLOSED, OFFSETS_WENT_BACK, TOPIC_RECREATED, LANDED_LOST; after the manifest is written, the code of the
+            first critical finding.
+        ConfigError: A topic does not exist, or the client refuses a setting.
+        StorageError: The brokers or the lake cannot be reached.
     """
     if _now() < hour + _ONE_HOUR:
         raise _not_closed(hour)
@@ -83,7 +90,7 @@ def land_live_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = 
         ids = _ids(topics, places, _neighbours(lake, feed, past, after))
         stretches = plan(topics, places, hour, past, after) if past.this is None else landed_stretches(topics, past.this, past.damaged)
         landed = land_all(_reads(feed, name, topics, stretches, progress), lake, feed.source.in_flight)
-        check_ids(ids, topics.ids({topic for topic, _ in places}), "had")  # so what was read is all of one topic
+        check_ids(ids, topics.ids({topic for topic, _ in places}), "had")  # a topic recreated meanwhile has another id
         manifest = manifest_of(feed, LAYOUT, name, landed, past).model_copy(update={"topic_ids": ids})
         new = past.this is None or manifest.objects != past.this.objects
         manifest = past.this if past.this is not None and not new else manifest
@@ -101,7 +108,7 @@ def _judged(feed: Feed, topics: Topics, lake: Store, hour: datetime, past: Past,
 
 
 def live_waits(feed: Feed, hour: datetime) -> tuple[Waits, ...]:
-    """What an hour of live topics waits for: its end and, by the rule "resolved", the resolved ts of every partition beyond it.
+    """Return what an hour of live topics waits for: its end and, for closed_by "resolved", a resolved ts after it in every partition.
 
     Raises ConfigError, StorageError.
     """
@@ -121,7 +128,7 @@ def _waits(feed: Feed, topics: Topics, lake: Store, hour: datetime) -> tuple[Wai
 
 
 def plan(topics: Topics, places: Sequence[TopicPartition], hour: datetime, past: Past, after: Manifest | None) -> list[Stretch]:
-    """What to read of every partition. after: of the hour after this one. Raises as land_live_hour."""
+    """Return the offsets to read of every partition. after: manifest of the next hour. Raises what `land_live_hour` raises."""
     bounds = topics.bounds(places)
     begins, ends = (topics.first_since(places, _ms(moment)) for moment in (hour, hour + _ONE_HOUR))
     before = past.earlier[-1] if past.earlier else None
@@ -144,7 +151,7 @@ def plan(topics: Topics, places: Sequence[TopicPartition], hour: datetime, past:
 
 
 def landed_stretches(topics: Topics, manifest: Manifest, broken: Sequence[Landed]) -> list[Stretch]:
-    """What to read to land the same offsets again. broken: the landed objects that make it necessary.
+    """Return the offsets to read to land the same offsets again. broken: the landed objects that make it necessary.
 
     Raises OrderError: LANDED_LOST, OFFSETS_WENT_BACK.
     """
@@ -163,7 +170,7 @@ def landed_stretches(topics: Topics, manifest: Manifest, broken: Sequence[Landed
 
 
 def places_of(feed: Feed, servers: str, topics: Topics) -> list[TopicPartition]:
-    """Every partition of the feed's topics, sorted. Raises ConfigError for a topic that does not exist, or without a number."""
+    """Return every partition of the feed's topics, sorted. Raises ConfigError for a topic that does not exist or has no number."""
     there, pattern = topics.partitions(), feed.topic_pattern
     names = list(feed.topics) if pattern is None else [name for name in there if pattern.fullmatch(name)]
     for name in names:
@@ -178,16 +185,16 @@ def places_of(feed: Feed, servers: str, topics: Topics) -> list[TopicPartition]:
 
 
 def _neighbours(lake: Store, feed: Feed, past: Past, after: Manifest | None) -> Iterator[Manifest]:
-    """What was landed before the hour, at least the newest of it, and the hour after, ascending."""
+    """Yield the manifests of earlier hours (at least the newest) and of the hour after, ascending."""
     yield from past.earlier
     if after is not None:
         yield after
-    elif not past.earlier and not past.complete:  # there are hours, behind a hole
+    elif not past.earlier and not past.complete:  # earlier hours exist, before a gap
         yield from filter(None, [newest(lake, feed.name, max(generations(lake, feed.name)))])
 
 
 def _ids(topics: Topics, places: Sequence[TopicPartition], neighbours: Iterable[Manifest]) -> dict[str, str]:
-    """The topics' ids with those that are known; of topics that are not there any more, too. Raises OrderError (TOPIC_RECREATED)."""
+    """Return the ids of the topics, merged with the known ids of landed topics. Raises OrderError (TOPIC_RECREATED)."""
     known, now = ids_of(neighbours), topics.ids({topic for topic, _ in places})
     check_ids(known, now, "the hours beside this one have")
     return dict(sorted((known | now).items()))
@@ -198,7 +205,7 @@ def _facts(manifest: Manifest | None, place: TopicPartition) -> PartitionFacts |
 
 
 def _next_of(before: Manifest | None, place: TopicPartition) -> int | None:
-    """Where the hour before ended, which may have been landed from an archive."""
+    """Return the offset where the hour before ended; that hour may have been landed from an archive."""
     facts = _facts(before, place)
     if facts is None:
         return None
@@ -249,7 +256,7 @@ def _read(feed: Feed, hour: str, topics: Topics, stretch: Stretch, read: Callabl
 
 
 def _until(batch: pa.RecordBatch, stretch: Stretch) -> tuple[pa.RecordBatch, int | None]:
-    """The messages of the hour, and the offset of the first one beyond it, None if it is not among them."""
+    """Return the messages of the hour, and the offset of the first message after it; None if the batch has no such message."""
     if stretch.near is None:
         return batch, None
     offsets = batch.column("offset").to_numpy()
@@ -263,14 +270,14 @@ def _ms(moment: datetime) -> int:
 
 
 def _commit(topics: Topics, lake: Store, feed: Feed, manifest: Manifest) -> None:
-    """Tell the group where the next hour goes on, unless a later hour is landed and did."""
+    """Commit the offsets where the next hour continues to the consumer group, unless a later hour is landed."""
     if max(generations(lake, feed.name)) == manifest.hour:
         facts = {(topic, number): facts for topic, numbers in manifest.partitions.items() for number, facts in numbers.items()}
         topics.commit({place: partition.next for place, partition in facts.items() if partition.next is not None})
 
 
 def _layout(manifest: Manifest) -> Layout | None:
-    """The archive's layout where the hour was landed from one."""
+    """Return the archive's layout if the hour was landed from an archive."""
     return None if manifest.layout == LAYOUT else layout_of(manifest.layout)
 
 

@@ -1,7 +1,7 @@
-"""One partition of one hour: its source objects → drafts of canonical objects, in order, and the facts for the manifest.
+"""Read one partition of one hour: source objects become drafts of canonical objects, in order, with the facts for the manifest.
 
-Records of all objects are put in the order of their offsets. An offset that is there again with the same key, value and timestamp
-is dropped; one with another content is a conflict, and none of its records is landed.
+Records of all objects are sorted by offset. An offset that occurs again with the same key, value and timestamp is dropped. One with another
+content is a conflict, and none of its records is landed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_TIME, _NO_OFFSET = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRead:
-    """What reading one partition gave, its objects apart: those in the folder."""
+    """Result of reading one partition. Its objects are in the folder."""
 
     topic: str
     number: int
@@ -48,7 +48,7 @@ class PartitionRead:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Which spooled messages are landed, in which order. rows, offsets: of those; conflicts: offsets; owners: objects that hold them."""
+    """The spooled messages to land, in order. rows, offsets: theirs; conflicts: offsets; owners: objects that hold conflicting offsets."""
 
     rows: Longs
     offsets: Longs
@@ -60,23 +60,23 @@ class _Kept:
 def read_partition(task: Task, layout: Layout, archive: Store, outlet: Outlet, read: Callable[[int], None]) -> PartitionRead:
     """Read one partition and put its objects.
 
-    What comes in order is cut as it comes. Where something does not, all is read again into a spool and sorted; what was put by then is
-    the beginning of what is put then, unless an object holds offsets below the number in its name.
+    Messages in order are cut as they come. If a message is out of order, everything is read again into a spool and sorted. The objects put
+    before are then the first ones put again, unless an object holds offsets below the number in its name.
 
-    read: told the size of every source object once it was read, in bytes. Raises what reading the layout raises.
+    read: called with the size in bytes of every source object after it was read. Raises what reading the layout raises.
     """
     reader = SourceReader(task, layout, archive, read)
     return (_may_be_in_order(task, layout) and _read_in_order(reader, outlet)) or _read_spooled(reader, outlet)
 
 
 def _may_be_in_order(task: Task, layout: Layout) -> bool:
-    """Whether every object's offsets may lie between the number in its name and the next one's, and all are the hour's."""
+    """Whether every object's offsets may lie between the number in its name and the next one's, and all belong to the hour."""
     ascend = all(a.number < b.number for a, b in pairwise(task.sources))
     return ascend and task.span is None and not layout.number_is_last_offset
 
 
 def _read_in_order(reader: SourceReader, outlet: Outlet) -> PartitionRead | None:
-    """As read_partition, None if something does not come in order."""
+    """Read a partition whose messages come in order; None if one does not."""
     task, folder = reader.task, Path(mkdtemp(dir=outlet.folder))
     cutter = ObjectCutter(folder, partial(_writer, task, outlet), task.protocol)
     ends = {one.key: after.number for one, after in pairwise(task.sources)}
@@ -93,7 +93,7 @@ def _read_in_order(reader: SourceReader, outlet: Outlet) -> PartitionRead | None
 
 
 def _continues(offsets: Longs, begin: int, end: int | None) -> bool:
-    """Whether offsets ascend from begin on and end before `end`."""
+    """Whether offsets ascend from `begin` on and end before `end`."""
     if not len(offsets):
         return True
     return bool(offsets[0] >= begin and (end is None or offsets[-1] < end) and (np.diff(offsets) > 0).all())

@@ -1,7 +1,7 @@
-"""Reader threads → event store → uploader, for the partitions of one hour (docs/landing.md).
+"""Land the partitions of one hour with reader threads, an event store and an uploader (docs/landing.md).
 
-The store holds whole objects. One is confirmed when it is durable under its key, which says what it is: topic, hour, partition, offsets,
-content. What a run that fails has uploaded is found there by the next one.
+The store holds whole objects. An object is confirmed when it is durable under its key, which contains topic, hour, partition, offsets and
+content hash. The next run finds objects that a failed run has uploaded under their keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidelake.land.store.memory import return_large_buffers
 from tidelake.land.store.objects import Draft, Outlet, described
 
 READERS = 2
-ENCODERS = 2  # threads that compress what readers made
+ENCODERS = 2  # threads that compress row groups for readers
 SLOTS = 1024
 ATTEMPTS = 5
 BACK_OFF_SECONDS = 0.5  # after the first failed upload; doubled after each further one
@@ -41,7 +41,7 @@ ReadPartition = Callable[[Outlet], PartitionRead]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedPartition:
-    """What landing one partition gave. written: how many of its objects the lake did not have yet, or not whole."""
+    """Result of landing one partition. written: number of its objects that the lake lacked or held damaged."""
 
     topic: str
     number: int
@@ -53,8 +53,7 @@ class LandedPartition:
 
 @dataclass(frozen=True, slots=True)
 class _Uploaded:
-    """An object that is durable. folder: of the file that it was; written: the lake did not have it, or not whole; new: nothing lay
-    there."""
+    """An object that is durable. folder: of the local file; written: the lake lacked it or held it damaged; new: the key was free."""
 
     folder: Path
     landed: Landed
@@ -65,9 +64,9 @@ class _Uploaded:
 def land_partitions(
     tasks: Sequence[Task], layout: Layout, archive: Store, lake: Store, in_flight: int, read: Callable[[int], None]
 ) -> list[LandedPartition]:
-    """Land all partitions of an archive, as land_all does.
+    """Land all partitions of an archive with `land_all`.
 
-    read: told the size of every source object once it was read, in bytes, by several threads.
+    read: called with the size in bytes of every source object after it was read, from several threads.
     """
     return land_all([partial(_read_archived, task, layout, archive, read) for task in tasks], lake, in_flight)
 
@@ -77,10 +76,10 @@ def _read_archived(task: Task, layout: Layout, archive: Store, read: Callable[[i
 
 
 def land_all(reads: Sequence[ReadPartition], lake: Store, in_flight: int) -> list[LandedPartition]:
-    """Land partitions, each read by a function that puts its objects; at most in_flight bytes and one object more are put
-    and not yet durable.
+    """Land partitions, each read by a function that puts its objects. At most in_flight bytes and one object more are put and not yet
+    durable.
 
-    Raises what reading raises, and StorageError for an object that cannot be uploaded; then the lake may hold objects that no manifest
+    Raises what reading raises, and StorageError for an object that cannot be uploaded. The lake may then hold objects that no manifest
     names.
     """
     return_large_buffers()
@@ -99,7 +98,7 @@ def land_all(reads: Sequence[ReadPartition], lake: Store, in_flight: int) -> lis
 
 @contextmanager
 def _readers(store: EventStore[Draft], reads: Sequence[ReadPartition], outlet: Outlet) -> Iterator[list[Future[PartitionRead]]]:
-    """Runs the reads; the store is closed when all are done and fails with the first that does. None runs on after the block."""
+    """Run the reads. The store is closed when all are done and fails with the first that fails. No read continues after the block."""
     left, lock = len(reads), Lock()
 
     def done(future: Future[PartitionRead]) -> None:
@@ -127,7 +126,7 @@ def _readers(store: EventStore[Draft], reads: Sequence[ReadPartition], outlet: O
 
 
 def _upload_all(store: EventStore[Draft], lake: Store) -> dict[tuple[str, int], list[_Uploaded]]:
-    """Upload what comes until the store is closed, and give it by topic and partition."""
+    """Upload objects until the store is closed, and return them by topic and partition."""
     uploaded = defaultdict[tuple[str, int], list[_Uploaded]](list)
     for done in upload_all(store, partial(_upload, lake)):
         uploaded[done.landed.topic, done.landed.partition].append(done)
@@ -135,10 +134,10 @@ def _upload_all(store: EventStore[Draft], lake: Store) -> dict[tuple[str, int], 
 
 
 def upload_all(store: EventStore[Draft], upload: Callable[[Draft], T]) -> Iterator[T]:
-    """Upload what comes until the store is closed; what `upload` gave for each object, once it is confirmed, in the order of the puts.
+    """Upload objects until the store is closed. Yields the result of `upload` for each confirmed object, in the order of the puts.
 
-    upload: makes an object durable; what fails with StorageError is tried again, with back-off, ATTEMPTS times in all. The object's file
-    is removed. Raises the last StorageError, EventStoreError.
+    upload: makes an object durable; retried with back-off after a StorageError, ATTEMPTS times in all. The object's file is then removed.
+    Raises the last StorageError, EventStoreError.
     """
     failures = 0
     while batch := store.get(0):  # one object
@@ -168,7 +167,7 @@ def _upload(lake: Store, draft: Draft) -> _Uploaded:
 
 
 def _landed(lake: Store, read: PartitionRead, uploaded: Sequence[_Uploaded]) -> LandedPartition:
-    """What counts of what was uploaded: a reader that began anew may have put objects before that are none of the partition's."""
+    """Return the landed partition. A reader that started over may have put other objects before; these are deleted."""
     new, wrote = {done.landed.key for done in uploaded if done.new}, {done.landed.key for done in uploaded if done.written}
     objects = tuple(done.landed for done in uploaded if done.folder == read.folder)
     for stray in sorted(new - {landed.key for landed in objects}):

@@ -1,8 +1,8 @@
-"""How far the resolved ts of every partition stands behind an hour: the rule `closed_by = "resolved"` (docs/architecture.md 7, 8.1).
+"""Check that the resolved ts of every partition has passed an hour: the rule `closed_by = "resolved"` (docs/architecture.md 7, 8.1).
 
-A partition has all of an hour when a message behind the hour carries a resolved ts beyond the hour's end, and no offset is missing up to
-that message. Objects of later hours are read for it, in the order of the numbers in their names, no further than to that message.
-Before the hour is landed its own offsets are not known: then the resolved ts alone is looked for, and landing looks for what is missing.
+A partition has all of an hour when a message after the hour carries a resolved ts after the hour's end, and no offset is missing up to that
+message. Objects of later hours are read for it, in the order of the numbers in their names, no further than to that message. Before the
+hour is landed its own offsets are not known: then only the resolved ts is checked, and landing checks for missing offsets.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from tidelake.land.waits import Waits
 from tidelake.tso import end_ts
 from tidelake.tso import show as show_ts
 
-Covered = Mapping[TopicPartition, Ranges]  # the offsets of which nothing is missing
+Covered = Mapping[TopicPartition, Ranges]  # the complete offsets
 
 _UNREADABLE = ("DAMAGED_OBJECT", "BAD_OBJECT")
 
 
 @dataclass(slots=True)
 class ResolvedState:
-    """One partition behind an hour. end_ts: the hour's last TSO; ranges: the offsets that are there; whole: whether those of the hour are
-    among them; read: whether anything was.
+    """State of one partition after an hour. end_ts: the hour's last TSO; ranges: the known offsets; whole: whether they include those of
+    the hour; read: whether anything was read.
 
-    best: the largest resolved ts of later hours and its offset; beyond: the first offset with one behind the end; problem: of an object
-    that cannot be read.
+    best: the largest resolved ts of later hours and its offset; beyond: the first offset with a resolved ts after the end; problem: the
+    error of an unreadable object.
     """
 
     end_ts: int
@@ -47,7 +47,7 @@ class ResolvedState:
     problem: str = ""
 
     def add(self, seen: SeenMessages) -> None:
-        """Something was read."""
+        """Add what was read."""
         self.read = True
         self.ranges = union([self.ranges, seen.ranges])
         if seen.resolved_ts is None or seen.offset is None:
@@ -63,7 +63,7 @@ class ResolvedState:
 
     @property
     def what(self) -> str:
-        """What is waited for, for people."""
+        """What is waited for, as a message."""
         if self.problem:
             return f"its resolved ts behind the hour is not known: {self.problem}"
         if not self.read:
@@ -76,7 +76,7 @@ class ResolvedState:
 
     @property
     def _missing(self) -> Ranges:
-        """The offsets that are not there up to the message that is beyond the hour."""
+        """The missing offsets up to the message after the hour."""
         if not self.whole or self.beyond is None:
             return ()
         return minus([(self.ranges[0][0], self.beyond)], self.ranges)
@@ -91,9 +91,9 @@ def not_resolved(
     standings: dict[TopicPartition, ResolvedState],
     later: Iterable[list[SourceObject]],
 ) -> Iterator[Waits]:
-    """The partitions whose resolved ts has not passed the hour. standings: of the expected ones; those that are done leave it.
+    """Yield the partitions whose resolved ts has not passed the hour. standings: the expected partitions; done ones are removed from it.
 
-    later: the objects of one hour after the other. Raises StorageError, OrderError, ConfigError where an object cannot be read now.
+    later: lists of objects, hour by hour. Raises StorageError, OrderError, ConfigError if an object cannot be read now.
     """
     notes = Notes(feed, lake, hour)
     for sources in later:
@@ -115,18 +115,18 @@ def not_resolved(
 
 
 def standings_of(places: Iterable[TopicPartition], hour: datetime, covered: Covered | None) -> dict[TopicPartition, ResolvedState]:
-    """Where partitions stand before anything is read. covered: None where the hour is not landed."""
+    """Return the state of partitions before anything is read. covered: None if the hour is not landed."""
     end = end_ts(hour)
     return {place: ResolvedState(end, covered.get(place, ()) if covered else (), covered is not None) for place in places}
 
 
 def _may_help(standing: ResolvedState, source: SourceObject, layout: Layout) -> bool:
-    """Whether an object may hold what is looked for: where only offsets before the message beyond the hour are, those that begin there."""
+    """Whether an object may hold what is missing. Once the message after the hour is known, only objects that begin before it may."""
     return standing.beyond is None or (source.number <= standing.beyond and not layout.number_is_last_offset)
 
 
 def _seen(feed: Feed, archive: Store, layout: Layout, notes: Notes, source: SourceObject, end: int) -> SeenMessages:
-    """What an object holds, from the notes if it was read before."""
+    """Return what an object holds, from the notes if it was read before."""
     etag = " ".join(part.etag for part in source.parts)
     known = notes.of(source.key, etag)
     if known is not None:

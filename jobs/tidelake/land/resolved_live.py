@@ -1,4 +1,4 @@
-"""The rule `closed_by = "resolved"` for live topics: messages from the hour's end on are read up to a resolved ts beyond it."""
+"""The rule `closed_by = "resolved"` for live topics: read messages from the hour's end on, up to a resolved ts after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidelake.land.waits import Waits
 
 
 def not_resolved_live(feed: Feed, topics: Topics, lake: Store, hour: datetime, places: list[TopicPartition]) -> tuple[Waits, ...]:
-    """The partitions whose resolved ts has not passed the hour. Whoever asks again reads what came since. Raises StorageError."""
+    """Return the partitions whose resolved ts has not passed the hour. A repeated call reads only what came since. Raises StorageError."""
     notes, standings = Notes(feed, lake, hour), standings_of(places, hour, None)
     bounds = topics.bounds(places)
     begins = topics.first_since(places, int((hour + timedelta(hours=1)).timestamp() * 1000))

@@ -1,6 +1,6 @@
-"""What was read of messages behind an hour to find its end in them: a resolved ts beyond it. Kept, so that nothing is read twice.
+"""Notes of what was read of messages after an hour, to find a resolved ts after its end. They are kept, so that nothing is read twice.
 
-Only resolved events are looked for. Rows are decoded as far as they can be without schemas and files from elsewhere, and not looked at.
+Only resolved events count. Rows are decoded as far as possible without schemas and files from elsewhere, and ignored.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from tidelake.tso import format_hour
 
 
 class SeenMessages(BaseModel):
-    """What was read of an object, or of a live topic's partition: up to a message with a resolved ts beyond the hour, else all.
+    """What was read of an object, or of a live topic's partition: up to a message with a resolved ts after the hour, else everything.
 
-    ranges: its offsets; resolved_ts: the one beyond the hour (TSO), else the largest, None where there is none; offset: the first that
-    has it.
+    ranges: its offsets; resolved_ts: the one after the hour (TSO), else the largest, None without one; offset: the first that has it.
     """
 
     etag: str = ""
@@ -34,7 +33,7 @@ class SeenMessages(BaseModel):
     offset: int | None = None
 
     def add(self, batch: pa.RecordBatch, events: pa.RecordBatch, end_ts: int) -> None:
-        """Take a MESSAGE batch and its resolved events."""
+        """Add a MESSAGE batch and its resolved events."""
         self.ranges = union([self.ranges, runs(np.unique(batch.column("offset").to_numpy()))])
         beyond = events.filter(pc.greater(events.column("commit_ts"), end_ts))
         best = beyond if len(beyond) else events.filter(pc.equal(events.column("commit_ts"), pc.max(events.column("commit_ts"))))
@@ -46,7 +45,7 @@ class SeenMessages(BaseModel):
             self.resolved_ts, self.offset = ts, offset
 
     def is_beyond(self, end_ts: int) -> bool:
-        """Whether a resolved ts beyond the hour was found. end_ts: its last TSO."""
+        """Return whether a resolved ts after the hour was found. end_ts: the hour's last TSO."""
         return self.resolved_ts is not None and self.resolved_ts > end_ts
 
 
@@ -55,7 +54,7 @@ class _Document(BaseModel):
 
 
 class Notes:
-    """What was read behind an hour, by object; `keep` writes it to the lake if something came."""
+    """What was read after an hour, by object. `keep` writes it to the lake if something was added."""
 
     def __init__(self, feed: Feed, lake: Store, hour: datetime) -> None:
         self._lake, self._key = lake, closing_key(feed.name, format_hour(hour))
@@ -64,23 +63,23 @@ class Notes:
         self._new = False
 
     def of(self, key: str, etag: str = "") -> SeenMessages | None:
-        """What is known of an object, if it is the same still."""
+        """Return the note on an object, None if there is none or the object has changed."""
         found = self._seen.get(key)
         return found if found is not None and found.etag == etag else None
 
     def add(self, key: str, seen: SeenMessages) -> None:
-        """An object was read."""
+        """Add the note on an object."""
         self._seen[key], self._new = seen, True
 
     def keep(self) -> None:
-        """Write them. If another run does at the same time, one of them will be read again."""
+        """Write the notes. If another run writes them at the same time, some objects will be read again."""
         if self._new:
             self._lake.write(self._key, _Document(objects=self._seen).model_dump_json().encode())
 
 
 def read_on(seen: SeenMessages, feed: Feed, batches: Iterable[pa.RecordBatch], end_ts: int) -> bool:
-    """Add MESSAGE batches up to the first one with a resolved ts beyond the hour; whether there is one."""
-    from tidelake.protocols import Context, decode  # compiled code: the other rules do without
+    """Add MESSAGE batches up to the first one with a resolved ts after the hour. Returns whether there is one."""
+    from tidelake.protocols import Context, decode  # imports compiled code, which the other rules do not need
 
     context = Context(options=feed.options, time_zone=feed.time_zone)
     for batch in batches:
@@ -92,7 +91,9 @@ def read_on(seen: SeenMessages, feed: Feed, batches: Iterable[pa.RecordBatch], e
 
 
 def _candidates(feed: Feed, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The messages that may be resolved events: Avro's have no key (docs/reference/protocols.md 4.1), and its rows would need schemas."""
+    """Return the messages that may be resolved events. Avro's have no key (docs/reference/protocols.md 4.1), and its rows would need
+    schemas.
+    """
     if feed.protocol != "avro":
         return batch
     return batch.filter(pc.equal(pc.fill_null(pc.binary_length(batch.column("key")), 0), 0))

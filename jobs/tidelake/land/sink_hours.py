@@ -1,17 +1,18 @@
-"""Which hour a file of TiCDC's storage sink belongs to (docs/reference/protocols.md 9.5, docs/reference/archives.md 6).
+"""Assign files of TiCDC's storage sink to hours (docs/reference/protocols.md 9.5, docs/reference/archives.md 6).
 
-Paths say a table version and at most the day on which the sink wrote, never an hour. The rule: an hour is landed once the sink's
-checkpoint has passed its end, and takes, of every folder, the files after those that earlier hours took up to the last one with a
-commit ts before the hour's end.
+Paths contain a table version and at most the day on which the sink wrote, never an hour. The rule: an hour is landed once the sink's
+checkpoint has passed its end. It takes, from every folder, the files after those of earlier hours, up to the last file with a commit ts
+before the hour's end.
 
-So every row that was committed in the hour is in it or in an earlier one: up to the checkpoint all rows are in files. To a landed hour only
-a file is added that was missing between its others. What comes later (a restarted changefeed writes rows again) belongs to the next hour
-that is landed, where what was published already is a repeat. Hours are landed in order.
+Every row that was committed in the hour is therefore in it or in an earlier one, because all rows up to the checkpoint are in files. To a
+landed hour only a file is added that was missing between its others. Later files (a restarted changefeed writes rows again) belong to the
+next hour that is landed, where rows published already are repeats. Hours are landed in order.
 
-How far an hour takes the folders is written once, before its manifest: whoever lands the hour again takes the same files.
+How far an hour takes the folders is written once, before its manifest, so that every later landing takes the same files.
 
-A file that an index names, behind all others of its folder, and that is not there is lost, once the checkpoint has passed the moment when
-the index was written, as its rows are older then, or the index is old: the sink does not take that long.
+A file that an index names after all others of its folder, and that does not exist, is lost in two cases. The checkpoint has passed the
+moment when the index was written, so that the file's rows are older. Or the index is older than SINK_PATIENCE: the sink does not take that
+long.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ from tidelake.land.store.manifest import generations
 from tidelake.land.timed import WholeObjects
 from tidelake.tso import end_ts, format_hour, physical_ms, show
 
-SINK_PATIENCE = timedelta(minutes=15)  # between an index and the file that it names
-LOST_FOR = timedelta(hours=24)  # hours that end later than that behind an index have nothing to do with the file that it names
+SINK_PATIENCE = timedelta(minutes=15)  # longest time between an index and the file that it names
+LOST_FOR = timedelta(hours=24)  # an hour that ends this long after an index cannot lack the file that it names
 
 _MS = 1000
 
 
 class Fact(BaseModel):
-    """What a file holds: the smallest commit ts (TSO), None where no line has one."""
+    """What is known of a file: its smallest commit ts (TSO), None if no line has one."""
 
     etag: str
     first_ts: int | None
 
 
 class SinkState(BaseModel):
-    """After an hour: the number of the last landed file of every folder (topic/sequence), and what is known of files after it.
+    """State after an hour: the number of the last landed file of every folder (topic/sequence), and what is known of files after it.
 
     schemas_frozen: the lake has all schema files that the sink had written up to the hour's end.
     """
@@ -64,11 +65,12 @@ class SinkState(BaseModel):
 
 
 class SinkHour(WholeObjects):
-    """The listing of one hour; `record` keeps what it took, before the manifest is written.
+    """The listing of one hour. `record` keeps what it took, before the manifest is written.
 
-    Raises StorageError (HOUR_OPEN) while the checkpoint has not passed the hour, OrderError (HOUR_ORDER) for one before a landed hour;
-    GAP where a file is lost behind the
-    others of its folder and that blocks the feed; `record` LeaseError (LANDED_MEANWHILE) if another run took other files.
+    Raises:
+        StorageError: HOUR_OPEN while the checkpoint has not passed the hour.
+        OrderError: HOUR_ORDER for an hour before a landed one; GAP where the last files of a folder are lost and that blocks the feed.
+        LeaseError: LANDED_MEANWHILE, from `record`, if another run took other files.
     """
 
     def __init__(self, feed: Feed, archive: Store, lake: Store, hour: datetime, layout: Layout) -> None:
@@ -89,7 +91,7 @@ class SinkHour(WholeObjects):
         self._schema_files: tuple[str, ...] = ()
 
     def __call__(self) -> Listing:
-        """The hour's files as they are now."""
+        """Return the hour's files as they are now."""
         if self._after is None:
             self._refuse_open()
         self._state, objects = SinkState(folders=dict(self._before.folders), schemas_frozen=True), list[SourceObject]()
@@ -107,7 +109,7 @@ class SinkHour(WholeObjects):
         return Listing(objects=tuple(sorted(objects)), doubts=doubts, lost=tuple(lost.values()))
 
     def record(self) -> None:
-        """Keep what the hour took, and the schema files."""
+        """Write what the hour took, and the schema files."""
         if self._after is not None:
             return
         freeze_schemas(self._archive, self._lake, self._feed.name, self._schema_files)
@@ -120,7 +122,7 @@ class SinkHour(WholeObjects):
             )
 
     def _is_lost(self, absent: Absent, checkpoint_ts: int | None) -> bool:
-        """Whether it is, and rows of this hour, or of one that is not long over, may be in it."""
+        """Whether the file is lost, and may hold rows of this hour or of one that ended recently."""
         passed = max(physical_ms(checkpoint_ts or 0), _now_ms() - _MS * SINK_PATIENCE.total_seconds())
         taken = (self._after or self._state).folders.get(f"{absent.file.topic}/{absent.file.sequence}", 0)
         recent = absent.since_ms >= physical_ms(self._end_ts) - _MS * LOST_FOR.total_seconds()
@@ -131,7 +133,7 @@ class SinkHour(WholeObjects):
         return Lost(topic=file.topic, partition=file.partition, first=absent.above + 1, last=file.number, said=str(absent))
 
     def _refuse(self, lost: Sequence[Lost]) -> None:
-        """Of an hour that is not landed, write nothing: a file that comes back is of this hour, and a landed one takes no more."""
+        """Refuse an hour that is not landed and write nothing. A file that comes back belongs to it, and a landed hour takes no more."""
         policy = self._feed.policy
         if lost and self._after is None and policy.severity("GAP", policy.gap_severity) == "critical":
             first = lost[0]
@@ -159,7 +161,7 @@ class SinkHour(WholeObjects):
                 yield f
 
     def _taken(self, files: Sequence[DataFile], folder: str) -> Sequence[DataFile]:
-        """Of one folder's files, in order of their numbers, those of the hour."""
+        """Return the hour's files of one folder. files: in order of their numbers."""
         last = self._before.folders.get(folder, 0)
         new = [f for f in files if f.number > last]
         if self._after is not None:
@@ -186,7 +188,7 @@ class SinkHour(WholeObjects):
 
 
 def sink_state(lake: Store, feed: str, hour: str) -> SinkState | None:
-    """What an hour left, None for one that is not landed."""
+    """Return the state after an hour, None if it is not landed."""
     return find_document(lake, sink_key(feed, hour), SinkState)
 
 

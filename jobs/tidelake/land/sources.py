@@ -1,4 +1,4 @@
-"""The source objects of one partition of one hour, copied from the archive and read one after the other."""
+"""Copy the source objects of one partition of one hour from the archive and read them one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidelake.land.timed import OffsetSpan
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets;
-    span: finds the hour's offsets in them, in the order of their numbers; None where all that they hold is of the hour.
+    span: finds the hour's offsets, with sources in the order of their numbers; None if everything in them belongs to the hour.
     """
 
     feed: str
@@ -37,10 +37,10 @@ class Task:
 
 
 class SourceReader:
-    """Reads a task's source objects one after the other, in one go or in several.
+    """Reads a task's source objects one by one, in one pass or several.
 
-    sources, counts, covers: what was read in this go, how many messages each has, and of which offsets they say that they have all;
-    lacking: how many of the objects have none of what their layout may leave out.
+    sources, counts, covers: of this pass, the objects read, the number of messages of each, and the offsets that they declare complete;
+    lacking: number of objects without each optional part of the layout.
     """
 
     def __init__(self, task: Task, layout: Layout, archive: Store, read: Callable[[int], None]) -> None:
@@ -52,7 +52,7 @@ class SourceReader:
         self.sources, self.counts, self.covers, self.lacking = list[SourceFile](), list[int](), list[Range](), Counter[str]()
 
     def messages(self) -> Generator[tuple[SourceObject, pa.RecordBatch], None, None]:
-        """The messages of all source objects, each batch with its object. Raises what reading the layout raises."""
+        """Yield the messages of all source objects, each batch with its object. Raises what reading the layout raises."""
         self._begin()
         with TemporaryDirectory(prefix="tidelake-land-") as folder:
             for source in self.task.sources:
@@ -80,7 +80,7 @@ class SourceReader:
 
 @contextmanager
 def local_copies(archive: Store, path: Path, source: SourceObject) -> Iterator[list[SourceFile]]:
-    """Copies of an object at a path and of its siblings beside it, gone afterwards. Raises StorageError (SOURCE_CHANGED)."""
+    """Copy an object to a path and its siblings beside it, for the block. Raises StorageError (SOURCE_CHANGED)."""
     paths = [path, *(beside(path, sibling.view) for sibling in source.siblings)]
     yield [_copied(archive, local, part) for local, part in zip(paths, source.parts, strict=True)]
     for local in paths:
@@ -88,7 +88,7 @@ def local_copies(archive: Store, path: Path, source: SourceObject) -> Iterator[l
 
 
 def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> SourceFile:
-    """Copy an object, which must still be there and as large as it was listed."""
+    """Copy an object, which must still exist with the listed size."""
     try:
         digest = archive.download(part.key, path)
     except StorageError as e:
@@ -101,7 +101,7 @@ def _copied(archive: Store, path: Path, part: SourceObject | Sibling) -> SourceF
 
 
 def changed(key: str) -> StorageError:
-    """The archive changed while it was read."""
+    """Return the error for an archive that changed while it was read."""
     return StorageError(
         f"{key} changed while the hour was landed", code="SOURCE_CHANGED", remedy="the archiver was still writing: land the hour again"
     )

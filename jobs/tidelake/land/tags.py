@@ -1,6 +1,7 @@
-"""Tags of Confluent's objects with s3.object.tagging: startOffset, endOffset, recordCount (docs/reference/archives.md 1).
+"""Check the tags that Confluent's connector writes with s3.object.tagging: startOffset, endOffset, recordCount (docs/reference/archives.md
+1).
 
-As many records as offsets prove that each record's offset is the number in the name plus its place.
+If there are as many records as offsets, each record's offset is the number in the name plus its place.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ _NAMES = ("startOffset", "endOffset", "recordCount")
 
 
 def check_tags(tags: Mapping[str, str], source: SourceObject, count: int) -> None:
-    """Raise OrderError (OFFSETS_UNPROVEN) unless the tags prove that the object's records have consecutive offsets from its number on."""
+    """Raise OrderError (OFFSETS_UNPROVEN) unless the tags prove consecutive offsets from the object's number on. count: records in the
+    object.
+    """
     found = [tags.get(name, "") for name in _NAMES]
     if not all(text.isdecimal() for text in found):
         raise _unproven(source, "it has no tags startOffset, endOffset and recordCount")

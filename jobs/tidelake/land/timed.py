@@ -1,8 +1,8 @@
-"""Hours of archives whose paths say none (docs/architecture.md 7): by the timestamps of messages, as ranges of offsets of every partition.
+"""Hours of archives whose paths have none (docs/architecture.md 7): ranges of offsets of every partition, by the timestamps of messages.
 
-An hour begins where the hour before ended, and ends before the first message whose time is beyond it, as hours of live topics do. So hours
-join without hole or overlap whatever timestamps do: a message that is late belongs to the hour that is landed next, and one object may
-belong to several hours. Messages without a timestamp, or with one from the future, count as of when their object was written.
+An hour begins where the hour before ended, and ends before the first message with a later time, like hours of live topics. Hours therefore
+join without gap or overlap, whatever the timestamps are. A late message belongs to the hour that is landed next, and one object may belong
+to several hours. A message without a timestamp, or with a future one, counts from the time when its object was written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidelake.io.storage import Store
 from tidelake.land.store.manifest import Manifest, PartitionFacts, all_newest, newest
 from tidelake.tso import format_hour
 
-LOOK_BACK = 24  # hours before, in which a partition's last offset is looked for
+LOOK_BACK = 24  # number of earlier hours that are searched for a partition's last offset
 
 _NONE = np.iinfo(np.int64).max
 _ONE_HOUR = timedelta(hours=1)
@@ -33,8 +33,8 @@ _ONE_HOUR = timedelta(hours=1)
 class OffsetSpan:
     """The offsets of an hour in one partition, found while its messages are read: from `begin` up to, not including, `end`.
 
-    start: where it begins, None where only timestamps can tell; near: the hour does not end before; fixed: where the next hour begins, if
-    that is landed already; since_ms, until_ms: the hour; ordered: objects are read in the order of their offsets.
+    start: where it begins, None if only timestamps show it; near: the hour does not end before; fixed: where the next hour begins, if that
+    is landed; since_ms, until_ms: the hour, epoch milliseconds; ordered: objects are read in the order of their offsets.
     """
 
     start: int | None
@@ -46,7 +46,7 @@ class OffsetSpan:
     _first: int = _NONE  # the first message of the hour or a later one
     _beyond: int = _NONE  # the first message of a later hour
     _last: int = -1
-    owners: set[str] = field(default_factory=set)  # objects with messages that may be the hour's
+    owners: set[str] = field(default_factory=set)  # objects with messages that may belong to the hour
 
     @property
     def begin(self) -> int:
@@ -60,17 +60,17 @@ class OffsetSpan:
 
     @property
     def next(self) -> int | None:
-        """Where the next hour begins, None while no message of a later hour was there."""
+        """Where the next hour begins, None while no message of a later hour was read."""
         return self.fixed if self.fixed is not None else self._beyond if self._beyond != _NONE else None
 
     def wants(self, source: SourceObject, layout: Layout) -> bool:
-        """Whether an object may have messages of the hour, after those that were read."""
+        """Return whether an object may have messages of the hour, after those already read."""
         if not self.ordered or self.next is None:
             return True
         return self._last < self.end if layout.number_is_last_offset else source.number < self.end
 
     def take(self, batch: pa.RecordBatch, source: SourceObject) -> pa.RecordBatch:
-        """The messages of a batch that may be the hour's."""
+        """Return the messages of a batch that may belong to the hour."""
         offsets = batch.column("offset").to_numpy()
         written = source.modified_ms or _NONE
         times = np.minimum(pc.fill_null(batch.column("timestamp_ms"), written).to_numpy(zero_copy_only=False), written)
@@ -87,28 +87,28 @@ class OffsetSpan:
 
 
 class WholeObjects:
-    """Part of a lister of objects that belong to one hour each."""
+    """Base of listers whose objects belong to one hour each."""
 
     settled = True
 
     def spans(self, found: Collection[TopicPartition]) -> Mapping[TopicPartition, OffsetSpan]:
-        """None: all that the objects hold is of the hour."""
+        """Return no spans, because everything in the objects belongs to the hour."""
         return {}
 
     def narrowed(self, listing: Listing, partitions: Mapping[TopicPartition, PartitionFacts], read: Collection[str]) -> Listing:
-        """All of them."""
+        """Return the whole listing."""
         return listing
 
 
 class TimedHour:
-    """The listing of one hour: of every partition the objects that may have messages of it."""
+    """The listing of one hour: the objects of every partition that may have messages of it."""
 
     def __init__(self, feed: Feed, archive: Store, lake: Store, hour: datetime, layout: Layout) -> None:
         self._feed, self._archive, self._hour, self._layout = feed, archive, hour, layout
         self._numbered = numbered(feed)
         self._this, self._after = (newest(lake, feed.name, format_hour(h)) for h in (hour, hour + _ONE_HOUR))
         self._lake, self._older = lake, list[Manifest]()
-        self._before = newest(lake, feed.name, format_hour(hour - _ONE_HOUR))  # one that lies further back ended before another hour
+        self._before = newest(lake, feed.name, format_hour(hour - _ONE_HOUR))  # an older one ended before another hour
 
     def __call__(self) -> Listing:
         feed = self._feed
@@ -122,16 +122,16 @@ class TimedHour:
         return Listing(objects=tuple(sorted(source for sources in chosen for source in sources)), unknown=unknown)
 
     def record(self) -> None:
-        """Manifests say where hours begin and end."""
+        """Nothing to keep: manifests contain where hours begin and end."""
 
     @property
     def settled(self) -> bool:
-        """Whether the hour, as it is landed, has ended in every partition in which the next one has begun."""
+        """Whether the landed hour has ended in every partition in which the next one has begun."""
         places = [(topic, number) for topic, numbers in (self._after.partitions if self._after else {}).items() for number in numbers]
         return self._this is None or not any((facts := _facts(self._this, place)) and facts.next is None for place in places)
 
     def spans(self, found: Collection[TopicPartition]) -> dict[TopicPartition, OffsetSpan]:
-        """What is known of the hour in every partition that there is, or that an hour before had."""
+        """Return the span of the hour in every partition that is found, expected, or held by this hour or the one before."""
         topics = self._feed.topics if self._feed.topic_pattern is None else ()
         expected = {(topic, number) for topic in topics for number in range(self._feed.partitions_of(topic))}
         held = [m for m in (self._before, self._this) if m is not None]
@@ -139,7 +139,7 @@ class TimedHour:
         return {place: self._span(place) for place in sorted({*found, *expected, *known})}
 
     def narrowed(self, listing: Listing, partitions: Mapping[TopicPartition, PartitionFacts], read: Collection[str]) -> Listing:
-        """Of a listing, the objects of the hour as it was landed. read: the keys of those that have messages of it."""
+        """Return the objects of a listing that belong to the hour as it was landed. read: the keys of those with messages of it."""
         objects = list[SourceObject]()
         for place, sources in groupby(listing.objects, lambda s: (s.topic, s.partition)):
             facts = partitions.get(place)
@@ -165,27 +165,27 @@ class TimedHour:
         )
 
     def _start(self, place: TopicPartition) -> int | None:
-        """Where the hour before ended; a partition that no hour before has begins with its first message."""
+        """Return where the hour before ended; 0 for a partition that it lacks; None without an hour before."""
         if self._before is None:
             return None
         facts = _facts(self._before, place) or self._long_ago(place)
         return (next_of(facts) if facts else None) or 0
 
     def _long_ago(self, place: TopicPartition) -> PartitionFacts | None:
-        """The newest that is known of a partition that the hour before does not name: it was landed by paths."""
+        """Return the newest facts of a partition that the hour before, landed by paths, does not have."""
         if not self._older:
             since, until = (format_hour(self._hour - back * _ONE_HOUR) for back in (LOOK_BACK, 1))
             self._older = list(all_newest(self._lake, self._feed.name, since=since, until=until).values())[::-1]
         return next((facts for manifest in self._older if (facts := _facts(manifest, place))), None)
 
     def _chosen(self, sources: list[SourceObject], span: OffsetSpan, this: PartitionFacts | None) -> list[SourceObject]:
-        """The objects of a partition that may have messages of the hour."""
+        """Return the objects of a partition that may have messages of the hour."""
         if this is not None and this.next is not None and self._this is not None:
             return self._landed(sources, this, {source.key for source in self._this.sources})
         return self._from(sources, span.start, span.fixed, span.since_ms)
 
     def _landed(self, sources: list[SourceObject], facts: PartitionFacts, read: Collection[str]) -> list[SourceObject]:
-        """The objects of an hour that has ended. Without offsets in names, those that were read, unless something is missing."""
+        """Return the objects of an hour that has ended. If names have no offsets: those that were read, unless something is missing."""
         if self._numbered or facts.gaps:
             return self._from(sources, facts.start, facts.next, 0)
         return [source for source in sources if source.key in read]
@@ -195,7 +195,7 @@ class TimedHour:
 
 
 def behind(feed: Feed, layout: Layout, sources: Sequence[SourceObject], hour: datetime, manifest: Manifest | None) -> list[SourceObject]:
-    """The objects that may have messages behind an hour: by their offsets where it is landed, else those written since it ended."""
+    """Return the objects that may have messages after an hour: by offsets if it is landed, else those written since it ended."""
     over_ms = int((hour + _ONE_HOUR).timestamp() * 1000)
     if manifest is None:
         return [source for source in sources if source.modified_ms >= over_ms]
@@ -209,17 +209,17 @@ def behind(feed: Feed, layout: Layout, sources: Sequence[SourceObject], hour: da
 def _candidates(
     sources: list[SourceObject], layout: Layout, by_number: bool, start: int | None, end: int | None, since_ms: int
 ) -> list[SourceObject]:
-    """The objects of a partition that may have offsets from start up to, not including, end, by the numbers in their names.
+    """Return the objects of a partition that may have offsets from start up to, not including, end, by the numbers in their names.
 
-    Without a start those that may have messages since a time: an object has none that is younger than itself. Where names have no
-    numbers, that is asked in any case, for the hour before that time too, as the hour before may have been landed early.
+    Without a start: those that may have messages since a time, because an object is written after its messages. If names have no numbers,
+    the time decides in any case, with one hour more, because the hour before may have been landed early.
     """
     if not by_number:
         return sources if start is None else [source for source in sources if source.modified_ms >= since_ms - 3_600_000]
     ascending = sorted(sources, key=lambda s: (s.number, s.key))
     if start is None:
         late = [source for source in ascending if source.modified_ms >= since_ms]
-        return sorted({*late, *ascending[-1:]})  # the newest says where the hour begins if none is late
+        return sorted({*late, *ascending[-1:]})  # the newest one shows where the hour begins if no object is late
     if layout.number_is_last_offset:
         kept = [source for source in ascending if source.number >= start]
         inner = [source for source in kept if end is None or source.number < end]
@@ -229,7 +229,7 @@ def _candidates(
 
 
 def next_of(facts: PartitionFacts) -> int | None:
-    """Where the hour after begins, as far as an hour knows: behind what was there, if no message of a later hour was."""
+    """Return where the next hour begins, as far as an hour knows: after its last offset, if there was no message of a later hour."""
     if facts.next is not None:
         return facts.next
     ends = [ranges[-1][1] + 1 for ranges in (facts.covered, facts.conflicts) if ranges]
@@ -237,7 +237,7 @@ def next_of(facts: PartitionFacts) -> int | None:
 
 
 def not_ended(manifest: Manifest, places: Collection[TopicPartition]) -> set[TopicPartition]:
-    """The partitions of which no message of a later hour was there when the hour was landed."""
+    """Return the partitions without a message of a later hour when the hour was landed."""
     return {place for place in places if (facts := _facts(manifest, place)) is None or facts.next is None}
 
 

@@ -1,4 +1,4 @@
-"""Archives of which nothing can be landed, told apart by cause: not there, another folder, another layout, empty, too early."""
+"""Refuse archives of which nothing can be landed, by cause: missing, another folder, another layout, empty, too early."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tidelake.land.findings import named
 from tidelake.land.waits import time_of
 from tidelake.tso import format_hour
 
-_SHOWN = 20  # folders of an archive
+_SHOWN = 20  # most folders shown of an archive
 
 
 def refuse_unusable(feed: Feed, archive: Store, layout: Layout, listing: Listing) -> None:
-    """Raise ConfigError where the hour has no object that the feed's settings find, and the archive shows why.
+    """Raise ConfigError if the feed's settings find no object of the hour and the archive shows why.
 
-    listing: of the hour. Codes: NO_ARCHIVE, the folder or bucket is not there; ARCHIVE_LAYOUT, the hour's folders hold objects of
-    another layout; NO_TOPIC, other topics have folders, the feed's have none.
+    listing: of the hour. Codes: NO_ARCHIVE, the folder does not exist; ARCHIVE_LAYOUT, the hour's folders hold objects of another layout;
+    NO_TOPIC, the archive has folders of other topics only.
     """
     if listing.objects:
         return
     path = feed.folder / "feed.toml"
-    if "://" not in archive.uri and not Path(archive.uri).is_dir():  # a bucket that is not there is an error of its own
+    if "://" not in archive.uri and not Path(archive.uri).is_dir():  # a missing bucket raises its own error
         raise ConfigError(
             f"{path}: source.uri: {archive.uri} does not exist", code="NO_ARCHIVE", remedy="correct it, or what its variable holds"
         )
@@ -48,7 +48,9 @@ def refuse_unusable(feed: Feed, archive: Store, layout: Layout, listing: Listing
 
 
 def refuse_early(feed: Feed, archive: Store, hour: datetime, now: datetime) -> None:
-    """Raise OrderError (HOUR_NOT_OVER) for an hour that may still get messages: no manifest may say that it has none."""
+    """Raise OrderError for an hour that may still get messages (HOUR_NOT_OVER) or an empty archive (ARCHIVE_EMPTY): no manifest may be
+    written.
+    """
     over = hour + timedelta(hours=1)
     if now < over:
         raise OrderError(

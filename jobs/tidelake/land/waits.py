@@ -1,4 +1,4 @@
-"""What an hour waits for, in words."""
+"""What an hour waits for, as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """Something that an hour waits for. topic, partition: None where it is the whole hour; what: for people."""
+    """Something that an hour waits for. topic, partition: None for the whole hour; what: the text for messages."""
 
     topic: str | None = None
     partition: int | None = None
@@ -19,5 +19,5 @@ class Waits:
 
 
 def time_of(moment: datetime) -> str:
-    """A UTC time as it stands in such words."""
+    """Format a UTC time for these texts."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

@@ -1,8 +1,8 @@
-"""Kafka messages → events, for every protocol. The only registry, and the only place where a DecodeError is carried on from.
+"""Decode Kafka messages to events, for every protocol. The only registry of protocols, and the only place that handles a DecodeError.
 
 Every protocol is a module of one shape:
-    read(key, value, context) -> list[Event]            one message, any form of it, plain Python; raises DecodeError
-    scan(messages, wanted, context) -> Scanned          the usual forms, a batch at once, compiled; leaves the rest to read
+    read(key, value, context) -> list[Event]            one message of any form, in plain Python; raises DecodeError
+    scan(messages, wanted, context) -> Scanned          a batch of messages in the usual forms, compiled; leaves the rest to read
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.simple.simple_schema import Shelf
 
 MAX_MESSAGE_BYTES = 64 << 20
-ALONE = 2 << 20  # bytes from which a message goes to the general reader, whose room follows the message's size
+ALONE = 2 << 20  # bytes from which a message goes to the general reader, whose memory use follows the message's size
 
 _MODULES = {
     "open": "open",
@@ -44,17 +44,18 @@ _MODULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a decoder must know besides the message.
+    """What a decoder needs besides the message.
 
-    avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA). max_bytes: cap of
-    a message, before and after decompression. memory: what decoders keep between batches (known shapes, compiled schemas).
-    columns: (database, table) → its columns in order, for protocols whose messages do not say them; None where the table is unknown.
-    types_later: values whose types the message does not say are given as they were sent, for the table may have changed since `columns`.
-    time_zone: how TIMESTAMP columns are printed (feed.toml's `time_zone`), where a message says the instant; what Avro's were printed in.
-    refuse_mismatches: a row that does not add up to its checksum is an error (CHECKSUM), not only marked. shelf: where Simple's table
-    schemas are kept; without one, rows whose schema is not known have names only.
-    claim_file: location, most bytes → content of a claim-check file, raises DecodeError (CLAIM_CHECK, TOO_LARGE); without it the rows
-    of such messages are given as they are, with their handle and `claim_check`.
+    avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA).
+    max_bytes: limit of a message, before and after decompression.
+    memory: state that decoders keep between batches (known shapes, compiled schemas).
+    columns: (database, table) → its columns in order, for protocols whose messages lack them; None for an unknown table.
+    types_later: return values whose type the message lacks as they were sent, because the table may have changed since `columns`.
+    time_zone: zone in which TIMESTAMP columns are printed (feed.toml's `time_zone`) if a message holds the instant; the zone of Avro's
+    texts. refuse_mismatches: a row that does not match its checksum is an error (CHECKSUM), and not only marked.
+    shelf: store of Simple's table schemas; without one, rows with an unknown schema have names only.
+    claim_file: (location, most bytes) → content of a claim-check file, raises DecodeError (CLAIM_CHECK, TOO_LARGE); without it the rows of
+    such messages are returned as they are, with their handle and `claim_check`.
     """
 
     options: SinkOptions = field(default_factory=SinkOptions)
@@ -69,7 +70,7 @@ class Context:
     claim_file: Callable[[str, int], bytes] | None = None
 
     def columns_of(self, database: str, table: str) -> tuple[ShapeColumn, ...] | None:
-        """The table's columns, where they are known from elsewhere than the message."""
+        """Return the table's columns if they are known from outside the message, else None."""
         return self.columns(database, table) if self.columns else None
 
 
@@ -80,21 +81,21 @@ class _Decoder(Interface):
 
 
 def protocol_names() -> list[str]:
-    """The protocols this version decodes."""
+    """Return the protocols that this version decodes."""
     return list(_MODULES)
 
 
 def decoder(protocol: str) -> _Decoder:
-    """The protocol's module. Raises ConfigError for one that this version does not decode."""
+    """Return the protocol's module. Raises ConfigError for a protocol that this version does not decode."""
     if protocol not in _MODULES:
         raise ConfigError(f"protocol {protocol!r} is not supported", remedy=f"supported: {', '.join(_MODULES)}")
     return cast(_Decoder, import_module(f"tidelake.protocols.{_MODULES[protocol]}"))
 
 
 def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.RecordBatch:
-    """EVENT rows of a MESSAGE batch in message order, then the shapes they use (kind `shape`).
+    """Return the EVENT rows of a MESSAGE batch in message order, followed by the shapes that they use (kind `shape`).
 
-    All events of a message, or one `rejected` event with code, reason and raw bytes. Raises ConfigError for an unknown protocol.
+    A message yields all its events, or one `rejected` event with code, reason and raw bytes. Raises ConfigError for an unknown protocol.
     """
     module = decoder(protocol)
     sizes = _sizes(messages)
@@ -119,7 +120,7 @@ def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.Reco
 
 
 def _mismatches(scanned: Scanned) -> Ints:
-    """The messages with rows that do not add up to their checksums: the general reader says what it expected and found."""
+    """Return the messages with rows that do not match their checksums. The general reader reports the expected and the found checksum."""
     if scanned.checksum is None:
         return np.zeros(0, np.int32)
     return np.unique(scanned.message[scanned.checksum == CHECKSUMS.index("mismatch")])
@@ -128,10 +129,10 @@ def _mismatches(scanned: Scanned) -> Ints:
 def _read(
     module: _Decoder, messages: pa.RecordBatch, wanted: Ints, large: np.ndarray[tuple[int], np.dtype[np.bool_]], context: Context
 ) -> tuple[EventRows, Ints]:
-    """The general reader over the wanted messages: their events and the message index of every event."""
+    """Read the wanted messages with the general reader. Returns their events and the message index of every event."""
     rows, owners = EventRows(), list[int]()
     columns = [messages.column(name) for name in ("topic", "partition", "offset", "timestamp_ms", "key", "value")]
-    for i in wanted.tolist():  # one at a time: all together they may be large
+    for i in wanted.tolist():  # one at a time, because all of them together may be large
         topic, partition, offset, timestamp_ms, key, value = (column[i].as_py() for column in columns)
         at = Coordinates(topic, partition, offset)
         before = len(rows.rows)
@@ -146,7 +147,7 @@ def _read(
 
 
 def rejected(error: DecodeError, key: bytes | None, value: bytes | None) -> Event:
-    """The event that stands for a message that could not be decoded."""
+    """Return the event that represents a message that could not be decoded."""
     event = Event(kind="rejected", error_code=error.code, error=error.message, raw_key=key, raw_value=value)
     if not isinstance(error, WaitingError):
         return event

@@ -1,1 +1,1 @@
-"""Spark: the application, its session, its workers, and the frame of our data sources."""
+"""Spark: the application, its session, its workers, and the base classes of Tidelake's data sources."""

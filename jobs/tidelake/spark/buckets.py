@@ -1,4 +1,4 @@
-"""Iceberg's buckets in workers. The only user of pyiceberg_core, which does it; pyiceberg would take a worker two seconds to import."""
+"""Iceberg's bucket transform in workers. The only user of pyiceberg_core; importing pyiceberg would take a worker two seconds."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from pyiceberg_core import transform
 
 
 def buckets_of(values: pa.Array, buckets: int) -> npt.NDArray[np.int64]:
-    """The bucket of each value, none of them NULL (Iceberg's spec, appendix B)."""
+    """Return the bucket of each value, for values without NULL (Iceberg's spec, appendix B)."""
     return np.asarray(transform.bucket(values, buckets)).astype(np.int64)

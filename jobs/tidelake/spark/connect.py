@@ -1,8 +1,8 @@
-"""One Spark Connect server for the stages of a host: started by the first that needs it, gone when nobody used it for a while.
+"""One Spark Connect server for the stages of a host. The first stage that needs it starts it; it ends after IDLE_SECONDS without use.
 
-Loopback and a token only. TIDELAKE_SPARK_SERVER names a folder: in it are a lock, what a client must know (mode 0600), what clients
-hand to workers (worker_secrets), and a file that they touch while they work. `python -m tidelake.spark.connect FOLDER` is the keeper: it
-runs the server and ends it.
+It listens on loopback only and requires a token. TIDELAKE_SPARK_SERVER names its folder, which holds a lock, the connection data for
+clients (mode 0600), the secrets that clients hand to workers (worker_secrets), and a file that clients touch while they work. `python -m
+tidelake.spark.connect FOLDER` is the keeper: it runs the server and ends it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ IDLE_SECONDS = 600.0
 START_SECONDS = 180.0
 _BEAT = 5.0
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # the variable's name
+_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # name of the variable
 
 
 @contextmanager
 def shared_server(folder: Path) -> Iterator[str]:
-    """The server's URL for SparkSession.builder.remote, for as long as it is used. Raises StorageError with the end of its log."""
+    """Yield the server's URL for SparkSession.builder.remote and keep the server running. Raises StorageError with the end of its log."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -85,7 +85,7 @@ def _answers(port: int) -> bool:
 
 
 def keep(folder: Path, idle_seconds: float) -> int:
-    """Run the server until nobody used it for idle_seconds; its exit code."""
+    """Run the server until it was unused for idle_seconds. Returns its exit code."""
     token, port = secrets.token_urlsafe(32), _free_port()
     server = _launch(port, token)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,6 +1,6 @@
-"""The frame of our Python Data Sources: Arrow batches, one input partition for each part (an object, a file), errors told to the driver.
+"""Base classes of Tidelake's Python Data Sources: Arrow batches, one input partition per part (object, file), errors sent to the driver.
 
-Facts that bind (docs/reference/platform.md 6, 15): no dictionaries, no implicit casts, never `pushFilters`; importable in workers.
+Constraints (docs/reference/platform.md 6, 15): no dictionaries, no implicit casts, never `pushFilters`; importable in workers.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Part = TypeVar("Part")
-_KNOWN: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()  # names of the sources that a session has learned
+_KNOWN: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()  # session → names of the sources registered in it
 
 
 def read_source(spark: SparkSession, source: type[EventSource], **options: BaseModel) -> DataFrame:
-    """A frame of the source's rows. The session learns the source at first use, and hands its workers their secrets.
+    """Return a frame of the source's rows. The first use registers the source in the session and hands the workers their secrets.
 
     Args:
-        source: One of our Python Data Sources.
-        options: Its options, one JSON document each.
+        spark: The session.
+        source: One of Tidelake's Python Data Sources.
+        options: The source's options, one JSON document each.
     """
     _register(spark, source)
     reader = spark.read.format(source.FORMAT).option(OPTION, place_of(spark))
@@ -42,25 +43,25 @@ def read_source(spark: SparkSession, source: type[EventSource], **options: BaseM
 
 
 def _register(spark: SparkSession, source: type[EventSource]) -> None:
-    """Spark refuses a source whose name the thread's active session knows, so the session is made the active one first."""
+    """Register the source once per session. Spark refuses a name that the active session has, so this session is made active first."""
     known = _KNOWN.setdefault(spark, set())
     if source.FORMAT in known:
         return
     if not is_client(spark):
-        jvm: Any = spark._jvm  # where PySpark itself tells which session is active
+        jvm: Any = spark._jvm  # PySpark reads the active session from here
         jvm.SparkSession.setActiveSession(spark._jsparkSession)
     spark.dataSource.register(source)
     known.add(source.FORMAT)
 
 
 class EventSource(DataSource):
-    """A source whose rows `read_source` gives."""
+    """A source whose rows `read_source` returns."""
 
     FORMAT: ClassVar[str]
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        settle()  # it is made in a worker that looks up sources, its reader in one that plans
+        settle()  # Spark creates the source in a lookup worker, its reader in a planning worker
 
     @classmethod
     def name(cls) -> str:
@@ -71,12 +72,12 @@ class EventSource(DataSource):
 
     @property
     def secrets(self) -> Secrets:
-        """Read where the source is planned."""
+        """The workers' secrets, read where the source is planned."""
         return Handed(self.options.get(OPTION, "")).secrets()
 
 
 class EventReader(DataSourceReader, Generic[Part]):
-    """Plans one partition per part and reads it in a worker."""
+    """Reader that plans one partition per part and reads it in a worker."""
 
     def __init__(self, parts: Sequence[Part], secrets: Secrets = NONE) -> None:
         self.parts, self.secrets = parts, secrets
@@ -84,13 +85,13 @@ class EventReader(DataSourceReader, Generic[Part]):
 
     @abstractmethod
     def rows(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """Batches of the source's rows."""
+        """Yield batches of the source's rows."""
 
     def partitions(self) -> Sequence[InputPartition]:
         return [InputPartition(part) for part in self.parts]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None:
-            return  # Spark reads nothing once where there are no partitions: an hour without objects, a table without files
+            return  # Spark calls this once with None where there are no partitions: an hour without objects, a table without files
         with worker(self.secrets):
             yield from self.rows(partition.value)

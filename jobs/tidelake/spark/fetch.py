@@ -1,4 +1,4 @@
-"""The rows of a Spark frame on this machine's disk, wherever the executors are: they write no file that this process could not find."""
+"""Fetch the rows of a Spark frame to this machine's disk, wherever the executors run. Remote executors cannot write files here."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidelake.spark.application import is_local
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-CHUNK_BYTES = 8 << 20  # of rows in memory, about; a chunk is one row for Spark
+CHUNK_BYTES = 8 << 20  # approximate size of a chunk in memory; a chunk is one row for Spark
 
 
 def fetched(frame: DataFrame, folder: Path) -> pa.RecordBatchReader:
-    """All rows, as a stream over Parquet files in an empty folder that stays until it is read."""
+    """Return all rows, as a stream over Parquet files. folder: empty, and kept until the stream is read."""
     path = folder / "rows"
     if _writes_here(frame):
         frame.write.parquet(path.as_uri())
@@ -30,7 +30,7 @@ def fetched(frame: DataFrame, folder: Path) -> pa.RecordBatchReader:
 
 
 def carry(frame: DataFrame, path: Path) -> None:
-    """Write the rows to a new folder of this machine, chunk by chunk; executors keep them on their disks meanwhile."""
+    """Write the rows to a new folder on this machine, chunk by chunk. Executors keep them on their disks meanwhile."""
     from pyspark import StorageLevel
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -39,7 +39,7 @@ def carry(frame: DataFrame, path: Path) -> None:
     pq.write_table(schema.empty_table(), path / "none.parquet")
     packed = frame.mapInArrow(_packed, "chunk binary").persist(StorageLevel.DISK_ONLY)
     try:
-        packed.count()  # all executors at once; the iterator would make one partition after another
+        packed.count()  # computes all partitions in parallel; the iterator would compute one after another
         for n, row in enumerate(packed.toLocalIterator()):
             with pa.ipc.open_stream(pa.py_buffer(row["chunk"])) as chunk:
                 pq.write_table(chunk.read_all().cast(schema), path / f"{n}.parquet")
@@ -48,13 +48,13 @@ def carry(frame: DataFrame, path: Path) -> None:
 
 
 def _writes_here(frame: DataFrame) -> bool:
-    """Whether Spark's local files are this process's."""
+    """Whether Spark writes local files on this machine."""
     elsewhere = os.environ.get("TIDELAKE_SPARK_REMOTE") and not os.environ.get("TIDELAKE_SPARK_SERVER")
     return not elsewhere and is_local(str(frame.sparkSession.conf.get("spark.master")))
 
 
 def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: slices of about CHUNK_BYTES as Arrow streams."""
+    """Pack rows, in a worker, into slices of about CHUNK_BYTES as Arrow streams."""
     for batch in batches:
         step = max(1, CHUNK_BYTES * batch.num_rows // max(1, batch.nbytes))
         for start in range(0, batch.num_rows, step):

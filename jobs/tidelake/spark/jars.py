@@ -1,7 +1,7 @@
-"""Spark's jars (Iceberg, catalogs), fetched once through Ivy. `python -m tidelake.spark.jars` fills the cache; later sessions find them.
+"""Fetch Spark's jars (Iceberg, catalogs) once through Ivy. `python -m tidelake.spark.jars` fills the cache for later sessions.
 
-Ivy asks Maven Central alone (ivysettings.xml), and what is in the cache must be what jars.sha256 says: one line for each jar, as sha256sum
-writes and checks it.
+Ivy asks only Maven Central (ivysettings.xml). The jars in the cache must match jars.sha256, which has one line per jar in the format of
+sha256sum.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SUMS = Path(__file__).with_name("jars.sha256")
 
 
 def known_sums() -> dict[str, str]:
-    """The sha256, in hex, of every jar by its name in the cache."""
+    """Return the sha256, in hex, of every jar by its name in the cache."""
     lines = (line.split(maxsplit=1) for line in SUMS.read_text(encoding="utf-8").splitlines())
     return {name.strip(): digest for digest, name in lines}
 
 
 def check_jars(folder: Path) -> None:
-    """Compare the jars of a folder with their sums; those of other versions are not looked at. Raises StorageError (JAR_CHECKSUM)."""
+    """Compare the jars of a folder with their checksums; jars of other versions are skipped. Raises StorageError (JAR_CHECKSUM)."""
     for name, wanted in known_sums().items():
         path = folder / name
         if not path.exists():
@@ -40,7 +40,7 @@ def check_jars(folder: Path) -> None:
 
 
 def main() -> int:
-    """Fetch the jars unless all are cached, and check them."""
+    """Fetch the jars unless all are cached, and check them. Returns the exit code."""
     if not cached_jars(ivy_folder()):
         fetch_jars()
     missing = not cached_jars(ivy_folder())

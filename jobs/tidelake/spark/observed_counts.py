@@ -1,4 +1,4 @@
-"""Aggregates of a frame that come with the query which writes it, so that it is not read twice."""
+"""Aggregates of a frame, computed by the query that writes it, so that it is not read twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Observed:
-    """Aggregates of a frame. `rows` is the frame to go on with; `values` are there once something has written it."""
+    """Aggregates of a frame. `rows` is the frame to use from here on; `values` are available once it has been written."""
 
     def __init__(self, frame: DataFrame, *aggregates: Column, again: Callable[[], DataFrame] | None = None) -> None:
         """again: gives an equal frame that observes nothing itself, where `frame` does."""
@@ -22,10 +22,10 @@ class Observed:
         self.rows = frame.observe(self._observation, *aggregates)
 
     def values(self) -> dict[str, Any]:
-        """The aggregates by name.
+        """Return the aggregates by name.
 
-        Spark Connect's server sends them only if they are ready 100 ms after the query ended, and no Spark has any of a plan that it found
-        to be empty (it throws then): so a query asks.
+        Spark Connect's server sends them only if they are ready 100 ms after the query ended, and Spark has none for a plan that it found
+        to be empty (it throws then). In these cases a query computes them.
         """
         found = self._sent()
         if found:

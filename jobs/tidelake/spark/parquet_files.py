@@ -1,4 +1,4 @@
-"""Parquet files that workers write below a table's location. They are nowhere until lake.data_files commits them."""
+"""Write Parquet files below a table's location, in workers. They belong to no table until lake.data_files commits them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 
 from tidelake.io.object_store import Store
 
-_DICTIONARY_BYTES = 64 << 10  # as of the tables' own property: cells hardly repeat
+_DICTIONARY_BYTES = 64 << 10  # as in the tables' property: cells hardly repeat
 
 
 class OpenFile:
-    """A Parquet file that is being written on this machine's disk; every write is a row group. Columns are cast to the schema's types.
+    """A Parquet file being written on this machine's disk. Every write is a row group; columns are cast to the schema's types.
 
-    schema: with the ids that the table knows its columns by (data_files.file_schema); plain: columns that no dictionary is tried for.
+    schema: with the table's field ids (data_files.file_schema); plain: columns without dictionary encoding.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, plain: Sequence[str] = ()) -> None:
@@ -50,7 +50,7 @@ class OpenFile:
 
 @contextmanager
 def kept_if_whole(store: Store) -> Iterator[list[str]]:
-    """The keys of what the block uploads, which go again if it does not end."""
+    """Yield a list for the keys of uploaded objects; delete these objects if the block raises."""
     keys = list[str]()
     try:
         yield keys
@@ -61,7 +61,7 @@ def kept_if_whole(store: Store) -> Iterator[list[str]]:
 
 
 def footer(path: Path) -> bytes:
-    """A file's metadata, as a Parquet metadata file."""
+    """Return a file's metadata, as a Parquet metadata file."""
     out = io.BytesIO()
     pq.read_metadata(path).write_metadata_file(out)
     return out.getvalue()
@@ -69,7 +69,7 @@ def footer(path: Path) -> bytes:
 
 @contextmanager
 def fetched(store: Store, key: str, folder: Path) -> Iterator[pq.ParquetFile]:
-    """An object of the store, read from this machine's disk."""
+    """Download an object and yield it as an open Parquet file; delete the copy afterwards."""
     path = folder / "fetched.parquet"
     store.download(key, path)
     with ExitStack() as held:

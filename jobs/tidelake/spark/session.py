@@ -1,4 +1,4 @@
-"""One Spark session for all stages of an hour: local, on a cluster, or a thin client of a Spark Connect server (spark.application)."""
+"""One Spark session for all stages of an hour: local, on a cluster, or a client of a Spark Connect server (spark.application)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,18 @@ _kept: list[SparkSession] = []
 
 @contextmanager
 def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iterator[SparkSession]:
-    """A session that sees the lake as catalog `lake`; stopped at the end unless its application was there before.
+    """Yield a session that sees the lake as catalog `lake`. Stop it at the end unless its application existed before.
 
-    brief: if an application is started for it, one tuned for little data."""
+    Args:
+        lake: Settings of the lake's catalog.
+        name: Name of the application.
+        brief: Tune an application started here for little data.
+
+    Raises:
+        ConfigError: SECRETS where Spark's event log would hold secrets of the catalog.
+    """
     with _remote() as remote, _handed_over(lake) as place:
-        spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name, brief)  # a session knows one lake
+        spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name, brief)  # one session per lake
         try:
             _refuse_to_be_written_down(spark, lake)
             _set_up(spark, lake, place)
@@ -38,7 +45,7 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
 
 
 def _set_up(spark: SparkSession, lake: LakeSettings, place: str) -> None:
-    """The session's settings. place: of its workers' secrets."""
+    """Set the session's settings. place: location of its workers' secrets."""
     keep_place(spark, place)
     for key, value in (RUNTIME | lake.spark).items():
         spark.conf.set(key, value)
@@ -47,7 +54,7 @@ def _set_up(spark: SparkSession, lake: LakeSettings, place: str) -> None:
 
 
 def _handed_over(lake: LakeSettings) -> AbstractContextManager[str]:
-    """Where the session's workers find what they must not be told in a plan."""
+    """Yield the location of the secrets that workers need and a plan must not contain."""
     folder = os.environ.get("TIDELAKE_SPARK_SERVER")
     if not folder and os.environ.get("TIDELAKE_SPARK_REMOTE"):
         return nullcontext(elsewhere(lake.worker.mask_key))
@@ -55,11 +62,11 @@ def _handed_over(lake: LakeSettings) -> AbstractContextManager[str]:
 
 
 def _refuse_to_be_written_down(spark: SparkSession, lake: LakeSettings) -> None:
-    """Raises ConfigError (SECRETS) where Spark's event log would hold secrets of the catalog."""
+    """Raise ConfigError (SECRETS) if Spark's event log would hold secrets of the catalog."""
     told = [key for key in SECRETS if key in lake.spark]
     if not told or spark.conf.get("spark.eventLog.enabled", "false") != "true":
         return
-    began_with = {r["key"] for r in spark.sql("SET").collect()}  # a Connect server tells nobody the values, not even by conf.get
+    began_with = {r["key"] for r in spark.sql("SET").collect()}  # a Connect server does not return the values, not even by conf.get
     if told := [key for key in told if key not in began_with]:
         raise ConfigError(
             f"this Spark application would write {told[0]} into its event log: it hides only settings that it was started with",
@@ -70,7 +77,7 @@ def _refuse_to_be_written_down(spark: SparkSession, lake: LakeSettings) -> None:
 
 @contextmanager
 def _remote() -> Iterator[str | None]:
-    """The URL of a Spark Connect server, None to run Spark in this process."""
+    """Yield the URL of a Spark Connect server, None to run Spark in this process."""
     folder = os.environ.get("TIDELAKE_SPARK_SERVER")
     if not folder:
         yield os.environ.get("TIDELAKE_SPARK_REMOTE")
@@ -81,9 +88,12 @@ def _remote() -> Iterator[str | None]:
 
 @contextmanager
 def keep(name: str, *, brief: bool = False) -> Iterator[None]:
-    """Start an application whose sessions the lakes opened meanwhile use instead of their own; stopped at the end.
+    """Start an application that all lakes opened in the block share; stop it at the end.
 
-    brief: tuned for little data and a short life."""
+    Args:
+        name: Name of the application.
+        brief: Tune it for little data and a short life.
+    """
     _kept.append(_start(name, brief))
     try:
         yield
@@ -96,7 +106,7 @@ def _start(name: str, brief: bool = False) -> SparkSession:
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
     builder = SparkSession.builder.appName(name).config("spark.sql.extensions", EXTENSIONS)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM: master, memory and jars are its affair
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM and sets master, memory and jars
         return builder.getOrCreate()
     prepare_environment()
     for key, value in static_settings(brief=brief).items():
@@ -112,6 +122,6 @@ def _connect(remote: str) -> SparkSession:
 
 
 def fetch_jars() -> None:
-    """Let Spark fetch the packages, by starting a session that needs them."""
+    """Make Spark download its packages, by starting a session that needs them."""
     with keep("tidelake setup", brief=True):
         pass

@@ -1,4 +1,4 @@
-"""Work to tasks, evenly, and to threads."""
+"""Distribute work evenly to Spark tasks and threads."""
 
 from __future__ import annotations
 
@@ -9,28 +9,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-THREADS = 4  # tables that are worked on side by side
-_TASK_BYTES = 64 << 20  # of objects, about
-_SPLIT_BYTES = (1 << 20, 128 << 20)  # of files: the least, the most
+THREADS = 4  # number of tables processed concurrently
+_TASK_BYTES = 64 << 20  # approximate bytes of objects per task
+_SPLIT_BYTES = (1 << 20, 128 << 20)  # bytes of files per task: least, most
 
 
 def by_bucket(rows: DataFrame, buckets: int) -> DataFrame:
-    """Rows with `_bucket` (0 … buckets - 1, or NULL) so that one task has all of a bucket, and every task as many buckets.
+    """Repartition rows by `_bucket` (0 … buckets - 1, or NULL): one task has all of a bucket, and every task about as many buckets.
 
-    `repartition("_bucket")` would go by the hash of the number: both of two buckets fell to one task of four.
+    `repartition("_bucket")` would use the hash of the number, which put both of two buckets into one task of four.
     """
     return rows.repartitionById(min(buckets, _tasks(rows.sparkSession)), "_bucket")
 
 
 def bucket_and(columns: Sequence[str], buckets: int, spread: SparkSession | None) -> list[str]:
-    """`_bucket` and these columns, to sort by. What comes first should tell most rows apart, so the bucket does only where a task may have
-    several. spread: whose `by_bucket` distributed the rows, None where one task has them all."""
+    """Return `_bucket` and these columns, as sort order. The first column should distinguish most rows, so `_bucket` comes first only if a
+    task may have several buckets.
+
+    spread: the session whose `by_bucket` distributed the rows, None if one task has them all.
+    """
     several = buckets > (1 if spread is None else _tasks(spread))
     return ["_bucket", *columns] if several else [*columns, "_bucket"]
 
 
 def in_parts(spark: SparkSession, sizes: Mapping[str, int]) -> list[list[str]]:
-    """Objects by the task that takes them, from their sizes in bytes: to begin a task costs more than a small object does."""
+    """Distribute objects to tasks by their sizes in bytes. Small objects share a task, because a task costs more than reading one."""
     many = max(min(_tasks(spark), len(sizes)), -(-sum(sizes.values()) // _TASK_BYTES))
     parts: list[tuple[int, int, list[str]]] = [(0, n, []) for n in range(many)]
     heapify(parts)
@@ -41,7 +44,7 @@ def in_parts(spark: SparkSession, sizes: Mapping[str, int]) -> list[list[str]]:
 
 
 def split_bytes(spark: SparkSession, size: int) -> int:
-    """Of Iceberg's files, so many for each task that reads them; Iceberg's own way would leave cores idle below 16 MiB a core."""
+    """Return the bytes of Iceberg's files for each reading task. Iceberg's default would leave cores idle below 16 MiB per core."""
     least, most = _SPLIT_BYTES
     return max(least, min(most, size // _tasks(spark)))
 

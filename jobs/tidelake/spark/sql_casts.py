@@ -1,4 +1,4 @@
-"""Canonical text → lake types as Spark SQL, run in the JVM (docs/types.md). Builds expressions only; strings are quoted here.
+"""Convert canonical text to lake types, as Spark SQL that runs in the JVM (docs/types.md). Builds expressions only and quotes strings.
 
 A value that cannot be read as its type without loss becomes NULL and is counted; nothing is rounded or guessed. Spark's own casts would
 round decimals, cut fractions of a second, drop a DATE's time and a DATETIME's zone, and move clocks out of the hour that summer time skips.
@@ -22,13 +22,13 @@ _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
 DATES = {"date": _DAY, "datetime": _MOMENT, "timestamp": _MOMENT}
 _LARGEST = {"float": "CAST(3.4028235E38 AS FLOAT)", "double": "1.7976931348623157E308D"}
-_YEARS = (1970, 2039)  # of TIMESTAMP
+_YEARS = (1970, 2039)  # years of TIMESTAMP
 _IN_LAST_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastRules:
-    """What a cast must know besides the types. names_sent: ENUM and SET come as names (of the protocols in NAMES_SENT), not numbers."""
+    """Rules of a cast besides the types. names_sent: ENUM and SET are sent as names (protocols in NAMES_SENT) and not as numbers."""
 
     time_zone: str
     names_sent: bool
@@ -36,17 +36,17 @@ class CastRules:
 
 
 def quote(name: str) -> str:
-    """A column's name in SQL."""
+    """Return a column name quoted for SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """A string in SQL."""
+    """Return a string literal for SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def cast(cell: str, mysql: MysqlType, rules: CastRules) -> str:
-    """SQL for a cell (an expression of type binary) as its type's lake type; NULL where the text does not fit."""
+    """Return SQL that converts a cell (an expression of type binary) to its lake type; NULL where the text does not fit."""
     to, text = lake_type(mysql, rules.values), f"CAST({cell} AS STRING)"
     if to == "binary":
         return cell
@@ -64,7 +64,7 @@ def cast(cell: str, mysql: MysqlType, rules: CastRules) -> str:
 
 
 def from_text(text: str, mysql: MysqlType, rules: CastRules) -> str:
-    """SQL for canonical text (an expression of type string) as the lake type; ENUM and SET as names, binary as hex digits."""
+    """Return SQL that converts canonical text (type string) to the lake type; ENUM and SET are given as names, binary as hex digits."""
     to = lake_type(mysql, rules.values)
     if to == "binary":
         return f"unhex({text})"
@@ -84,7 +84,7 @@ def from_text(text: str, mysql: MysqlType, rules: CastRules) -> str:
 
 
 def converted(value: str, have: str, to: str) -> str:
-    """SQL for a value of one lake type as another, as MODIFY COLUMN converts it: numbers are rounded half away from zero."""
+    """Return SQL that converts a value from one lake type to another, as MODIFY COLUMN does: numbers are rounded half away from zero."""
     if have == to:
         return value
     if to in ("int", "bigint") and have == "string":
@@ -93,10 +93,11 @@ def converted(value: str, have: str, to: str) -> str:
 
 
 def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[str, str]:
-    """SQL, boolean, by the kind of loss (of LOSSES) that this column may have: whether `typed`, the cell's value, has it.
+    """Return SQL, boolean, for each kind of loss (of LOSSES) that this column may have: whether `typed`, the cell's value, has it.
 
-    invalid_values: the type does not hold it, which blocks publishing · nulled_values: the same, NULL by policy · nulled_zero_dates: a
-    zero date that is NULL by policy · repaired: invalid UTF-8 became U+FFFD · ambiguous: another value reads the same in the lake.
+    invalid_values: the type does not hold the value, which blocks publishing · nulled_values: the type does not hold it, NULL by policy ·
+    nulled_zero_dates: a zero date that is NULL by policy · repaired: invalid UTF-8 became U+FFFD · ambiguous: another value reads the same
+    in the lake.
     """
     to, values = lake_type(mysql, rules.values), rules.values
     if to == "binary" or values.mask in ("hash", "null"):
@@ -117,24 +118,24 @@ def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[st
 
 
 def is_zero_date(cell: str) -> str:
-    """SQL, boolean: month or day is zero."""
+    """Return SQL, boolean: whether month or day is zero."""
     return f"CAST({cell} AS STRING) RLIKE '{_ZERO}'"
 
 
 def is_numbered(mysql: MysqlType, rules: CastRules) -> bool:
-    """Whether cells are numbers that stand for known names."""
+    """Return whether cells are numbers that stand for known names."""
     return mysql.elements is not None and not rules.names_sent
 
 
 def _decimal(text: str, to: str, scale: int) -> str:
-    """Zeros behind the scale say nothing; any other digit there would be rounded. No MySQL writes an exponent."""
+    """Convert text to a decimal. Zeros after the scale are dropped; other digits there would be rounded. MySQL writes no exponents."""
     short = f"IF(contains({text}, '.'), rtrim('0', {text}), {text})"
     fits = f"length({short}) - instr(concat({short}, '.'), '.') <= {scale} AND NOT contains(lower({text}), 'e')"
     return f"IF({fits}, try_cast({short} AS {to}), NULL)"
 
 
 def _instant(text: str, time_zone: str) -> str:
-    """NULL for a time that the zone's clocks skipped: Spark would take the hour after."""
+    """Convert text to an instant. NULL for a time that the zone's clocks skipped: Spark would use the hour after."""
     if not _named(time_zone):
         return f"try_cast(concat({text}, {literal('Z' if time_zone == 'UTC' else f' {time_zone}')}) AS TIMESTAMP)"
     value = f"try_cast(concat({text}, {literal(f' {time_zone}')}) AS TIMESTAMP)"
@@ -147,7 +148,7 @@ def _named(time_zone: str) -> bool:
 
 @lru_cache(maxsize=64)
 def repeated_minutes(time_zone: str) -> tuple[int, ...]:
-    """By how many minutes the zone's clocks were set back, ever since TIMESTAMP begins: texts of such an hour mean two instants."""
+    """Return by how many minutes the zone's clocks were set back, over the years of TIMESTAMP. Texts of such an hour mean two instants."""
     if not _named(time_zone):
         return ()
     zone, found = ZoneInfo(time_zone), set[timedelta]()
@@ -163,7 +164,9 @@ def repeated_minutes(time_zone: str) -> tuple[int, ...]:
 
 
 def _ambiguous(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> str | None:
-    """A time that clocks showed twice is read as the first of the two; the number 0 of ENUM and SET reads like a member ''."""
+    """Return SQL, boolean, for ambiguous values. A time that clocks showed twice is read as the first of the two; the number 0 of ENUM and
+    SET reads like a member ''.
+    """
     if mysql.elements is not None and "" in mysql.elements:
         return f"{typed} = ''"
     zone = literal(rules.time_zone)
@@ -175,7 +178,7 @@ def _ambiguous(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> str
 
 
 def _members(text: str, mysql: MysqlType) -> str:
-    """ENUM and SET numbers as names. 0 is the empty value of an ENUM and the empty SET; a number beyond the list fits nothing."""
+    """Convert ENUM and SET numbers to names. 0 is the empty value of an ENUM and the empty SET; a number beyond the list is invalid."""
     names = f"array({', '.join(literal(e) for e in mysql.elements or ())})"
     if mysql.word == "enum":
         number = f"try_cast({text} AS INT)"

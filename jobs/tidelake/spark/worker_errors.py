@@ -1,4 +1,4 @@
-"""Our errors on their way from a Spark worker to the driver: Spark hands over the text of a traceback only."""
+"""Send Tidelake's errors from a Spark worker to the driver. Spark sends only the text of a traceback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOLD = re.compile(re.escape(_MARK) + r"(\{.*\})")
 
 @contextmanager
 def errors_as_text() -> Iterator[None]:
-    """In a worker: an error of ours becomes one whose text says all of it."""
+    """Raise a Tidelake error, in a worker, as an error whose text holds all its members."""
     try:
         yield
     except TidelakeError as e:
@@ -28,7 +28,7 @@ def errors_as_text() -> Iterator[None]:
 
 @contextmanager
 def errors_of_workers() -> Iterator[None]:
-    """In the driver: an error of Spark whose text holds one of ours becomes that one again. Raises TidelakeError, or Spark's as it is."""
+    """Restore, in the driver, a worker's Tidelake error from the text of Spark's error. Raises TidelakeError, or Spark's error as is."""
     try:
         yield
     except Exception as e:

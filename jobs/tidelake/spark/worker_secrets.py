@@ -1,15 +1,15 @@
-"""How secrets reach Spark's workers: the mask's key, and S3's key.
+"""Send secrets to Spark's workers: the masks' key, and S3's key.
 
-The rule: a secret is never part of a plan or an option, which Spark writes into its event log and shows in its UI; a Connect server
-writes down the whole plan of a client. Options and functions name the place where workers find the secrets:
+The rule: a secret is never part of a plan or an option, which Spark writes into its event log and shows in its UI; a Connect server writes
+down the whole plan of a client. Options and functions contain only the place where workers find the secrets:
 
-file:PATH        a file of mode 0600 that the session of this process wrote, and that is gone when it ends
-environment:ID   the environment of a Spark Connect server elsewhere and of its executors; ID is that of the mask's key (masks.mark)
-''               there are none
+file:PATH        a file of mode 0600 that this process's session wrote; it is removed when the session ends
+environment:ID   the environment of a Spark Connect server elsewhere and of its executors; ID is that of the masks' key (masks.mark)
+''               no secrets
 
-A data source is planned where the driver runs. What it reads there goes to the workers inside their tasks, which Spark does not write
-down. Functions of a driver in this process travel in tasks as well, and take the secrets along; those of a Connect client are part of
-its plan, and read the place in the worker.
+A data source is planned where the driver runs. The secrets that it reads there go to the workers inside their tasks, which Spark does not
+write down. Functions of a driver in this process are also sent in tasks and contain the secrets. Functions of a Connect client are part of
+its plan and read the place in the worker.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tidelake.spark.worker_errors import errors_as_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OPTION = "handed"  # of data sources: the place
+OPTION = "handed"  # option of data sources: the place
 
 _PREFIX = "tidelake-handed-"
 _FILE, _ENVIRONMENT = "file", "environment"
@@ -42,8 +42,11 @@ _S3_KEY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 class Secrets(BaseModel):
-    """s3: the environment's variables that say how S3 is reached; a process that has no key in them (a profile, a role) hands over none,
-    and its workers need a profile or role of their own. mask_key: of the feed's hashes."""
+    """Secrets for workers. mask_key: key of the feed's hashes.
+
+    s3: the environment variables for S3. A process that uses a profile or a role hands over no key; its workers need their own profile or
+    role.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -52,32 +55,32 @@ class Secrets(BaseModel):
 
 
 NONE = Secrets()
-_places: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()  # no setting: a Connect server does not give back what looks secret
+_places: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()  # no setting: a Connect server does not return secret-looking values
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """What a function holds that Spark runs in workers. known: None where the function is part of a Connect client's plan."""
+    """The secrets of a function that Spark runs in workers. known: None if the function is part of a Connect client's plan."""
 
     place: str = ""
     known: Secrets | None = field(default=None, repr=False)
 
     def secrets(self) -> Secrets:
-        """In the worker. Raises what the driver hears as a ConfigError (SECRETS) for a file that is not on this machine."""
+        """Return the secrets, in the worker. A missing file reaches the driver as ConfigError (SECRETS)."""
         with errors_as_text():
             return read(self.place) if self.known is None else self.known
 
 
 def of_environment(mask_key: str) -> Secrets:
-    """What this process hands over."""
+    """Return the secrets that this process hands to workers."""
     return Secrets(s3=_s3(os.environ), mask_key=mask_key)
 
 
 @contextmanager
 def handed_over(secrets: Secrets, folder: Path | None) -> Iterator[str]:
-    """The place of a file with the secrets, until the end. folder: where it is put, else where temporary files are.
+    """Write the secrets to a file during the block and yield its place. folder: where the file is put, default the temporary folder.
 
-    Files of processes that were killed are removed on this occasion: a living one holds a lock on its own.
+    Files of killed processes are removed first; a running process holds a lock on its own file.
     """
     if secrets == NONE:
         yield ""
@@ -94,33 +97,33 @@ def handed_over(secrets: Secrets, folder: Path | None) -> Iterator[str]:
 
 
 def elsewhere(mask_key: str) -> str:
-    """The place for workers of a Connect server that this process did not start."""
+    """Return the place for workers of a Connect server that this process did not start."""
     return f"{_ENVIRONMENT}:{_id(mask_key) if mask_key else ''}"
 
 
 def keep_place(spark: SparkSession, place: str) -> None:
-    """Where the workers of a session find their secrets."""
+    """Record where the workers of a session find their secrets."""
     _places[spark] = place
 
 
 def place_of(spark: SparkSession) -> str:
-    """What was kept for the session."""
+    """Return the place recorded for the session."""
     return _places.get(spark, "")
 
 
 def handed(spark: SparkSession) -> Handed:
-    """In the driver or client: for a function that Spark runs in workers."""
+    """Return, in the driver or client, the secrets for a function that Spark runs in workers."""
     place = place_of(spark)
     return Handed(place) if is_client(spark) else Handed(place, read(place))
 
 
 def is_client(spark: SparkSession) -> bool:
-    """Whether Spark runs in a Connect server."""
+    """Return whether Spark runs in a Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def read(place: str) -> Secrets:
-    """The secrets at a place. Raises ConfigError (SECRETS) for a file that is not on this machine."""
+    """Return the secrets at a place. Raises ConfigError (SECRETS) for a file that is not on this machine."""
     kind, _, what = place.partition(":")
     if kind == _ENVIRONMENT:
         return Secrets(s3=_s3(os.environ), mask_key=next((v for v in os.environ.values() if what and _id(v) == what), ""))
@@ -138,7 +141,7 @@ def read(place: str) -> Secrets:
 
 
 def take_s3(variables: Mapping[str, str]) -> None:
-    """In a worker: ask S3 from now on as the driver does. A key comes with its own token, or without one."""
+    """Use the driver's S3 settings in a worker. A key comes with its own token, or without one."""
     gone = [name for name in _S3_KEY if name in os.environ and name not in variables] if _S3_KEY[0] in variables else []
     if not gone and all(os.environ.get(name) == value for name, value in variables.items()):
         return
@@ -149,11 +152,11 @@ def take_s3(variables: Mapping[str, str]) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left in a folder."""
+    """Remove the files of killed processes from a folder."""
     for path in folder.glob(f"{_PREFIX}*"):
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
-        except OSError:  # gone, or another user's
+        except OSError:  # removed, or another user's
             continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,10 +178,10 @@ def _id(mask_key: str) -> str:
 
 
 def _locked_file(folder: Path) -> tuple[Path, int]:
-    """A new file of mode 0600 with a lock on it, and its descriptor."""
+    """Create a file of mode 0600, lock it, and return it with its descriptor."""
     while True:
         descriptor, name = tempfile.mkstemp(prefix=_PREFIX, dir=folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:  # not swept away before it was locked
+        if os.fstat(descriptor).st_nlink:  # not removed by `sweep` before it was locked
             return Path(name), descriptor
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What every task in a Spark worker does around its work."""
+"""Setup and cleanup around every task in a Spark worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidelake.spark.worker_secrets import Secrets, take_s3
 
 @contextmanager
 def worker(secrets: Secrets) -> Iterator[None]:
-    """Reach S3 as the driver does, hand errors over, and give memory back: Spark keeps workers, and theirs is not another's."""
+    """Use the driver's S3 settings, send errors to the driver, and release memory afterwards, because Spark reuses worker processes."""
     with errors_as_text():
         take_s3(secrets.s3)
         try:
@@ -28,17 +28,17 @@ def worker(secrets: Secrets) -> Iterator[None]:
 
 
 def settle() -> None:
-    """In a worker that Spark keeps, make what Spark does before its next task cheap.
+    """Make the work that Spark does before a reused worker's next task cheap.
 
-    Before each task PySpark invalidates Python's import caches, for which every package of pyspark.zip reads the archive's directory again,
-    and after it collects garbage, for which Python looks at everything that was ever imported: together ten times the CPU time of a small
-    task. Finders of archives are made again where an import asks for them.
+    Before each task PySpark invalidates Python's import caches, for which every package of pyspark.zip reads the archive's directory again.
+    After it PySpark collects garbage, for which Python visits every imported object. Together they take ten times the CPU time of a small
+    task. Imports recreate the archive finders that this function removes.
     """
     if "SPARK_REUSE_WORKER" not in os.environ:
         return
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
-    if not gc.get_freeze_count():  # once: what is frozen is never collected
+    if not gc.get_freeze_count():  # once: frozen objects are never collected
         gc.collect()
         gc.freeze()

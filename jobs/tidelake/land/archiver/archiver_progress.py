@@ -1,4 +1,4 @@
-"""Progress of archiving: a log line every LOG_SECONDS, and what the run did in all."""
+"""Progress of archiving: a log line every LOG_SECONDS, and the totals of the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("tidelake.archive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveTotals:
-    """What is durable of one run. bytes: of the messages' keys and values."""
+    """What one run made durable. bytes: of the messages' keys and values."""
 
     messages: int = 0
     bytes: int = 0
@@ -31,7 +31,7 @@ class ArchiveTotals:
 
 
 class ArchiveProgress:
-    """Counts what readers and the uploader do, from several threads, and logs a line of it every LOG_SECONDS."""
+    """Counts the work of readers and the uploader, from several threads, and logs it every LOG_SECONDS."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -40,13 +40,13 @@ class ArchiveProgress:
         self.archived = ArchiveTotals()
 
     def read(self, batch: pa.RecordBatch) -> None:
-        """These messages were read."""
+        """Count messages that were read."""
         with self._lock:
             self._messages += len(batch)
             self._bytes += batch.nbytes
 
     def wrote(self, written: WrittenObject) -> None:
-        """This object is durable."""
+        """Count an object that is durable."""
         before = self.archived
         self.archived = ArchiveTotals(
             messages=before.messages + written.messages,
@@ -56,7 +56,7 @@ class ArchiveProgress:
         )
 
     def now_and_then(self, lags: Iterable[tuple[str, int]]) -> None:
-        """Log the line if it is time for it. lags: topic, and messages of one of its partitions that are still to be read."""
+        """Log a line if LOG_SECONDS have passed. lags: topic, and unread messages of one of its partitions."""
         passed = time.monotonic() - self._since
         if passed < LOG_SECONDS:
             return

@@ -1,6 +1,6 @@
-"""Following topics: rounds in which a few readers take turns at the partitions that have something new, while one thread uploads.
+"""Follow topics in rounds: a few readers take turns at the partitions with new messages, while one thread uploads.
 
-Whatever ends it, but for an upload that fails or a lease that is lost, what was read is made durable first.
+However a run ends, what was read is made durable first, except after a failed upload or a lost lease.
 """
 
 from __future__ import annotations
@@ -42,32 +42,33 @@ from tidelake.wire.kernels.arrays import Longs
 
 log = logging.getLogger("tidelake.archive")
 
-LEASE = "archiver"  # one for the whole archive, whatever feeds write there
-WAIT_SECONDS = SECONDS + RENEW_EVERY  # a lease that is still held then is held by somebody alive
-TURN_BYTES = 64 << 20  # of one partition, before the next has its turn
-DISCOVER_SECONDS = 30.0  # until new topics and partitions are noticed
+LEASE = "archiver"  # one lease for the whole archive, for all feeds that write there
+WAIT_SECONDS = SECONDS + RENEW_EVERY  # a lease that is still held after this time has a live holder
+TURN_BYTES = 64 << 20  # bytes of one partition per turn
+DISCOVER_SECONDS = 30.0  # interval of looking for new topics and partitions
 IDLE_SECONDS = 0.5  # between rounds that found nothing new
 BACK_OFF_SECONDS = 1.0  # after a round that failed; doubled after each further one
-HELD_SHARE = 4  # a quarter of the budget is for messages that are in no object yet
+HELD_SHARE = 4  # a quarter of the budget is for messages that are not yet in an object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """When archiving ends: once: at the ends that the partitions have at the beginning; until: with this hour; else never."""
+    """When archiving ends. once: at the current ends of the partitions; until: after this hour; neither: never."""
 
     once: bool = False
     until: datetime | None = None
 
     @property
     def last_hour(self) -> int | None:
-        """The last hour to archive, in hours since 1970."""
+        """The last hour to archive, in hours since 1970, None without a limit."""
         return None if self.until is None else int(self.until.timestamp() * 1000) // HOUR_MS
 
 
 @dataclass(slots=True)
 class _Partition:
-    """Where a partition is. position: the next offset to read; high: where its log ended when it was last asked; end: where archiving
-    ends, None where it goes on; since: when the oldest message that is in no object yet was read, on the monotonic clock."""
+    """State of a partition. position: the next offset to read; high: end of its log at the last request; end: where archiving ends, None if
+    it continues; since: when the oldest message that is not yet in an object was read, on the monotonic clock.
+    """
 
     place: TopicPartition
     hours: HourCutter
@@ -78,7 +79,7 @@ class _Partition:
 
     @property
     def until(self) -> int:
-        """Up to where there is something to read."""
+        """End of what can be read now."""
         return self.high if self.end is None else min(self.high, self.end)
 
     @property
@@ -94,11 +95,20 @@ def archive(
     accept_expired: bool = False,
     wait_seconds: float = WAIT_SECONDS,
 ) -> ArchiveTotals:
-    """Archive the feed's topics until the goal is reached or `stop` is set; what was written is then durable.
+    """Archive the feed's topics until the goal is reached or `stop` is set. Everything written is then durable.
 
-    feed: with [source.archiver], loaded for archiving; accept_expired: go on behind what
-    retention deleted. Raises ConfigError; OrderError: EXPIRED, OFFSETS_WENT_BACK, TOPIC_RECREATED;
-    LeaseError: LEASE, OVERLAP; StorageError.
+    Args:
+        feed: A feed with [source.archiver], loaded for archiving.
+        goal: When to end.
+        stop: Ends the run when set.
+        accept_expired: Continue after offsets that retention deleted.
+        wait_seconds: Longest wait for the archive's lease.
+
+    Raises:
+        ConfigError: [source.archiver] is missing or cannot work.
+        OrderError: EXPIRED, OFFSETS_WENT_BACK, TOPIC_RECREATED.
+        LeaseError: LEASE, OVERLAP.
+        StorageError: The brokers or the archive cannot be reached.
     """
     settings = feed.source.archiver
     if settings is None:
@@ -146,27 +156,27 @@ class _Follower:
         self._store: EventStore[Draft] = EventStore(slots=SLOTS, budget=max(feed.source.in_flight * (HELD_SHARE - 1) // HELD_SHARE, 1))
 
     def run(self, write: Callable[[Draft], WrittenObject]) -> ArchiveTotals:
-        """Follow until the goal is reached or it is stopped. Raises as archive."""
+        """Follow until the goal is reached or the run is stopped. Raises what `archive` raises."""
         with self._uploading(write) as uploads, ThreadPoolExecutor(READERS, thread_name_prefix="reader") as readers:
             try:
                 self._follow(readers, uploads)
             finally:
-                self._stop.set()  # for readers that are left
-        with suppress(StorageError):  # what counts is durable
+                self._stop.set()  # stops remaining readers
+        with suppress(StorageError):  # all objects are durable already
             self._note_empty()
             self._commit()
         return self._progress.archived
 
     @contextmanager
     def _uploading(self, write: Callable[[Draft], WrittenObject]) -> Iterator[Future[None]]:
-        """A thread that uploads what is put; at the end, whatever it is, the rest is put and waited for. What it fails with goes first."""
+        """Upload drafts in a thread. At the end of the block put the rest and wait. An error of the uploader is raised first."""
         self._store.start()
         with ThreadPoolExecutor(1, thread_name_prefix="uploader") as uploader:
             uploads = uploader.submit(self._upload, write)
             try:
                 yield uploads
             finally:
-                with suppress(EventStoreError):  # the uploader failed, and says why
+                with suppress(EventStoreError):  # the uploader failed and raises its error below
                     for partition in self._partitions.values():
                         self._put(partition.hours.rest(partition.position))
                 self._store.close()
@@ -182,7 +192,7 @@ class _Follower:
             raise
 
     def _follow(self, readers: ThreadPoolExecutor, uploads: Future[None]) -> None:
-        """Rounds, until nothing is left to do. What Kafka or a listing fails with is tried again, ATTEMPTS times in a row."""
+        """Run rounds until the goal is reached. Errors of Kafka or a listing are retried, ATTEMPTS times in a row."""
         self._discover()
         failures = 0
         while not self._stop.is_set():
@@ -208,7 +218,7 @@ class _Follower:
         return goal and all(partition.done for partition in self._partitions.values())
 
     def _round(self, readers: ThreadPoolExecutor) -> bool:
-        """A turn for every partition that has something new; whether one had."""
+        """Give every partition with new messages a turn. Returns whether there was one."""
         if not self._goal.once and time.monotonic() - self._discovered >= DISCOVER_SECONDS:
             self._discover()
             self._note_empty()
@@ -227,7 +237,7 @@ class _Follower:
         return bool(behind)
 
     def _discover(self) -> None:
-        """Topics and partitions that are new, each from where the archive has reached, else from what is there of it."""
+        """Add new topics and partitions. Each starts where the archive ends, or else at its first existing offset."""
         places = [place for place in places_of(self._feed, self._settings.servers, self._topics) if place not in self._partitions]
         self._discovered = time.monotonic()
         for topic in sorted({topic for topic, _ in places}):
@@ -247,7 +257,7 @@ class _Follower:
                 self._partitions[place] = _Partition(place=place, hours=hours, position=position, end=end)
 
     def _look(self) -> None:
-        """Where the logs begin and end now. Raises OrderError where messages are gone that were not archived, or a topic is another one."""
+        """Update where the logs begin and end. Raises OrderError if unarchived messages are gone, or a topic was recreated."""
         self._kept.identify(self._topics.ids({topic for topic, _ in self._partitions}))
         over = self._goal.last_hour is not None and time.time() * 1000 >= (self._goal.last_hour + 1) * HOUR_MS
         for place, (low, high) in self._topics.bounds(list(self._partitions)).items():
@@ -263,13 +273,13 @@ class _Follower:
                 self._skip(partition, low)
 
     def _skip(self, partition: _Partition, low: int) -> None:
-        """Go on behind what is gone, which no object covers."""
+        """Continue after expired messages, which no object covers."""
         self._put(partition.hours.rest(partition.position))
         log.info(f"{Coordinates(*partition.place, partition.position)}: messages before offset {low} are gone and not archived")
         partition.position = partition.hours.begin = low
 
     def _turn(self, partition: _Partition, most: int) -> None:
-        """Read a partition to its end, or for TURN_BYTES. most: bytes of memory that it may take afterwards."""
+        """Read a partition to its end, or TURN_BYTES of it. most: bytes of memory that it may hold afterwards."""
         end, left = partition.until, TURN_BYTES
         with closing(self._topics.read(partition.place, partition.position, end, self._stop.is_set)) as batches:
             for batch in batches:
@@ -305,7 +315,7 @@ class _Follower:
             self._store.put([draft])
 
     def _note_empty(self) -> None:
-        """Keep where nothing but markers came behind the last object, so that they may expire."""
+        """Record where only markers follow the last object, so that they may expire."""
         durable, found = dict(self._durable), dict[TopicPartition, tuple[int, int]]()
         for place, partition in self._partitions.items():
             begin = partition.hours.begin
@@ -314,7 +324,7 @@ class _Follower:
         self._kept.note_empty(found)
 
     def _commit(self) -> None:
-        """Tell the consumer group how far partitions are durable, where that is news."""
+        """Commit the durable offsets of partitions to the consumer group, where they changed."""
         durable = dict(self._durable)
         news = {place: offset for place, offset in durable.items() if self._committed.get(place) != offset}
         self._topics.commit(news)

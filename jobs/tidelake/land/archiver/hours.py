@@ -1,7 +1,7 @@
-"""One partition's messages, in order → drafts of objects, none of which spans two hours.
+"""Cut one partition's ordered messages into drafts of objects by hour; no object spans two hours.
 
-An hour ends before the first message with a timestamp beyond it. So hours only go forward, and join without hole or overlap, whatever
-timestamps do: a message that is late belongs to the hour that is open, as does one whose timestamp is still to come by our clock.
+An hour ends before the first message with a later timestamp. Hours therefore only go forward, and join without gap or overlap, whatever the
+timestamps are. A late message belongs to the open hour, and so does a message with a timestamp in the future of this machine's clock.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ HOUR_MS = 3_600_000
 
 
 class HourCutter:
-    """Cuts a partition into objects by hour. `begin`: the first offset that no object covers yet; `hour`: the open one, as in keys.
+    """Cuts a partition into objects by hour. `begin`: the first offset that no object covers yet; `hour`: the open hour, as in keys.
 
-    folder: on local disk, which is there, for the files of objects until they are durable. Objects cover all offsets from the end of
-    the one before: those that are no messages are none in the log either.
+    folder: an existing folder on local disk, for the objects' files until they are durable. Objects cover all offsets from the end of the
+    previous one: uncovered ones have no message in the log either.
     """
 
     def __init__(self, folder: Path, feed: str, topic: str, partition: int, begin: int, hour: str | None = None) -> None:
         self._folder, self._feed, self._place = folder, feed, (topic, partition)
         self._open = None if hour is None else int(parse_hour(hour).timestamp() * 1000) // HOUR_MS
         self._cutter: ObjectCutter | None = None
-        self._last = begin - 1  # of the messages that were added
+        self._last = begin - 1  # last offset that was added
         self.begin = begin
 
     @property
     def hour(self) -> str | None:
-        """The open hour, None before there was a message."""
+        """The open hour, None before the first message."""
         return None if self._open is None else _name(self._open)
 
     @property
     def held(self) -> int:
-        """The bytes of memory that it takes."""
+        """Bytes of memory of the waiting messages."""
         return self._cutter.held if self._cutter else 0
 
     @property
     def unfinished(self) -> bool:
-        """Whether there are messages that are in no object yet."""
+        """Whether there are messages that are not yet in an object."""
         return self._last >= self.begin
 
     def hours_of(self, batch: pa.RecordBatch, now_ms: int) -> Longs:
-        """The hour that each message of a batch, which comes next, belongs to: hours since 1970, ascending."""
+        """Return the hour of each message of the next batch: hours since 1970, ascending."""
         now = now_ms // HOUR_MS
         stamps = batch.column("timestamp_ms")
         hours = np.minimum(pc.fill_null(stamps, -1).to_numpy() // HOUR_MS, now)
@@ -64,7 +64,7 @@ class HourCutter:
         return np.maximum.accumulate(np.maximum(hours, first))
 
     def add(self, batch: pa.RecordBatch, hours: Longs) -> Iterator[Draft]:
-        """Take MESSAGE rows, which follow those before, with their hours; the objects that they complete."""
+        """Add MESSAGE rows that follow the earlier ones, with their hours. Yields the objects that they complete."""
         starts = np.flatnonzero(np.diff(hours, prepend=-1)).tolist()
         for start, end in zip(starts, [*starts[1:], len(hours)], strict=True):
             if (hour := int(hours[start])) != self._open:
@@ -77,19 +77,19 @@ class HourCutter:
             self._last = part.column("offset")[-1].as_py()
 
     def rest(self, position: int) -> Iterator[Draft]:
-        """The object of what is left, if something is. position: the log holds no message before this offset that was not added."""
+        """Yield the object of the remaining messages, if any. position: before it, the log holds no message that was not added."""
         if self._cutter:
-            (done,) = self._cutter.rest()  # a cutter has had a message, and what waits always fits into the object
+            (done,) = self._cutter.rest()  # a cutter has at least one message, and the waiting ones always fit into the object
             self._cutter = None
             yield self._covering(done, position - 1)
 
     def spill(self) -> None:
-        """Put on disk what is in memory."""
+        """Write waiting messages to disk."""
         if self._cutter:
             self._cutter.spill()
 
     def _begun(self, hour: str) -> ObjectCutter:
-        """A cutter with a folder of its own, as objects of the hour before may wait for their upload."""
+        """Return a cutter with its own folder, because objects of the hour before may wait for their upload."""
 
         def new(path: Path) -> ObjectWriter:
             return ObjectWriter(path, self._feed, hour, *self._place)

@@ -1,7 +1,7 @@
-"""What the archiver keeps of a topic beside its objects: Kafka's id of it, and where behind its last object the log holds no message.
+"""The archiver's records about a topic beside its objects: Kafka's id, and the offsets without messages after its last object.
 
-The objects say the rest. Without the id nobody could tell a topic that was made anew and has more messages than the one before; without
-the stretches, markers of transactions that expired behind the last object would look like messages that were never archived.
+Without the id, a recreated topic with more messages than before would go unnoticed. Without the empty stretches, expired transaction
+markers after the last object would look like messages that were never archived.
 """
 
 from __future__ import annotations
@@ -17,34 +17,35 @@ from tidelake.land.store.topic_identity import check_ids
 
 
 class TopicState(BaseModel):
-    """topic_id: None where the brokers give none. empty: by partition, the offset behind its last object, and the one behind those that
-    hold no message."""
+    """Record about a topic. topic_id: None if the brokers have no ids. empty: by partition, the offset after its last object, and the
+    offset after the stretch without messages.
+    """
 
     topic_id: str | None = None
     empty: dict[int, tuple[int, int]] = {}
 
 
 class Kept:
-    """What is kept of the topics of an archive, read when it is first asked for. check: raises LeaseError where nothing may be written."""
+    """Records about the topics of an archive, read on demand. check: raises LeaseError if nothing may be written."""
 
     def __init__(self, system: Store, check: Callable[[], None]) -> None:
         self._system, self._check = system, check
         self._states = dict[str, TopicState]()
 
     def identify(self, ids: Mapping[str, str]) -> None:
-        """Keep the ids of topics that are new. Raises OrderError (TOPIC_RECREATED), StorageError."""
+        """Record the ids of new topics. Raises OrderError (TOPIC_RECREATED), StorageError."""
         known = {topic: topic_id for topic in ids if (topic_id := self._state(topic).topic_id) is not None}
         check_ids(known, ids, "the archive has messages of")
         for topic in ids.keys() - known.keys():
             self._write(topic, self._state(topic).model_copy(update={"topic_id": ids[topic]}))
 
     def behind_empty(self, place: TopicPartition, begin: int) -> int:
-        """Where to read on. begin: behind the partition's last object. Raises StorageError."""
+        """Return where to resume reading. begin: the offset after the partition's last object. Raises StorageError."""
         at, behind = self._state(place[0]).empty.get(place[1], (begin, begin))
         return behind if at == begin else begin
 
     def note_empty(self, stretches: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """Keep where partitions hold no message behind their last object, if that is news. Raises StorageError."""
+        """Record where partitions hold no message after their last object, if it changed. Raises StorageError."""
         for topic in sorted({topic for topic, _ in stretches}):
             state = self._state(topic)
             empty = state.empty | {number: stretch for (name, number), stretch in stretches.items() if name == topic}

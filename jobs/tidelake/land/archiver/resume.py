@@ -1,6 +1,6 @@
-"""Where an archive goes on: behind the last offset that the names of a partition's objects cover, in the hour of the newest of them.
+"""Find where an archive resumes: after the last offset that the names of a partition's objects cover, in the hour of the newest of them.
 
-Hours of a partition only go forward, so its newest hour is enough; hours are listed from the newest back until every partition is found.
+Hours of a partition only go forward, so its newest hour is enough. Hours are listed from the newest back until every partition is found.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _OBJECT = re.compile(r".*/partition=(\d+)/(\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far a partition is archived: the offset where it goes on, and the hour that is open."""
+    """How far a partition is archived: the offset where it resumes, and the open hour."""
 
     next: int
     hour: str
 
 
 def reached(archive: Store, topic: str, partitions: Iterable[int]) -> dict[int, Reached]:
-    """How far these partitions of a topic are archived; those that have no object are absent. Raises StorageError."""
+    """Return how far these partitions of a topic are archived; partitions without objects are absent. Raises StorageError."""
     found, wanted = dict[int, Reached](), set(partitions)
     hours = sorted((match[1] for name in archive.folders(f"{topic}/") if (match := _HOUR.fullmatch(name))), reverse=True)
     for hour in hours:
@@ -40,7 +40,7 @@ def reached(archive: Store, topic: str, partitions: Iterable[int]) -> dict[int, 
 
 
 def objects(archive: Store, folder: str) -> Iterator[tuple[str, int, Range]]:
-    """Key, partition and the first and last offset covered of every object in a folder, as their names say."""
+    """Yield key, partition, and first and last covered offset of every object in a folder, from their names."""
     for info in archive.objects(folder):
         if found := _OBJECT.fullmatch(info.key):
             yield info.key, int(found[1]), (int(found[2]), int(found[3]))

@@ -1,4 +1,4 @@
-"""One object into the archive: only under the lease, and only where nothing is that it overlaps."""
+"""Write an object to the archive: only under the lease, and only if it overlaps no other object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidelake.land.store.ranges import common, show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenObject:
-    """An object that is durable. next: the offset behind those that it covers; bytes: of the messages' keys and values."""
+    """An object that is durable. next: the offset after those that it covers; bytes: of the messages' keys and values."""
 
     topic: str
     partition: int
@@ -25,10 +25,16 @@ class WrittenObject:
 
 
 def archive_object(archive: Store, check: Callable[[], None], draft: Draft) -> WrittenObject:
-    """Put the draft's object there unless it is.
+    """Write the draft's object to the archive unless it exists.
 
-    check: raises LeaseError if the lease is not held any more. Raises it, LeaseError (OVERLAP) for offsets that an object has which this
-    archiver did not write, StorageError.
+    Args:
+        archive: The archive.
+        check: Raises LeaseError if the lease is lost.
+        draft: The object; its covered offsets must be known.
+
+    Raises:
+        LeaseError: What `check` raises; OVERLAP if an object that this archiver did not write has some of the offsets.
+        StorageError: The archive cannot be read or written.
     """
     assert draft.covers is not None
     first, last = draft.covers

@@ -1,1 +1,1 @@
-"""What is landed: canonical objects, the manifest, and the event store that holds messages until they are durable."""
+"""The landed data: canonical objects, the manifest, and the event store that holds messages until they are durable."""

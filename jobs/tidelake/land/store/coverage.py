@@ -1,7 +1,7 @@
-"""What is certainly complete: the gap-free offset prefix of every partition over all landed hours (docs/architecture.md 7).
+"""The complete data: the gap-free offset prefix of every partition over all landed hours (docs/architecture.md 7).
 
-Pure: from the manifests alone. A resolved ts counts only if the offset of its message lies on its partition's prefix. Of a layout with
-numbered files (Layout.file_bits) prefixes and holes are of the files' numbers.
+Computed from the manifests alone. A resolved ts counts only if the offset of its message lies on its partition's prefix. For layouts with
+numbered files (Layout.file_bits), prefixes and gaps are in file numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ Prefixes = dict[str, dict[int, Range]]  # topic → partition → first and last
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """prefixes: the gap-free beginning of every partition. holes: the first offsets behind it that are not landed, where more is."""
+    """Coverage of some hours. prefixes: the gap-free beginning of every partition; holes: the first missing offsets after it, if later ones
+    are landed.
+    """
 
     prefixes: Prefixes
     holes: Mapping[Coordinates, Range]
 
 
 def coverage(manifests: Iterable[Manifest], known: Mapping[str, Mapping[int, Range]] | None = None, file_bits: int = 0) -> Coverage:
-    """What some hours' manifests cover, on top of the prefixes known before. file_bits: of the layout."""
+    """Return what some hours' manifests cover, in addition to known prefixes. file_bits: of the layout."""
     ranges: dict[tuple[str, int], list[tuple[Range, ...]]] = {}
     for topic, prefixes in (known or {}).items():
         for number, prefix in prefixes.items():
@@ -48,7 +50,7 @@ def coverage(manifests: Iterable[Manifest], known: Mapping[str, Mapping[int, Ran
 
 
 def beyond(manifests: Mapping[str, Manifest], prefixes: Mapping[str, Mapping[int, Range]], file_bits: int = 0) -> list[str]:
-    """The hours that hold offsets behind a hole, sorted: later hours need them to know what is complete. file_bits: of the layout."""
+    """Return the hours that hold offsets after a gap, sorted. Later hours need them to know what is complete. file_bits: of the layout."""
     return sorted(
         hour
         for hour, manifest in manifests.items()
@@ -62,7 +64,7 @@ def beyond(manifests: Mapping[str, Manifest], prefixes: Mapping[str, Mapping[int
 
 
 def missing_hours(landed: list[str], until: str) -> tuple[str, ...]:
-    """The hours between the first landed one and `until` (included) that are not landed."""
+    """Return the hours from the first landed one up to and including `until` that are not landed."""
     if not landed:
         return ()
     hour, end = parse_hour(landed[0]), parse_hour(until)

@@ -1,7 +1,7 @@
-"""The event store: what is read and not yet durable, inside a budget (docs/reference/event-store.md 1, docs/architecture.md 7).
+"""The event store: items that are read and not yet durable, within a budget (docs/reference/event-store.md 1, docs/architecture.md 7).
 
-put → |ack … get … put| → get → ack: three sequences over one ring. Only ack frees room, so that a rollback can hand out again all that
-was taken since. Where it differs from Canal's, tests/land/store_cases.json says why.
+put → |ack … get … put| → get → ack: three sequences over one ring. Only ack frees room, so that a rollback can hand out everything taken
+since the last ack again. tests/land/store_cases.json gives the reason for each difference from Canal's store.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tidelake.land.store.item import AckHandle, ItemBatch, ItemPosition, ItemSta
 class EventStore(Generic[ItemT]):
     """A bounded buffer between readers and uploaders, for any number of threads on both sides.
 
-    slots: items held at most, a power of two. budget: bytes; puts wait while the items not yet confirmed weigh as much, so at most the
-    budget and one put more is held. With a budget, sizes of batches are bytes (memory mode), without one they are items.
-    isolate_ddl: a DDL comes alone in its batch.
+    slots: maximum number of items, a power of two. budget: bytes; a put waits while the unconfirmed items weigh at least that much, so the
+    store holds at most the budget and one put more. With a budget, batch sizes are bytes (memory mode); without one, items.
+    isolate_ddl: a DDL is a batch of its own.
 
-    After `stop` and before `start` nothing is in the store: gets without waiting and positions are empty, everything else is refused.
+    A stopped store is empty: gets without waiting and positions return nothing, all other calls are refused.
     """
 
     def __init__(self, *, slots: int = 16_384, budget: int | None = None, isolate_ddl: bool = False) -> None:
@@ -33,7 +33,7 @@ class EventStore(Generic[ItemT]):
         self._slots, self._budget, self._isolate_ddl = slots, budget, isolate_ddl
         lock = Lock()
         self._room, self._data = Condition(lock), Condition(lock)
-        self._blocked = list[int]()  # the lengths of the puts that wait
+        self._blocked = list[int]()  # number of items of each waiting put
         self._waiting_gets = 0
         self._running = False
         self._run = self._generation = 0
@@ -42,14 +42,14 @@ class EventStore(Generic[ItemT]):
         self._clear()
 
     def start(self) -> None:
-        """Make it usable, empty. Raises EventStoreError (RUNNING)."""
+        """Start the store, empty. Raises EventStoreError (RUNNING)."""
         with self._room:
             if self._running:
                 raise EventStoreError("the store is running already", code="RUNNING")
             self._running = True
 
     def stop(self) -> None:
-        """Drop everything; who waits gets EventStoreError (NOT_RUNNING), as does a stop without a start."""
+        """Drop everything and stop. Waiting calls raise EventStoreError (NOT_RUNNING), as does stop on a stopped store."""
         with self._room:
             self._check_running()
             self._running = False
@@ -58,16 +58,16 @@ class EventStore(Generic[ItemT]):
             self._wake_all()
 
     def close(self) -> None:
-        """The end of the input: further puts are refused, gets take what is left without waiting for more. Twice is once."""
+        """End the input: further puts are refused, gets take the rest without waiting for more. A second close changes nothing."""
         with self._room:
             self._check_running()
             self._closed = True
             self._wake_all()
 
     def fail(self, cause: BaseException) -> None:
-        """End all puts and gets, waiting or to come, with EventStoreError (FAILED) from this cause. The first cause stays.
+        """End all waiting and future puts and gets with EventStoreError (FAILED) from this cause. The first cause stays.
 
-        Acks are still taken: what became durable is recorded.
+        Acks are still accepted, so that durable items are recorded.
         """
         with self._room:
             self._check_running()
@@ -76,7 +76,7 @@ class EventStore(Generic[ItemT]):
             self._wake_all()
 
     def put(self, items: Sequence[ItemT], timeout: float | None = None) -> bool:
-        """Store all items or none; wait for room, with a timeout (seconds) not longer than that. Returns whether they are stored.
+        """Store all items or none and return whether they are stored. Wait for room, at most `timeout` seconds if given.
 
         Raises EventStoreError: NOT_RUNNING, CLOSED, FAILED; TOO_MANY where a put without a timeout could never end.
         """
@@ -98,15 +98,15 @@ class EventStore(Generic[ItemT]):
             return True
 
     def try_put(self, items: Sequence[ItemT]) -> bool:
-        """As put, without waiting."""
+        """Store all items or none without waiting and return whether they are stored. Raises what `put` raises."""
         return self.put(items, timeout=0)
 
     def get(self, size: int, timeout: float | None = None) -> ItemBatch[ItemT]:
-        """Take the next items, `size` of them or, in memory mode, as many as it takes to get beyond `size` bytes.
+        """Take the next `size` items; in memory mode, take items until they exceed `size` bytes.
 
-        Waits until a whole batch is there; less comes at the end of the input, where a DDL is isolated, when the timeout (seconds) is
-        over, and when a put cannot go on before something is taken and confirmed. An empty batch comes only at the end of the input or
-        when the timeout is over; `ended` tells them apart, unless somebody rolls back what is not confirmed yet.
+        Waits until a whole batch is available. A smaller batch comes at the end of the input, next to an isolated DDL, after the timeout
+        (seconds), and when a put cannot continue before items are taken and confirmed. An empty batch comes only at the end of the input or
+        after the timeout; `ended` tells them apart, unless another thread rolls back unconfirmed items.
 
         Raises ValueError for a size that takes nothing; EventStoreError: NOT_RUNNING, FAILED.
         """
@@ -119,17 +119,17 @@ class EventStore(Generic[ItemT]):
             return self._take(size)
 
     def try_get(self, size: int) -> ItemBatch[ItemT]:
-        """What there is, without waiting; empty also where the store is not running. Raises as get."""
+        """Take the available items without waiting; empty if the store is not running. Raises ValueError, EventStoreError (FAILED)."""
         self._check_size(size)
         with self._data:
             self._check_not_failed()
             return self._take(size)
 
     def ack(self, handle: AckHandle) -> None:
-        """Confirm a batch and all before it, which frees their room.
+        """Confirm a batch and all batches before it, which frees their room.
 
-        Raises EventStoreError, with nothing changed: STALE_ACK where the batch was taken before a rollback or stop; NO_MATCH where it
-        is confirmed already, is empty, or is another store's.
+        Raises EventStoreError, with nothing changed: STALE_ACK for a batch taken before a rollback or stop; NO_MATCH for a batch that is
+        confirmed already, is empty, or belongs to another store.
         """
         with self._room:
             if handle.owner is not self._room:
@@ -145,9 +145,9 @@ class EventStore(Generic[ItemT]):
             self._release(handle.sequence)
 
     def ack_position(self, position: ItemPosition, sequence: int | None = None) -> None:
-        """Confirm everything up to the first taken item at this position; with a sequence, up to that item if it is there (1.8).
+        """Confirm everything up to the first taken item at this position; with a sequence, up to that item if it is taken (1.8).
 
-        For callers that know a place in the source and not a batch: a part of a batch can be confirmed. Positions need not be unique.
+        For callers that know a place in the source and no batch. Part of a batch can be confirmed. Positions need not be unique.
         Raises EventStoreError (NO_MATCH), with nothing changed.
         """
         with self._room:
@@ -160,26 +160,26 @@ class EventStore(Generic[ItemT]):
             self._release(found)
 
     def rollback(self) -> None:
-        """Hand out again all that was taken and not confirmed. Earlier handles are void."""
+        """Hand out again everything that was taken and not confirmed. Earlier handles become invalid."""
         with self._data:
             self._generation += 1
             self._get, self._get_bytes = self._ack, self._ack_bytes
             self._data.notify_all()
 
     def first_position(self) -> ItemPosition | None:
-        """Where to start again after a crash: the last confirmed item, else the oldest (1.10). None where nothing was stored."""
+        """Return where to resume after a crash: the last confirmed item, else the oldest (1.10). None if nothing was stored."""
         with self._data:
             if self._acked is not None or self._put < 0:
                 return self._acked
             return replace(self._item(0).position, included=False)
 
     def latest_position(self) -> ItemPosition | None:
-        """The newest item, included where it is not confirmed yet (1.10). None where nothing was stored."""
+        """Return the newest item; `included` is set if it is not confirmed yet (1.10). None if nothing was stored."""
         with self._data:
             return self._acked if self._put == self._ack else replace(self._item(self._put).position, included=True)
 
     def state(self) -> ItemState:
-        """The sequences and the bytes up to them, at one instant."""
+        """Return the sequences and the bytes up to them, at one instant."""
         with self._data:
             return ItemState(
                 put=self._put,
@@ -193,12 +193,12 @@ class EventStore(Generic[ItemT]):
             )
 
     def metrics(self) -> Metrics:
-        """What went through so far."""
+        """Return the totals of put, get and ack so far."""
         with self._data:
             return self._metrics
 
     def held(self) -> list[ItemT | None]:
-        """The ring, slot by slot."""
+        """Return the ring, slot by slot."""
         with self._data:
             return list(self._ring)
 
@@ -235,7 +235,7 @@ class EventStore(Generic[ItemT]):
             raise EventStoreError("the input was ended by close", code="CLOSED")
 
     def _has_room(self, count: int) -> bool:
-        """Slots for all, and some budget left: what comes is not weighed, so that a message of any size passes (1.4)."""
+        """Whether all items have slots and some budget is left. New items are not weighed, so that a message of any size passes (1.4)."""
         within = self._budget is None or self._put_bytes - self._ack_bytes < self._budget
         return self._put + count - self._ack <= self._slots and within
 
@@ -250,7 +250,7 @@ class EventStore(Generic[ItemT]):
 
         self._metrics = replace(self._metrics, put=_waited(self._metrics.put))
         self._blocked.append(count)
-        self._data.notify_all()  # a get that waits for more than can come takes what there is
+        self._data.notify_all()  # a get that waits for more than can come takes the available items
         try:
             return self._room.wait_for(ready, timeout)
         finally:
@@ -301,7 +301,7 @@ class EventStore(Generic[ItemT]):
         return ItemBatch(items=tuple(items), handle=handle, ended=self._closed and self._get == self._put)
 
     def _release(self, last: int) -> None:
-        """Free the slots up to this sequence; the place of the last is kept for first_position."""
+        """Free the slots up to this sequence; keep the position of the last item for first_position."""
         items = [self._item(sequence) for sequence in range(self._ack + 1, last + 1)]
         for sequence in range(self._ack + 1, last + 1):
             self._ring[sequence % self._slots] = None
@@ -322,7 +322,7 @@ class EventStore(Generic[ItemT]):
 
 
 def _weighed(items: Sequence[ItemT]) -> Passed:
-    """The sums over the items, and the first of their times that is set."""
+    """Return the sums over the items, and the first of their times that is set."""
     return Passed(
         items=len(items),
         events=sum(item.events for item in items),

@@ -1,4 +1,4 @@
-"""What the event store holds and hands out (docs/reference/event-store.md 1, 4.2)."""
+"""The items of the event store, and the batches that it hands out (docs/reference/event-store.md 1, 4.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 class ItemPosition:
     """A place in the source: a binlog file and its offset, or a topic's partition and its offset.
 
-    timestamp_ms: of the source. included: whether what lies at the position is still to be confirmed; not compared.
+    timestamp_ms: the source's time. included: whether the item at the position is still to be confirmed; not compared.
     """
 
     timestamp_ms: int
@@ -23,12 +23,12 @@ class ItemPosition:
             raise ValueError(f"a position has a journal and an offset or neither, not {self.journal!r} and {self.offset!r}")
 
     def matches(self, other: ItemPosition) -> bool:
-        """Whether it is the other's place; without journal and offset, whether the time is the same (1.8)."""
+        """Return whether both are the same place; without journal and offset, whether the time is the same (1.8)."""
         return self == other or (self.journal is None and self.timestamp_ms == other.timestamp_ms)
 
 
 class Item(Protocol):
-    """One entry of the store: an event, or a slice of many. What it says of itself must not change while it is held."""
+    """An entry of the store: an event, or a slice of many. Its properties must not change while it is held."""
 
     @property
     def nbytes(self) -> int:
@@ -36,27 +36,27 @@ class Item(Protocol):
 
     @property
     def events(self) -> int:
-        """How many messages it holds."""
+        """Number of messages in it."""
 
     @property
     def rows(self) -> int:
-        """How many row changes."""
+        """Number of row changes in it."""
 
     @property
     def timestamp_ms(self) -> int:
-        """The source's time of its first message; 0 where there is none."""
+        """The source's time of its first message; 0 without one."""
 
     @property
     def is_boundary(self) -> bool:
-        """Whether a reader may start again right behind it: it ends a transaction (1.7)."""
+        """Whether a reader may resume right after it: it ends a transaction (1.7)."""
 
     @property
     def is_ddl(self) -> bool:
-        """Whether it is a DDL statement: always a boundary, and alone in its batch where the store isolates DDL."""
+        """Whether it is a DDL statement: always a boundary, and a batch of its own if the store isolates DDL."""
 
     @property
     def position(self) -> ItemPosition:
-        """Where it is in the source."""
+        """Its place in the source."""
 
 
 ItemT = TypeVar("ItemT", bound=Item)
@@ -64,7 +64,7 @@ ItemT = TypeVar("ItemT", bound=Item)
 
 @dataclass(frozen=True, slots=True)
 class AckHandle:
-    """Confirms one batch, once: opaque. It is void after a rollback, because its items are handed out again."""
+    """Opaque handle that confirms one batch, once. A rollback voids it, because the items are handed out again."""
 
     owner: object = field(repr=False)
     generation: int
@@ -73,10 +73,10 @@ class AckHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemBatch(Generic[ItemT]):
-    """Items in the order in which they were put; empty where a get found none.
+    """Items in the order in which they were put; empty if a get found none.
 
-    first, last: their positions. resume: the last boundary or DDL among them, behind which a reader may start again; None where there
-    is none. last_sequence: of the last item, -1 for an empty batch. ended: nothing is left and nothing will come.
+    first, last: their positions. resume: the last boundary or DDL among them, after which a reader may resume; None without one.
+    last_sequence: of the last item, -1 for an empty batch. ended: nothing is left and nothing will come.
     """
 
     items: tuple[ItemT, ...]
@@ -104,14 +104,15 @@ class ItemBatch(Generic[ItemT]):
 
     @property
     def nbytes(self) -> int:
-        """The weight of its items."""
+        """The weight of its items, in bytes."""
         return sum(item.nbytes for item in self.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemState:
-    """Where the store is. put, get, ack: the last sequence stored, taken, confirmed, from -1. The bytes are totals up to there, counted
-    in memory mode only. waiting_puts, waiting_gets: calls that wait now."""
+    """State of the store. put, get, ack: the last sequence stored, taken, confirmed, from -1. The bytes are totals up to these, counted in
+    memory mode only. waiting_puts, waiting_gets: number of waiting calls.
+    """
 
     put: int
     get: int
@@ -125,9 +126,9 @@ class ItemState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """What went through one operation since the store was made; a rollback or stop takes nothing back.
+    """Totals of one operation since the store was created. A rollback or stop does not reduce them.
 
-    waits: calls that had to wait. timestamp_ms: the source's time of the oldest item of the newest call, None before there was one.
+    waits: calls that had to wait. timestamp_ms: the source's time of the oldest item of the newest call, None before the first.
     """
 
     waits: int = 0
@@ -138,13 +139,13 @@ class Passed:
     timestamp_ms: int | None = None
 
     def delay_ms(self, now_ms: int) -> int | None:
-        """How far the operation is behind the source."""
+        """Return how many milliseconds the operation is behind the source, None before the first call."""
         return None if self.timestamp_ms is None else now_ms - self.timestamp_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """What was put, taken and confirmed."""
+    """Totals of what was put, taken and confirmed."""
 
     put: Passed
     get: Passed

@@ -1,6 +1,6 @@
-"""Landed objects as they are read again: only what has the sha256 that the manifest says is believed (docs/landing.md).
+"""Read landed objects again. Only content with the sha256 of the manifest is accepted (docs/landing.md).
 
-One flipped bit in Parquet mostly reads as other content. A sha256 costs a hundredth of decoding: docs/landing.md has the figures.
+A flipped bit in Parquet mostly reads as other content. A sha256 costs a hundredth of decoding: docs/landing.md has the figures.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from tidelake.errors import Coordinates, OrderError, StorageError
 from tidelake.io.storage import Store
 from tidelake.land.store.manifest import Landed, Manifest
 
-READERS = 4  # objects that are compared at a time
+READERS = 4  # objects that are compared concurrently
 CODE = "LANDED_DAMAGED"
 
 _GONE = "it is not there"
 
 
 def read_landed(store: Store, feed: str, landed: Landed) -> bytes:
-    """The bytes of a landed object. Raises OrderError (LANDED_DAMAGED) where they are others or it is gone."""
-    for _ in range(2):  # what was damaged on its way here is whole the second time
+    """Return the bytes of a landed object. Raises OrderError (LANDED_DAMAGED) if it is gone or has other bytes."""
+    for _ in range(2):  # data damaged in transfer is whole on the second attempt
         content = store.read_if_present(landed.key)
         found = None if content is None else hashlib.sha256(content).hexdigest()
         if content is not None and found == landed.sha256:
@@ -37,7 +37,7 @@ def read_landed(store: Store, feed: str, landed: Landed) -> bytes:
 
 
 def cannot_mend(manifest: Manifest, broken: Sequence[Landed], why: str) -> OrderError:
-    """The error of an hour with landed objects that are gone or have other bytes, and cannot be landed again."""
+    """Return the error for an hour with lost or damaged objects that cannot be landed again."""
     return OrderError(
         f"hour {manifest.hour}: {len(broken)} of {len(manifest.objects)} landed objects are gone or have other bytes, the first is "
         f"{broken[0].key}; {why}",
@@ -49,19 +49,19 @@ def cannot_mend(manifest: Manifest, broken: Sequence[Landed], why: str) -> Order
 
 
 def is_whole(store: Store, landed: Landed) -> bool:
-    """Whether the object is there with the bytes that were landed. Reads it if its size is right."""
+    """Return whether the object exists with the landed bytes. Reads it if its size is right."""
     return _is_there(store, landed) and _sha256(store, landed.key) == landed.sha256
 
 
 def damaged(store: Store, objects: Sequence[Landed]) -> tuple[Landed, ...]:
-    """Those that are gone or have other bytes. Reads them all."""
+    """Return the objects that are gone or have other bytes. Reads all of them."""
     with ThreadPoolExecutor(READERS, thread_name_prefix="landed") as pool:
         whole = list(pool.map(lambda each: is_whole(store, each), objects))
     return tuple(each for each, right in zip(objects, whole, strict=True) if not right)
 
 
 def missing(store: Store, objects: Sequence[Landed]) -> tuple[Landed, ...]:
-    """Those that are gone or of another size. Reads none."""
+    """Return the objects that are gone or of another size. Reads none."""
     return tuple(each for each in objects if not _is_there(store, each))
 
 
@@ -71,7 +71,7 @@ def _is_there(store: Store, landed: Landed) -> bool:
 
 
 def _sha256(store: Store, key: str) -> str | None:
-    """None where it is gone."""
+    """Return the object's sha256, None if it is gone."""
     digest = hashlib.sha256()
     try:
         for chunk in store.chunks(key):

@@ -1,6 +1,7 @@
-"""What was landed for an hour: immutable, one JSON object a generation (docs/architecture.md 7, 9).
+"""The manifest of a landed hour: immutable, one JSON object per generation (docs/architecture.md 7, 9).
 
-It is a function of the archive's objects and the feed's settings: landing the same again gives the same bytes.
+It is a function of the archive's objects and the feed's settings: landing the same objects again gives the same bytes. The docstrings of
+the models are the descriptions in schemas/manifest.schema.json.
 """
 
 from __future__ import annotations
@@ -128,37 +129,37 @@ class Manifest(_Record):
     topic_ids: dict[str, str] = {}
 
     def to_json(self) -> bytes:
-        """As it is stored."""
+        """Return the manifest as it is stored."""
         return self.model_dump_json(indent=1).encode()
 
 
 def json_schema() -> bytes:
-    """The JSON Schema of manifests: schemas/manifest.schema.json."""
+    """Return the JSON Schema of manifests: schemas/manifest.schema.json."""
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps(dialect | Manifest.model_json_schema(schema_generator=_Plain), indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 class _Plain(GenerateJsonSchema):
-    """Members without titles, which would only say their names again."""
+    """JSON Schema without titles, which would only repeat the members' names."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
 
 def newest(store: Store, feed: str, hour: str) -> Manifest | None:
-    """The newest generation of an hour (`2026-01-05T10`), None where the hour is not landed."""
+    """Return the newest generation of an hour (`2026-01-05T10`), None if the hour is not landed."""
     found = generations(store, feed, hour)
     return _read(store, feed, hour, found[hour]) if found else None
 
 
 def all_newest(store: Store, feed: str, *, since: str = "", until: str | None = None) -> dict[str, Manifest]:
-    """The newest generation of every landed hour from `since` up to and including `until`, ascending. Lists once, reads each."""
+    """Return the newest generation of every landed hour from `since` up to and including `until`, ascending. Lists once, reads each."""
     found = generations(store, feed).items()
     return {hour: _read(store, feed, hour, n) for hour, n in found if since <= hour and (until is None or hour <= until)}
 
 
 def generations(store: Store, feed: str, hour: str | None = None) -> dict[str, int]:
-    """The newest generation's number of every landed hour, ascending, or of one hour only."""
+    """Return the number of the newest generation of every landed hour, ascending, or of one hour only."""
     prefix = manifests(feed)
     newest_of: dict[str, int] = {}
     for info in store.objects(prefix if hour is None else f"{prefix}hour={hour}/"):

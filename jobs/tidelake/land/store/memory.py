@@ -1,7 +1,7 @@
-"""Large buffers go back to the system as soon as they are free.
+"""Return large buffers to the system as soon as they are free.
 
-glibc raises the size from which it maps a buffer of its own with each one that is freed, up to 32 MiB; below it, threads that decode
-blocks of megabytes leave heaps of holes behind, which count as ours.
+Each time glibc frees a mapped buffer, it raises the size from which it maps buffers, up to 32 MiB. Below that size, threads that decode
+blocks of megabytes leave fragmented heaps, which count as this process's memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _M_MMAP_THRESHOLD = -3  # malloc.h
 
 
 def return_large_buffers() -> None:
-    """From now on, for the whole process; does nothing where the C library is not glibc."""
+    """Return large buffers to the system from now on, for the whole process. Does nothing if the C library is not glibc."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)

@@ -1,6 +1,6 @@
 """Canonical objects: Parquet files of the MESSAGE schema, sorted by offset, the same bytes for the same messages (docs/architecture.md 7).
 
-Where an object or a row group ends depends on the messages alone. Spark reads them row group by row group.
+The ends of objects and row groups depend only on the messages. Spark reads objects row group by row group.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COUNTED = {"offset": "DELTA_BINARY_PACKED", "timestamp_ms": "DELTA_BINARY_PACKE
 
 
 def cuts(sizes: Longs, most_bytes: int, most: int | None = None) -> Iterator[tuple[int, int]]:
-    """Begin and end of each piece: as many messages as fit into most_bytes and most, at least one. sizes: bytes of each message."""
+    """Yield begin and end of each piece: as many messages as fit into most_bytes and most, at least one. sizes: bytes of each message."""
     ends = np.cumsum(sizes)
     begin = 0
     while begin < len(sizes):
@@ -45,11 +45,11 @@ def cuts(sizes: Longs, most_bytes: int, most: int | None = None) -> Iterator[tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A canonical object that is written to a file and not yet durable: an item of the event store, one object each.
+    """A canonical object that is written to a file and not yet durable. It is an item of the event store.
 
-    first, last: offsets; events: how many messages; bytes: of their keys and values; nbytes: what they weighed as columns; timestamp_ms:
-    of the first message; covers: the first and last of the offsets of which it has all messages that the log holds, None where nobody
-    can tell. Whoever makes it durable removes the file.
+    first, last: offsets; events: number of messages; bytes: of their keys and values; nbytes: their weight as columns; timestamp_ms: of the
+    first message; covers: first and last of the offsets of which it has all messages of the log, None if unknown. The code that makes it
+    durable removes the file.
     """
 
     feed: str
@@ -75,7 +75,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlet:
-    """Where readers put what they made. folder: for the files of objects, which outlive their reader; encoders: of ObjectWriter."""
+    """Where readers put their objects. folder: for the objects' files, which outlive their reader; encoders: for ObjectWriter."""
 
     folder: Path
     encoders: Executor
@@ -83,9 +83,9 @@ class Outlet:
 
 
 class ObjectWriter:
-    """A canonical object in the making, row group by row group, in a file at the path. At least one group has to come.
+    """Writes a canonical object, row group by row group, to a file at the path. At least one group must be added.
 
-    encoders: its groups are compressed there, one after the other, while the caller puts the next one together; None: by the caller.
+    encoders: compresses its groups one by one while the caller prepares the next; None: the caller compresses.
     """
 
     def __init__(self, path: Path, feed: str, hour: str, topic: str, partition: int, encoders: Executor | None = None) -> None:
@@ -100,7 +100,7 @@ class ObjectWriter:
             MESSAGE,
             version="2.6",
             compression="zstd",
-            compression_level=1,  # 3 takes a third more time, for objects that are as large (JSON) or a tenth smaller (Craft)
+            compression_level=1,  # level 3 takes a third more time, for objects of the same size (JSON) or a tenth smaller (Craft)
             use_dictionary=list(_PLAIN_TEXT),
             column_encoding=_COUNTED,
             write_statistics=["partition", *_COUNTED],
@@ -108,7 +108,7 @@ class ObjectWriter:
         )
 
     def add(self, group: pa.RecordBatch, size: int) -> None:
-        """Append a row group: CONTENT in one piece, as where pieces end would show in the bytes. size: of its keys and values."""
+        """Append a row group. group: CONTENT in one chunk, as chunk ends would change the bytes; size: bytes of its keys and values."""
         if not self._events:
             self._first, self._timestamp_ms = group.column("offset")[0].as_py(), group.column("timestamp_ms")[0].as_py() or 0
         self._last = group.column("offset")[-1].as_py()
@@ -122,7 +122,7 @@ class ObjectWriter:
             self._writing = self._encoders.submit(self._write, group)
 
     def done(self, begin: int | None = None, last: int | None = None) -> Draft:
-        """Complete the file. begin, last: of the offsets that it covers, if that is known; without last, up to its last message."""
+        """Complete the file. begin, last: of the offsets that it covers, if known; without last, up to its last message."""
         covers = None if begin is None else (begin, self._last if last is None else last)
         self._settle()
         said = {"tidelake.first": str(self._first), "tidelake.last": str(self._last), "tidelake.count": str(self._events)}
@@ -146,7 +146,7 @@ class ObjectWriter:
         )
 
     def _settle(self) -> None:
-        """Wait for the group before, and raise what it failed with."""
+        """Wait for the previous group, and raise its error."""
         if self._writing:
             self._writing.result()
 
@@ -158,7 +158,7 @@ class ObjectWriter:
 
 
 def described(draft: Draft) -> Landed:
-    """What the manifest says of a written object; its key holds the hash of its bytes."""
+    """Return the manifest's entry for a written object. Its key contains the hash of its bytes."""
     with draft.path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return Landed(

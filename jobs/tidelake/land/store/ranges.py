@@ -13,7 +13,7 @@ Ranges = tuple[Range, ...]
 
 
 def runs(ascending: npt.NDArray[np.int64]) -> Ranges:
-    """The contiguous runs of ascending, distinct offsets."""
+    """Return the contiguous runs of ascending, distinct offsets."""
     if not len(ascending):
         return ()
     breaks = np.flatnonzero(np.diff(ascending) != 1)
@@ -23,7 +23,7 @@ def runs(ascending: npt.NDArray[np.int64]) -> Ranges:
 
 
 def union(several: Iterable[Sequence[Range]]) -> Ranges:
-    """All offsets of any of them."""
+    """Return all offsets of any of the ranges."""
     out: list[Range] = []
     for first, last in sorted(r for ranges in several for r in ranges):
         if out and first <= out[-1][1] + 1:
@@ -34,17 +34,17 @@ def union(several: Iterable[Sequence[Range]]) -> Ranges:
 
 
 def holes(ranges: Ranges) -> Ranges:
-    """What lies between the ranges."""
+    """Return the offsets between the ranges."""
     return tuple((a[1] + 1, b[0] - 1) for a, b in pairwise(ranges))
 
 
 def numbers(ranges: Iterable[Range], bits: int) -> Ranges:
-    """The numbers of files that offsets are in, where all but this many low bits of an offset say it."""
+    """Return the numbers of the files that offsets are in. bits: low bits of an offset, which are not part of the number."""
     return union([[(first >> bits, last >> bits)] for first, last in ranges])
 
 
 def minus(ranges: Iterable[Range], taken: Ranges) -> Ranges:
-    """The offsets of `ranges` that `taken` lacks."""
+    """Return the offsets of `ranges` that `taken` lacks."""
     out: list[Range] = []
     for first, last in ranges:
         for a, b in taken:
@@ -59,16 +59,16 @@ def minus(ranges: Iterable[Range], taken: Ranges) -> Ranges:
 
 
 def common(one: Ranges, other: Ranges) -> Ranges:
-    """The offsets of both."""
+    """Return the offsets in both."""
     return minus(one, minus(one, other))
 
 
 def count(ranges: Iterable[Range]) -> int:
-    """How many offsets."""
+    """Return the number of offsets."""
     return sum(last - first + 1 for first, last in ranges)
 
 
 def show(ranges: Sequence[Range], limit: int = 3) -> str:
-    """As people read them: `17`, `17–20`, `17–20, 31 and 4 more ranges`."""
+    """Format ranges for messages: `17`, `17–20`, `17–20, 31 and 4 more ranges`."""
     shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:limit])
     return shown if len(ranges) <= limit else f"{shown} and {len(ranges) - limit} more ranges"

@@ -1,7 +1,7 @@
-"""Messages of one partition on local disk, so that memory does not grow with their number.
+"""Spool messages of one partition on local disk, so that memory does not grow with their number.
 
-Batches are appended to one uncompressed Arrow IPC file, which is then mapped into memory; after each use the mapped pages are given
-back, so that they count as the system's cache and not as ours.
+Batches are appended to one uncompressed Arrow IPC file, which is then mapped into memory. After each use the mapped pages are released, so
+that they count as the system's cache and not as this process's memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONTENT = pa.schema([field for field in MESSAGE if field.name not in ("topic", "
 
 
 class Spool:
-    """The spooled messages, numbered from 0 in the order in which they were appended."""
+    """The spooled messages, numbered from 0 in the order of appending."""
 
     def __init__(self, mapped: mmap.mmap, batches: Sequence[pa.RecordBatch]) -> None:
         self._mapped = mapped
@@ -34,17 +34,17 @@ class Spool:
 
     @property
     def batches(self) -> Sequence[pa.RecordBatch]:
-        """As they were appended."""
+        """The batches as they were appended."""
         return self._batches
 
     def longs(self, of: Callable[[pa.RecordBatch], pa.Array]) -> Longs:
-        """One number a message, computed batch by batch."""
+        """Return one number per message, computed batch by batch."""
         parts = [of(batch).to_numpy(zero_copy_only=False).astype(np.int64) for batch in self._batches]
         self.release()
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def take(self, wanted: Longs) -> pa.Table:
-        """The messages with these numbers, in this order, as CONTENT: a copy of nothing but them."""
+        """Return the messages with these numbers, in this order, as CONTENT. Copies only these messages."""
         home = np.searchsorted(self._starts, wanted, side="right") - 1
         order = np.argsort(home, kind="stable")
         used, begins = np.unique(home[order], return_index=True)
@@ -61,13 +61,13 @@ class Spool:
         return self._batches[batch].take(pa.array(rows))
 
     def release(self) -> None:
-        """Give the mapped pages back to the system; they are read again when needed."""
+        """Release the mapped pages to the system; they are read again when needed."""
         self._mapped.madvise(mmap.MADV_DONTNEED)
 
 
 @contextmanager
 def spooled(folder: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[Spool]:
-    """Write MESSAGE batches to a file in the folder and map it. The file is gone afterwards, and if the process is killed, too."""
+    """Write MESSAGE batches to a file in the folder and map it. The file is removed afterwards, also if the process is killed."""
     path = folder / "spool.arrow"
     with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, CONTENT) as writer:
         for batch in batches:
@@ -76,7 +76,7 @@ def spooled(folder: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[Spool]:
 
 
 def mapped(path: Path) -> Spool:
-    """Map an Arrow IPC file of CONTENT batches into memory, and remove its name."""
+    """Map an Arrow IPC file of CONTENT batches into memory, and unlink it."""
     with path.open("rb") as file:
         memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     path.unlink()
@@ -85,6 +85,6 @@ def mapped(path: Path) -> Spool:
 
 
 def payload(batch: pa.RecordBatch) -> pa.Array:
-    """The bytes of each message's key and value."""
+    """Return the bytes of each message's key and value."""
     key, value = (pc.fill_null(pc.binary_length(batch.column(name)), 0) for name in ("key", "value"))
     return pc.add(key, value)

@@ -1,8 +1,8 @@
-"""Messages of one partition that come in the order of their offsets → drafts of canonical objects, and the facts for the manifest.
+"""Cut the ordered messages of one partition into drafts of canonical objects, and collect the facts for the manifest.
 
-What comes in order needs no sorting and no spool: a row group is written as soon as the message behind it is there, so that memory does
-not grow with readers. Objects and row groups end where `objects.cuts` would end them over all messages at once, however few or many come
-at a time.
+Ordered messages need no sorting and no spool: a row group is written as soon as the message after it is there, so that memory does not grow
+with the number of readers. Objects and row groups end where `objects.cuts` would end them over all messages at once, whatever the batch
+sizes are.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tidelake.land.store.ranges import Range, holes, minus, runs, union
 from tidelake.land.store.spool import CONTENT, payload
 from tidelake.land.store.watermarks import WatermarksSeen
 
-Completed = Callable[..., Draft]  # completes an object; takes what it covers
+Completed = Callable[..., Draft]  # completes an object; takes the offsets that it covers
 
 
 class ObjectCutter:
-    """Cuts one partition of an hour into objects: `add` and at last `rest` give those that are complete, to be completed.
+    """Cuts one partition of an hour into objects. `add` and finally `rest` return functions that complete the finished objects.
 
-    new: begins an object's file, ObjectWriter without its path; folder: on local disk, where the files are; protocol: whose watermarks
-    the facts tell, None where nobody asks.
+    new: creates an object's writer (ObjectWriter) for a path; folder: on local disk, for the files; protocol: the protocol of the
+    watermarks in the facts, None without watermarks.
     """
 
     def __init__(self, folder: Path, new: Callable[[Path], ObjectWriter], protocol: str | None = None) -> None:
@@ -36,14 +36,14 @@ class ObjectCutter:
         self._watermarks = WatermarksSeen(protocol) if protocol else None
         self._objects = 0
         self._writer: ObjectWriter | None = None
-        self._waiting = list[pa.RecordBatch]()  # in no row group yet
+        self._waiting = list[pa.RecordBatch]()  # not yet in a row group
         self._waiting_sizes = np.zeros(0, np.int64)
         self._ranges = list[Range]()
         self._count = self._total = 0
         self._times: tuple[int, int] | None = None
 
     def add(self, batch: pa.RecordBatch) -> Iterator[Completed]:
-        """Take MESSAGE rows, which follow those before, or none; the objects that they complete."""
+        """Add MESSAGE rows that follow the earlier ones, or none. Yields the objects that they complete."""
         if not len(batch):
             return
         sizes = payload(batch).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -54,33 +54,33 @@ class ObjectCutter:
 
     @property
     def held(self) -> int:
-        """The bytes of memory that messages take which are in no row group yet."""
+        """Bytes of memory of messages that are not yet in a row group."""
         return sum(batch.get_total_buffer_size() for batch in self._waiting)
 
     @property
     def last(self) -> int:
-        """The last offset that was added, -1 before there was one."""
+        """The last offset that was added, -1 before the first."""
         return self._ranges[-1][1] if self._ranges else -1
 
     def spill(self) -> None:
-        """Write what is in no row group yet as one that is smaller than it could be, so that it takes no memory."""
+        """Write the waiting messages as a row group, smaller than usual, to free their memory."""
         if len(self._waiting_sizes):
             self._group(len(self._waiting_sizes))
 
     def rest(self) -> Iterator[Completed]:
-        """The objects of what is left, when no more messages come."""
+        """Yield the objects of the remaining messages, when no more come."""
         yield from self._cut(last=True)
         if self._writer:
             yield self._object(self._writer)
 
     def live_facts(self, start: int, begin: int, end: int) -> PartitionFacts:
-        """What was added, of the hour's offsets from start up to end, of which those from begin on were there."""
+        """Return the facts of a live hour with offsets from start up to, not including, end; offsets before begin are expired."""
         legal = minus([(begin, end - 1)], tuple(self._ranges)) if begin < end else ()
         expired = ((start, begin - 1),) if start < begin else ()
         return self._facts(()).model_copy(update={"start": start, "next": end, "legal_gaps": legal, "expired": expired})
 
     def archived_facts(self, covers: Sequence[Range]) -> PartitionFacts:
-        """What was added of an archive. covers: of which offsets it says that it has all that there were."""
+        """Return the facts of an archived hour. covers: the offsets that the archive declares complete."""
         legal = minus(union([covers]), tuple(self._ranges))
         return self._facts(minus(holes(tuple(self._ranges)), legal)).model_copy(update={"legal_gaps": legal})
 
@@ -131,7 +131,7 @@ class ObjectCutter:
         self._waiting_sizes = self._waiting_sizes[count:]
 
     def _taken(self, count: int) -> pa.RecordBatch:
-        """The first messages that wait, as CONTENT in one piece."""
+        """Take the first waiting messages, as CONTENT in one chunk."""
         table = pa.Table.from_batches(self._waiting, CONTENT)
         self._waiting = table.slice(count).to_batches()
         (taken,) = table.slice(0, count).combine_chunks().to_batches()

@@ -1,6 +1,6 @@
-"""Which topic a name stands for: Kafka's id tells one that was made anew from the one whose offsets are known already.
+"""Detect a recreated topic: Kafka's id distinguishes it from the topic whose offsets are known.
 
-Brokers before Kafka 2.8 give no ids, and manifests of before this rule have none; then only offsets that went back show it.
+Brokers before Kafka 2.8 have no ids, and neither have manifests of earlier versions. Then only offsets that went back show it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tidelake.land.store.manifest import Manifest
 
 
 def ids_of(manifests: Iterable[Manifest]) -> dict[str, str]:
-    """The topics' ids by the newest manifest that knows them. manifests: ascending by hour."""
+    """Return the topics' ids from the newest manifest that has them. manifests: ascending by hour."""
     return {topic: topic_id for manifest in manifests for topic, topic_id in manifest.topic_ids.items()}
 
 
 def check_ids(known: Mapping[str, str], now: Mapping[str, str], holder: str) -> None:
-    """Raise OrderError (TOPIC_RECREATED) for the first topic that is another one now. holder: of the known ids, for people."""
+    """Raise OrderError (TOPIC_RECREATED) for the first topic whose id changed. holder: of the known ids, for the message."""
     for topic in sorted(known.keys() & now.keys()):
         if known[topic] != now[topic]:
             raise OrderError(
@@ -29,7 +29,7 @@ def check_ids(known: Mapping[str, str], now: Mapping[str, str], holder: str) -> 
 
 
 def went_back(place: tuple[str, int], wanted: int, high: int, holder: str) -> OrderError:
-    """The error of a partition that ends before offsets that the holder has."""
+    """Return the error for a partition that ends before offsets that the holder has."""
     return OrderError(
         f"{holder} up to offset {wanted}, and the log ends at {high}",
         code="OFFSETS_WENT_BACK",

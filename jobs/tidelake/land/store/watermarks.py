@@ -1,4 +1,4 @@
-"""The watermarks of a partition, gathered from its messages as they are landed."""
+"""Collect the watermarks of a partition from its messages while they are landed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tidelake.wire.resolved_ts import resolved
 
 
 class WatermarksSeen:
-    """Takes messages in the order of their offsets; `found` is what the manifest says of them."""
+    """Takes messages in the order of their offsets; `found` is the manifest's entry."""
 
     def __init__(self, protocol: str) -> None:
         self._protocol = protocol
         self.found: LandedWatermarks | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take messages: offset, key and value."""
+        """Add messages: offset, key and value."""
         rows, stamps = resolved(self._protocol, batch)
         if not stamps:
             return
