@@ -124,7 +124,10 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
 
 
 def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> DataFrame:
-    """Return the table at a TSO as a Spark frame: the source's columns in the lake's types, in table order. Raises what table_asof raises."""
+    """Return the table at a TSO as a Spark frame: the source's columns in the lake's types, in table order.
+
+    Raises what table_asof raises.
+    """
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
@@ -215,7 +218,7 @@ def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: C
 
 
 def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: Cut) -> None:
-    """Raise StorageError (NOT_RETAINED) if changes since the earlier cut, or since the table began, are no longer there."""
+    """Raise StorageError (NOT_RETAINED) if changes since the earlier cut, or since the table began, are gone."""
     gone = changelog_retained_after(lake.catalog, lake.feed.name)
     since = before.resolved_ts if before is not None else 0
     if not gone or max(since, i.from_ts) >= gone:

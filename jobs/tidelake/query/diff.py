@@ -150,7 +150,7 @@ def _difference(lake: Lake, a: TableAsOf, b: TableAsOf, i: str, rows: OnRows | N
 
 
 def _sides(feed: Feed, a: TableAsOf, b: TableAsOf, i: str) -> tuple[_Side, _Side]:
-    """Return both sides with the columns that both have, or with the columns of the only TSO at which the table exists."""
+    """Return both sides with the columns that both have, or with those of the only TSO at which the table exists."""
     there = [_columns(feed, s, i) for s in (a, b) if i in s.names]
     ids = [c.id for c in there[-1] if all(c.id in {o.id for o in columns} for columns in there)]
     life = _life(b if i in b.names else a, i)
@@ -194,7 +194,7 @@ def _rows(lake: Lake, scratch: DuckDBPyConnection, side: _Side) -> Iterator[None
 
 
 def _hash(lake: Lake, scratch: DuckDBPyConnection, label: str, side: _Side) -> None:
-    """Create the table of a side. _k: the key's text, or the row's hash if there is no key; _h: the row's hash; _n: number of equal rows."""
+    """Create the table of a side. _k: the key's text, or the row's hash without a key; _h: the row's hash; _n: number of equal rows."""
     if side.name is None:
         scratch.execute(f"CREATE TABLE {label} (_k VARCHAR, _h HUGEINT, _n BIGINT)")
         return
@@ -235,7 +235,7 @@ def _pick(lake: Lake, scratch: DuckDBPyConnection, label: str, side: _Side, *, k
 
 
 def _shown(side: _Side) -> list[str]:
-    """SQL for the columns as asof prints them. A column that is binary at one TSO only is printed as 0x… at that one."""
+    """SQL for the columns as asof prints them. A column that is binary at one TSO only is printed as 0x… there."""
     pairs = zip(side.columns, expressions(side.columns), flat(side.columns), strict=True)
     return [plain if (c.type is not None and c.type.is_binary and c.name not in side.binary) else text for c, text, plain in pairs]
 

@@ -53,7 +53,7 @@ def _text(name: str, mysql: MysqlType | None) -> str:
         return f"'[' || array_to_string(list_transform({name}, lambda x: regexp_replace(CAST(x AS VARCHAR), '\\.0$', '')), ',') || ']'"
     text = f"CAST({name} AS VARCHAR)"
     if mysql.word in ("date", "datetime", "timestamp"):
-        return f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {text} ELSE {_date(name, mysql.fraction_digits)} END"  # VARCHAR: kept as it came
+        return f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {text} ELSE {_date(name, mysql.fraction_digits)} END"  # kept as text
     if mysql.word == "decimal":
         return _decimal(name, mysql)
     return text
@@ -69,7 +69,7 @@ def _date(name: str, digits: int | None) -> str:
 
 
 def _decimal(name: str, mysql: MysqlType) -> str:
-    """SQL of a decimal. DuckDB writes no 0 before the point of decimal(38,38); text of a DECIMAL with more than 38 digits may lack zeros."""
+    """SQL of a decimal. DuckDB writes no 0 before the point of decimal(38,38); text of more than 38 digits may lack trailing zeros."""
     text = f"CAST({name} AS VARCHAR)"
     text = f"regexp_replace({text}, '^(-?)[.]', '\\10.')" if mysql.scale == mysql.length else text
     if (mysql.length or 0) <= MAX_PRECISION or not mysql.scale:
