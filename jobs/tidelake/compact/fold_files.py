@@ -1,4 +1,4 @@
-"""Folds buckets in workers: they read data files of a snapshot and of a changelog and write one data file of the snapshot (arrow_fold.py)."""
+"""Folds buckets in workers: reads data files of a snapshot and of a changelog, writes one data file of the snapshot (arrow_fold.py)."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def dated(rows: DataFrame, window: Window, applied_at_ms: int | None, resolved_a
 
 
 def _young(names: Sequence[Name], resolved: int) -> list[Name]:
-    """Names that began in or after an earlier cut, the latest interval first."""
+    """Names that statements up to the resolved ts gave, the latest interval first."""
     return sorted((n for n in names if 0 <= n.after_ts < resolved), key=lambda n: -n.after_ts)
 
 

@@ -39,7 +39,10 @@ def replace(catalog: LakeCatalog, intent: Intent, newest: Cut) -> None:
 
 
 def redone(spark: SparkSession, catalog: LakeCatalog, newest: Cut, intent: Intent) -> dict[str, Any]:
-    """Return for the certificate which cut is replaced, and how many rows of which tables differ. Tables without differences are left out."""
+    """Return for the certificate which cut is replaced, and how many rows of which tables differ.
+
+    Tables without differences are left out.
+    """
     cut, now = intent.cut, places(newest)
     was, will = {n.name: n for n in newest.catalog.alive()}, {n.name: n for n in cut.catalog.alive()}
     staged = {a.uuid: a.identifier for a in intent.advances}

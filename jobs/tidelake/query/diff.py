@@ -150,7 +150,7 @@ def _difference(lake: Lake, a: TableAsOf, b: TableAsOf, i: str, rows: OnRows | N
 
 
 def _sides(feed: Feed, a: TableAsOf, b: TableAsOf, i: str) -> tuple[_Side, _Side]:
-    """Return both sides with the columns that both have, or with those of the only TSO at which the table exists."""
+    """Both sides with the columns that both have, or those of the one TSO at which the table exists."""
     there = [_columns(feed, s, i) for s in (a, b) if i in s.names]
     ids = [c.id for c in there[-1] if all(c.id in {o.id for o in columns} for columns in there)]
     life = _life(b if i in b.names else a, i)
@@ -194,7 +194,7 @@ def _rows(lake: Lake, scratch: DuckDBPyConnection, side: _Side) -> Iterator[None
 
 
 def _hash(lake: Lake, scratch: DuckDBPyConnection, label: str, side: _Side) -> None:
-    """Create the table of a side. _k: the key's text, or the row's hash without a key; _h: the row's hash; _n: number of equal rows."""
+    """Create the table of a side: _k: the key's text (without a key the row's hash), _h: the row's hash, _n: number of equal rows."""
     if side.name is None:
         scratch.execute(f"CREATE TABLE {label} (_k VARCHAR, _h HUGEINT, _n BIGINT)")
         return

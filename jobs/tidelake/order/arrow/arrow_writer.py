@@ -46,7 +46,7 @@ class TableOutcome(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The function that Spark calls in a worker, with its job and the credentials that it is handed."""
+    """The function that Spark calls in a worker."""
 
     job: OrderJob
     handed: Handed

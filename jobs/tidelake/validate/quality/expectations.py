@@ -43,7 +43,11 @@ def build(e: Expectation) -> GxExpectation:
 
 
 def check_expectation(e: Expectation) -> None:
-    """Check, without data, whether an expectation can be validated. Raises ConfigError with the place, what was found and what is allowed."""
+    """Check, without data, whether an expectation can be validated.
+
+    Raises:
+        ConfigError: It cannot; the message has the place, what was found and what is allowed.
+    """
     build(e)
 
 
