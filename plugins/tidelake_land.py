@@ -2,8 +2,7 @@
 it.
 
 The task runs `tidelake land --dry-run --json`. Between two checks it is deferred and takes no worker slot. It does not wait for an hour
-that
-ended long ago: in a backfill nothing more will arrive, and landing reports what is missing.
+that ended long ago: in a backfill nothing more will arrive, and landing reports what is missing.
 """
 
 from __future__ import annotations

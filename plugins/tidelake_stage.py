@@ -1,8 +1,7 @@
 """Operator of the feed DAGs: runs one stage of one feed, for the hours of its run, as a child process of the task.
 
 The child is the command line, so a task does the same as `tidelake STAGE --feed F --hour H`, and this module imports nothing of Spark,
-Arrow
-or S3. Its exit code decides: 0 is success; 2 and 3 fail at once (wrong use; blocked: a person must decide); others are retried.
+Arrow or S3. Its exit code decides: 0 is success; 2 and 3 fail at once (wrong use; blocked: a person must decide); others are retried.
 """
 
 from __future__ import annotations
@@ -161,8 +160,7 @@ class StageOperator(BaseOperator):
         """Emit an asset event for each table of the cut, unless the feed is beyond this run's hour and the run was no redo.
 
         A run that is repeated after its cut was published emits again; snapshot ids identify repeats. TSOs and snapshot ids are text,
-        because
-        they exceed JavaScript's exact integers. `incomplete` has the reasons, [] for a complete cut.
+        because they exceed JavaScript's exact integers. `incomplete` has the reasons, [] for a complete cut.
         """
         if status["published_hour"] != self.hour and not (redo and status["published_hour"]):
             return

@@ -61,8 +61,7 @@ def verify(
 
     With --connect the command queries the source. Without it, the command prints SQL to run at the source; give the output back with
     --answers, and the command writes the next SQL for the ranges that differ. The command only reads. Exit code 0: equal; 3: different. At
-    a
-    published cut it does not start Spark.
+    a published cut it does not start Spark.
     """
     if connect and (answers or sql):
         raise ConfigError("--connect asks the source itself", remedy="leave out --answers and --sql, or unset TIDELAKE_UPSTREAM")

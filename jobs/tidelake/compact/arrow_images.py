@@ -28,8 +28,7 @@ class Weights:
     """Hashes of the rows of selected keys: `there` of the snapshot, `told` of the changes, both ascending. Columns are added one by one.
 
     keys: number of each selected key; many: number of all keys; newest: its newest change; base, changes: key number of each row; kinds:
-    kinds
-    of the changes; window: changes that count, ascending.
+    kinds of the changes; window: changes that count, ascending.
     """
 
     def __init__(

@@ -56,8 +56,7 @@ def deduplicated(changes: Iterable[RowChange]) -> list[RowChange]:
     """Return one of each change: of equal events a whole one before a partial one, then the one with the lowest coordinates.
 
     With a key, events with the same table, key, commit ts and class are equal. Without a key, the n-th equal row event of a replay epoch
-    equals
-    the n-th of any other replay epoch, so the multiplicity is the maximum over replay epochs.
+    equals the n-th of any other replay epoch, so the multiplicity is the maximum over replay epochs.
     """
     seen: set[tuple[object, ...]] = set()
     nth: Counter[tuple[object, ...]] = Counter()

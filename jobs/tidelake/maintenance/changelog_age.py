@@ -1,8 +1,7 @@
 """Removes old files of changelogs: whole files, by metadata alone, on a branch.
 
 A file is removed if the day or hour of its partition ends at or before changelog_retained_after (cuts.changelog_retained_after). That TSO
-is
-raised first, in the table of published cuts, so that readers do not take the rest for the complete changelog.
+is raised first, in the table of published cuts, so that readers do not take the rest for the complete changelog.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """EXCHANGE PARTITION in the order stage: the exchanged rows become changes of both tables, with the statement's commit ts.
 
 At the statement's place in commit order both tables are folded as `asof` does, from the last cut and the changelogs staged so far. Rows
-that
-leave a table are written as DELETE, rows that come as INSERT, so every reader of changelogs sees the move. These changes come from no
+that leave a table are written as DELETE, rows that come as INSERT, so every reader of changelogs sees the move. These changes come from no
 message: their `_kafka_partition` is LAST, their `_offset` the statement's number among those of its commit ts.
 
 A statement can arrive in the window after the cut of its own commit ts (docs/architecture.md 8.1). That cut does not change: the rows are

@@ -121,8 +121,7 @@ def placed_statements(feed: Feed, sent: Iterable[dict[str, Any]], places: TableP
     """Return the statements with the commit ts from which they apply.
 
     A statement from a partition other than that of its tables' rows in its hour has no order relative to them. If it creates a table or
-    adds a
-    column, it then applies from the start of the hour; if it drops a column, from the end: rows name their columns.
+    adds a column, it then applies from the start of the hour; if it drops a column, from the end: rows name their columns.
 
     Args:
         feed: The feed.

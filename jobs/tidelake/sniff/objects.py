@@ -1,8 +1,7 @@
 """Reads objects of an archive. The layout is the one whose reader reads the object, with its name and the objects beside it.
 
 Two forms are understood without being a layout: bare lines (values only, one per line) and lines of base64 (Aiven's default fields: only
-the
-value).
+the value).
 """
 
 from __future__ import annotations

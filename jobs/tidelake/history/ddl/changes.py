@@ -42,8 +42,7 @@ class Partition:
     """One partition.
 
     RANGE: rows from the previous partition's bound up to `below`; None means MAXVALUE. LIST: rows with one of `values`. HASH: rows with
-    that
-    remainder. Bounds are canonical text: numbers, dates. known: whether they were written as plain values.
+    that remainder. Bounds are canonical text: numbers, dates. known: whether they were written as plain values.
     """
 
     name: str

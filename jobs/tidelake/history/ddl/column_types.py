@@ -80,8 +80,7 @@ class MysqlType:
     """A MySQL type.
 
     length: characters, bytes, bits, precision or fraction digits; elements: members of ENUM and SET, if known. The display width of
-    integers
-    is left out because it does not affect values.
+    integers is left out because it does not affect values.
     """
 
     word: str
@@ -171,8 +170,7 @@ def converts(old: MysqlType, new: MysqlType) -> bool:
     """Whether the values of existing rows in the new type can be computed.
 
     In strict SQL mode the server refuses the statement if a value does not fit, so only the text of values matters. Numbers are rounded
-    half
-    away from zero.
+    half away from zero.
     """
     if old == new or not _conversions(old):
         return old == new

@@ -94,8 +94,7 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
 
     Added columns: `a` and `b` (structs of typed columns `c<id>` after and before), `key_<id>` (cells of the key that an event belongs to),
     `moved` (an update of the key), `class`, `partial` (only the handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the
-    columns
-    where something may be lost.
+    columns where something may be lost.
     """
     projections = table.projections
     values = with_values(rows, table)

@@ -11,8 +11,7 @@ class Dialect(BaseModel):
     r"""Dumpling's `--csv-separator`, `--csv-delimiter`, `--csv-null-value`, `--escape-backslash` and `--no-header`.
 
     Lines end in \n or \r\n; both are read. Binary columns are raw bytes. The output of `--csv-output-dialect` (hex digits, base64) is made
-    of
-    bytes as well, so it cannot be recognised.
+    of bytes as well, so it cannot be recognised.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
