@@ -1,6 +1,7 @@
-"""No DAG is here: this file fails to import while a feed.toml is wrong, so that Airflow shows the error and the other feeds run on.
+"""Defines no DAG. The import of this file fails while a feed.toml is wrong: Airflow shows the error, and the DAGs of other feeds keep
+running.
 
-A file that fails to import loses all its DAGs, so it must not be tidelake_feeds.py that fails.
+Airflow drops all DAGs of a file that fails to import, so tidelake_feeds.py must not fail.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tidelake.errors import ConfigError
 
 
 def problems() -> list[str]:
-    """What is wrong with which file, a sentence each."""
+    """Return one sentence for each file that is wrong."""
     found, schemas = [], schemas_folder(__file__)
     for name in feed_names(schemas):
         try:

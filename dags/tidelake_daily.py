@@ -1,8 +1,9 @@
-"""One maintenance DAG per feed of `schemas/`: once a day, small files are rewritten, cuts that are not retained go, orphans are removed.
+"""One maintenance DAG per feed of `schemas/`: once a day it rewrites small files, expires cuts that are not retained, and removes orphans.
 
-* **What is kept** stands under `[maintenance]` in feed.toml (docs/maintenance.md); every retained cut reads as before.
-* **Beside the hours**: both take the feed's lease in turn. While an hour is staged and not published, files are rewritten another day.
-* **Failures** are retried with growing delays; what is cut short, the next run finishes.
+* **Retention** is set under `[maintenance]` in feed.toml (docs/maintenance.md); every retained cut reads as before.
+* **With hours**: maintenance and hours take the feed's lease in turn. If an hour is staged and not published, files are rewritten another
+  day.
+* **Failures** are retried with growing delays; the next run finishes what was interrupted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TASKS = {
 
 
 def maintenance_dag(feed: Feed) -> None:
-    """The maintenance DAG of a feed, at a time of day when its hour is usually done. No feed's name has a dot."""
+    """Define the maintenance DAG of a feed, at a time of day when its hour is usually done. Feed names have no dot, so the id is unique."""
     every_day = CronTriggerTimetable("40 3 * * *", timezone="UTC")
     limits = {"max_active_runs": 1, "dagrun_timeout": timedelta(hours=12)}
     tags = ["tidelake", feed.protocol]
@@ -42,4 +43,4 @@ for name in feed_names(SCHEMAS):
     try:
         maintenance_dag(load_feed(SCHEMAS, name, expand=False))
     except ConfigError:
-        continue  # tidelake_broken_feeds.py shows it
+        continue  # tidelake_broken_feeds.py reports it

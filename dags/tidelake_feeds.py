@@ -1,15 +1,16 @@
-"""One DAG per feed of `schemas/`: hourly, five tasks with the names of the stages; the partition key is the hour (UTC).
+"""One DAG per feed of `schemas/`: hourly, five tasks named after the stages; the partition key is the hour (UTC).
 
-* **Schedule**: each full hour brings in the hour just ended; windows go in order, one run at a time.
-* **Waiting**: `land` waits, deferred, for the whole hour (`closed_by` in feed.toml), three hours at most; for older ones it does not.
-* **By hand**: trigger with `hour`, like `2026-01-05T10`. With `until` too, the hours from `hour` to `until` are landed and decoded
-  one by one and brought in as one cut at `until`. `wait` off does not wait.
-* **Redo**: with `redo` hours are decoded again; where they are published, all from `hour` on is published anew, as `tidelake redo` does.
+* **Schedule**: at each full hour a run processes the hour that just ended; runs go in order, one at a time.
+* **Waiting**: `land` waits, deferred, until the hour is complete (`closed_by` in feed.toml), three hours at most; not for older hours.
+* **Manual runs**: trigger with `hour`, for example `2026-01-05T10`. With `until` as well, the hours from `hour` to `until` are landed and
+  decoded one by one and published as one cut at `until`. With `wait` off the run does not wait.
+* **Redo**: with `redo` the hours are decoded again; if they are published, all hours from `hour` on are published again, like `tidelake
+    redo`.
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
-  --max-active-runs 1` (both ends included; windows go in order). Set `first_hour` in feed.toml to its first hour before that.
-* **Failures**: what may pass (storage, network, a lease held by another run) is retried with growing delays; a wrong file, a gap or a
-  failed critical expectation fails at once: the data is safe, nothing is published, "Quality report" in the task's details says why.
-* **State** is in the lake, nothing in Airflow: what was done before is not done again.
+  --max-active-runs 1` (both ends included; windows go in order). Before that, set `first_hour` in feed.toml to the first hour.
+* **Failures**: temporary errors (storage, network, a lease held by another run) are retried with growing delays. A wrong file, a gap or a
+  failed critical expectation fails at once: the data is safe, nothing is published, and "Quality report" in the task's details says why.
+* **State** is in the lake, not in Airflow: work that is done is not repeated.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ TASKS = {
 
 
 def feed_dag(feed: Feed) -> None:
-    """The DAG of a feed; Airflow finds every DAG that is made while it reads this file."""
+    """Define the DAG of a feed. Airflow finds every DAG that is created while it reads this file."""
     every_hour = CronPartitionTimetable("0 * * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%dT%H")
     limits = {"max_active_runs": 1, "dagrun_timeout": timedelta(hours=12)}
     about = f"{__doc__}\nThis feed: `{feed.protocol}` from {', '.join(f'`{t}`' for t in feed.topics)}, times in {feed.time_zone}."
     tags = ["tidelake", feed.protocol]
     with DAG(dag_id(feed.name), schedule=every_hour, catchup=False, **limits, params=PARAMS, default_args=TASKS, tags=tags, doc_md=about):
         given = {"feed": feed.name, "schemas": str(SCHEMAS)}
-        outlets = {"compact": [AssetAlias(dag_id(feed.name))]}  # the tables, which are known when they are published
+        outlets = {"compact": [AssetAlias(dag_id(feed.name))]}  # the tables are known only when they are published
         chain(LandOperator(**given), *(StageOperator(stage=s, outlets=outlets.get(s), **given) for s in STAGES[1:]))
 
 
@@ -57,4 +58,4 @@ for name in feed_names(SCHEMAS):
     try:
         feed_dag(load_feed(SCHEMAS, name, expand=False))
     except ConfigError:
-        continue  # tidelake_broken_feeds.py shows it
+        continue  # tidelake_broken_feeds.py reports it

@@ -1,7 +1,7 @@
-"""What Airflow's connections give to a stage, as environment variables of its child process; nothing of it is printed or stored.
+"""Environment variables for a stage's child process from Airflow connections. Nothing of them is printed or stored.
 
-tidelake_s3 (or the one that TIDELAKE_AWS_CONN_ID names), of type aws: endpoint, region and credentials of the object store.
-tidelake, of any type: its extra, a JSON object, holds variables that a feed.toml names as `${NAME}` and the environment lacks.
+tidelake_s3 (or the connection that TIDELAKE_AWS_CONN_ID names), type aws: endpoint, region and credentials of the object store.
+tidelake, any type: its extra, a JSON object, has the variables that feed.toml names as `${NAME}` and that the environment lacks.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ _SPARK = ("TIDELAKE_SPARK_SERVER", "TIDELAKE_SPARK_REMOTE", "TIDELAKE_SPARK_MAST
 
 
 def given(feed: Feed) -> dict[str, str]:
-    """The variables that connections give for a feed. Raises ConfigError for a connection that is named and absent."""
+    """Return the variables that connections provide for a feed. Raises ConfigError if a named connection does not exist."""
     return _variables(feed) | _aws()
 
 
 def stage_environment(connected: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child: this process's without Airflow's own settings and secrets, what connections give, and output by line.
+    """Return a child's environment: this process's without Airflow's own settings and secrets, plus the variables of connections.
 
-    The stages of a host share a Spark Connect server below AIRFLOW_HOME unless the environment says where Spark is.
+    The child's output is unbuffered. The stages of a host share a Spark Connect server below AIRFLOW_HOME unless the environment says where
+    Spark is.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_", "_AIRFLOW_"))}
     environment = inherited | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | connected

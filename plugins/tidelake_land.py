@@ -1,7 +1,8 @@
-"""The task `land` of the feed DAGs: waits until its hour is complete in the archive, by the rule of its feed (docs/landing.md), then lands.
+"""The task `land` of the feed DAGs: waits until its hour is complete in the archive, by the rule of its feed (docs/landing.md), then lands
+it.
 
-It asks the command line, `tidelake land --dry-run --json`, and between two questions it is deferred and takes no worker's place. An hour
-that is long over is not waited for: in a backfill nothing more will come, and landing says what is missing.
+The task runs `tidelake land --dry-run --json`. Between two checks it is deferred and takes no worker slot. It does not wait for an hour
+that ended long ago: in a backfill nothing more will arrive, and landing reports what is missing.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ _SHOWN = 5
 
 
 class LandOperator(StageOperator):
-    """Stage land, once the hours of the run are complete. every: between two questions; patience: from the first question on, in all.
+    """Runs the stage land once the hours of the run are complete.
 
-    Hours that had ended so long before the first question are not waited for.
+    It does not wait for hours that ended longer than `patience` before the first check.
+
+    Args:
+        every: Time between two checks.
+        patience: Total time to wait, from the first check.
     """
 
     def __init__(self, *, every: timedelta = timedelta(minutes=1), patience: timedelta = LONG_OVER, **kwargs: Any) -> None:
@@ -36,14 +41,14 @@ class LandOperator(StageOperator):
         self.patience = patience
 
     def execute(self, context: Context) -> None:
-        """`wait` = false asks nothing: what is there is landed."""
+        """Land when the hours are complete. With `wait` = false, land at once what is there."""
         if context["params"].get("wait", True):
             self.land_when_complete(context, datetime.now(UTC).isoformat())
         else:
             super().execute(context)
 
     def land_when_complete(self, context: Context, since: str, event: Any = None) -> None:
-        """Land, or ask again later; after `patience` the task fails and says what is missing. since: the first question."""
+        """Land, or check again later. After `patience` the task fails and says what is missing. since: time of the first check."""
         hours, environment = self.given(context)
         began = datetime.fromisoformat(since)
         for hour in hours:
@@ -52,7 +57,7 @@ class LandOperator(StageOperator):
         super().execute(context)
 
     def _wait(self, hour: str, waits: list[str], began: datetime) -> None:
-        """Defer the task, or fail it where it waited long enough."""
+        """Defer the task; fail it if it has waited for `patience`."""
         what = printable(f"hour {hour} is not complete in the archive; it waits for {_list(waits)}")
         now = datetime.now(UTC)
         if now - began >= self.patience:
@@ -63,7 +68,7 @@ class LandOperator(StageOperator):
         self.defer(trigger=trigger, method_name="land_when_complete", kwargs={"since": began.isoformat()})
 
     def _waits_for(self, hour: str, environment: Mapping[str, str]) -> list[str]:
-        """What an hour waits for. Raises AirflowFailException or AirflowException by the child's exit code, as the stages do."""
+        """Return what an hour waits for. Raises AirflowFailException or AirflowException by the child's exit code."""
         command = self.command_for(hour, ["--dry-run", "--json"])
         done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:

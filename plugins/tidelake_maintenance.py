@@ -1,4 +1,4 @@
-"""The task of the maintenance DAGs: `tidelake maintain --feed F` as a child process, by the rules of the stages (tidelake_stage)."""
+"""The task of the maintenance DAGs: runs `tidelake maintain --feed F` as a child process, like the stages (tidelake_stage)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidelake.errors import ConfigError
 
 
 class MaintenanceOperator(StageOperator):
-    """Maintenance of one feed: of no hour, so it links to no report."""
+    """Maintenance of one feed. It belongs to no hour, so it has no link to a report."""
 
     operator_extra_links = ()
 
@@ -22,7 +22,7 @@ class MaintenanceOperator(StageOperator):
         super().__init__(stage="maintain", **kwargs)
 
     def execute(self, context: Context) -> None:
-        """Run it. A lease that an hour holds for long is a failure that passes: it is retried."""
+        """Run the maintenance. If another run holds the lease for long, the task fails and is retried."""
         try:
             environment = child_environment(Path(self.schemas), self.feed)
         except ConfigError as e:
@@ -30,5 +30,5 @@ class MaintenanceOperator(StageOperator):
         self._run("", [], environment)
 
     def command_for(self, hour: str, options: Sequence[str]) -> list[str]:
-        """The command line; maintenance has no hour."""
+        """Return the command line, without an hour."""
         return [*self.command, self.stage, "--feed", self.feed, "--schemas", self.schemas, *options]

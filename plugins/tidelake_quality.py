@@ -1,7 +1,7 @@
-"""The quality page in Airflow's web server: the stored report of a feed's hour, for users who may read the feed's DAG.
+"""Quality reports in Airflow's web server: shows the stored report of a feed's hour to users who may read the feed's DAG.
 
-It is read from the lake when somebody asks, in a child process that gets what a stage's gets; the web server itself holds no client
-and no credentials of the object store.
+A child process with the environment of a stage reads the report from the lake on request. The web server itself has neither a client nor
+credentials of the object store.
 """
 
 import html
@@ -34,18 +34,20 @@ pre {{ padding: .75rem 1rem; border-radius: 8px; background: #8882; white-space:
 
 
 class TidelakePlugin(AirflowPlugin):
-    """Every process of Airflow loads this file; only the web server asks for the app, and only then it is built."""
+    """Adds the page to Airflow. Every Airflow process loads this file; only the web server builds the app."""
 
     name = "tidelake"
 
     @property
     def fastapi_apps(self) -> list[dict[str, Any]]:
-        """The page, below its own prefix."""
+        """Return the page's app with its URL prefix."""
         return [{"app": quality_app(), "url_prefix": QUALITY_PREFIX, "name": "Tidelake quality reports"}]
 
 
 def quality_app() -> Any:
-    """GET /{feed}/{hour}: 200 the report, 404 what to do for one, 502 why the lake cannot be read; 401 and 403 are Airflow's."""
+    """Return the app with GET /{feed}/{hour}: 200 the report, 404 how to create it, 502 why the lake cannot be read; 401 and 403 by
+    Airflow.
+    """
     from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
     from fastapi import Depends, FastAPI, Request
     from fastapi.responses import HTMLResponse
@@ -63,7 +65,7 @@ def quality_app() -> Any:
 
 
 def answer(schemas: Path, name: str, hour: str) -> tuple[int, str]:
-    """(HTTP status, page)."""
+    """Return (HTTP status, page)."""
     try:
         parse_hour(hour)
         feed = load_feed(schemas, name, expand=False)

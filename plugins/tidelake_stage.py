@@ -1,7 +1,7 @@
-"""The operator of the feed DAGs: one stage of one feed, for the hours of its run, as a child process of the task.
+"""Operator of the feed DAGs: runs one stage of one feed, for the hours of its run, as a child process of the task.
 
-The child is the command line, so a task does what `tidelake STAGE --feed F --hour H` does, and nothing of Spark, Arrow or S3 is
-imported here. Its exit code decides: 0 done, 2 and 3 fail at once (wrong use; blocked: someone must decide), all else is retried.
+The child is the command line, so a task does the same as `tidelake STAGE --feed F --hour H`, and this module imports nothing of Spark,
+Arrow or S3. Its exit code decides: 0 is success; 2 and 3 fail at once (wrong use; blocked: a person must decide); others are retried.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from tidelake.io.printable import printable
 from tidelake.tso import format_hour, parse_hour
 
 STAGES = ("land", "decode", "order", "validate", "compact")
-BY_HOUR = ("land", "decode")  # the others bring in everything up to an hour
+BY_HOUR = ("land", "decode")  # stages that run per hour; the others process everything up to an hour
 QUALITY_PREFIX = "/tidelake/quality"
-KILL_SECONDS = 3.0  # less than Airflow gives a task between SIGTERM and SIGKILL
-_TAIL = 40  # lines; an error's text may have several
+KILL_SECONDS = 3.0  # less than Airflow's time between SIGTERM and SIGKILL
+_TAIL = 40  # lines; an error can have several
 
 
 def dag_id(feed: str) -> str:
-    """The DAG of a feed, and the alias of its tables' assets."""
+    """Return the id of a feed's DAG; the alias of its tables' assets has the same name."""
     return f"tidelake_{feed}"
 
 
 def schemas_folder(file: str) -> Path:
-    """Where the feeds are: TIDELAKE_SCHEMAS, else `schemas/` beside the folder (dags/, plugins/) of this file."""
+    """Return the folder of the feeds: TIDELAKE_SCHEMAS, else `schemas/` beside the folder (dags/, plugins/) of this file."""
     return Path(os.environ.get("TIDELAKE_SCHEMAS") or Path(file).resolve().parents[1] / "schemas")
 
 
 def hours_of(params: Mapping[str, Any], partition_key: str | None) -> list[str]:
-    """The hours of a run: `hour`, else the partition key, up to `until` if that is given. Raises ConfigError."""
+    """Return the hours of a run: `hour`, else the partition key, up to `until` if given. Raises ConfigError."""
     first = params.get("hour") or partition_key
     if not first:
         raise ConfigError("this run has no hour", remedy="trigger it with the parameter `hour`, like 2026-01-05T10, or as a backfill")
@@ -58,13 +58,13 @@ def hours_of(params: Mapping[str, Any], partition_key: str | None) -> list[str]:
 
 
 def stage_options(hours: Sequence[str], status: str, *, redo: bool) -> dict[str, list[str]]:
-    """What the stages of a run are given besides feed and hour. redo: published hours anew, from the first to where the lake stands."""
+    """Return each stage's options besides feed and hour. redo: publish the hours again, from the first up to the newest cut."""
     again = ["--redo-from", hours[0]] if redo else []
     return {"decode": ["--redo"] if redo else [], "order": again, "validate": again, "compact": [*again, "--status", status]}
 
 
 def child_environment(schemas: Path, feed: str) -> dict[str, str]:
-    """The environment of a child that works on a feed; what connections give is masked in logs. Raises ConfigError."""
+    """Return the environment of a child for a feed; values from connections are masked in logs. Raises ConfigError."""
     connected = given(load_feed(schemas, feed, expand=False))
     for value in connected.values():
         mask_secret(value)
@@ -72,19 +72,19 @@ def child_environment(schemas: Path, feed: str) -> dict[str, str]:
 
 
 class QualityReportLink(BaseOperatorLink):
-    """From a task to the quality report of its hour."""
+    """Link from a task to the quality report of its hour."""
 
     name = "Quality report"
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        """The page's address; empty while the hour is not known."""
+        """Return the page's URL; empty if the hour is not known yet."""
         hour = getattr(operator, "hour", None)
         base = conf.get("api", "base_url", fallback="").rstrip("/")
         return f"{base}{QUALITY_PREFIX}/{operator.feed}/{hour}" if hour else ""
 
 
 class StageOperator(BaseOperator):
-    """One stage of one feed. schemas: the folder of feeds. The task has the stage's name."""
+    """Runs one stage of one feed. The task has the stage's name. schemas: folder of the feeds."""
 
     operator_extra_links = (QualityReportLink(),)
     command: ClassVar[Sequence[str]] = (sys.executable, "-P", "-m", "tidelake")
@@ -98,7 +98,7 @@ class StageOperator(BaseOperator):
         self._child: subprocess.Popen[str] | None = None
 
     def execute(self, context: Context) -> None:
-        """Run the stage; compact tells Airflow which tables were published."""
+        """Run the stage. compact also reports the published tables to Airflow as asset events."""
         hours, environment = self.given(context)
         with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
             status = Path(folder) / "status.json"
@@ -109,18 +109,18 @@ class StageOperator(BaseOperator):
                 self._emit(context, json.loads(status.read_text(encoding="utf-8")), redo=bool(context["params"].get("redo")))
 
     def given(self, context: Context) -> tuple[list[str], dict[str, str]]:
-        """The run's hours, and the environment of a child. Raises AirflowFailException for what is set wrong."""
+        """Return the run's hours and the child's environment. Raises AirflowFailException for wrong settings."""
         try:
             return hours_of(context["params"], context.get("partition_key")), child_environment(Path(self.schemas), self.feed)
         except ConfigError as e:
             raise AirflowFailException(str(e)) from e
 
     def command_for(self, hour: str, options: Sequence[str]) -> list[str]:
-        """The command line of the stage for an hour."""
+        """Return the command line of the stage for an hour."""
         return [*self.command, self.stage, "--feed", self.feed, "--hour", hour, "--schemas", self.schemas, *options]
 
     def on_kill(self) -> None:
-        """End the child and what it started; a shared Spark server lives on."""
+        """End the child and its processes. A shared Spark server keeps running."""
         child = self._child
         if child is None or child.poll() is not None:
             return
@@ -131,7 +131,7 @@ class StageOperator(BaseOperator):
             os.killpg(child.pid, signal.SIGKILL)
 
     def _run(self, hour: str, options: Sequence[str], environment: Mapping[str, str]) -> None:
-        """One child, its output in the task's log. Raises AirflowFailException or AirflowException by its exit code."""
+        """Run a child and log its output. Raises AirflowFailException or AirflowException by its exit code."""
         self.hour = hour
         tail = deque[str](maxlen=_TAIL)
         with subprocess.Popen(
@@ -146,7 +146,7 @@ class StageOperator(BaseOperator):
         ) as self._child:
             try:
                 for line in self._child.stdout or ():
-                    tail.append(printable(line.expandtabs(4).rstrip()))  # what Spark and its libraries say is theirs
+                    tail.append(printable(line.expandtabs(4).rstrip()))  # Spark and its libraries print whatever they like
                     self.log.info("%s", tail[-1])
                 code = self._child.wait()
             finally:
@@ -157,10 +157,10 @@ class StageOperator(BaseOperator):
             raise failure(f"{self.stage} {hour}".rstrip(), code, error_in(tail))
 
     def _emit(self, context: Context, status: Mapping[str, Any], *, redo: bool = False) -> None:
-        """An asset event per table of the cut, unless the feed is further than this run's hour and it was no redo.
+        """Emit an asset event for each table of the cut, unless the feed is beyond this run's hour and the run was no redo.
 
-        A run that comes back after its cut was published emits again: better twice than never, and snapshot ids tell. TSOs and
-        snapshot ids are text, because they are larger than what JavaScript keeps exact. `incomplete` holds the reasons, [] for a whole cut.
+        A run that is repeated after its cut was published emits again; snapshot ids identify repeats. TSOs and snapshot ids are text,
+        because they exceed JavaScript's exact integers. `incomplete` has the reasons, [] for a complete cut.
         """
         if status["published_hour"] != self.hour and not (redo and status["published_hour"]):
             return
@@ -176,12 +176,12 @@ class StageOperator(BaseOperator):
 
 
 def failure(what: str, code: int, said: str) -> AirflowException:
-    """How a task fails whose child ended so: at once (2 and 3: nothing passes by itself) or to be retried."""
+    """Return the exception for a child's exit code: fail at once for 2 and 3, otherwise to be retried."""
     kind = AirflowFailException if code in (2, 3) else AirflowException
     return kind(f"{what}: {said or f'the child ended with status {code}'}")
 
 
 def error_in(lines: Sequence[str]) -> str:
-    """The error that the command line told last."""
+    """Return the last error that the command line printed."""
     starts = [n for n, line in enumerate(lines) if line.startswith("error: ")]
     return "\n".join(list(lines)[starts[-1] :]).removeprefix("error: ") if starts else ""

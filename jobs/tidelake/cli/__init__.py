@@ -1,6 +1,6 @@
-"""The command line: the only door for a terminal.
+"""The command line.
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 blocked (the data is safe, someone must decide).
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 blocked (the data is safe, a person must decide).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tidelake import __version__
 from tidelake.cli.common import errors, out, print_json, wants_json, wants_traceback
 from tidelake.errors import ConfigError, TidelakeError
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells say it
-MODULES = {  # of this package, in the order of the help, with the commands that each registers
+INTERRUPTED = 130  # 128 + SIGINT, the shells' convention
+MODULES = {  # this package's modules in the order of the help, with the commands that each registers
     "demo": ("demo",),
     "feeds": ("check", "status", "report"),
     "archive": ("archive",),
@@ -42,14 +42,17 @@ MODULES = {  # of this package, in the order of the help, with the commands that
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command line with the process's arguments and exit with its code. Entry point of the console script."""
     sys.exit(run(sys.argv[1:]))
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
-    """The command line with the command that the arguments begin with; with all commands where they begin with none.
+    """Return the command line with the commands that the arguments need.
 
-    One command's module imports quickly, all of them take seconds.
+    If the first argument is a command, only its module is imported: one module imports quickly, all of them take seconds.
+
+    Args:
+        arguments: Arguments after the program name.
     """
     app = typer.Typer(
         name="tidelake",
@@ -66,22 +69,27 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
 
 def _tidelake(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
-    """TiCDC and Canal changes from Kafka archives into Iceberg tables: complete, in order, and provably so."""
+    """Build Iceberg tables from TiCDC and Canal changes in Kafka archives: complete, in order, with a certificate for every cut."""
     if version:
         out.print(f"tidelake {__version__}")
         raise typer.Exit
 
 
 def run(arguments: list[str]) -> int:
-    """A command line; the exit code. Errors go to stderr, without a traceback unless --debug is among the arguments; with --json stdout has
-    them, too."""
+    """Run one command line and return its exit code.
+
+    Errors go to stderr, with a traceback only if --debug is given. With --json, stdout gets the error as an object as well.
+
+    Args:
+        arguments: Arguments after the program name.
+    """
     told = ErrorOutput(debug=wants_traceback(arguments), as_json=wants_json(arguments))
     try:
         done = application(arguments)(arguments, prog_name="tidelake", standalone_mode=False)
-        if done == INTERRUPTED:  # typer's answer to Ctrl-C
+        if done == INTERRUPTED:  # typer returns it after Ctrl-C
             raise KeyboardInterrupt
         sys.stdout.flush()
-        return done if isinstance(done, int) else 0  # what a command exits with is returned here, not raised
+        return done if isinstance(done, int) else 0  # with standalone_mode off, typer returns a command's exit code
     except TyperException as e:  # wrong use of the command line itself
         if e.format_message():
             remedy = "`tidelake COMMAND --help` says what there is"
@@ -91,29 +99,39 @@ def run(arguments: list[str]) -> int:
         errors.print("interrupted; running the same command again goes on from there")
         told.object({"error": {"code": "INTERRUPTED", "message": "interrupted", "remedy": "run it again", "exit_code": INTERRUPTED}})
         return INTERRUPTED
-    except SystemExit as e:  # typer's answer to a closed pipe, and to nothing else
+    except SystemExit as e:  # typer raises it only for a closed pipe
         if not isinstance(e.__context__, BrokenPipeError):
             raise
         return 0
     except BrokenPipeError:  # `tidelake … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor may the interpreter's last flush fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush does not fail
         return 0
     except TidelakeError as e:
         return told.error(e)
-    except Exception as e:  # noqa: BLE001  # the outermost edge: whatever it is, people get one line and programs a code
+    except Exception as e:  # noqa: BLE001  # outermost handler: people get one line, programs a code
         said = f"unexpected {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
         return told.error(TidelakeError(said, code="UNEXPECTED", remedy="--debug shows where"), f"{said}; --debug shows where")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorOutput:
-    """Where errors are told: one line on stderr for people; as_json: an object on stdout for programs, beside it; debug: the traceback."""
+    """Prints errors: one line on stderr.
+
+    Attributes:
+        debug: Print the traceback as well.
+        as_json: Print an object on stdout as well.
+    """
 
     debug: bool
     as_json: bool
 
     def error(self, e: TidelakeError, line: str = "") -> int:
-        """Tell an error, in its own words unless others are given; its exit code."""
+        """Print an error and return its exit code.
+
+        Args:
+            e: The error.
+            line: Text to print instead of the error's own.
+        """
         if self.debug:
             errors.lines(traceback.format_exc())
         errors.lines(f"error: {line or e}", style="bold red")
@@ -121,7 +139,7 @@ class ErrorOutput:
         return e.exit_code
 
     def object(self, value: Mapping[str, Any]) -> None:
-        """An object for programs, where they asked for one."""
+        """Print an object on stdout if as_json is set."""
         if self.as_json:
             print_json(value)
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""archive."""
+"""`tidelake archive`: follow Kafka topics and write their archive."""
 
 from __future__ import annotations
 
@@ -26,19 +26,22 @@ def register(app: typer.Typer) -> None:
 
 def archive(
     feed: FeedName,
-    until: Annotated[str | None, typer.Option("--until", metavar="H", help="End with this hour, UTC, like 2026-01-05T10.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Archive what the topics hold now, and end.")] = False,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="H", help="Stop after this hour (UTC), for example 2026-01-05T10.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Archive what the topics hold now, then stop.")] = False,
     accept_expired: Annotated[
-        bool, typer.Option("--accept-expired", help="Go on behind messages that retention deleted before they were archived.")
+        bool, typer.Option("--accept-expired", help="Continue after messages that Kafka deleted before they were archived.")
     ] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Follow topics and write the archive that `land` reads: for people who have no archiver. Runs until it is stopped.
+    """Follow Kafka topics and write the archive that `land` reads. Runs until it is stopped.
 
-    Where it goes on is said by the archive itself, so it may be killed and started again at any time: every offset is there once. One
-    runs at a time; SIGTERM makes durable what was read, and ends with 0. Exit code 3: messages expired before they were archived.
+    Use it if no other archiver (such as a Kafka Connect sink) writes your topics to S3. The archive itself says where to continue:
+    you can kill the command and start it again at any time, and every offset is archived exactly once. Only one can run at a time.
+    SIGTERM stores what was read and exits with 0. Exit code 3: messages expired before they were archived.
     """
     from tidelake.land.archiver.follow import Goal
     from tidelake.land.archiver.follow import archive as follow
@@ -58,7 +61,7 @@ def archive(
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[Event]:
-    """An event that SIGTERM and Ctrl-C set; after the block Ctrl-C is what it is elsewhere. The second Ctrl-C waits for nothing."""
+    """Yield an event that SIGTERM and Ctrl-C set. A second Ctrl-C interrupts at once."""
     stop, interrupted = Event(), Event()
 
     def ask(number: int, _: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""What `check` says of a feed's files together: settings that do not go with one another, rules that its tables cannot meet."""
+"""Checks of `tidelake check` that need several files of a feed: contradicting settings, expectations that no table can meet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 
 def mistakes(feed: Feed, tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], rules: Sequence[Expectation]) -> list[str]:
-    """One sentence for each. feed: its variables may be unset."""
+    """Return one sentence for each mistake.
+
+    Args:
+        feed: The feed; its variables may be unset.
+        tables: Tables of tables.sql.
+        ddl: Statements of ddl.jsonl.
+        rules: The feed's expectations.
+    """
     found = list[str]()
     for check in _checks(feed, tables, ddl, rules):
         try:

@@ -1,4 +1,4 @@
-"""What commands share: options, consoles, opening a feed's lake, output for programs."""
+"""Options, consoles and helpers that several commands use."""
 
 from __future__ import annotations
 
@@ -21,50 +21,63 @@ if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
 
 errors = Terminal(stderr=True)
-out = Terminal(width=None if sys.stdout.isatty() else 200)  # into a file or pipe: no wrapping at 80
+out = Terminal(width=None if sys.stdout.isatty() else 200)  # in a file or pipe: wide enough not to wrap
 
 SchemasFolder = Annotated[
     Path,
-    typer.Option("--schemas", envvar="TIDELAKE_SCHEMAS", metavar="DIR", help="Folder of feeds.", show_default=True, rich_help_panel=None),
+    typer.Option(
+        "--schemas", envvar="TIDELAKE_SCHEMAS", metavar="DIR", help="Folder that holds the feeds.", show_default=True, rich_help_panel=None
+    ),
 ]
-FeedName = Annotated[str, typer.Option("--feed", metavar="F", help="The feed: a folder's name under schemas/.")]
-Hour = Annotated[str, typer.Option("--hour", metavar="H", help="The hour, UTC, like 2026-01-05T10.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs; of a command that fails, the error as an object.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Spark's own log.")]
+FeedName = Annotated[str, typer.Option("--feed", metavar="F", help="Name of the feed: its folder under schemas/.")]
+Hour = Annotated[str, typer.Option("--hour", metavar="H", help="Hour to process (UTC), for example 2026-01-05T10.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs. If the command fails, print the error as a JSON object.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done and change nothing.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and Spark's log.")]
 
-ALL = "all"  # of --table: every one
+ALL = "all"  # value of --table: every table
 DEFAULT_SCHEMAS = Path("schemas")
 
 
 def wants_traceback(arguments: list[str]) -> bool:
-    """Whether --debug is given; it is every command's option, but errors are told outside of commands."""
+    """Whether --debug is among the arguments. Every command has the option, but errors are printed outside of commands."""
     return "--debug" in arguments
 
 
 def wants_json(arguments: list[str]) -> bool:
-    """Whether --json is given: then a command that fails leaves an object on stdout, too."""
+    """Whether --json is among the arguments: a command that fails then prints the error as an object on stdout."""
     return "--json" in arguments
 
 
 def table_or_all(text: str) -> str:
-    """What --table names, as lakes and reports call it: `all`, or a table. Raises ConfigError (TABLE_NAME)."""
+    """Return the value of --table in the spelling of lakes and reports: `all` or a table name.
+
+    Raises:
+        ConfigError: TABLE_NAME: not a table name.
+    """
     return text if text == ALL else same(text)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     sys.stdout.write(printable_json(value, indent=2) + "\n")
 
 
 def say(line: str) -> None:
-    """One line on stdout, not wrapped."""
+    """Print one line on stdout without wrapping it."""
     out.print(line, soft_wrap=True)
 
 
 @contextmanager
 def opened(schemas: Path, feed: str, quiet: bool = False, begins: bool = False) -> Iterator[Lake]:
-    """A feed's lake; what it does is told on stderr. begins: the command may be the first one; else there must be a lake."""
+    """Open a feed's lake and log its progress on stderr.
+
+    Args:
+        schemas: Folder that holds the feeds.
+        feed: Name of the feed.
+        quiet: Do not log progress.
+        begins: The command may create the lake. Otherwise the lake must exist.
+    """
     from tidelake.io.storage import open_store
     from tidelake.lake.identity import refuse_missing
     from tidelake.lake.opened import Lake
@@ -77,7 +90,7 @@ def opened(schemas: Path, feed: str, quiet: bool = False, begins: bool = False) 
 
 
 class LogLines(logging.Handler):
-    """Prints a record as `stage  message` on stderr, above a progress bar. The stage is the second part of the logger's name."""
+    """Prints log records as `stage  message` on stderr, above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""
@@ -85,13 +98,13 @@ class LogLines(logging.Handler):
 
 
 def stage_of(record: logging.LogRecord) -> str:
-    """The stage that logs: the second part of the logger's name, as in tidelake.order.staging."""
+    """Return the stage that logs: the second part of the logger's name, `order` in tidelake.order.staging."""
     return record.name.split(".")[1]
 
 
 @contextmanager
 def logged(handler: logging.Handler) -> Iterator[None]:
-    """Hand the package's log to a handler meanwhile."""
+    """Send the package's log to a handler inside the block."""
     package = logging.getLogger("tidelake")
     before = package.level
     package.addHandler(handler)
@@ -104,9 +117,9 @@ def logged(handler: logging.Handler) -> Iterator[None]:
 
 
 class Bar(logging.Handler):
-    """A progress bar: how much of its work is done, where that is known, and for how long it has been at it.
+    """Progress bar with the share of work that is done, where it is known, and the time it has taken.
 
-    As a log handler it takes the stage that a record `begins` for its work.
+    As a log handler it shows the stage that a record with the attribute `begins` names.
     """
 
     def __init__(self, progress: Progress, what: str) -> None:
@@ -117,7 +130,7 @@ class Bar(logging.Handler):
         self._progress.update(self._task, completed=done, total=total)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Name the stage that begins."""
+        """Show the stage that begins."""
         if stage := getattr(record, "begins", None):
             self._progress.remove_task(self._task)
             self._task = self._progress.add_task(f"{stage} {record.getMessage()}", total=None)
@@ -125,7 +138,7 @@ class Bar(logging.Handler):
 
 @contextmanager
 def working(what: str) -> Iterator[Bar | None]:
-    """A progress bar on a terminal, nothing elsewhere."""
+    """Yield a progress bar on a terminal, None elsewhere."""
     if not errors.is_terminal:
         yield None
         return

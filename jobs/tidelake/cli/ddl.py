@@ -1,4 +1,4 @@
-"""ddl: the statements of a feed and what was done about them."""
+"""`tidelake ddl`: a feed's DDL statements and their effects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidelake.config.table_name import same
 from tidelake.tso import show as tso
 
 SHOWN = 50
-_WIDTH = 100  # characters of a statement; --json has all
+_WIDTH = 100  # characters of a statement that are shown; --json prints the whole statement
 
 
 def register(app: typer.Typer) -> None:
@@ -22,14 +22,17 @@ def register(app: typer.Typer) -> None:
 
 def ddl(
     feed: FeedName,
-    table: Annotated[str | None, typer.Option("--table", metavar="DB.T", help="Only what changed this table, by its name now.")] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="DB.T", help="Show only statements of this table, by its current name.")
+    ] = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """The DDL ledger: every statement that is published, what it did, and each table's snapshot before and after.
+    """Show the DDL ledger: every published statement, its effect, and the table's snapshots before and after it.
 
-    What was seen in rows and told by no statement stands in it too. `docs/ddl.md` says what each kind of statement does. Starts no Spark.
+    The ledger also has schema changes that only rows showed, without a statement. `docs/ddl.md` describes what each kind of statement
+    does. Does not start Spark.
     """
     from tidelake.lake.ddl_ledger import entries
 

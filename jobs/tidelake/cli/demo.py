@@ -1,4 +1,4 @@
-"""demo: the whole line on generated data, with one command."""
+"""`tidelake demo`: the whole pipeline on generated data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidelake.demo.play import FeedResult
 
 FOLDER = Path(".tidelake/demo")
-BRIEF_ROWS = 50_000  # below, Spark's compilers take longer than what they compile
+BRIEF_ROWS = 50_000  # up to this many rows, Spark's code generation takes longer than it saves
 
 
 def register(app: typer.Typer) -> None:
@@ -28,16 +28,16 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    rows: Annotated[int, typer.Option("--rows", min=100, metavar="N", help="Row events per hour and feed, about.")] = 2000,
-    hours: Annotated[int, typer.Option("--hours", min=1, max=24, metavar="N", help="Hours of changes.")] = 3,
-    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where S3's data, the catalog and the reports go.")] = FOLDER,
-    serve: Annotated[bool, typer.Option("--serve", help="Keep the S3 server running at the end, until Ctrl-C, to look around.")] = False,
+    rows: Annotated[int, typer.Option("--rows", min=100, metavar="N", help="Approximate number of row events per hour and feed.")] = 2000,
+    hours: Annotated[int, typer.Option("--hours", min=1, max=24, metavar="N", help="Number of hours to generate.")] = 3,
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Folder for the S3 data, the catalog and the reports.")] = FOLDER,
+    serve: Annotated[bool, typer.Option("--serve", help="Keep the S3 server running afterwards, until Ctrl-C.")] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
-    """Embedded S3, four feeds of one market place in four protocols, three hours; every table compared with the truth.
+    """Run the whole pipeline on generated data and compare every table with the truth.
 
-    Starts from scratch each time.
+    The demo starts an S3 server of its own and generates four feeds of one marketplace in four protocols. Each run starts from scratch.
     """
     from tidelake.demo.memory import peaks
     from tidelake.demo.play import FEEDS, demo_lake, demo_schemas, make_archives, play
@@ -62,7 +62,7 @@ def demo(
 
 
 class _StatusLine(logging.Handler):
-    """Shows what a feed's stage logs in the status line."""
+    """Shows a feed's log records in the status line."""
 
     def __init__(self, status: Status, feed: str) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class _StatusLine(logging.Handler):
 
 
 def _told(result: FeedResult) -> None:
-    """A line a feed where no terminal shows the status."""
+    """Print one line for a feed where no terminal shows the status."""
     if not errors.is_terminal:
         errors.print(f"{result.feed}: {result.cuts} cuts, {result.seconds:.0f} s")
 

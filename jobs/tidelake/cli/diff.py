@@ -1,4 +1,4 @@
-"""diff: what changed in tables between two TSOs."""
+"""`tidelake diff`: what changed in tables between two TSOs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ def register(app: typer.Typer) -> None:
 
 def diff(
     feed: FeedName,
-    ts: Annotated[list[str], typer.Option("--ts", metavar="TSO", help="Twice: from this TSO, or time, and to this one.")],
-    table: Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name at either; `all` for every one.")] = "all",
-    rows: Annotated[bool, typer.Option("--rows", help="Show the rows too, and not only how many.")] = False,
-    format_: Annotated[ChangeFormat, typer.Option("--format", help="Of --rows.")] = ChangeFormat.table,
+    ts: Annotated[list[str], typer.Option("--ts", metavar="TSO", help="TSO or time. Give it twice: the older, then the newer.")],
+    table: Annotated[
+        str, typer.Option("--table", metavar="db.t", help="The table, by its name at either TSO; `all` for every table.")
+    ] = "all",
+    rows: Annotated[bool, typer.Option("--rows", help="Print the rows as well as their number.")] = False,
+    format_: Annotated[ChangeFormat, typer.Option("--format", help="Format of --rows.")] = ChangeFormat.table,
     limit: Limit = SHOWN,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """What changed between two TSOs: rows added, removed and changed of every table. At published cuts no Spark is started.
+    """Compare tables at two TSOs: how many rows were added, removed and changed.
 
-    With --rows also which, each with `_change`: added, removed, or before and after.
+    With --rows the rows are printed as well, each with `_change`: added, removed, before or after. At published cuts the command does not
+    start Spark.
     """
     from tidelake.query.diff import differences
 
@@ -62,7 +65,7 @@ def diff(
 
 @contextmanager
 def _counting() -> Iterator[Callable[[str], None]]:
-    """On a terminal the table that was done last, while others are compared."""
+    """Yield a function that shows the table that was compared last; on a terminal only."""
     if not errors.is_terminal:
         yield lambda name: None
         return
@@ -84,7 +87,7 @@ def _literal(text: str) -> str:
 
 
 def _say(d: Diff, *, quiet: bool) -> None:
-    """One line; on stderr where stdout is for programs."""
+    """Print one line for a table. quiet: on stderr, because stdout is for programs."""
     line = f"{d.name}: {_words(d)}"
     errors.print(line, soft_wrap=True) if quiet else say(line)
 

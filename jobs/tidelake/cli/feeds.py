@@ -1,4 +1,4 @@
-"""check, status, report."""
+"""`tidelake check`, `status` and `report`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_ELSEWHERE = re.compile(r"://|\$\{")  # Avro schemas that check cannot see from here
+_ELSEWHERE = re.compile(r"://|\$\{")  # Avro schemas that check cannot read: a URL or a variable
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +38,10 @@ def register(app: typer.Typer) -> None:
 
 
 def check(schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
-    """Check every feed's files: feed.toml, tables.sql, ddl.jsonl, expectations. Touches no data and needs no variables."""
+    """Check the files of every feed: feed.toml, tables.sql, ddl.jsonl and expectations.
+
+    The command reads no data and needs no environment variables. Exit code 2: a file has a mistake.
+    """
     names = _every(schemas)
     results = {name: _checked(schemas, name) for name in names}
     for name, found in shared(schemas, names).items():
@@ -57,7 +60,7 @@ def check(schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug
 
 
 def _checked(schemas: Path, name: str) -> dict[str, Any]:
-    """Every file of a feed is read, even where another is wrong."""
+    """Check every file of a feed, also after one has a mistake."""
     from tidelake.history.contract import read_expectations, read_recorded_ddl
     from tidelake.io.avro_schemas import schema_source
 
@@ -67,7 +70,7 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
     ddl = _tried(errors, read_recorded_ddl, schemas / name) or []
     rules = _tried(errors, read_expectations, schemas / name) or []
     if rules:
-        from tidelake.validate.quality.expectations import check_expectation  # takes seconds
+        from tidelake.validate.quality.expectations import check_expectation  # the import takes seconds
 
         for rule in rules:
             _tried(errors, check_expectation, rule)
@@ -90,7 +93,7 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
 
 
 def _order(feed: Feed) -> list[str]:
-    """Where another rule would promise more."""
+    """Notes that another watermark rule would give a stronger guarantee."""
     if not feed.by_offsets or feed.protocol in UNDATED:
         return []
     if feed.protocol in EXTENDED and not feed.options.enable_tidb_extension:
@@ -99,7 +102,7 @@ def _order(feed: Feed) -> list[str]:
 
 
 def _types(feed: Feed, tables: list[TableContract]) -> list[str]:
-    """Where the types of a feed's tables come from, if tables.sql says none."""
+    """Notes on where column types come from if tables.sql defines no table."""
     from tidelake.history.definitions import UNSAID
 
     if tables:
@@ -114,7 +117,7 @@ def _types(feed: Feed, tables: list[TableContract]) -> list[str]:
 
 
 def _check_masks(feed: Feed, tables: list[TableContract]) -> None:
-    """Masks of the columns in tables.sql. Raises ConfigError."""
+    """Check the masks of the columns in tables.sql. Raises ConfigError."""
     from tidelake.wire.masks import check_mask
 
     for t in tables:
@@ -126,7 +129,7 @@ def _check_masks(feed: Feed, tables: list[TableContract]) -> None:
 
 
 def _unknown_masks(feed: Feed, tables: list[TableContract]) -> list[str]:
-    """A mask of a column that is not there masks nothing."""
+    """Notes on masks of columns that tables.sql does not define."""
     known = {(written(t.database, t.table).lower(), c.name.lower()) for t in tables for c in t.definition.visible}
     masks = [(t, c) for t, columns in feed.columns.items() for c, p in columns.items() if p.mask]
     return [
@@ -137,7 +140,7 @@ def _unknown_masks(feed: Feed, tables: list[TableContract]) -> list[str]:
 
 
 def _check_clients(errors: list[str], feed: Feed) -> None:
-    """The settings of Kafka's client, where there are any."""
+    """Check the settings of the Kafka clients, if there are any."""
     archiver = feed.source.archiver
     if feed.source.kafka or archiver:
         from tidelake.io.kafka import ARCHIVER, SOURCE, check_settings
@@ -171,14 +174,15 @@ def _typed_tables(folder: Path) -> list[TableContract]:
 
 
 def status(
-    feed: Annotated[str | None, typer.Option("--feed", metavar="F", help="The feed; default: a line for every feed.")] = None,
+    feed: Annotated[str | None, typer.Option("--feed", metavar="F", help="Name of the feed. Default: one line for every feed.")] = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """How a feed stands: resolved ts, published cut, hours, tables, quarantine. Starts no Spark.
+    """Show the state of a feed: resolved ts, published cut, hours, tables, quarantine. Does not start Spark.
 
-    Without --feed: a line for every feed under schemas/. Exit code 1: a feed could not be asked; its line says why.
+    Without --feed the command prints one line for every feed under schemas/. Exit code 1: the state of a feed could not be read; its line
+    says why.
     """
     from tidelake.query.status import feed_status
 
@@ -221,7 +225,7 @@ def _published(found: dict[str, Any]) -> str:
 
 
 def _all_feeds(schemas: Path, as_json: bool) -> None:
-    """A line for every feed, those included that cannot be asked."""
+    """Print one line for every feed, also for feeds whose state cannot be read."""
     from tidelake.query.status import feed_status
 
     known, failed = dict[str, Any](), dict[str, TidelakeError]()
@@ -245,7 +249,7 @@ def _all_feeds(schemas: Path, as_json: bool) -> None:
 
 
 def _every(schemas: Path) -> list[str]:
-    """The feeds of a folder. Raises ConfigError if there are none."""
+    """Return the names of the feeds in a folder. Raises ConfigError if there are none."""
     names = feed_names(schemas)
     if not names:
         raise ConfigError(f"no feeds in {schemas}", remedy="a feed is a folder with a feed.toml; see README, or give --schemas DIR")
@@ -263,14 +267,16 @@ def _hours(hours: list[dict[str, Any]]) -> str:
 
 def report(
     feed: FeedName,
-    hour: Annotated[str | None, typer.Option("--hour", metavar="H", help="Default: the newest hour that is landed.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the page here too.")] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    hour: Annotated[
+        str | None, typer.Option("--hour", metavar="H", help="Hour of the report (UTC). Default: the newest landed hour.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a copy of the page here.")] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write the quality report of an hour: what came in, what went out, what was refused and why. Starts no Spark."""
+    """Write the quality report of an hour: input, output, and what was rejected and why. Does not start Spark."""
     from tidelake.config.lake_paths import report_key
     from tidelake.land.store.manifest import generations
     from tidelake.validate.report import hour_facts, write_report

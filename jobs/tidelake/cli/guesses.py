@@ -1,4 +1,4 @@
-"""What sniffing guesses, for programs."""
+"""JSON documents for the results of `tidelake sniff`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def guess_document(guess: Guess) -> dict[str, Any]:
-    """A guess for programs."""
+    """Return a guess as a JSON object."""
     plain = {name: getattr(guess, name) for name in ("protocol", "confidence", "framing", "compression")}
     plain |= {"options": dict(guess.options), "decoded": guess.decoded, "waiting_for_schema": guess.waiting, "seen": guess.seen}
     plain["schema_ids"] = list(guess.schema_ids)
@@ -20,5 +20,5 @@ def guess_document(guess: Guess) -> dict[str, Any]:
 
 
 def misread_documents(mismatches: Iterable[Misread]) -> list[dict[str, Any]]:
-    """Messages that fit no guess."""
+    """Return messages that fit no guess as JSON objects."""
     return [{"at": asdict(mismatch.at), "says": mismatch.says} for mismatch in mismatches]

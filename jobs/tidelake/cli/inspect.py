@@ -1,4 +1,4 @@
-"""inspect: messages → events, without Spark and without a lake."""
+"""`tidelake inspect`: decode messages without Spark and without a lake."""
 
 from __future__ import annotations
 
@@ -35,42 +35,40 @@ def register(app: typer.Typer) -> None:
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Messages; - for stdin.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="File with one message per line; - for stdin.")],
     protocol: Annotated[str | None, typer.Option("--protocol", metavar="P", help=f"One of: {', '.join(protocol_names())}.")] = None,
     avro_schemas: Annotated[
         str | None,
         typer.Option(
             "--avro-schemas",
             metavar="FILE.json",
-            help="{schema id: schema text}, a folder of <id>.avsc, a registry URL, or glue://<region>.",
+            help="JSON file {schema id: schema text}, a folder of <id>.avsc, a registry URL, or glue://<region>.",
         ),
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="key=value", help="A sink option of the changefeed; may be repeated.")
+        list[str] | None, typer.Option("--set", metavar="key=value", help="Sink option of the changefeed. Can be repeated.")
     ] = None,
     feed: Annotated[
-        str | None, typer.Option("--feed", metavar="F", help="Take protocol, sink options and Avro schemas from this feed instead.")
+        str | None, typer.Option("--feed", metavar="F", help="Take protocol, sink options and Avro schemas from this feed.")
     ] = None,
     table_schemas: Annotated[
         Path | None,
-        typer.Option(
-            "--table-schemas", metavar="PATH", help="A schema_*.json of TiCDC's storage sink, or a folder of them: columns of csv, …"
-        ),
+        typer.Option("--table-schemas", metavar="PATH", help="A schema_*.json file of TiCDC's storage sink, or a folder of them."),
     ] = None,
     claim_check: Annotated[
         str | None,
-        typer.Option("--claim-check", metavar="URI", help="Where claim-check files are, s3:// or a folder; without it rows are stubs."),
+        typer.Option("--claim-check", metavar="URI", help="Claim-check files: s3:// URI or folder. Without it their rows are stubs."),
     ] = None,
     checksums: Annotated[
         bool,
-        typer.Option("--checksums", help="Say last whether a row adds up: verified, mismatch, unverifiable, null where none was sent."),
+        typer.Option("--checksums", help="Add each row's checksum result: verified, mismatch, unverifiable, or null if none was sent."),
     ] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
     """Decode messages and print one JSON line per event, in message order.
 
-    A line of the file is {"topic"?, "partition"?, "offset"?, "key": hex or null, "value": hex or null}.
+    Each line of the file is {"topic"?, "partition"?, "offset"?, "key": hex or null, "value": hex or null}.
     """
     protocol, context = (
         _chosen(protocol, avro_schemas, set_ or []) if feed is None else _of_feed(schemas, feed, protocol, avro_schemas, set_, claim_check)
@@ -79,7 +77,7 @@ def inspect(
         context = replace(context, claim_file=claim_files(claim_check))
     if table_schemas is not None:
         context = replace(context, columns=read_schemas(table_schemas))
-    decoder(protocol)  # an unknown one is an error even where there are no messages
+    decoder(protocol)  # raises for an unknown protocol even if there are no messages
     with sys.stdin.buffer if str(file) == "-" else _opened(file) as stream:
         for messages in _batches(stream):
             events = decode(protocol, messages, context).to_pylist()
@@ -116,7 +114,11 @@ def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
 
 
 def sink_options(settings: list[str]) -> SinkOptions:
-    """`key=value` texts → options. Raises ConfigError with what is allowed."""
+    """Parse `key=value` texts into sink options.
+
+    Raises:
+        ConfigError: Not key=value, or an unknown option; the message lists the known ones.
+    """
     chosen: dict[str, str] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -188,7 +190,7 @@ def _columns(shape: Shape | None, cells: list[bytes | None] | None) -> list[dict
 
 
 def _value(kind: str | None, cell: bytes | None) -> Any:
-    """Canonical text; bytes of binary columns, and text that is not UTF-8, as hex."""
+    """Return a cell as canonical text; as hex if the column is binary or the text is not UTF-8."""
     if cell is None:
         return None
     if kind is None or not ("binary" in kind or "blob" in kind):

@@ -1,4 +1,4 @@
-"""late: rows that came after the cut that should hold them."""
+"""`tidelake late`: rows that arrived after the cut that should hold them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def register(app: typer.Typer) -> None:
 
 
 def late(feed: FeedName, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
-    """The late ledger: rows at or before a cut that came after it and are not in the tables.
+    """Show the late ledger: rows that arrived after the cut that covers their commit ts, and that are not in the tables.
 
-    Exact replays are not listed, as they are in the tables already; certificates count them.
+    Exact replays are not listed because the tables already have them; certificates count them.
     """
     from tidelake.lake.cuts import lineage
     from tidelake.order.late import late_rows

@@ -1,4 +1,4 @@
-"""maintenance: what keeps a feed's tables quick and small."""
+"""`tidelake maintain`: maintenance of a feed's tables."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ def register(app: typer.Typer) -> None:
 
 def maintain(
     feed: FeedName,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be rewritten, expired and removed; change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be rewritten, expired and removed, and change nothing.")
+    ] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Rewrite small files and delete files, let old changes go, expire what no retained cut needs, remove orphans.
+    """Rewrite small files and delete files, expire snapshots and old changes, drop tables that no cut needs, remove orphan files.
 
-    Which cuts are retained, the section `maintenance` of feed.toml says: all of keep_cuts, then the last of each day of keep_daily; every
-    one of them reads as before. Changes stay for ever, or as long as keep_changelog says.
-    Running it again, or after a run that was killed, goes on from there.
+    The section `maintenance` of feed.toml says which cuts are retained: every cut for keep_cuts, then the last cut of each day for
+    keep_daily. Every retained cut reads as before. Changes are kept for keep_changelog, by default forever. You can run the command again
+    at any time, also after it was killed.
     """
     from tidelake.maintenance.maintain import maintain as work
 
@@ -80,7 +82,7 @@ def _table(p: TablePlan) -> str:
 
 
 def _numbers(numbers: list[int]) -> str:
-    """Sorted numbers with runs drawn together: 1–3, 7."""
+    """Format sorted numbers with runs joined: 1–3, 7."""
     runs: list[list[int]] = []
     for n in numbers:
         if runs and runs[-1][1] == n - 1:

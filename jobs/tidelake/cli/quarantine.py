@@ -1,4 +1,4 @@
-"""quarantine list | show | replay | accept: messages that could not be decoded, rows that fit no table."""
+"""`tidelake quarantine list | show | replay | accept`: messages that could not be decoded, rows that fit no table."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
 
 _PLACE = re.compile(r"(?P<topic>.+)\[(?P<partition>\d+)\]@(?P<offset>\d+)")
-MessagePlace = Annotated[str, typer.Argument(metavar="TOPIC[PARTITION]@OFFSET", help="The message, as `list` prints it.")]
-SomeHour = Annotated[str | None, typer.Option("--hour", metavar="H", help="Only this hour; default: all.")]
+MessagePlace = Annotated[str, typer.Argument(metavar="TOPIC[PARTITION]@OFFSET", help="Message, in the form that `list` prints.")]
+SomeHour = Annotated[str | None, typer.Option("--hour", metavar="H", help="Only this hour (UTC). Default: all hours.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(
         no_args_is_help=True,
-        help="Messages that could not be decoded, rows that fit no table: look, re-drive, accept the loss.",
+        help="List, show, re-drive or accept messages that could not be decoded and rows that fit no table.",
         rich_markup_mode="rich",
     )
     group.command("list")(list_)
@@ -42,7 +42,10 @@ def register(app: typer.Typer) -> None:
 def list_(
     feed: FeedName, hour: SomeHour = None, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
-    """Every quarantined message: where, why, what was decided. Of rows that fit no table the first stands for all of its hour and shape."""
+    """List the quarantined messages: where, why, and what was decided.
+
+    Rows that fit no table are grouped by hour and shape: the first row stands for its group.
+    """
     with opened(schemas, feed, quiet=True) as lake:
         rows = _plain(lake, _rejected(lake, hour))
     if as_json:
@@ -60,7 +63,7 @@ def list_(
 def show(
     message: MessagePlace, feed: FeedName, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
-    """One message with its raw bytes."""
+    """Show one quarantined message with its raw bytes."""
     from tidelake.order.schema_mismatches import raw_message
 
     with opened(schemas, feed, quiet=True) as lake:
@@ -86,7 +89,10 @@ def show(
 def replay(
     feed: FeedName, hour: SomeHour = None, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
-    """Decode the hours with undecided messages again: after new schemas, options or a newer version. Exit code 3 if some are left."""
+    """Decode again the hours that have undecided messages, for example after new schemas, options or a newer version.
+
+    Exit code 3: some messages still cannot be decoded.
+    """
     from tidelake.run import decode
 
     with opened(schemas, feed, quiet=as_json) as lake:
@@ -119,15 +125,17 @@ def replay(
 
 def accept(
     feed: FeedName,
-    message: Annotated[str | None, typer.Argument(metavar="[TOPIC[PARTITION]@OFFSET]", help="The message, as `list` prints it.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every undecided message.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why the loss is accepted; stands in the certificate's decision.")] = "",
+    message: Annotated[
+        str | None, typer.Argument(metavar="[TOPIC[PARTITION]@OFFSET]", help="Message, in the form that `list` prints.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Accept every undecided message.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Why the loss is accepted. The certificate's decision has it.")] = "",
     hour: SomeHour = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Accept that messages are lost: the window goes on without them, its cut is marked incomplete."""
+    """Accept the loss of messages. Their window can then be published without them; its cut is marked incomplete."""
     from tidelake.lake.decisions import accept as record
 
     if every == (message is not None):
@@ -158,7 +166,7 @@ def _undecodable(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rej
     from tidelake.land.store.manifest import generations
 
     if hour is not None and read_record(lake.store, lake.feed.name, format_hour(parse_hour(hour))) is None:
-        raise ConfigError(  # it has no messages, which would read as good news
+        raise ConfigError(  # an empty list would look as if nothing was quarantined
             f"hour {hour} of feed {lake.feed.name} is not decoded: nothing is known of its messages",
             code="NOT_DECODED",
             remedy=f"run `tidelake run --feed {lake.feed.name} --hour {hour}`",

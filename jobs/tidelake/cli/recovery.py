@@ -1,4 +1,4 @@
-"""abandon and unlock: ways out of a publishing or a lease that cannot go on."""
+"""`tidelake abandon` and `unlock`: give up a publication or free a lease."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def register(app: typer.Typer) -> None:
 def abandon(
     feed: FeedName, dry_run: DryRun = False, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
-    """Give up a publishing that was begun and cannot be finished. Starts no Spark, deletes no row of a published cut.
+    """Give up a publication that was begun and cannot be finished. Does not start Spark.
 
-    Tables that it had moved go back to the snapshots, columns and names of the cut before; staged branches are dropped. Its number is not
-    used again. What is landed and decoded stays: run the hour again to stage it anew. If it is killed, run it again.
+    Tables that were already switched go back to the snapshots, columns and names of the previous cut. Staged branches are dropped. No row
+    of a published cut is deleted. The number of the cut is not used again. Landed and decoded hours stay: run the hour again to stage it
+    anew. If the command is killed, run it again.
     """
     from tidelake.publish.abandon import abandon as give_up
 
@@ -36,10 +37,10 @@ def abandon(
 def unlock(
     feed: FeedName, dry_run: DryRun = False, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
-    """Free a feed's lease that would not expire by itself: its holder's clock is wrong, or its document is damaged.
+    """Free a feed's lease that does not expire by itself: its holder's clock is wrong, or its document is damaged.
 
-    A lease is good for a minute and renewed by its holder; one that is within that is left alone. Make sure that no run works on the feed:
-    one that does ends with an error at its next step.
+    A lease is valid for a minute and its holder renews it. The command does not free a lease that is still valid. Make sure that no run
+    works on the feed: such a run fails at its next step.
     """
     from tidelake.io.lease import unlock as free
     from tidelake.io.storage import open_store

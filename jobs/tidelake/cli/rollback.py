@@ -1,4 +1,4 @@
-"""rollback and redo: back to a published cut, and published hours anew."""
+"""`tidelake rollback` and `redo`: go back to a published cut, or decode published hours again."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tidelake.tso import parse_hour, show
 
 To = Annotated[
     str,
-    typer.Option("--to", metavar="TSO|TIME|CUT", help="A published cut: its TSO, its time like 2026-01-05T10:59:59.999Z, or 'cut 7'."),
+    typer.Option("--to", metavar="TSO|TIME|CUT", help="A published cut: TSO, time such as 2026-01-05T10:59:59.999Z, or 'cut 7'."),
 ]
-First = Annotated[str, typer.Option("--from", metavar="H", help="The first hour to decode again, like 2026-01-05T10.")]
-Last = Annotated[str | None, typer.Option("--to", metavar="H", help="The last hour to decode again; default: the first.")]
+First = Annotated[str, typer.Option("--from", metavar="H", help="First hour to decode again (UTC), for example 2026-01-05T10.")]
+Last = Annotated[str | None, typer.Option("--to", metavar="H", help="Last hour to decode again. Default: the first.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -31,10 +31,10 @@ def rollback(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """All tables back to a published cut, as one new cut. Starts no Spark, writes no row, deletes nothing.
+    """Set all tables back to a published cut, as one new cut. Does not start Spark, write rows or delete anything.
 
-    The hours after that cut can be run again then; a cut that was undone can be rolled back to like any other. If --to names no cut, the
-    nearest are told. Whoever reads by snapshot id reads on undisturbed.
+    The hours after that cut can then be run again. You can also roll back to a cut that an earlier rollback undid. If --to names no cut,
+    the error lists the nearest ones. Readers that use snapshot ids are not affected.
     """
     from tidelake.publish.rollback import lines
     from tidelake.publish.rollback import rollback as set_back
@@ -57,10 +57,10 @@ def redo(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Decode published hours again and build the lake anew from there to where it stands; then switch to it, as one cut.
+    """Decode published hours again, rebuild the lake from there up to its newest cut, and switch to the result as one cut.
 
-    Until then readers have what is published. The certificate says which rows of which tables are different. A redo that was ended
-    by force is started again by the same command, or finished by whatever runs next if it was publishing.
+    Until the switch readers see the published tables. The certificate counts the rows of each table that differ. If a redo is killed, run
+    the same command again; if it was already publishing, the next command finishes it.
     """
     from tidelake.maintenance.redo import plan_redo
     from tidelake.maintenance.redo import redo as build_anew

@@ -1,4 +1,4 @@
-"""Rows on a terminal: a table, records one below the other, or a JSON object a line."""
+"""Printing of rows: as a table, as records one below the other, or as one JSON object per line."""
 
 from __future__ import annotations
 
@@ -19,13 +19,21 @@ from tidelake.cli.common import out
 from tidelake.io import duckdb_door as duck
 
 SHOWN = 50
-Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="How many rows a table shows; other formats have all.")]
+Limit = Annotated[
+    int,
+    typer.Option("--limit", min=1, metavar="N", help="Maximum number of rows to print; jsonl and parquet have all rows."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRows:
-    """What of many rows people see: the title, how many at most, and whether one below the other. A table that is wider than the
-    terminal is shown so, too."""
+    """How rows are shown to people.
+
+    Attributes:
+        title: Title above the rows.
+        limit: Maximum number of rows.
+        vertical: Print one line per column. A table that is wider than the terminal is always printed so.
+    """
 
     title: str
     limit: int = SHOWN
@@ -33,7 +41,15 @@ class ShownRows:
 
 
 def to_stdout(rows: pa.RecordBatchReader, select: Sequence[str], order: str = "") -> None:
-    """One JSON object a row. By way of a file, so that a closed pipe or a redirected stdout is Python's affair and not DuckDB's."""
+    """Print one JSON object per row.
+
+    The rows go through a file, so that Python and not DuckDB handles a closed pipe or a redirected stdout.
+
+    Args:
+        rows: The rows.
+        select: SQL expressions over them.
+        order: SQL ORDER BY clause, or empty.
+    """
     with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
         path = Path(folder) / "rows.jsonl"
         duck.write_jsonl(rows, select, path, order)
@@ -43,7 +59,15 @@ def to_stdout(rows: pa.RecordBatchReader, select: Sequence[str], order: str = ""
 
 
 def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatchReader, page: ShownRows, order: str = "") -> None:
-    """The first rows for people, of SQL expressions over them."""
+    """Print the first rows for people.
+
+    Args:
+        names: Headings, one for each expression.
+        select: SQL expressions over the rows.
+        rows: The rows.
+        page: Title, limit and direction.
+        order: SQL ORDER BY clause, or empty.
+    """
     found = [["∅" if v is None else str(v) for v in row] for row in duck.to_text(rows, select, page.limit + 1, order)]
     if not found:
         out.print(f"{page.title}: no rows")
@@ -65,7 +89,7 @@ def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatch
 
 
 def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """One line a column, as MySQL's \\G does."""
+    """Print one line per column, like MySQL's \\G."""
     width = max(map(len, names))
     for number, row in enumerate(rows, 1):
         out.print(f"─── row {number}", style="dim")

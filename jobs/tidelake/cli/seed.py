@@ -1,4 +1,4 @@
-"""seed: a full export as the first cut of a feed."""
+"""`tidelake seed`: load a full export as the first cut of a feed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from tidelake.config.table_name import parse_several
 from tidelake.io.texts import plural
 from tidelake.tso import show
 
-From = Annotated[str, typer.Option("--from", metavar="URI", help="Where the export lies: s3://… or a folder.")]
-Ts = Annotated[int | None, typer.Option("--ts", metavar="TSO", help="The TSO that it was made at; default: what its file metadata says.")]
+From = Annotated[str, typer.Option("--from", metavar="URI", help="Location of the export: s3://… or a folder.")]
+Ts = Annotated[int | None, typer.Option("--ts", metavar="TSO", help="TSO of the export. Default: from the export's file metadata.")]
 Tables = Annotated[
-    list[str] | None, typer.Option("--tables", metavar="DB.TABLE", help="Only these, separated by commas or one each; default: all.")
+    list[str] | None,
+    typer.Option("--tables", metavar="DB.TABLE", help="Load only these tables. Comma-separated or repeated. Default: all."),
 ]
-Separator = Annotated[str, typer.Option("--csv-separator", metavar="TEXT", help="Between fields, as Dumpling was told.")]
-Delimiter = Annotated[str, typer.Option("--csv-delimiter", metavar="C", help="Around text.")]
-Null = Annotated[str, typer.Option("--csv-null", metavar="WORD", help="What stands for NULL, without quotes.")]
-Header = Annotated[bool, typer.Option("--csv-header/--csv-no-header", help="Whether files begin with the names of columns.")]
-Escape = Annotated[bool, typer.Option("--escape-backslash/--no-escape-backslash", help="Whether CSV and SQL escape by backslashes.")]
+Separator = Annotated[str, typer.Option("--csv-separator", metavar="TEXT", help="Field separator, as given to Dumpling.")]
+Delimiter = Annotated[str, typer.Option("--csv-delimiter", metavar="C", help="Quote character around text.")]
+Null = Annotated[str, typer.Option("--csv-null", metavar="WORD", help="Unquoted word that means NULL.")]
+Header = Annotated[bool, typer.Option("--csv-header/--csv-no-header", help="Whether files begin with a header line.")]
+Escape = Annotated[bool, typer.Option("--escape-backslash/--no-escape-backslash", help="Whether CSV and SQL use backslash escapes.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -44,10 +45,10 @@ def seed(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """A full export (Dumpling's CSV or SQL, or Parquet) → the first cut of a feed, at the TSO it was made at.
+    """Load a full export (Dumpling's CSV or SQL, or Parquet) as the first cut of a feed, at the TSO of the export.
 
-    The changefeed starts at that TSO, too: the first hour that is run afterwards goes on from there, and passes over what the export holds.
-    Exit code 3: rows cannot be read, or values do not fit; nothing is published.
+    Start the changefeed at the same TSO: the first hour that you run afterwards continues from there and skips changes that the export
+    already has. Exit code 3: rows cannot be read or values do not fit; nothing is published.
     """
     from tidelake.seed.exports.dialect import dialect
 

@@ -1,4 +1,4 @@
-"""What feeds of one catalog would share: namespaces, and tables that are called after the feed. For `check`, which sees no data."""
+"""Namespaces and tables that two feeds of one catalog would share. `tidelake check` reports them without reading data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,24 @@ _REMEDY = 'set [lake] namespace = "{feed}_{database}" in one of them; docs/owner
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Of one feed: what would stop it, and what may."""
+    """What one feed shares with others.
+
+    Attributes:
+        errors: Conflicts that stop the feed.
+        notes: Possible conflicts.
+    """
 
     errors: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def shared(schemas: Path, names: list[str]) -> dict[str, Shared]:
-    """What each of these feeds shares with another. Feeds whose files are wrong are passed over: check says so already."""
+    """Return for each feed what it shares with others. Feeds with wrong files are skipped: `check` reports those itself.
+
+    Args:
+        schemas: Folder that holds the feeds.
+        names: Names of the feeds.
+    """
     feeds = [known for name in names if (known := _known(schemas, name)) is not None]
     found = {name: Shared() for name in names}
     for (a, of_a), (b, of_b) in combinations(feeds, 2):
@@ -38,24 +48,26 @@ def shared(schemas: Path, names: list[str]) -> dict[str, Shared]:
 
 
 def _known(schemas: Path, name: str) -> tuple[Feed, list[str]] | None:
-    """The feed and the databases that its tables.sql names."""
+    """Return the feed and the databases that its tables.sql names; None if a file is wrong."""
     from tidelake.history.contract import read_tables
 
     try:
         feed, tables = load_feed(schemas, name, expand=False), read_tables(schemas / name)
     except TidelakeError:
         return None
-    plain = feed.lake.model_copy(update={"namespace": VARIABLE.sub(r"\1", feed.lake.namespace)})  # alike where variables are
+    plain = feed.lake.model_copy(
+        update={"namespace": VARIABLE.sub(r"\1", feed.lake.namespace)}
+    )  # two feeds with the same variable compare as equal
     return feed.model_copy(update={"lake": plain}), sorted({t.database for t in tables})
 
 
 def _catalog(feed: Feed) -> str:
-    """As feed.toml has it, variables unexpanded; without one the catalog is the lake's own."""
+    """The catalog as written in feed.toml, without expanding variables; by default the lake's own."""
     return feed.lake.catalog or feed.lake.uri.rstrip("/")
 
 
 def _compare(out: Shared, mine: Feed, of_mine: list[str], theirs: Feed, of_theirs: list[str]) -> None:
-    """What stands in the way of `mine`. of_…: the databases that are known of each."""
+    """Add the conflicts of feed `mine` with feed `theirs`. of_mine, of_theirs: the databases that are known of each."""
     from tidelake.lake.names import namespaces_of
 
     where, template = f"{mine.folder / 'feed.toml'}: lake.namespace", mine.namespace_of("{database}")

@@ -1,4 +1,4 @@
-"""sniff: what are these messages? A guess with its evidence, and how to go on from there."""
+"""`tidelake sniff`: guess the protocol of unknown messages, with the evidence."""
 
 from __future__ import annotations
 
@@ -42,39 +42,43 @@ def sniff(
         str,
         typer.Argument(
             metavar="FILE|URI",
-            help="An archive: a folder or s3://bucket/prefix. Or lines for `inspect`, an archive object, one message value; - for stdin.",
+            help="Archive (folder or s3://bucket/prefix) or file: lines for `inspect`, an archive object, one message; - for stdin.",
         ),
     ],
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000_000, help="Look at no more than N messages.")] = LIMIT,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=1_000_000, help="Maximum number of messages to read.")] = LIMIT,
     avro_schemas: Annotated[
         str | None,
-        typer.Option("--avro-schemas", metavar="FILE.json", help="{schema id: schema text}, a folder of <id>.avsc, or a registry URL."),
+        typer.Option(
+            "--avro-schemas", metavar="FILE.json", help="JSON file {schema id: schema text}, folder of <id>.avsc, or registry URL."
+        ),
     ] = None,
     lines: Annotated[
-        Path | None, typer.Option("--lines", metavar="OUT.jsonl", help="Also write the messages as lines that `inspect` reads.")
+        Path | None,
+        typer.Option("--lines", metavar="OUT.jsonl", help="Also write the messages to this file, as lines that `inspect` reads."),
     ] = None,
     max_objects: Annotated[
-        int, typer.Option("--max-objects", metavar="N", min=100, max=1_000_000, help="Of an archive: list no more than about N objects.")
+        int,
+        typer.Option("--max-objects", metavar="N", min=100, max=1_000_000, help="Archives: approximate maximum number of objects to list."),
     ] = MAX_OBJECTS,
     write: Annotated[
         Path | None,
         typer.Option(
             "--write",
             metavar="DIR|FEED.toml",
-            help="Of an archive: write DIR/<feed>/feed.toml of every feed found, or the one feed.toml; nothing is overwritten.",
+            help="Archives: write DIR/<feed>/feed.toml for every feed found, or one FEED.toml. Existing files are not overwritten.",
         ),
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option("--protocol", metavar="P", help="Take messages for this one where no protocol is certain or likely.")
+        str | None, typer.Option("--protocol", metavar="P", help="Protocol to assume if none is certain or likely.")
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say what an archive holds and print a feed.toml to start from; or guess what unknown messages are.
+    """Find out what an archive or a file of messages holds, and print a feed.toml to start from.
 
-    Of a folder or s3:// prefix: layouts, topics, hours, offsets, protocols, and what is guaranteed. Of a file: protocol,
+    For a folder or s3:// prefix: layouts, topics, hours, offsets, protocols, and which guarantees hold. For a file: protocol,
     framing, compression and sink options, with the evidence. A guess is certain if every message decodes with it. Exit
-    codes: 0 certain or likely, 3 undecided or nothing of TiCDC or Canal, 2 wrong use.
+    codes: 0 certain or likely, 2 wrong use, 3 undecided or not from TiCDC or Canal.
     """
     from tidelake.protocols import decoder
     from tidelake.sniff import judge
@@ -112,7 +116,7 @@ def _context(avro_schemas: str | None) -> Context:
 
 @contextmanager
 def _opened(file: Path, limit: int) -> Iterator[Found]:
-    """The recognised file; stdin is copied, because archive objects are read more than once."""
+    """Yield the recognised file. Stdin is copied to a file, because archive objects are read more than once."""
     from tidelake.sniff.containers import recognised
 
     if str(file) != "-":
@@ -152,7 +156,7 @@ def _write(target: Path, batches: Iterable[Any]) -> None:
 
 
 def _command(verdict: SniffVerdict, found: Found, file: Path, lines: Path | None, avro_schemas: str | None) -> str:
-    """How to see the events. Inspect reads lines only, uncompressed."""
+    """Return the `inspect` command that shows the events, or "". Inspect reads uncompressed lines only."""
     from tidelake.sniff.advice import inspect_command
     from tidelake.sniff.containers import INSPECT
 

@@ -1,4 +1,4 @@
-"""sniff of a folder or prefix: what archives lie there, what they guarantee, and a feed.toml to start from."""
+"""`tidelake sniff` for a folder or prefix: its archives, their guarantees, and a feed.toml to start from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,22 @@ def sniff_archive(
     said: str | None = None,
     as_json: bool,
 ) -> None:
-    """Look at the archive and tell. Raises typer.Exit (3) where nothing was recognised, ConfigError for what --write cannot do."""
+    """Look at an archive and print what it holds.
+
+    Args:
+        uri: Folder or s3:// prefix.
+        context: Options and schemas for the decoders.
+        avro_schemas: Value of --avro-schemas.
+        limit: Maximum number of messages to read.
+        most: Approximate maximum number of objects to list.
+        write: Value of --write.
+        said: Protocol to assume if none is certain or likely.
+        as_json: Print JSON.
+
+    Raises:
+        typer.Exit: 3: nothing was recognised.
+        ConfigError: --write is not possible.
+    """
     from tidelake.sniff.archive import look
 
     with _progress() as progress:
@@ -63,7 +78,7 @@ def sniff_archive(
 
 
 def _starters(archive: Archive, avro_schemas: str | None) -> dict[int, tuple[Starter, Proof]]:
-    """What to start from, by section; of those that can be landed."""
+    """Return a feed.toml to start from for each section that can be landed, by the section's number."""
     from tidelake.sniff.promises import blockers
     from tidelake.sniff.proof import proved
     from tidelake.sniff.starter import starter
@@ -80,7 +95,7 @@ def _starters(archive: Archive, avro_schemas: str | None) -> dict[int, tuple[Sta
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on a terminal, nothing elsewhere."""
+    """Yield a function that updates a progress bar on a terminal, None elsewhere."""
     if not errors.is_terminal:
         yield None
         return
@@ -178,7 +193,7 @@ def _topics(section: Section) -> Table:
 
 
 def _numbers(partitions: tuple[int, ...]) -> str:
-    """`0–2` for a run without holes."""
+    """Format partitions, `0–2` for a run without gaps."""
     if len(partitions) > 1 and partitions[-1] - partitions[0] + 1 == len(partitions):
         return f"{partitions[0]}–{partitions[-1]}"
     return ", ".join(map(str, partitions[:8])) + (", …" if len(partitions) > 8 else "")
@@ -251,7 +266,7 @@ def _next(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:
 
 
 def _word(value: str) -> str:
-    """A value for a shell; what is to be filled in stays as it is."""
+    """Quote a value for a shell. A placeholder to fill in stays as it is."""
     return value if "…" in value else shlex.quote(value)
 
 

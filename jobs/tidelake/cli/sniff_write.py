@@ -1,4 +1,4 @@
-"""Writing what `sniff` made of an archive: one feed.toml, or one of every feed below a folder."""
+"""`tidelake sniff --write`: write the feed.toml files that were found."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ _FILE = "feed.toml"
 
 
 def write_feeds(path: Path, starters: Sequence[Starter]) -> None:
-    """Write the feeds. path: a folder, which gets `<feed>/feed.toml` of each, or one feed's file, whose folder says which feed it is.
+    """Write the feed.toml files. Existing files are not overwritten.
 
-    What is there already stays as it is. Raises ConfigError where nothing could be written.
+    Args:
+        path: A folder, which gets `<feed>/feed.toml` for each feed, or the file of one feed, whose folder names the feed.
+        starters: The feeds found.
+
+    Raises:
+        ConfigError: Nothing could be written.
     """
     if not starters:
         raise ConfigError(f"--write {path}: no feed can be landed", remedy="see what keeps them from it")
@@ -31,7 +36,7 @@ def write_feeds(path: Path, starters: Sequence[Starter]) -> None:
 
 
 def _write_one(path: Path, starters: Sequence[Starter]) -> None:
-    """Write the one feed.toml there is, of several the one for the folder's name."""
+    """Write one feed.toml: the only feed's, or that of the feed with the folder's name."""
     chosen = starters if len(starters) == 1 else [start for start in starters if start.name == path.absolute().parent.name]
     if not chosen:
         names = ", ".join(str(path.parent.parent / start.name / path.name) for start in starters)
@@ -42,7 +47,7 @@ def _write_one(path: Path, starters: Sequence[Starter]) -> None:
 
 
 def _write(path: Path, start: Starter, *, quiet: bool = False) -> bool:
-    """Whether the file was written; False where it was there."""
+    """Write a file and return True; return False if it exists."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:

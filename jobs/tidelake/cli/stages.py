@@ -1,4 +1,4 @@
-"""land, decode, order, validate, compact, and run, which does them all."""
+"""`tidelake land`, `decode`, `order`, `validate`, `compact`, and `run`, which does all of them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from tidelake.land.store.manifest import Finding
     from tidelake.run import HourRun
 
-Redo = Annotated[bool, typer.Option("--redo", help="Decode again even where the hour was decoded from the same input.")]
+Redo = Annotated[bool, typer.Option("--redo", help="Decode again even if the hour was already decoded from the same input.")]
 
 
 RedoFrom = Annotated[
     str | None,
-    typer.Option("--redo-from", metavar="H", help="Anew from this hour on to where the lake stands, in place of what is published."),
+    typer.Option("--redo-from", metavar="H", help="Rebuild from this hour up to the newest cut, to replace what is published."),
 ]
 
 
@@ -41,16 +41,16 @@ def register(app: typer.Typer) -> None:
 def land(
     feed: FeedName,
     hour: Hour,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare the archive with what is landed; write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare the archive with the landed hour and write nothing.")] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Archive objects or live topics of an hour → canonical Parquet and a manifest.
+    """Copy the messages of an hour from the archive or the live topics to Parquet, with a manifest.
 
-    Landing an hour again compares with what is landed and changes nothing unless the archive did. Exit code 3: something is missing
-    or contradicts; what is there is landed. A dry run says what came, went or has other bytes since, and what a complete hour waits for;
-    where that is a resolved ts, it keeps how far it read.
+    Landing an hour again compares it with the archive and changes nothing unless the archive changed. A dry run lists objects that were
+    added, removed or changed, and what the hour still waits for to be complete; if that is a resolved ts, the dry run stores how far it has
+    read. Exit code 3: something is missing or contradictory; the messages that are there are landed.
     """
     if dry_run:
         from tidelake.land.comparison import compare_hour
@@ -72,7 +72,7 @@ def land(
 
 
 def _say_findings(findings: Sequence[Finding]) -> None:
-    """One line for what is the same of several places."""
+    """Print one line for findings that are equal at several places."""
     from tidelake.land.findings import place
 
     places: dict[tuple[str, str, str, str], list[str]] = {}
@@ -98,7 +98,7 @@ def _say_comparison(found: Comparison, as_json: bool) -> None:
 def decode(
     feed: FeedName, hour: Hour, redo: Redo = False, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False
 ) -> None:
-    """Landed messages of an hour → events: rows, DDL, resolved ts; what cannot be decoded is quarantined."""
+    """Decode the landed messages of an hour into events: rows, DDL, resolved ts. Messages that cannot be decoded are quarantined."""
     from tidelake.run import decode as stage
 
     with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"decode {hour}"):
@@ -122,7 +122,7 @@ def order(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Events up to the resolved ts → deduplicated, ordered changelogs, staged."""
+    """Deduplicate and order the events up to the resolved ts, and stage them as changelogs."""
     from tidelake.run import order as stage
 
     with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"order {hour}"):
@@ -140,7 +140,7 @@ def order(
 
 
 def _hour(text: str | None) -> str | None:
-    """An hour that is written like one. Raises ConfigError."""
+    """Parse and format an hour. Raises ConfigError."""
     return None if text is None else format_hour(parse_hour(text))
 
 
@@ -152,7 +152,7 @@ def validate(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Judge the staged window; a failed critical expectation exits with 3 and keeps it from being published."""
+    """Check the staged window against the expectations. Exit code 3: a critical expectation failed; the window is not published."""
     from tidelake.run import validate as stage
 
     with opened(schemas, feed, quiet=as_json, begins=True) as lake, working(f"validate {hour}"):
@@ -169,12 +169,14 @@ def compact(
     feed: FeedName,
     hour: Hour,
     redo_from: RedoFrom = None,
-    status: Annotated[Path | None, typer.Option("--status", metavar="FILE", help="Write `status --json` of afterwards here.")] = None,
+    status: Annotated[
+        Path | None, typer.Option("--status", metavar="FILE", help="Write the output of `status --json` here afterwards.")
+    ] = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Staged changelogs ⊕ snapshots → snapshot tables, published as one cut."""
+    """Apply the staged changelogs to the snapshot tables and publish the result as one cut."""
     from tidelake.query.status import feed_status
     from tidelake.run import compact as stage
 
@@ -194,17 +196,17 @@ def compact(
 def run(
     feed: FeedName,
     hour: Hour,
-    hours: Annotated[int, typer.Option("--hours", min=1, metavar="N", help="So many hours, one after another.")] = 1,
+    hours: Annotated[int, typer.Option("--hours", min=1, metavar="N", help="Number of consecutive hours.")] = 1,
     redo: Redo = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be read and written; touch nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be read and written, and change nothing.")] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """All five stages of an hour (or N hours) in one Spark application.
+    """Run all five stages for an hour (or N hours) in one Spark application.
 
-    Running an hour again, or after a run that was killed, ends in the same tables. Hours go in order: one that was left out, or that is
-    before the first published one, is refused with the command that brings it in. A dry run says so, too, with exit code 3.
+    You can run an hour again at any time, also after a run was killed: the tables end up the same. Hours are run in order. An hour after a
+    gap, or before the first published one, is refused, and the error has the command to run. With --dry-run such an hour gives exit code 3.
     """
     from tidelake.run import hours_from
 
@@ -215,7 +217,7 @@ def run(
             if dry_run:
                 results.append(_plan(lake, one, [r["hour"] for r in results], as_json))
                 if results[-1]["blocked"]:
-                    break  # so does the run
+                    break  # the run stops here too
             else:
                 with _told_how_far(wanted, results):
                     results.append(_ran(lake, wanted[len(results) :], redo=redo, later=bool(results)))
@@ -228,7 +230,7 @@ def run(
 
 
 def _ran(lake: Lake, hours: Sequence[str], *, redo: bool, later: bool) -> dict[str, Any]:
-    """Run the first of these hours. later: others were run before. Raises what the stages raise, OrderError (NOT_ARCHIVED)."""
+    """Run the first of these hours. later: earlier hours were run before. Raises what the stages raise, and OrderError (NOT_ARCHIVED)."""
     from tidelake.query.plan import archive_ends
     from tidelake.run import run_hour
 
@@ -246,7 +248,7 @@ def _ran(lake: Lake, hours: Sequence[str], *, redo: bool, later: bool) -> dict[s
 
 @contextmanager
 def _told_how_far(wanted: Sequence[str], results: list[dict[str, Any]]) -> Iterator[None]:
-    """An error in one of several hours says which were done before it."""
+    """Add to an error the hours that were done before it."""
     done = len(results)
     try:
         yield
@@ -300,7 +302,7 @@ def _say(r: dict[str, Any]) -> None:
 
 
 def _mark(reasons: Iterable[Reason]) -> str:
-    """Why a cut is incomplete, in its line; nothing for a whole one."""
+    """Say why a cut is incomplete; empty for a complete cut."""
     from tidelake.order.incomplete import in_one_line
 
     said = in_one_line(reasons)

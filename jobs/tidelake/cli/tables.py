@@ -1,4 +1,4 @@
-"""asof and changelog: tables and their changes, as text or files."""
+"""`tidelake asof` and `changelog`: print tables and their changes, or write them to files."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from tidelake.query.asof import AsOf
 
 _ORDER = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_BEFORE' THEN 1 WHEN 'UPDATE_AFTER' THEN 2 ELSE 3 END"
-_MOVED = "CASE _kafka_partition WHEN {last} THEN 1 WHEN {first} THEN -1 ELSE 0 END"  # by a statement
-TableOption = Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name then; `all` for every table.")]
+_MOVED = "CASE _kafka_partition WHEN {last} THEN 1 WHEN {first} THEN -1 ELSE 0 END"  # sort key of rows that a statement moved
+TableOption = Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name at that time; `all` for every table.")]
 
 
 def _tso(text: str) -> int:
-    """Raises typer.BadParameter for what is none."""
+    """Parse a TSO. Raises typer.BadParameter."""
     if not text.isdecimal():
         raise typer.BadParameter(f"{text!r} is no TSO, which is a number like 463367621836800000; --at takes a time")
     return int(text)
 
 
 class Format(StrEnum):
-    """How rows are printed."""
+    """Output formats of `asof`."""
 
     jsonl = "jsonl"
     parquet = "parquet"
@@ -47,7 +47,7 @@ class Format(StrEnum):
 
 
 class ChangeFormat(StrEnum):
-    """How changes are printed."""
+    """Output formats of changes."""
 
     jsonl = "jsonl"
     table = "table"
@@ -63,23 +63,25 @@ def register(app: typer.Typer) -> None:
 def asof(
     feed: FeedName,
     table: TableOption,
-    ts: Annotated[int | None, typer.Option("--ts", metavar="TSO", help="As of this TSO; default: the newest cut.", parser=_tso)] = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="As of this time, like 2026-01-05T12:00:00Z.")] = None,
+    ts: Annotated[int | None, typer.Option("--ts", metavar="TSO", help="State at this TSO. Default: the newest cut.", parser=_tso)] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="State at this time, for example 2026-01-05T12:00:00Z.")] = None,
     format_: Annotated[
         Format | None,
         typer.Option(
             "--format",
-            help="jsonl: canonical text; parquet: the lake's types; table, vertical: for people. Default: table; with --output jsonl, "
-            "or parquet for a file that is called so.",
+            help="jsonl: canonical text. parquet: the lake's types. table, vertical: for people. Default: table; with --output: jsonl, "
+            "or parquet if the file name ends in .parquet.",
             show_default=False,
         ),
     ] = None,
     limit: Limit = SHOWN,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="PATH", help="File, or folder with `--table all`.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="File to write; a folder with `--table all`.")
+    ] = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
-    """A table as it stood at a TSO. At a published cut no Spark is started."""
+    """Show a table as it was at a TSO or a time. At a published cut the command does not start Spark."""
     if ts is not None and at is not None:
         raise ConfigError("--ts and --at say the same", remedy="give one of them")
     moment = last_of(parse_moment(at)) if at is not None else ts
@@ -100,7 +102,7 @@ def _default_format(output: Path | None) -> Format:
 
 
 def _refuse_output(how: Format, output: Path | None, *, whole: bool) -> None:
-    """Raises ConfigError for a file that would not be written."""
+    """Raise ConfigError if the file could not be written."""
     if output is None:
         return
     if how in (Format.table, Format.vertical):
@@ -111,21 +113,24 @@ def _refuse_output(how: Format, output: Path | None, *, whole: bool) -> None:
 
 def changelog(
     feed: FeedName,
-    table: Annotated[str, typer.Option("--table", metavar="db.t", help="The table; changes are shown while it bore this name.")],
-    from_: Annotated[int, typer.Option("--from", metavar="TSO", help="Changes after this TSO.")] = 0,
-    to: Annotated[int | None, typer.Option("--to", metavar="TSO", help="Up to and including this TSO; default: the newest cut.")] = None,
-    scd2: Annotated[bool, typer.Option("--scd2", help="Versions of rows with the time each was valid, up to --to (starts Spark).")] = False,
+    table: Annotated[str, typer.Option("--table", metavar="db.t", help="The table. Changes are shown for the time it had this name.")],
+    from_: Annotated[int, typer.Option("--from", metavar="TSO", help="Show changes after this TSO.")] = 0,
+    to: Annotated[
+        int | None, typer.Option("--to", metavar="TSO", help="Show changes up to and including this TSO. Default: the newest cut.")
+    ] = None,
+    scd2: Annotated[bool, typer.Option("--scd2", help="Show row versions with their validity, up to --to (starts Spark).")] = False,
     format_: Annotated[
-        ChangeFormat, typer.Option("--format", help="jsonl: canonical text; table; vertical: a line a column.")
+        ChangeFormat, typer.Option("--format", help="jsonl: canonical text. table. vertical: one line per column.")
     ] = ChangeFormat.table,
     limit: Limit = SHOWN,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     debug: Debug = False,
 ) -> None:
-    """A table's changes in commit order: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE. Starts no Spark but for --scd2.
+    """Show a table's changes in commit order: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE. Starts Spark only with --scd2.
 
-    With --scd2: every version of every row, with _valid_from_ts, _valid_to_ts (TSO), _valid_from, _valid_to (in the feed's time zone)
-    and _current. A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts, where NULL is still. Tables without a key have none.
+    With --scd2 the command shows every version of every row, with _valid_from_ts, _valid_to_ts (TSO), _valid_from, _valid_to (in the feed's
+    time zone) and _current. A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts; NULL means that it is still valid. Tables
+    without a key have no versions.
     """
     from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
     from tidelake.lake.cuts import changelog_retained_after
@@ -195,7 +200,7 @@ def _all(lake: Lake, ts: int | None, format_: Format, folder: Path, limit: int) 
 
 
 def _file_name(table: str, format_: Format) -> str:
-    """The file of a table where the user names none. Raises ConfigError (TABLE_NAME) where no file can bear the name."""
+    """Return the file name of a table if the user gives none. Raises ConfigError (TABLE_NAME) if the name is too long."""
     name = f"{file_stem(*parse(table))}.{format_.value}"
     if len(name.encode()) > FILE_BYTES:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The consoles that commands print on. Whatever is printed on them, by whatever part of rich, is escaped here: tidelake.io.printable."""
+"""Consoles of the commands. They escape everything that is printed on them (tidelake.io.printable)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tidelake.io.printable import printable, printable_lines
 
 
 class Terminal(Console):
-    """A console on which texts are only texts: no markup, no colours by content, nothing that does not print."""
+    """Console that prints text as it is: no markup, no colours by content, no control characters."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**(options | {"emoji": False, "markup": False, "highlight": False}))
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """A line, a title or a cell: one line of characters that print."""
+        """Render a line, a title or a cell as one line of printable characters."""
         return super().render_str(printable(text), **(options | {"markup": False, "emoji": False}))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What else rich prints: a task of a progress bar, a status."""
+        """Render other objects of rich, such as the task of a progress bar, as printable characters."""
         return _escaped(super().render(renderable, options))
 
     def lines(self, text: str, **options: Any) -> None:
-        """Print a text of several lines, as it may be in an error: all but the first are indented."""
+        """Print a text of several lines; all but the first are indented."""
         self.print(Text(printable_lines(text)), soft_wrap=True, **options)
 
 

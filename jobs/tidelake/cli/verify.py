@@ -1,4 +1,4 @@
-"""verify: the lake's tables against their source."""
+"""`tidelake verify`: compare the lake's tables with their source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SHOWN = 50
 DIFFERENT = 3
 Answers = Annotated[
-    list[Path] | None, typer.Option("--answers", metavar="FILE", help="What `mysql -N -B` wrote of the SQL; again for more files.")
+    list[Path] | None, typer.Option("--answers", metavar="FILE", help="Output of `mysql -N -B` for the SQL. Repeat for several files.")
 ]
 
 
@@ -38,23 +38,30 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     feed: FeedName,
-    table: Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name then; `all` for every table.")] = "all",
-    at: Annotated[str | None, typer.Option("--at", metavar="TSO", help="As of this TSO, or time; default: the newest cut.")] = None,
-    source: Annotated[SourceCell | None, typer.Option("--source", help="What the source is; default: what it says, else tidb.")] = None,
+    table: Annotated[
+        str, typer.Option("--table", metavar="db.t", help="The table, by its name at that time; `all` for every table.")
+    ] = "all",
+    at: Annotated[str | None, typer.Option("--at", metavar="TSO", help="TSO or time to compare at. Default: the newest cut.")] = None,
+    source: Annotated[
+        SourceCell | None, typer.Option("--source", help="Kind of source. Default: what the source reports, else tidb.")
+    ] = None,
     connect: Annotated[
         str | None,
-        typer.Option("--connect", envvar="TIDELAKE_UPSTREAM", show_envvar=True, metavar="URL", help="mysql://user:password@host:4000"),
+        typer.Option(
+            "--connect", envvar="TIDELAKE_UPSTREAM", show_envvar=True, metavar="URL", help="Source to ask: mysql://user:password@host:4000"
+        ),
     ] = None,
     answers: Answers = None,
-    sql: Annotated[Path | None, typer.Option("--sql", metavar="FILE", help="Write the SQL here instead of to stdout.")] = None,
+    sql: Annotated[Path | None, typer.Option("--sql", metavar="FILE", help="Write the SQL to this file instead of stdout.")] = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare tables with their source at one TSO, by checksums over ranges of keys; ranges that differ are narrowed down to rows.
+    """Compare tables with their source at one TSO, by checksums over key ranges. Ranges that differ are narrowed down to rows.
 
-    With --connect the source is asked. Without, the SQL to run there is printed; --answers takes what it printed, and writes what is to be
-    asked next about ranges that differ. All of it only reads. Exit code 0: equal; 3: different. At a published cut no Spark is started.
+    With --connect the command queries the source. Without it, the command prints SQL to run at the source; give the output back with
+    --answers, and the command writes the next SQL for the ranges that differ. The command only reads. Exit code 0: equal; 3: different. At
+    a published cut it does not start Spark.
     """
     if connect and (answers or sql):
         raise ConfigError("--connect asks the source itself", remedy="leave out --answers and --sql, or unset TIDELAKE_UPSTREAM")
@@ -124,7 +131,7 @@ def _progress(what: str) -> Iterator[OnCompared | None]:
 
 
 def _ask(recorded: Recorded, found: Sequence[Verified], source: SourceCell, ts: int, sql: Path | None, *, first: bool) -> None:
-    """Write what is to be asked. Raises ConfigError where the answers are of other questions."""
+    """Write the SQL to run at the source. Raises ConfigError if the answers belong to other questions."""
     from tidelake.query.verify.upstream import script
 
     missing = [v.table for v in found if v.compared.unanswered and not v.compared.different]

@@ -1,1 +1,1 @@
-"""Compact: changelogs folded into snapshot tables."""
+"""The compact stage: folds changelogs into snapshot tables."""

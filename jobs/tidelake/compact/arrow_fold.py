@@ -1,7 +1,8 @@
-"""Snapshot ⊕ changes → snapshot of one bucket in Arrow: what lake.fold and compact.images say in SQL. Oracle: history.ordering.fold.
+"""Folds changes into the snapshot of one bucket in Arrow. Same result as lake.fold and compact.images in SQL. Oracle:
+history.ordering.fold.
 
-Keys become numbers, so that all that is asked of them is asked of arrays. Which rows stand is worked out from keys and places alone; other
-columns are read one by one, and of them what stands. A table whose key has a NULL is refused: SQL's rules for it are not worth their code.
+Keys are mapped to numbers, so key operations work on arrays. The surviving rows are computed from keys and places alone; other columns are
+read one by one, and only for surviving rows. A table whose key has a NULL is refused: SQL's rules for NULL keys are not implemented here.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from tidelake.wire.kernels.arrays import Longs
 
 TOO_LARGE = "the bucket is too large for a worker"
 CHANGE_TYPE, COMMIT_TS, PARTITION = "_change_type", "_commit_ts", "_kafka_partition"
-MARKS = (CHANGE_TYPE, COMMIT_TS, "_topic", PARTITION, "_offset", "_ordinal")  # a changelog's own columns that the fold reads
+MARKS = (CHANGE_TYPE, COMMIT_TS, "_topic", PARTITION, "_offset", "_ordinal")  # the changelog's own columns that the fold reads
 
 _KINDS = {"UPDATE_BEFORE": OLD, "DELETE": DELETE, "UPDATE_AFTER": UPDATE}
-_SHOWN = 3  # keys that stand twice
+_SHOWN = 3  # number of duplicate keys that are shown
 _LEAST = np.iinfo(np.int64).min
 
 
 class LeftToSpark(Exception):
-    """What the fold in SQL must judge."""
+    """Raised for what the fold in SQL must do."""
 
 
 class KeyTwice(Exception):
-    """The snapshot holds keys twice. keys: a few, as text."""
+    """Raised if the snapshot has duplicate keys. keys: a few of them, as text."""
 
     def __init__(self, keys: list[str]) -> None:
         super().__init__(", ".join(keys))
@@ -42,7 +43,7 @@ class KeyTwice(Exception):
 
 
 class FoldRules(BaseModel, frozen=True):
-    """What is folded: changes after after_ts, up to and including until_ts. images: None where no old values are compared."""
+    """How to fold: changes after after_ts, up to and including until_ts (TSO). images: None if no old values are compared."""
 
     key: list[str]
     after_ts: int
@@ -52,20 +53,20 @@ class FoldRules(BaseModel, frozen=True):
 
 
 class BucketRows(Protocol):
-    """Rows of a snapshot or a changelog, whose cells are read when they are asked for."""
+    """Rows of a snapshot or a changelog. Cells are read when they are requested."""
 
     count: int
 
     def whole(self, column: str) -> pa.Array:
-        """A column of all rows."""
+        """Return a column of all rows."""
 
     def cells(self, column: str, *rows: Longs) -> list[pa.Array]:
-        """A column of some rows, and of others; each ascend."""
+        """Return a column for each of several sets of ascending row numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedBucket:
-    """What stands, by key. compared, suspects: keys whose old values were compared, and those where they do not come out."""
+    """The folded rows. compared: number of keys whose old values were compared; suspects: those that do not match."""
 
     rows: pa.Table
     compared: int
@@ -74,7 +75,7 @@ class FoldedBucket:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The number of each row's key, of `many`. kinds: of the changes."""
+    """The key number of each row, below `many`. kinds: kinds of the changes."""
 
     base: Longs
     changes: Longs
@@ -84,8 +85,7 @@ class _Keys:
 
 @dataclass(frozen=True, slots=True)
 class _Newest:
-    """The newest change of every key that has one: its row and its key's number. window: all of the window, old
-    values among them."""
+    """The newest change of every key that has one: its row and its key's number. window: all changes of the window, old values included."""
 
     changes: Longs
     keys: Longs
@@ -93,7 +93,19 @@ class _Newest:
 
 
 def fold(base: BucketRows, changes: BucketRows, rules: FoldRules, columns: Sequence[str], most_bytes: int) -> FoldedBucket:
-    """These columns of what stands; the snapshot has no others. Raises KeyTwice, and Refused if they are more than so many bytes."""
+    """Fold a bucket and return these columns of the result.
+
+    Args:
+        base: The snapshot's rows.
+        changes: The changelog's rows.
+        rules: How to fold.
+        columns: All columns of the snapshot.
+        most_bytes: Maximum size of the result.
+
+    Raises:
+        KeyTwice: The snapshot has duplicate keys.
+        Refused: The result is larger than most_bytes.
+    """
     keys = _keys(base, changes, rules.key)
     _check(base, keys, rules.key)
     newest = _newest(changes, keys, rules)
@@ -114,7 +126,7 @@ def fold(base: BucketRows, changes: BucketRows, rules: FoldRules, columns: Seque
 
 
 def _column(name: str, base: BucketRows, changes: BucketRows, kept: Longs, newer: Longs, weights: Weights | None) -> pa.Array:
-    """A column of the snapshot's rows that stay and of the changes that stand; what is compared of it is weighed on the way."""
+    """A column of the snapshot rows that stay and of the surviving changes; columns to compare are hashed on the way."""
     if weights is None or name not in weights.images.columns:
         return pa.concat_arrays([*base.cells(name, kept), *changes.cells(name, newer)])
     of_base, there = base.cells(name, kept, weights.there)
@@ -159,7 +171,7 @@ def _check(base: BucketRows, keys: _Keys, key: Sequence[str]) -> None:
 
 
 def _newest(changes: BucketRows, keys: _Keys, rules: FoldRules) -> _Newest:
-    """The greatest place of each key, column after column; after the first one hardly a key has several changes left."""
+    """The greatest place of each key, column by column; after the first column hardly any key has several changes left."""
     ts = np.asarray(changes.whole(COMMIT_TS).fill_null(_LEAST))
     inside = (ts > rules.after_ts) & (ts <= rules.until_ts)
     rows = np.flatnonzero(inside & (keys.kinds != OLD))
@@ -178,7 +190,7 @@ def _newest(changes: BucketRows, keys: _Keys, rules: FoldRules) -> _Newest:
 
 
 def _places(changes: BucketRows, keys: _Keys, rules: FoldRules) -> Iterator[Callable[[Longs], Longs]]:
-    """What lake.fold.place compares after the commit ts."""
+    """The columns that lake.fold.place compares after the commit ts."""
 
     def number(column: str) -> Callable[[Longs], Longs]:
         return lambda rows: np.asarray(changes.cells(column, rows)[0].cast(pa.int64()).fill_null(_LEAST))

@@ -1,4 +1,4 @@
-"""What the images of a bucket's keys come to, in Arrow: compact.images.Images.verdict says the same in SQL."""
+"""Compares the row images of a bucket's keys in Arrow. Same result as compact.images.Images.verdict in SQL."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pydantic import BaseModel
 
 from tidelake.wire.kernels.arrays import Longs, Words
 
-OLD, DELETE, UPDATE, INSERT = -1, 0, 1, 2  # kinds of changes, by the class of their place; old values have none
+OLD, DELETE, UPDATE, INSERT = -1, 0, 1, 2  # kinds of changes, by the class of their place; OLD: old values
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
 class ComparedImages(BaseModel, frozen=True):
-    """How old values are compared. columns: those that are; share: of so many keys one; sampled: the key's columns that choose it."""
+    """How old values are compared. columns: columns to compare; share: one of so many keys is compared; sampled: key columns that select
+    it.
+    """
 
     columns: list[str]
     sampled: list[str]
@@ -23,11 +25,10 @@ class ComparedImages(BaseModel, frozen=True):
 
 
 class Weights:
-    """The rows of keys that are looked at: `there` of the snapshot, `told` of the changes, both ascending. Their columns are to be added
-    one by one.
+    """Hashes of the rows of selected keys: `there` of the snapshot, `told` of the changes, both ascending. Columns are added one by one.
 
-    keys: the number of each such key, many: of all; newest: its newest change; base, changes: the number of each row's key; kinds: of the
-    changes; window: changes that count, ascending.
+    keys: number of each selected key; many: number of all keys; newest: its newest change; base, changes: key number of each row; kinds:
+    kinds of the changes; window: changes that count, ascending.
     """
 
     def __init__(
@@ -51,14 +52,14 @@ class Weights:
         self._hashes = np.full(len(self.there) + len(self.told), _SEED)
 
     def add(self, there: pa.Array, told: pa.Array) -> None:
-        """A column of these rows. Equal rows come to equal hashes here and nowhere else."""
+        """Add a column of these rows. Equal rows get equal hashes only within this object."""
         cells = pa.concat_arrays([there, told])
-        plain = pc.add(cells, 0.0) if pa.types.is_floating(cells.type) else cells  # -0.0 is 0.0
+        plain = pc.add(cells, 0.0) if pa.types.is_floating(cells.type) else cells  # -0.0 becomes 0.0
         numbers = pc.dictionary_encode(plain).indices.fill_null(-1)
         self._hashes = _mixed(self._hashes ^ np.asarray(numbers).astype(np.uint64))
 
     def verdicts(self) -> tuple[int, int]:
-        """(keys compared, those that do not come out)."""
+        """Return (number of compared keys, number of keys that do not match)."""
         there, told = np.split(self._hashes, [len(self.there)])
         weights = np.zeros(self._many, np.uint64)
         np.add.at(weights, self._of_there, there)
@@ -68,16 +69,16 @@ class Weights:
             deletes = self._count(DELETE)
             rows = np.bincount(self._of_there, minlength=self._many) + self._count(INSERT) - deletes
             wrong = np.where(deletes > 0, rows != ~self._gone, wrong)
-        says = self._count(UPDATE) == self._count(OLD)  # what it replaces
+        says = self._count(UPDATE) == self._count(OLD)  # updates with old values
         return int(np.sum(says)), int(np.sum(wrong & says))
 
     def _count(self, kind: int) -> Longs:
-        """Changes of a kind, by key."""
+        """Number of changes of a kind, by key."""
         return np.bincount(self._of_told[self._kinds == kind], minlength=self._many)
 
 
 def _mixed(x: Words) -> Words:
-    """SplitMix64's finalizer."""
+    """The finalizer of SplitMix64."""
     x = x + _SEED
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""Workers fold buckets: they read data files of a snapshot and of a changelog, and write one data file of the snapshot (arrow_fold.py)."""
+"""Folds buckets in workers: reads data files of a snapshot and of a changelog, writes one data file of the snapshot (arrow_fold.py)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tidelake.io.storage import open_store
 from tidelake.spark.parquet_files import OpenFile, fetched, footer, kept_if_whole
 from tidelake.wire.kernels.arrays import Longs
 
-MOST_BYTES = 384 << 20  # of a unit's columns as Parquet encodes them, and of what stands in Arrow: a worker stays below 1 GiB then
-ROW_GROUP_BYTES = 32 << 20  # of Arrow
+MOST_BYTES = 384 << 20  # maximum size of a unit's encoded columns, and of its Arrow result: a worker then stays below 1 GiB
+ROW_GROUP_BYTES = 32 << 20  # size of a row group in Arrow
 
 FOLDED = pa.schema(
     [
         ("table", pa.int32()),
         ("bucket", pa.int32()),
-        ("path", pa.string()),  # NULL where no row stands, or the unit is refused
+        ("path", pa.string()),  # NULL if no row is left or the unit is refused
         ("size", pa.int64()),
         ("footer", pa.binary()),
         ("compared", pa.int64()),
@@ -38,7 +38,7 @@ FOLDED = pa.schema(
 
 
 class FoldSide(BaseModel, frozen=True):
-    """Where a table's files are, and the columns that are read, as the snapshot calls them, with the table's ids, as hex of Arrow's IPC."""
+    """Location of a table's files, and the columns to read with the snapshot's names and the table's ids, as hex of Arrow's IPC."""
 
     location: str
     columns: str
@@ -49,12 +49,12 @@ class FoldSide(BaseModel, frozen=True):
 
 
 def side(location: str, columns: pa.Schema) -> FoldSide:
-    """The same of a schema."""
+    """Return the FoldSide of a schema."""
     return FoldSide(location=location, columns=columns.serialize().to_pybytes().hex())
 
 
 class TableFold(BaseModel, frozen=True):
-    """A table. base: its snapshot, which is written, too."""
+    """A table to fold. base: its snapshot, which is also written; changes: its changelog."""
 
     base: FoldSide
     changes: FoldSide
@@ -71,7 +71,7 @@ class Unit(BaseModel, frozen=True):
 
 
 def fold_units(tables: Mapping[int, TableFold], units: Sequence[Unit]) -> Iterator[pa.RecordBatch]:
-    """Fold these; FOLDED, a row for each. What was uploaded when an error comes is removed."""
+    """Fold units and yield one row of FOLDED for each. After an error the uploaded files are removed."""
     with ExitStack() as uploads:
         rows = []
         for unit in units:
@@ -109,8 +109,11 @@ def _written(rows: pa.Table, place: FoldSide, bucket: int, uploaded: list[str]) 
 
 
 class FileRows:
-    """The rows of data files, one behind the other. A column is read by its id, whatever a file calls it; one that a file has not is NULL,
-    one of a narrower type is widened (Iceberg's spec, column projection)."""
+    """The rows of data files, concatenated.
+
+    A column is read by its id, whatever its name in the file. A column that a file lacks is NULL; a narrower type is widened (Iceberg spec,
+    column projection).
+    """
 
     def __init__(self, files: Sequence[pq.ParquetFile], schema: pa.Schema) -> None:
         self._files, self._schema = files, schema
@@ -120,18 +123,18 @@ class FileRows:
 
     @property
     def encoded(self) -> int:
-        """Bytes of all columns that may be read, as they are encoded."""
+        """Encoded size of all columns that may be read, in bytes."""
         groups = (f.metadata.row_group(g) for f in self._files for g in range(f.num_row_groups))
         return sum(g.total_byte_size for g in groups)
 
     def whole(self, column: str) -> pa.Array:
-        """A column of all rows, which is kept: the fold asks for keys several times."""
+        """Return a column of all rows and cache it: the fold requests keys several times."""
         if column not in self._whole:
             self._whole[column] = pa.concat_arrays([self._none(column), *(cells for _, cells in self._groups(column))])
         return self._whole[column]
 
     def cells(self, column: str, *rows: Longs) -> list[pa.Array]:
-        """A column of some rows, and of others; each ascend. Of the files one row group is held at a time."""
+        """Return a column for each of several sets of ascending row numbers. One row group is in memory at a time."""
         groups = [(0, self._whole[column])] if column in self._whole else self._groups(column)
         parts = [[self._none(column)] for _ in rows]
         for first, cells in groups:
@@ -141,7 +144,7 @@ class FileRows:
         return [pa.concat_arrays(part) for part in parts]
 
     def _groups(self, column: str) -> Iterator[tuple[int, pa.Array]]:
-        """(the first row, a column) of each row group."""
+        """Yield (first row, column) of each row group."""
         field, first = self._schema.field(column), 0
         for file, names in zip(self._files, self._names, strict=True):
             for group in range(file.num_row_groups):

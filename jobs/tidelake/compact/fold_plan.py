@@ -1,9 +1,9 @@
-"""Which tables of a window workers fold by themselves (compact.fold_files), and by which units; from metadata alone.
+"""Chooses the tables of a window that workers fold (compact.fold_files), and their units, from metadata alone.
 
-A unit is a bucket that has changes. The changelog has the snapshot's buckets, so a unit needs no row of another, and nothing is shuffled.
-All others go by Spark's SQL (compact.snapshot): tables without a key or whose key has no buckets; those that a statement changed, or whose
-changelog has a column in two types; rows that came by their handle alone; buckets that are deleted from by position, should be, or are
-too large for a worker.
+A unit is a bucket that has changes. The changelog has the same buckets as the snapshot, so a unit needs no rows of another unit and nothing
+is shuffled. All other tables are folded with Spark SQL (compact.snapshot): tables without a key or whose key has no buckets; tables that a
+statement changed, or whose changelog has a column in two types; tables with rows that were sent with their handle alone; tables with
+buckets that have, or should get, deletes by position, or that are too large for a worker.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tidelake.lake.scans import After, FileFacts
 from tidelake.lake.tables import is_bucketable, key_columns, lake_column, physical
 from tidelake.tso import at
 
-UNIT_ROWS = 3_000_000  # of a bucket's rows and changes: what a worker holds
-UNIT_BYTES = 128 << 20  # of their files
+UNIT_ROWS = 3_000_000  # maximum rows and changes of a bucket, which a worker holds in memory
+UNIT_BYTES = 128 << 20  # maximum size of their files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A unit of work: files of the snapshot, and of the changelog, by keys below the tables' locations. size: in bytes."""
+    """A unit of work: files of the snapshot and of the changelog, as keys below the tables' locations. size: bytes."""
 
     number: int
     base: list[str]
@@ -45,7 +45,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldPlan:
-    """A table that workers fold. gone: paths of the snapshot's files that are replaced; images: what of old values is compared."""
+    """A table that workers fold. gone: paths of the snapshot's files that are replaced; images: which old values are compared."""
 
     work: FoldWork
     table: TableFold
@@ -57,7 +57,7 @@ class FoldPlan:
 
 
 def plan(work: FoldWork) -> FoldPlan | str:
-    """How workers fold a table, or why they do not."""
+    """Return how workers fold a table, or why they do not."""
     try:
         return _plan(work)
     except LeftToSpark as e:
@@ -127,7 +127,7 @@ def _check_buckets(work: FoldWork, changes: ChangelogSlice) -> None:
 
 
 def _changed(work: FoldWork, changes: ChangelogSlice, counts: TableCounts) -> dict[int, list[FileFacts]]:
-    """The changelog's files that hold the window's changes, by bucket."""
+    """The changelog's files with the window's changes, by bucket."""
     after, until = max(work.fold.applied_ts, work.fold.emptied_ts), work.fold.until_ts
     where = {"_commit_ts": After(after, until), "_commit_at": After(at(max(after, 0)) - timedelta(milliseconds=1), at(until))}
     found: dict[int, list[FileFacts]] = {}

@@ -1,4 +1,4 @@
-"""The Python Data Source `tidelake_fold`: buckets of all tables of a window, folded in workers."""
+"""Python Data Source `tidelake_fold`: folds buckets of all tables of a window in workers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from tidelake.spark.worker_secrets import NONE, Secrets
 
 
 class FoldJob(BaseModel):
-    """What is folded. tables: by number; parts: units by the task that takes them."""
+    """What to fold. tables: by number; parts: units by the task that folds them."""
 
     tables: dict[int, TableFold]
     parts: list[list[Unit]]
 
 
 class FoldSource(EventSource):
-    """`read_source(spark, FoldSource, job=FoldJob)`: reading it writes files, and its rows tell of them
-    (fold_files.FOLDED); they are nowhere until they are committed."""
+    """Data source that folds when it is read: `read_source(spark, FoldSource, job=FoldJob)`.
+
+    Reading it writes files and returns rows that describe them (fold_files.FOLDED). The files belong to no table until they are committed.
+    """
 
     FORMAT = "tidelake_fold"
 
@@ -35,7 +37,7 @@ class FoldSource(EventSource):
 
 
 class FoldReader(EventReader[Sequence[Unit]]):
-    """Plans one partition per part."""
+    """Reader with one partition per part."""
 
     def __init__(self, job: FoldJob, secrets: Secrets = NONE) -> None:
         super().__init__(job.parts, secrets)

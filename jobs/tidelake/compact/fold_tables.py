@@ -1,4 +1,4 @@
-"""All tables of a window into their snapshots: in one Spark job of workers those that fold_plan lets in, the others by Spark's SQL."""
+"""Folds all tables of a window: those that fold_plan accepts in one Spark job of workers, the others with Spark SQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Found:
-    """What workers tell of a table. refused: why a unit was not folded; duplicate_keys: keys that the snapshot holds twice."""
+    """Results of workers for a table. refused: why a unit was not folded; duplicate_keys: keys that the snapshot has twice."""
 
     files: list[WrittenFile] = field(default_factory=list)
     compared: int = 0
@@ -36,7 +36,7 @@ class _Found:
     duplicate_keys: list[str] = field(default_factory=list)
 
     def add(self, row: Any) -> None:
-        """A row of fold_files.FOLDED."""
+        """Add a row of fold_files.FOLDED."""
         if row["path"] is not None:
             file = WrittenFile(path=row["path"], partition=(row["bucket"],), size=row["size"], footer=bytes(row["footer"]))
             self.files.append(file)
@@ -49,9 +49,17 @@ class _Found:
 def fold_tables(
     spark: SparkSession, catalog: LakeCatalog, works: Sequence[FoldWork], told: Callable[[str, Folded], None]
 ) -> dict[str, Folded]:
-    """Fold each, on its branch: by incarnation, those that change. told: is called with each table's name and what became of it.
+    """Fold each table on its branch. Return those that changed, by incarnation.
 
-    Raises QualityError (KEY_NOT_UNIQUE)."""
+    Args:
+        spark: The session.
+        catalog: The lake's catalog.
+        works: Tables to fold.
+        told: Called with each table's name and result.
+
+    Raises:
+        QualityError: KEY_NOT_UNIQUE.
+    """
 
     def done(work: FoldWork, result: Folded | None) -> tuple[str, Folded | None]:
         if result is not None:
@@ -74,7 +82,7 @@ def fold_tables(
 
 
 def _run(spark: SparkSession, plans: Sequence[FoldPlan]) -> list[_Found]:
-    """What workers make of each, in one job. Raises QualityError (KEY_NOT_UNIQUE); no file is left then."""
+    """Run the workers for all plans in one job. Raises QualityError (KEY_NOT_UNIQUE); then no file is left."""
     if not plans:
         return []
     units = {
@@ -97,7 +105,7 @@ def _run(spark: SparkSession, plans: Sequence[FoldPlan]) -> list[_Found]:
 
 
 def _finished(spark: SparkSession, catalog: LakeCatalog, p: FoldPlan, found: _Found) -> Folded | None:
-    """A table's files on its branch, or the table folded by Spark's SQL where a worker refused one."""
+    """Commit a table's files to its branch, or fold the table with Spark SQL if a worker refused a unit."""
     work, target = p.work, p.work.target
     if found.refused is not None:
         _remove(p, found)
@@ -108,7 +116,7 @@ def _finished(spark: SparkSession, catalog: LakeCatalog, p: FoldPlan, found: _Fo
 
 
 def _images(spark: SparkSession, p: FoldPlan, found: _Found) -> ImageCounts | None:
-    """What old values say; which they are is looked at in Spark's SQL, where some keys do not come out."""
+    """Result of comparing old values. If some keys do not match, Spark SQL finds out which."""
     if p.images is None:
         return None
     if not found.suspects:

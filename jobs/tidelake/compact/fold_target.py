@@ -1,4 +1,4 @@
-"""What a window is folded into: a table's snapshot, where it stands, and what becomes of it once files of it are staged."""
+"""Target of a fold: a table's snapshot, where it is, and its state once files of it are staged."""
 
 from __future__ import annotations
 
@@ -12,12 +12,21 @@ from tidelake.lake.fold import Fold
 from tidelake.lake.names import snapshot_name, vacant
 from tidelake.lake.tables import bucket_column, create_snapshot, key_columns, reshape
 
-AT_HAND = 100_000  # rows that one task folds, and whose keys are looked at here: Spark plans longer than that takes
+AT_HAND = 100_000  # maximum rows that one task folds and whose keys are checked without Spark, which would plan longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldTarget:
-    """The table that is written. base: the one folded onto, None = nothing to fold onto; rebuilt: it takes the place of base."""
+    """The table to write.
+
+    Attributes:
+        table: The table.
+        base: The table that is folded onto; None if there is none.
+        base_snapshot: Its snapshot.
+        reshape: Column changes to publish with it.
+        rebuilt: The table replaces base.
+        buckets: Number of buckets.
+    """
 
     table: LakeTable
     base: LakeTable | None
@@ -33,8 +42,10 @@ class FoldTarget:
 
     @property
     def reads_on(self) -> bool:
-        """Whether files of the base read with the table's present columns give the same values: not where a column left since and came
-        again as another, or bears another name (a redo over statements)."""
+        """Whether files of the base give the same values when read with the table's present columns.
+
+        They do not if a column was dropped and added again since, or has another name (a redo over statements).
+        """
         if self.base_snapshot is None or self.base_snapshot == self.table.main:
             return True
         then, now = self.table.fields(self.base_snapshot), self.table.fields()
@@ -42,13 +53,15 @@ class FoldTarget:
 
     @property
     def carries_its_columns(self) -> bool:
-        """Whether the snapshot that the cut would keep has the table's columns: not where one came, or became wider, and no row did."""
+        """Whether the snapshot that the cut would keep has the table's columns. It does not if a column was added or widened and no row
+        changed.
+        """
         return self.table.columns(self.base_snapshot) == self.table.columns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogSlice:
-    """A table's staged changelog. counts: of the changes that are folded, None where some are of earlier windows."""
+    """A table's staged changelog. counts: of the changes that are folded; None if some are of earlier windows."""
 
     table: LakeTable
     snapshot_id: int
@@ -56,14 +69,14 @@ class ChangelogSlice:
 
     @property
     def only_inserts(self) -> bool:
-        """Nothing that was there is touched."""
+        """Whether no existing row changes."""
         c = self.counts
         return c is not None and c.updates == c.deletes == c.upserts == c.exchanged_out == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldWork:
-    """One table of a window: what is folded, into what, on which branch. previous: its snapshot at the cut that it goes on from."""
+    """One table of a window: what is folded into what, on which branch. previous: its snapshot at the cut that the window builds on."""
 
     fold: Fold
     changes: ChangelogSlice | None
@@ -73,15 +86,23 @@ class FoldWork:
 
     @property
     def goes_on(self) -> bool:
-        """Whether rows that no change tells of stay as they are, and where they are."""
+        """Whether rows without a change stay as they are, in their files."""
         t = self.target
         return t.base is not None and not t.rebuilt and not self.fold.rewrites_all and t.reads_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """A staged snapshot. written: for people, what was rewritten; missing: deletes of a table without key that met no row; images: None
-    where no old values were compared."""
+    """A staged snapshot.
+
+    Attributes:
+        advance: How the branch advances.
+        table: The table in the new cut.
+        replaced: The table that it replaces, if any.
+        written: What was rewritten, for people.
+        missing: Deletes that met no row, in a table without a key.
+        images: Result of comparing old values; None if none were compared.
+    """
 
     advance: Advance
     table: TableCut
@@ -100,14 +121,23 @@ def work_of(
     buckets: int,
     kept: Container[str] = (),
 ) -> FoldWork:
-    """A table that is there and has the columns of the window's end, as far as may be before publishing. buckets: of a new table; kept:
-    uuids of the tables that published cuts need."""
+    """Return the work for a table; the table is created or gets the columns of the window's end, as far as possible before publishing.
+
+    Args:
+        catalog: The lake's catalog.
+        fold: What to fold.
+        changes: The staged changelog, if any.
+        previous: The table at the last cut, if any.
+        branch: Branch to write.
+        buckets: Number of buckets of a new table.
+        kept: UUIDs of the tables that published cuts need.
+    """
     target = _target(catalog, fold, previous, buckets, kept)
     return FoldWork(fold=replace(fold, few=_few(target, changes)), changes=changes, target=target, previous=previous, branch=branch)
 
 
 def _few(target: FoldTarget, changes: ChangelogSlice | None) -> bool:
-    """Whether all that is folded is little."""
+    """Whether there are few rows to fold."""
     if changes is None or changes.counts is None:
         return False
     held = live_rows(target.base, target.base_snapshot) if target.base and target.base_snapshot else 0
@@ -131,12 +161,12 @@ def _new(catalog: LakeCatalog, fold: Fold, buckets: int, kept: Container[str]) -
 
 
 def catalog_view(catalog: LakeCatalog, target: FoldTarget) -> FoldTarget:
-    """The target as it stands after a write to the branch."""
+    """Return the target with the table as it is after a write to the branch."""
     return replace(target, table=catalog.load(target.table.identifier))
 
 
 def bucket_of(target: FoldTarget, fold: Fold) -> tuple[str, str] | None:
-    """The bucketed column's final name and its name in the table now."""
+    """Return the bucketed column's final name and its name in the table now."""
     name = bucket_column(key_columns(fold.feed, fold.incarnation, fold.columns))
     if name is None:
         return None
@@ -145,13 +175,13 @@ def bucket_of(target: FoldTarget, fold: Fold) -> tuple[str, str] | None:
 
 
 def key_names(fold: Fold, target: FoldTarget) -> dict[str, str]:
-    """Of the key's columns in a fold → in the table now."""
+    """Return names of the key's columns in a fold → names in the table now."""
     physical = {c.source_id: c.name for c in target.table.columns()}
     return {name: physical[k] for name, k in zip(fold.key, fold.incarnation.key, strict=True)}
 
 
 def folded(work: FoldWork, written: str, missing: int = 0, images: ImageCounts | None = None) -> Folded:
-    """What is on the branch now, or at the snapshot that it would begin at. work: its target as it stands now."""
+    """Return what the branch has now, or the snapshot that it would start at. work: with the target as it is now."""
     target, table = work.target, work.target.table
     head = table.branch(work.branch) if work.branch in table.branches else target.start
     return Folded(

@@ -1,4 +1,4 @@
-"""Snapshot tables: fold a window into one table on a branch, and check what was written."""
+"""Folds a window into a snapshot table on a branch with Spark SQL, and checks the result."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
 
-_SHOWN = 3  # keys that stand twice
+_SHOWN = 3  # number of duplicate keys that are shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """The buckets that changes fall into: SQL for their rows by the table's columns, which share of all buckets they are, for people."""
+    """The buckets with changes. condition: SQL for their rows by the table's columns; share: of all buckets; written: text for people."""
 
     condition: str
     share: float
@@ -54,16 +54,17 @@ ALL = Touched(condition="true", share=1, written="all")
 
 
 def fold_table(spark: SparkSession, catalog: LakeCatalog, work: FoldWork) -> Folded | None:
-    """Fold a window's changes into a table's snapshot, on a branch; None where nothing changes.
+    """Fold a window's changes into a table's snapshot, on a branch. Return None if nothing changes.
 
-    Raises QualityError (KEY_NOT_UNIQUE) if what was written holds a key twice.
+    Raises:
+        QualityError: KEY_NOT_UNIQUE: the result has a duplicate key.
     """
     target, fold, changes, branch = work.target, work.fold, work.changes, work.branch
     same, base = work.goes_on, work.target.start
     if changes is None and same and target.reshape is None and base == target.table.main:
         if target.carries_its_columns:
             return None
-        target = replace(target, reshape=Reshape())  # the commit that comes with it gives the cut a snapshot that knows them
+        target = replace(target, reshape=Reshape())  # its commit gives the cut a snapshot with these columns
     if changes is None and same:
         return folded(replace(work, target=target), "column names only" if target.reshape else "set back")
     begin_branch(catalog, target.table, branch, base)
@@ -86,16 +87,26 @@ def fold_table(spark: SparkSession, catalog: LakeCatalog, work: FoldWork) -> Fol
 
 
 def said(touched: Touched, choice: MergeChoice) -> str:
-    """What is rewritten and why, for people."""
+    """Return what is rewritten and why, for people."""
     return choice.why if choice.merges else f"{touched.written}: {choice.why}" if choice.why else touched.written
 
 
 def fill_table(
     spark: SparkSession, catalog: LakeCatalog, fold: Fold, rows: DataFrame, branch: str, buckets: int, kept: Container[str] = ()
 ) -> Folded:
-    """Make a table's first snapshot of these rows, on a branch. rows: the fold's columns and `_commit_ts`.
+    """Write a table's first snapshot from rows, on a branch.
 
-    kept: uuids of the tables that published cuts need. Raises QualityError (KEY_NOT_UNIQUE).
+    Args:
+        spark: The session.
+        catalog: The lake's catalog.
+        fold: The table.
+        rows: The fold's columns and `_commit_ts`.
+        branch: Branch to write.
+        buckets: Number of buckets.
+        kept: UUIDs of the tables that published cuts need.
+
+    Raises:
+        QualityError: KEY_NOT_UNIQUE.
     """
     from pyspark.sql import functions as F
 
@@ -113,7 +124,7 @@ def fill_table(
 
 
 def change_frame(spark: SparkSession, changes: ChangelogSlice, fold: Fold) -> DataFrame:
-    """The window's changes with the fold's columns."""
+    """Return the window's changes with the fold's columns."""
     frame = spark.read.option("versionAsOf", changes.snapshot_id).table(sql_name(changes.table.identifier))
     rows = change_rows(frame, changes.table.columns(changes.snapshot_id), fold)
     return rows if changes.counts is None or changes.counts.partial else rows.drop(PARTIAL.name)
@@ -128,7 +139,7 @@ def _touched(frame: DataFrame | None, target: FoldTarget, fold: Fold) -> Touched
 
 
 def touched_by(numbers: Sequence[int], target: FoldTarget, fold: Fold) -> Touched:
-    """Of a table with buckets, those with these numbers."""
+    """Return the buckets with these numbers, for a table with buckets."""
     bucket = bucket_of(target, fold)
     if bucket is None or len(numbers) >= target.buckets:
         return ALL
@@ -147,7 +158,7 @@ def _spelled(column: str, target: FoldTarget) -> str:
 def _overwrite(
     spark: SparkSession, frame: DataFrame | None, condition: str, target: FoldTarget, fold: Fold, branch: str, counts: TableCounts | None
 ) -> tuple[int, ImageCounts | None]:
-    """Write the folded rows in place of those that meet the condition; how many deletes met no row, and what old values say."""
+    """Write the folded rows in place of those that meet the condition. Return (deletes that met no row, result of comparing old values)."""
     from pyspark.sql import functions as F
 
     old = base_frame(spark, target, fold, condition)
@@ -175,8 +186,10 @@ def _overwrite(
 def _merge(
     spark: SparkSession, frame: DataFrame, condition: str, target: FoldTarget, fold: Fold, branch: str, counts: TableCounts | None
 ) -> ImageCounts | None:
-    """The same by merge-on-read: what stood under the changed keys is deleted, what stands in the end is appended. Of the table only keys
-    are read, and the rows whose old values are compared."""
+    """Fold by merge-on-read: delete the rows of changed keys, append the final ones.
+
+    Of the table only keys are read, and the rows whose old values are compared.
+    """
     names = key_names(fold, target)
     delete_rows(spark, target.table, branch, changed_keys(frame, names), condition)
     assert target.base is not None
@@ -200,7 +213,7 @@ def _merge(
 
 
 def _write_sorted(rows: DataFrame, condition: str, target: FoldTarget, fold: Fold, branch: str) -> None:
-    """Of a table with a key. Rows that are bucketed come as the table wants them: Iceberg need not sort them again."""
+    """Write a table with a key. Bucketed rows are already in the table's order, so Iceberg need not sort them."""
     from pyspark.sql import functions as F
 
     writer = _writer(_physical(rows, target, fold), target, branch)
@@ -210,7 +223,7 @@ def _write_sorted(rows: DataFrame, condition: str, target: FoldTarget, fold: Fol
 
 
 def base_frame(spark: SparkSession, target: FoldTarget, fold: Fold, condition: str) -> DataFrame | None:
-    """The rows that are folded onto and meet the condition, with the fold's columns; None where there are none."""
+    """Return the rows that are folded onto and meet the condition, with the fold's columns; None if there are none."""
     if target.base is None or target.base_snapshot is None or fold.emptied_ts > fold.applied_ts:
         return None
     frame = spark.read.option("versionAsOf", target.base_snapshot).table(sql_name(target.base.identifier))
@@ -218,7 +231,7 @@ def base_frame(spark: SparkSession, target: FoldTarget, fold: Fold, condition: s
 
 
 def _physical(rows: DataFrame, target: FoldTarget, fold: Fold) -> DataFrame:
-    """The rows with the table's columns as they are called now, in its order; those that will leave are NULL."""
+    """The rows with the table's present column names, in its order; columns that will be dropped are NULL."""
     names = {c.id: c.lake_name for c in fold.columns}
     spelled = []
     for c in target.table.columns():
@@ -238,7 +251,7 @@ def _writer(rows: DataFrame, target: FoldTarget, branch: str) -> DataFrameWriter
 
 
 def _check_keys(spark: SparkSession, fold: Fold, staged: FoldTarget, condition: str, branch: str, changes: DataFrame | None) -> None:
-    """changes: only their keys may stand twice, None: all."""
+    """Raise QualityError (KEY_NOT_UNIQUE) for duplicate keys. changes: only their keys are checked; None: all keys."""
     names, head = key_names(fold, staged), staged.table.branch(branch)
     if changes is None and live_rows(staged.table, head) <= AT_HAND:
         keys = staged.table.scan(columns=tuple(names.values()), snapshot_id=head).read_all()
@@ -252,22 +265,22 @@ def _check_keys(spark: SparkSession, fold: Fold, staged: FoldTarget, condition: 
 
 
 def not_unique(fold: Fold, twice: Sequence[str]) -> QualityError:
-    """The error that these keys are there more than once."""
+    """Return the error for duplicate keys."""
     return QualityError(f"{fold.incarnation.name}: keys stand twice in the snapshot: {', '.join(twice)}", code="KEY_NOT_UNIQUE")
 
 
 def _twice(keys: DataFrame) -> list[dict[str, Any]]:
-    """A few keys that are there more than once."""
+    """A few duplicate keys."""
     from pyspark.sql import functions as F
 
     grouped = keys.groupBy(*(quote(c) for c in keys.columns)).agg(F.count("*").alias("_count"))
     few = grouped.where("_count > 1").drop("_count").limit(_SHOWN)
-    row = few.agg(F.collect_list(F.struct("*")).alias("found")).first()  # a limit at the end would look into one partition after another
+    row = few.agg(F.collect_list(F.struct("*")).alias("found")).first()  # a limit at the end would scan one partition after another
     return [r.asDict() for r in row["found"]] if row else []
 
 
 def _twice_at_hand(keys: pa.Table) -> list[dict[str, Any]]:
-    """The same without Spark."""
+    """A few duplicate keys, found without Spark."""
     grouped = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
     twice = grouped.filter(pc.greater(grouped["count_all"], 1)).drop_columns(["count_all"])
     return list(twice.slice(0, _SHOWN).to_pylist())

@@ -1,6 +1,6 @@
-"""The compact stage: staged changelogs ⊕ snapshots → snapshots, on a branch of this run. `publish` makes them visible.
+"""The compact stage: folds staged changelogs into snapshots, on a branch of this run. `publish` makes them visible.
 
-Tables that the window does not touch get no commit. The choice of what is rewritten follows from counts and stands in the certificate.
+Tables without changes get no commit. Counts decide what is rewritten; the certificate has the decision.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ log = logging.getLogger(__name__)
 
 
 def fold_window(lake: Lake, newest: Cut | None, staged: Staged) -> dict[str, Folded]:
-    """Fold every table that the window touches.
+    """Fold every table that the window changes.
 
     Args:
+        lake: The feed's lake.
         newest: The newest published cut.
+        staged: The staged window.
 
     Returns:
-        What became of each table, by incarnation.
+        The result for each table, by incarnation.
 
     Raises:
         QualityError: KEY_NOT_UNIQUE.
@@ -53,7 +55,7 @@ def _log(name: str, done: Folded) -> None:
 
 
 def _since(lake: Lake, newest: Cut | None, staged: Staged, i: Incarnation) -> tuple[int, TableCut | None]:
-    """TSO and snapshot that a table goes on from: of an earlier cut where it was dropped and recovered."""
+    """TSO and snapshot that a table continues from: of an earlier cut if it was dropped and recovered."""
     cut, own = staged.cut, staged.cut.snapshots.get(i.id)
     if own is not None or not i.recovered:
         return cut.applied_ts, own
@@ -65,7 +67,7 @@ def _since(lake: Lake, newest: Cut | None, staged: Staged, i: Incarnation) -> tu
 
 
 def _work(lake: Lake, staged: Staged, i: Incarnation, base: tuple[int, TableCut | None], needed: frozenset[str]) -> FoldWork:
-    """What is folded of one table. base: TSO and snapshot that it goes on from; needed: uuids of the tables that published cuts need."""
+    """The work for one table. base: TSO and snapshot that it continues from; needed: UUIDs of the tables that published cuts need."""
     feed, catalog = lake.feed, lake.catalog
     counts = staged.counts.get(i.id, TableCounts())
     advance = staged.changelogs.get(i.id)

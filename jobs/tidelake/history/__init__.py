@@ -1,1 +1,1 @@
-"""The executable specification, in plain Python: events, DDL, the lives of tables, windows, and the order of changes."""
+"""The executable specification in plain Python: events, DDL, incarnations of tables, windows, and the order of changes."""

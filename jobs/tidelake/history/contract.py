@@ -1,4 +1,4 @@
-"""What a feed's folder says about its tables: tables.sql, ddl.jsonl, expectations/<db>.<table>.toml."""
+"""Reads what a feed's folder says about its tables: tables.sql, ddl.jsonl, expectations/<db>.<table>.toml."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tidelake.history.ddl.statement import parse
 from tidelake.history.ddl.tokens import Cursor, statements
 
 RuleSeverity = Literal["critical", "warning"]
-OWN_SQL = "unexpected_rows_expectation"  # the one type whose name does not say what is expected
+OWN_SQL = "unexpected_rows_expectation"  # the only type whose name does not say what is expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableContract:
-    """A table as it stood before the first message."""
+    """A table as it was before the first message."""
 
     database: str
     table: str
@@ -30,7 +30,7 @@ class TableContract:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDdl:
-    """A statement that the messages do not carry (Avro). commit_ts: TSO."""
+    """A statement that is not in the messages (Avro). commit_ts: TSO."""
 
     commit_ts: int
     database: str
@@ -39,9 +39,9 @@ class RecordedDdl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One expectation of a table: a Great Expectations type with its arguments. later: of a column that a later statement adds."""
+    """One expectation of a table: a Great Expectations type with its arguments. later: its column is added by a later statement."""
 
-    table: str  # as table_name writes it
+    table: str  # in the spelling of table_name
     type: str
     arguments: dict[str, Any]
     severity: RuleSeverity
@@ -50,7 +50,7 @@ class Expectation:
 
 
 def read_tables(folder: Path) -> list[TableContract]:
-    """The CREATE TABLE statements of tables.sql; none if there is no file. Raises ContractError with file, line and statement."""
+    """Return the CREATE TABLE statements of tables.sql; empty without the file. Raises ContractError with file, line and statement."""
     path = folder / "tables.sql"
     if not path.is_file():
         return []
@@ -82,7 +82,7 @@ def _statements(path: Path, script: str) -> list[str]:
 
 
 def _defined(statement: str, database: str) -> tuple[str, list[TableContract]]:
-    """(the database for unqualified names after the statement, the tables it defines)."""
+    """Return (the database for unqualified names after the statement, the tables that it defines)."""
     if used := _used_database(statement):
         return used, []
     out: list[TableContract] = []
@@ -99,7 +99,7 @@ def _defined(statement: str, database: str) -> tuple[str, list[TableContract]]:
 
 
 def read_recorded_ddl(folder: Path) -> list[RecordedDdl]:
-    """The lines of ddl.jsonl by commit ts; none if there is no file. Raises ContractError with the line."""
+    """Return the lines of ddl.jsonl in order of commit ts; empty without the file. Raises ContractError with the line."""
     path = folder / "ddl.jsonl"
     if not path.is_file():
         return []
@@ -108,7 +108,7 @@ def read_recorded_ddl(folder: Path) -> list[RecordedDdl]:
 
 
 def read_expectations(folder: Path) -> list[Expectation]:
-    """All expectations of a feed. Raises ConfigError with file, number and key."""
+    """Return all expectations of a feed. Raises ConfigError with file, number and key."""
     return [e for path in sorted((folder / "expectations").glob("*.toml")) for e in _expectations(path)]
 
 

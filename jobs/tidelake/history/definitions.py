@@ -1,7 +1,7 @@
-"""Where the types of a table come from: tables.sql, a CREATE TABLE statement, or the messages, as far as these say them (docs/types.md).
+"""Where the types of a table come from: tables.sql, a CREATE TABLE statement, or the messages (docs/types.md).
 
-MySQL's word is a type in full, but for DECIMAL (precision and scale), ENUM and SET (their elements). A table that nothing defines and whose
-messages lack one of these has no types: its rows are set aside (UNDEFINED_TABLE).
+The type word in messages is the full type, except for DECIMAL (precision and scale), ENUM and SET (their elements). A table without a
+definition whose messages lack one of these has no types: its rows are set aside (UNDEFINED_TABLE).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidelake.history.incarnations import Column
 
 _NO_WORD = "types"
 _DIGITS, _ELEMENTS = "DECIMAL precision and scale", "ENUM and SET elements"
-UNSAID: dict[str, str] = {  # by protocol: what messages do not say of types; empty: they suffice for every table
+UNSAID: dict[str, str] = {  # by protocol: what messages do not say of types; empty: messages suffice for every table
     "open": f"{_DIGITS}, {_ELEMENTS}",
     "craft": f"{_DIGITS}, {_ELEMENTS}",
     "avro": f"{_DIGITS} with avro-decimal-handling-mode=string",
@@ -29,7 +29,7 @@ UNSAID: dict[str, str] = {  # by protocol: what messages do not say of types; em
 
 
 def unsaid(column: ShapeColumn) -> str | None:
-    """What a message does not say of a column's type that the lake needs; None where it says enough."""
+    """Return what a message does not say of a column's type and the lake needs; None if it says enough."""
     written = column.full_type or column.type
     if written is None:
         return "its type"
@@ -37,7 +37,7 @@ def unsaid(column: ShapeColumn) -> str | None:
 
 
 def unsaid_types(columns: Iterable[Column]) -> list[str]:
-    """The columns of a table that are typed by MySQL's word alone where that is not the whole type, each with what is missing."""
+    """Return the columns that are typed by a word alone that is not the full type, each with what is missing."""
     return [f"{c.name}: {what}" for c in columns if (what := _bare(c.type)) is not None]
 
 
@@ -50,7 +50,7 @@ def _bare(mysql: MysqlType) -> str | None:
 
 
 def unsaid_of(shapes: Iterable[Shape]) -> dict[str, str]:
-    """By column, what no shape of a table says of its type."""
+    """Return by column what no shape of a table says of its type."""
     columns = [c for s in shapes for c in s.columns]
     said = {c.name for c in columns if unsaid(c) is None}
     return {c.name: what for c in columns if c.name not in said and (what := unsaid(c)) is not None}

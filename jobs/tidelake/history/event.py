@@ -1,7 +1,7 @@
-"""What crosses between stages: MESSAGE batches (landed Kafka records) and EVENT batches (what they hold).
+"""Schemas of the batches between stages: MESSAGE (landed Kafka records) and EVENT (their content).
 
-One EVENT row per event. Cells are canonical text (docs/architecture.md 6) as bytes, raw bytes for binary columns, in the order of the
-row's shape; a null element is NULL, an absent column is not in the shape. A shape travels once per batch, as a row of kind `shape`.
+EVENT has one row per event. Cells are canonical text (docs/architecture.md 6) as bytes, raw bytes for binary columns, in the order of the
+row's shape. A null element is NULL; an absent column is not in the shape. Each batch has a shape once, as a row of kind `shape`.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ EVENT = pa.schema(
     [
         pa.field("topic", pa.string()),
         pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),  # null on shape rows
+        pa.field("offset", pa.int64()),  # null in shape rows
         pa.field("ordinal", pa.int32()),  # position inside the message
-        pa.field("timestamp_ms", pa.int64()),  # of the message
+        pa.field("timestamp_ms", pa.int64()),  # the message's timestamp
         pa.field("kind", pa.string(), nullable=False),
         pa.field("op", pa.string()),
-        pa.field("commit_ts", pa.int64()),  # TSO wrapped to int64; null where the protocol carries none
+        pa.field("commit_ts", pa.int64()),  # TSO wrapped to int64; null if the protocol has none
         pa.field("database", pa.string()),
         pa.field("table", pa.string()),
         pa.field("physical_table_id", pa.int64()),
-        pa.field("shape", pa.int64()),  # of `after`, or of a shape row itself
+        pa.field("shape", pa.int64()),  # shape of `after`; in shape rows the shape itself
         pa.field("before_shape", pa.int64()),
         pa.field("after", pa.list_(pa.binary())),
         pa.field("before", pa.list_(pa.binary())),
@@ -56,13 +56,13 @@ EVENT = pa.schema(
         pa.field("claim_check", pa.string()),
         pa.field("ddl", pa.string()),
         pa.field("ddl_type", pa.string()),  # TiDB job type as digits, or Canal's word
-        pa.field("schema_version", pa.int64()),  # rejected rows that wait for their table's schema: the version they name, wrapped to int64
+        pa.field("schema_version", pa.int64()),  # rejected rows that wait for their table's schema: its version, wrapped to int64
         pa.field("columns", pa.string()),  # shape rows: the shape's columns as JSON
         pa.field("error_code", pa.string()),
         pa.field("error", pa.string()),
         pa.field("raw_key", pa.binary()),
         pa.field("raw_value", pa.binary()),
-        pa.field("checksum", pa.string()),  # one of CHECKSUMS; null where the message carries none
+        pa.field("checksum", pa.string()),  # one of CHECKSUMS; null if the message has none
     ]
 )
 
@@ -71,9 +71,13 @@ EVENT = pa.schema(
 class ShapeColumn:
     """One column as the protocol describes it.
 
-    type: MySQL word with `unsigned` (`bigint unsigned`), None where the protocol does not say. full_type: the complete SQL type where
-    it is sent. flag: TiDB's column flags (docs/reference/protocols.md 1.2). key: part of the row's handle. elements: ENUM/SET members where
-    sent. mask: how the cells are masked already, as wire.masks names it.
+    Attributes:
+        type: MySQL word with `unsigned` (`bigint unsigned`); None if the protocol does not send it.
+        key: Part of the row's handle.
+        flag: TiDB's column flags (docs/reference/protocols.md 1.2).
+        full_type: Complete SQL type, if sent.
+        elements: ENUM or SET members, if sent.
+        mask: Mask that the cells already have, in the spelling of wire.masks.
     """
 
     name: str
@@ -90,13 +94,13 @@ _MEMBERS = [f.name for f in fields(ShapeColumn)]
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a row image, in order. Its id is a hash of them, so equal shapes are equal everywhere."""
+    """The columns of a row image, in order. Its id is a hash of them, so equal shapes have equal ids everywhere."""
 
     columns: tuple[ShapeColumn, ...]
 
     @cached_property
     def json(self) -> str:
-        """Canonical JSON: list of objects without null members."""
+        """Canonical JSON: a list of objects without null members."""
         plain = [{k: v for k in _MEMBERS if (v := getattr(c, k)) is not None} for c in self.columns]
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
@@ -114,7 +118,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event in plain Python: what the general readers and the tests speak. commit_ts: TSO, unsigned."""
+    """One event in plain Python, for general readers and tests. commit_ts: TSO, unsigned."""
 
     kind: str
     op: str | None = None
@@ -128,7 +132,7 @@ class Event:
     before: Sequence[bytes | None] | None = None
     handle_only: bool = False
     claim_check: str | None = None
-    ddl: str | None = None  # may be Utf8Text
+    ddl: str | None = None  # can be Utf8Text
     ddl_type: str | None = None
     schema_version: int | None = None
     error_code: str | None = None
@@ -140,7 +144,7 @@ class Event:
 
 @dataclass(slots=True)
 class EventRows:
-    """Builds an EVENT batch from plain events: for the few messages that the columnar path hands over, and for tests."""
+    """Builds an EVENT batch from plain events: for the few messages that the columnar path does not handle, and for tests."""
 
     rows: list[dict[str, object]] = field(default_factory=list)
     shapes: dict[int, Shape] = field(default_factory=dict)
@@ -153,7 +157,7 @@ class EventRows:
                     self.shapes.setdefault(shape.id, shape)
             row = {name: getattr(e, name) for name in _PLAIN}
             row |= {
-                "ddl": None if e.ddl is None else e.ddl.encode(),  # which may be Utf8Text
+                "ddl": None if e.ddl is None else e.ddl.encode(),  # can be Utf8Text
                 "topic": at.topic,
                 "partition": at.partition,
                 "offset": at.offset,
@@ -167,21 +171,21 @@ class EventRows:
             self.rows.append(row)
 
     def batch(self, *, shapes: bool = False) -> pa.RecordBatch:
-        """The events added so far; with shapes, the rows of these too. In one piece, as messages may be large."""
+        """Return the events added so far, in one batch, because messages can be large. shapes: include the rows of their shapes."""
         rows = [*self.rows, *_shape_rows(self.shapes.values())] if shapes else self.rows
         batch = pa.RecordBatch.from_pylist(rows, schema=_SENT)
         return batch.set_column(_DDL, EVENT.field(_DDL), batch.column(_DDL).cast(pa.string()))
 
 
 _DDL = EVENT.get_field_index("ddl")
-_SENT = EVENT.set(_DDL, pa.field("ddl", pa.binary()))  # Arrow makes a str of bytes that are to be a string, to check them
+_SENT = EVENT.set(_DDL, pa.field("ddl", pa.binary()))  # binary first: to check bytes for a string column Arrow would make a str of them
 _PLAIN = (
     "kind op database table physical_table_id after before handle_only claim_check ddl ddl_type error_code error raw_key raw_value checksum"
 ).split()
 
 
 def shape_rows(shapes: Iterable[Shape]) -> pa.RecordBatch:
-    """The EVENT rows of kind `shape` that carry these shapes, in order of their ids."""
+    """Return the EVENT rows of kind `shape` for these shapes, in order of their ids."""
     return pa.RecordBatch.from_pylist(_shape_rows(shapes), schema=EVENT)
 
 

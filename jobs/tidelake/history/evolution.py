@@ -1,7 +1,7 @@
-"""DDL changes → the catalog after them (docs/architecture.md 8.3). Pure.
+"""Applies DDL changes to the catalog (docs/architecture.md 8.3). Pure.
 
-A statement about a table of which nothing is known yet has no effect: its columns will be taken from its first row. What would have to
-be guessed is refused; a table of which no row was ever seen has nothing that could be guessed wrong.
+A statement about an unknown table has no effect: the table's columns are taken from its first row. A change whose result would have to be
+guessed is refused, unless no row of the table was ever seen: then no guess can be wrong.
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ from tidelake.history.partitions import added, dropped, emptied, reorganized
 
 
 def apply(catalog: Catalog, ts: int, change: Change) -> Catalog:
-    """The catalog after a statement's change at commit ts. Raises OrderError (UNSUPPORTED_DDL, TABLE_EXISTS, UNKNOWN_COLUMN)."""
+    """Return the catalog after a statement's change at commit ts.
+
+    Raises:
+        OrderError: UNSUPPORTED_DDL, TABLE_EXISTS, UNKNOWN_COLUMN.
+    """
     return _apply(change, catalog, ts)
 
 
@@ -100,7 +104,7 @@ def _(change: CreateTable, catalog: Catalog, ts: int) -> Catalog:
         return create(catalog, change.database, change.table, change.definition, ts)
     like = catalog.find(*change.like) if change.like else None
     if like is None:
-        return catalog  # its columns will be taken from the first row
+        return catalog  # the columns are taken from the first row
     made = create(catalog, change.database, change.table, _definition(like), ts, guessed=like.guessed)
     new = made.find(change.database, change.table)
     assert new is not None
@@ -111,7 +115,7 @@ def _(change: CreateTable, catalog: Catalog, ts: int) -> Catalog:
 
 
 def _definition(i: Incarnation) -> TableDef:
-    """As a CREATE TABLE … LIKE takes it over."""
+    """The definition that CREATE TABLE … LIKE copies."""
     columns = tuple(ColumnDef(name=c.name, type=c.type, nullable=c.nullable) for c in i.columns)
     names = {c.id: c.name for c in i.columns}
     key = tuple(names[k] for k in i.key)
@@ -123,7 +127,7 @@ def _definition(i: Incarnation) -> TableDef:
 
 
 def _is(i: Incarnation, definition: TableDef | None) -> bool:
-    """Whether tables.sql told of the table before its CREATE came."""
+    """Whether tables.sql defined the table before its CREATE arrived."""
     if definition is None:
         return False
     names = {c.id: c.name.lower() for c in i.columns}
@@ -136,7 +140,7 @@ def _is(i: Incarnation, definition: TableDef | None) -> bool:
 def _(change: DropTable, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None:
-        return catalog  # a table of which nothing was ever seen, or a view
+        return catalog  # an unknown table, or a view
     return catalog.with_(_ended(found, ts))
 
 
@@ -172,7 +176,7 @@ def _newest(lost: list[Incarnation]) -> Incarnation | None:
 
 
 def _recovered(catalog: Catalog, i: Incarnation, database: str, table: str, ts: int) -> Catalog:
-    """The same life goes on; between its drop and now it had no name."""
+    """Continue an incarnation. Between its drop and now it had no name."""
     taken = catalog.find(database, table)
     if taken is not None:
         raise OrderError(f"{taken.name} is there already, what was dropped cannot take its name", code="TABLE_EXISTS")
@@ -247,7 +251,7 @@ def _(change: RenameTable, catalog: Catalog, ts: int) -> Catalog:
 def _(change: AddColumn, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None or any(c.name.lower() == change.column.name.lower() for c in found.columns):
-        return catalog  # or seen in the rows before (a guessed table)
+        return catalog  # or the column was seen in earlier rows (a guessed table)
     if change.column.virtual:
         return catalog.with_(replace(found, virtual=(*found.virtual, change.column.name)))
     if not change.column.default_known and not found.empty:
@@ -264,7 +268,7 @@ def _(change: DropColumn, catalog: Catalog, ts: int) -> Catalog:
     if len(left) < len(found.columns):
         _not_in_key(found, change.name)
         return catalog.with_(reshaped(found, left, ts))
-    return catalog.with_(replace(found, virtual=_unnamed(found, change.name)))  # or IF EXISTS
+    return catalog.with_(replace(found, virtual=_unnamed(found, change.name)))  # a virtual column, or IF EXISTS
 
 
 @_apply.register
@@ -379,5 +383,5 @@ def _is_virtual(i: Incarnation, name: str) -> bool:
 
 
 def _unnamed(i: Incarnation, name: str) -> tuple[str, ...]:
-    """The virtual columns but this one."""
+    """The virtual columns except this one."""
     return tuple(v for v in i.virtual if v.lower() != name.lower())

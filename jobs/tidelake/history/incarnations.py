@@ -1,6 +1,7 @@
-"""The lives of tables: what every table was called and which columns it had at any TSO (docs/architecture.md 2, 8.3).
+"""Incarnations of tables: the name and the columns of every table at any TSO (docs/architecture.md 2, 8.3).
 
-A Catalog is immutable; evolution.apply gives the next. A statement with commit ts T holds for rows after T: a row exactly at T is older.
+A Catalog is immutable; evolution.apply returns the next one. A statement with commit ts T applies to rows after T: a row at exactly T is
+older.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ ALWAYS = -1  # a ts before every row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column's life: its id stays through renames and type changes and is never given again.
+    """A column. Its id stays through renames and type changes and is never reused.
 
-    since_ts: rows up to it are from before the column and take `default` (canonical text; hex digits for binary types).
+    since_ts: rows up to it are older than the column and get `default` (canonical text; hex digits for binary types).
     """
 
     id: int
@@ -30,17 +31,17 @@ class Column:
     nullable: bool = True
     default: str | None = None
     since_ts: int = ALWAYS
-    former: tuple[str, ...] = ()  # names it bore before
+    former: tuple[str, ...] = ()  # former names
 
     @property
     def lake_name(self) -> str:
-        """What it is called in lake tables; `name` is what the source calls it."""
+        """The name in lake tables; `name` is the source's name."""
         return column_name(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    """A name a table bore for rows in (after_ts, until_ts]; until_ts None = still."""
+    """A name of a table for rows in (after_ts, until_ts]. until_ts None: still valid."""
 
     database: str
     table: str
@@ -48,13 +49,13 @@ class Name:
     until_ts: int | None = None
 
     def is_(self, database: str, table: str) -> bool:
-        """Whether it is this name (names ignore case, as TiDB's do)."""
+        """Whether it is this name, ignoring case like TiDB."""
         return (self.database.lower(), self.table.lower()) == (database.lower(), table.lower())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """The columns of one incarnation for rows in (after_ts, until_ts]; until_ts None = still."""
+    """The columns of one incarnation for rows in (after_ts, until_ts]. until_ts None: still valid."""
 
     columns: tuple[Column, ...]
     after_ts: int
@@ -63,7 +64,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """How a table is partitioned, by a column's id: ddl.changes.Partitioning."""
+    """How a table is partitioned, with the column's id: see ddl.changes.Partitioning."""
 
     kind: str
     column: int
@@ -73,10 +74,17 @@ class Partitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Rows up to ts that left with their partition: those whose column is in [low, high), or one of `values`, or NULL where `null`.
+    """Rows up to ts that were removed with their partition.
 
-    low, high: None = no bound; values are None for a range. text: bounds compare as text (dates), else as numbers.
-    modulus: the values are remainders of the column, without their sign.
+    Attributes:
+        ts: The TSO.
+        column: Id of the partition column.
+        low: Lower bound, inclusive; None if there is none.
+        high: Upper bound, exclusive; None if there is none.
+        values: Values of the partition; None for a range.
+        null: Rows with NULL belong to it.
+        text: Bounds compare as text (dates), else as numbers.
+        modulus: The values are remainders of the column's absolute value.
     """
 
     ts: int
@@ -91,8 +99,15 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """At ts rows of this table changed places with rows of another, `other` by its id: those of `part`, a partition of that name, or all
-    where part is None. number: among the exchanges of this ts."""
+    """At ts rows of this table were exchanged with rows of another.
+
+    Attributes:
+        ts: The TSO.
+        number: Number among the exchanges of this ts.
+        other: Id of the other table.
+        partition: Name of the partition.
+        part: The rows of that partition; None means all rows.
+    """
 
     ts: int
     number: int
@@ -103,10 +118,17 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """One life of a table. key: ids of the handle's columns, () = no key. truncations: at each ts the rows up to it left.
+    """One life of a table, from its creation to its drop.
 
-    empty: no row of it was seen, and none was there before. virtual: names of generated columns that are never sent. removals: of the
-    window; past_removals: of the windows before. like: names, as table_name writes them, of what it was made like.
+    Attributes:
+        key: Ids of the handle's columns; () if there is no key.
+        truncations: At each ts the rows up to it were removed.
+        guessed: The columns come from the messages.
+        empty: No row was seen, and none existed before.
+        virtual: Names of generated columns that are never sent.
+        removals: Removals of the window.
+        past_removals: Removals of earlier windows.
+        like: Names, in the spelling of table_name, of the tables that it was created like.
     """
 
     id: str
@@ -117,7 +139,7 @@ class Incarnation:
     next_column: int
     truncations: tuple[int, ...] = ()
     dropped_ts: int | None = None
-    guessed: bool = False  # no definition was given: columns come from the messages
+    guessed: bool = False  # no definition: the columns come from the messages
     empty: bool = False
     virtual: tuple[str, ...] = ()
     partitions: Partitions | None = None
@@ -128,34 +150,34 @@ class Incarnation:
 
     @property
     def name(self) -> str:
-        """The last name, as table_name writes it."""
+        """The last name, in the spelling of table_name."""
         return written(self.names[-1].database, self.names[-1].table)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns as they stand now (or stood at the drop)."""
+        """The present columns, or those at the drop."""
         return self.segments[-1].columns
 
     @property
     def recovered(self) -> bool:
-        """Whether it was dropped once and is there again."""
+        """Whether it was dropped and recovered."""
         return any(b.after_ts > a.until_ts for a, b in pairwise(self.names) if a.until_ts is not None)
 
     @property
     def from_ts(self) -> int:
-        """The life holds rows after this ts."""
+        """The TSO after which its rows begin."""
         return self.names[0].after_ts
 
     def columns_at(self, ts: int) -> tuple[Column, ...]:
-        """The columns at ts, statements at ts included."""
+        """Return the columns at ts, including statements at ts."""
         return next((s.columns for s in self.segments if s.until_ts is None or ts < s.until_ts), self.columns)
 
     def truncated(self, ts: int) -> int:
-        """Rows up to this ts have left by ts; ALWAYS if none."""
+        """Return the TSO up to which rows were removed by ts; ALWAYS if none."""
         return max((t for t in self.truncations if t <= ts), default=ALWAYS)
 
     def column(self, name: str) -> Column:
-        """The column of that name (MySQL's names ignore case). Raises OrderError."""
+        """Return the column with this name, ignoring case like MySQL. Raises OrderError."""
         for c in self.columns:
             if c.name.lower() == name.lower():
                 return c
@@ -164,20 +186,20 @@ class Incarnation:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All incarnations of a feed, in order of their birth."""
+    """All incarnations of a feed, in order of creation."""
 
     incarnations: dict[str, Incarnation] = field(default_factory=dict)
 
     def alive(self) -> list[Incarnation]:
-        """Those not dropped."""
+        """Return the incarnations that are not dropped."""
         return [i for i in self.incarnations.values() if i.dropped_ts is None]
 
     def find(self, database: str, table: str) -> Incarnation | None:
-        """The living table of that name."""
+        """Return the present table with this name."""
         return next((i for i in self.alive() if i.names[-1].is_(database, table)), None)
 
     def at(self, database: str, table: str, ts: int) -> Incarnation | None:
-        """The table that bore the name for a row at ts."""
+        """Return the table that had the name for a row at ts."""
         for i in self.incarnations.values():
             for n in i.names:
                 if n.is_(database, table) and n.after_ts < ts and (n.until_ts is None or ts <= n.until_ts):
@@ -185,16 +207,18 @@ class Catalog:
         return None
 
     def asof(self, database: str, table: str, ts: int) -> Incarnation | None:
-        """The table that bears the name at ts, statements at ts included."""
+        """Return the table that has the name at ts, including statements at ts."""
         return self.at(database, table, ts + 1)
 
     def with_(self, incarnation: Incarnation) -> Catalog:
-        """The catalog with this incarnation added or replaced."""
+        """Return the catalog with this incarnation added or replaced."""
         return Catalog(self.incarnations | {incarnation.id: incarnation})
 
     def opened(self) -> Catalog:
-        """As the next window starts from it: without the shapes and truncations that no later row meets. What left a dropped table
-        counts again if it is recovered; rows that changed places stand in the changelogs."""
+        """Return the catalog with which the next window starts: without segments and truncations that no later row needs.
+
+        Rows that were removed from a dropped table count again if it is recovered. Exchanged rows are in the changelogs.
+        """
         return Catalog({k: _opened(i) for k, i in self.incarnations.items()})
 
 
@@ -204,7 +228,7 @@ def _opened(i: Incarnation) -> Incarnation:
 
 
 def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts: int, *, guessed: bool = False) -> Catalog:
-    """A new life after ts."""
+    """Return the catalog with a new incarnation after ts."""
     columns = tuple(_column(i, c, ALWAYS) for i, c in enumerate(definition.visible, 1))
     ids = {c.name.lower(): c.id for c in columns}
     handle = definition.handle
@@ -225,13 +249,13 @@ def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts
 
 
 def partitioned(by: Partitioning | None, columns: tuple[Column, ...]) -> Partitions | None:
-    """Partitions by the column's id; None where no row's partition can be told."""
+    """Return the partitions with the column's id; None if columns do not tell a row's partition."""
     column = next((c for c in columns if by and c.name.lower() == by.column.lower()), None)
     return Partitions(kind=by.kind, column=column.id, function=by.function, parts=by.partitions) if by and column else None
 
 
 def add_column(i: Incarnation, column: ColumnDef, ts: int, after: str | None = None) -> Incarnation:
-    """The incarnation with one more column after ts."""
+    """Return the incarnation with an additional column after ts."""
     new = replace(_column(i.next_column, column, ts), default=column.default)
     columns = list(i.columns)
     columns.insert(position(i, after, len(columns)), new)
@@ -243,17 +267,17 @@ def _column(number: int, c: ColumnDef, since_ts: int) -> Column:
 
 
 def position(i: Incarnation, after: str | None, end: int) -> int:
-    """Where a column stands that is said to follow another."""
+    """Return the index for a column that follows another."""
     if after is None:
         return end
     if after == FIRST:
         return 0
-    before = next((n for n, c in enumerate(i.columns) if c.name.lower() == after.lower()), end - 1)  # a virtual column has no place
+    before = next((n for n, c in enumerate(i.columns) if c.name.lower() == after.lower()), end - 1)  # a virtual column has no position
     return before + 1
 
 
 def reshaped(i: Incarnation, columns: tuple[Column, ...], ts: int) -> Incarnation:
-    """A new segment after ts; one that would be empty is replaced."""
+    """Add a segment after ts. If the last segment would be empty, replace it."""
     last = i.segments[-1]
     new = Segment(columns=columns, after_ts=max(ts, last.after_ts))
     kept = i.segments[:-1] if last.after_ts >= ts else (*i.segments[:-1], replace(last, until_ts=ts))

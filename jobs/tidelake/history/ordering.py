@@ -1,6 +1,6 @@
-"""The rules of order (docs/reference/protocols.md 6.4, 11.14), as an executable specification: the oracle of the Spark stages.
+"""The rules of order (docs/reference/protocols.md 6.4, 11.14) as an executable specification: the oracle of the Spark stages.
 
-Small and slow on purpose. What Spark does to a window must equal `fold(base, ordered(deduplicated(changes)))` for every history.
+The code is small and slow by intent. Spark's result for a window must equal `fold(base, ordered(deduplicated(changes)))` for every history.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from tidelake.errors import Coordinates, OrderError
 from tidelake.tso import show
 
 RowCells = tuple[object, ...]
-# Of equal commit ts for one key, deletes come first (docs/reference/protocols.md 1.6).
+# At equal commit ts of one key, deletes come first (docs/reference/protocols.md 1.6).
 CLASS = {"delete": 0, "update": 1, "insert": 2, "upsert": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """One row event. key: the handle's cells, None for a table without key. at: (topic, partition, offset, ordinal).
+    """One row event.
 
-    replay_epoch: how often the resolved ts of its partition had gone back before it; a later replay_epoch repeats an earlier one.
-    partial: of its row only the key's cells are known (handle-key-only messages, docs/reference/protocols.md 1.5).
+    Attributes:
+        key: The handle's cells; None for a table without key.
+        at: (topic, partition, offset, ordinal).
+        replay_epoch: How often the resolved ts of its partition went back before it; a later replay epoch repeats an earlier one.
+        partial: Only the key's cells are known (handle-key-only messages, docs/reference/protocols.md 1.5).
     """
 
     table: str
@@ -37,7 +40,7 @@ class RowChange:
 
 
 def resolved_ts(watermarks: Mapping[Coordinates, int | None]) -> int:
-    """M: the minimum over all expected partitions of the largest resolved ts seen. Raises OrderError naming a partition without one."""
+    """Return M: the minimum over all expected partitions of the largest resolved ts seen. Raises OrderError for a partition without one."""
     silent = [str(at) for at, ts in watermarks.items() if ts is None]
     if silent or not watermarks:
         raise OrderError(f"no resolved ts was ever seen in {', '.join(silent) or 'any partition'}", code="NO_WATERMARK")
@@ -45,15 +48,15 @@ def resolved_ts(watermarks: Mapping[Coordinates, int | None]) -> int:
 
 
 def in_window(changes: Iterable[RowChange], applied_ts: int, resolved: int) -> list[RowChange]:
-    """Rows after applied_ts, up to and including resolved. A row at applied_ts can only be a repeat."""
+    """Return the rows after applied_ts, up to and including resolved. A row at applied_ts can only be a repeat."""
     return [c for c in changes if applied_ts < c.commit_ts <= resolved]
 
 
 def deduplicated(changes: Iterable[RowChange]) -> list[RowChange]:
-    """One of each change: of copies, a whole one before a partial one, then the one with the lowest coordinates.
+    """Return one of each change: of equal events a whole one before a partial one, then the one with the lowest coordinates.
 
-    With a key: same table, key, commit ts and class. Without: the n-th equal row event of a replay epoch is the n-th of any other
-    replay_epoch, so the multiplicity is the maximum over replay epochs.
+    With a key, events with the same table, key, commit ts and class are equal. Without a key, the n-th equal row event of a replay epoch
+    equals the n-th of any other replay epoch, so the multiplicity is the maximum over replay epochs.
     """
     seen: set[tuple[object, ...]] = set()
     nth: Counter[tuple[object, ...]] = Counter()
@@ -71,17 +74,22 @@ def deduplicated(changes: Iterable[RowChange]) -> list[RowChange]:
 
 
 def ordered(changes: Iterable[RowChange]) -> list[RowChange]:
-    """By commit ts, then delete < update < insert, then arrival."""
+    """Sort by commit ts, then delete < update < insert, then arrival."""
     return sorted(changes, key=lambda c: (c.commit_ts, CLASS[c.op], c.at))
 
 
 def fold(base: Mapping[RowCells, RowCells], changes: Iterable[RowChange], key_of: tuple[int, ...]) -> dict[RowCells, RowCells]:
-    """A keyed table after ordered changes. key_of: positions of the key's cells in a row.
+    """Return a keyed table after changes.
 
-    An update that moves a row to another key is a delete and an insert: two rows may exchange their keys at one commit ts.
+    An update of the key is a delete and an insert, because two rows can exchange their keys at one commit ts.
 
-    A partial row keeps what is known of the other cells, also where a delete of the same commit ts came before it: that is the other
-    half of a split update. Where nothing is known they are None.
+    A partial row keeps the known values of the other cells, also after a delete of the same commit ts, which is the other half of a split
+    update. Unknown cells are None.
+
+    Args:
+        base: The table before.
+        changes: Changes in any order.
+        key_of: Positions of the key's cells in a row.
     """
     rows = dict(base)
     gone: dict[tuple[RowCells, int], RowCells] = {}
@@ -108,10 +116,17 @@ def _partial(sent: RowCells, known: RowCells | None, key_of: tuple[int, ...]) ->
 def exchanged(
     partitioned: Mapping[RowCells, RowCells], other: Mapping[RowCells, RowCells], belongs: Callable[[RowCells], bool]
 ) -> tuple[dict[RowCells, RowCells], dict[RowCells, RowCells]]:
-    """Two keyed tables after EXCHANGE PARTITION: the rows of the partition and all rows of the other table change places. Changes up to
-    and including the statement's commit ts are folded before it, later ones after it.
+    """Return two keyed tables after EXCHANGE PARTITION: the partition's rows and all rows of the other table are exchanged.
 
-    belongs: whether a row is of the partition. Raises OrderError if one of the other table is not: with what it leaves is not known.
+    Changes up to and including the statement's commit ts are folded before it, later ones after it.
+
+    Args:
+        partitioned: The partitioned table.
+        other: The other table.
+        belongs: Whether a row belongs to the partition.
+
+    Raises:
+        OrderError: A row of the other table does not belong to the partition.
     """
     strangers = [row for row in other.values() if not belongs(row)]
     if strangers:
@@ -121,7 +136,7 @@ def exchanged(
 
 
 def fold_multiset(base: Counter[RowCells], changes: Iterable[RowChange]) -> Counter[RowCells]:
-    """A table without key after ordered changes: equal rows count."""
+    """Return a table without key after ordered changes, with the number of each row."""
     rows = Counter(base)
     for c in changes:
         if c.before is not None and c.op != "insert":
@@ -132,7 +147,7 @@ def fold_multiset(base: Counter[RowCells], changes: Iterable[RowChange]) -> Coun
 
 
 def check_progress(applied: int, resolved: int) -> None:
-    """Raises OrderError if the resolved ts stands behind what was applied."""
+    """Raise OrderError if the resolved ts is before the published one."""
     if resolved < applied:
         raise OrderError(f"the resolved ts went back: {show(resolved)} is before {show(applied)}, which is published", code="WENT_BACK")
 

@@ -1,6 +1,7 @@
-"""ALTER TABLE p EXCHANGE PARTITION … WITH TABLE t: whose rows change places, and whether it can be told (docs/architecture.md 8.3). Pure.
+"""ALTER TABLE p EXCHANGE PARTITION … WITH TABLE t: which rows are exchanged, and whether columns tell them (docs/architecture.md 8.3).
+Pure.
 
-The rows themselves are of the order stage, which writes them to both changelogs (order/exchanged_rows.py).
+The order stage writes the rows to both changelogs (order/exchanged_rows.py).
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from tidelake.history.partitions import members
 
 
 def exchanged(catalog: Catalog, p: Incarnation, partition: str, t: Incarnation, ts: int) -> Catalog:
-    """The catalog in which the rows of a partition of p and all rows of t have changed places after ts; two tables without rows have none
-    to change. A statement that says it again, in other words, is the same. Raises OrderError (UNSUPPORTED_DDL)."""
+    """Return the catalog in which the rows of a partition of p and all rows of t are exchanged after ts.
+
+    Two tables without rows do not change. A repeated statement, even if worded differently, has no effect. Raises OrderError
+    (UNSUPPORTED_DDL).
+    """
     if p.empty and t.empty:
         return catalog
     part = members(p, partition, ts)
@@ -29,7 +33,7 @@ def exchanged(catalog: Catalog, p: Incarnation, partition: str, t: Incarnation, 
 
 
 def _check_alike(p: Incarnation, partition: str, t: Incarnation) -> None:
-    """Columns, their types and the key are the same, whatever the order of columns."""
+    """Check that columns, types and key are equal, in any column order."""
     one, other = ({c.name.lower(): c.type for c in i.columns} for i in (p, t))
     keys = [[c.name.lower() for k in i.key for c in i.columns if c.id == k] for i in (p, t)]
     unlike = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))

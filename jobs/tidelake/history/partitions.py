@@ -1,6 +1,6 @@
-"""Which rows leave a table with a partition, and what becomes of its partitions (docs/architecture.md 8.3). Pure.
+"""Rows that are removed with a partition, and changes of partitions (docs/architecture.md 8.3). Pure.
 
-A row's partition is told by its own columns, exactly as the server places it; where it cannot be, the statement is refused.
+A row's own columns tell its partition, exactly as the server places it. If they do not, the statement is refused.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ _DATES = frozenset({"date", "datetime"})
 
 
 def emptied(i: Incarnation, names: tuple[str, ...], ts: int) -> Incarnation:
-    """The incarnation without the rows of these partitions up to ts. Raises OrderError (UNSUPPORTED_DDL)."""
+    """Return the incarnation without the rows of these partitions up to ts. Raises OrderError (UNSUPPORTED_DDL)."""
     return i if i.empty else replace(i, removals=(*i.removals, *(members(i, name, ts) for name in names)))
 
 
 def dropped(i: Incarnation, names: tuple[str, ...]) -> Incarnation:
-    """Without these partitions: a range reaches down to the partition before it, so rows of a dropped range go to the next from then on."""
+    """Return the incarnation without these partitions. Later rows of a dropped range go to the next partition."""
     gone = {n.lower() for n in names}
     return _with(i, tuple(p for p in i.partitions.parts if p.name.lower() not in gone)) if i.partitions else i
 
 
 def added(i: Incarnation, parts: tuple[Partition, ...]) -> Incarnation:
-    """With more partitions; rows of a hash move to others then, and which is no longer told."""
+    """Return the incarnation with more partitions. With HASH rows move, so their partition is not known any more."""
     if i.partitions is None or not parts or i.partitions.kind == "hash":
         return replace(i, partitions=None)
     return _with(i, (*i.partitions.parts, *parts))
 
 
 def reorganized(i: Incarnation, names: tuple[str, ...], parts: tuple[Partition, ...]) -> Incarnation:
-    """With new partitions in the place of some."""
+    """Return the incarnation with new partitions in place of some."""
     if i.partitions is None or not names:
         return i
     old, gone = i.partitions.parts, {n.lower() for n in names}
@@ -51,7 +51,7 @@ def _with(i: Incarnation, parts: tuple[Partition, ...]) -> Incarnation:
 
 
 def members(i: Incarnation, name: str, ts: int) -> Removal:
-    """The rows of a partition at ts. Raises OrderError (UNSUPPORTED_DDL)."""
+    """Return the rows of a partition at ts. Raises OrderError (UNSUPPORTED_DDL)."""
     by = i.partitions
     at = next((n for n, p in enumerate(by.parts) if p.name.lower() == name.lower()), None) if by else None
     column = next((c for c in i.columns if by and c.id == by.column), None)

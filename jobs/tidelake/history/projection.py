@@ -1,4 +1,4 @@
-"""Where a column's value stands in the rows of a window: shape × segment → position (docs/architecture.md 8.3). Pure."""
+"""Positions of columns in the rows of a window: shape × segment → position (docs/architecture.md 8.3). Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelake.history.window import same_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPlace:
-    """In rows of this shape with a commit ts in (after_ts, until_ts], the cell at `position` (from 0), of this type then."""
+    """Position (from 0) and type of a cell in rows of a shape with a commit ts in (after_ts, until_ts]."""
 
     shape: int
     position: int
@@ -24,20 +24,20 @@ class CellPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """A column of a table with all places of its value; rows that fit none have NULL there."""
+    """A column of a table with all places of its value. Rows that fit none have NULL."""
 
     column: Column
     places: tuple[CellPlace, ...]
 
 
 def project(incarnation: Incarnation, shapes: Iterable[Shape]) -> list[Projection]:
-    """Every column that lived in the window, final ones first in table order, then those dropped."""
+    """Return every column that existed in the window: final ones first in table order, then dropped ones."""
     shapes = list(shapes)
     return [Projection(column=c, places=tuple(_places(incarnation, c, shapes))) for c in lived(incarnation)]
 
 
 def lived(incarnation: Incarnation) -> list[Column]:
-    """The columns of all segments, each once as it was last, final ones first."""
+    """Return the columns of all segments, each in its last version, final ones first."""
     last = {c.id: c for s in incarnation.segments for c in s.columns}
     final = [c.id for c in incarnation.columns]
     return [last[i] for i in final] + [c for i, c in last.items() if i not in final]
@@ -58,7 +58,7 @@ def _places(incarnation: Incarnation, column: Column, shapes: Sequence[Shape]) -
 
 
 def _position(shape: Shape, name: str, names: set[str]) -> int | None:
-    """Where the column was sent. A sanitised name means it unless another of the table's names is just so."""
+    """Position of a column in a shape. A sanitised name matches unless another column of the table has exactly that name."""
     exact = next((i for i, c in enumerate(shape.columns) if c.name.lower() == name.lower()), None)
     if exact is not None:
         return exact
@@ -66,7 +66,7 @@ def _position(shape: Shape, name: str, names: set[str]) -> int | None:
 
 
 def _joined(places: list[CellPlace], new: CellPlace) -> list[CellPlace]:
-    """Neighbouring segments with the same place become one: most windows have one place per shape."""
+    """Join adjacent segments with the same place: in most windows a shape has one place."""
     for i, old in enumerate(places):
         if (old.shape, old.position, old.type, old.until_ts) == (new.shape, new.position, new.type, new.after_ts):
             both = CellPlace(shape=old.shape, position=old.position, type=old.type, after_ts=old.after_ts, until_ts=new.until_ts)

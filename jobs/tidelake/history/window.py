@@ -1,7 +1,7 @@
-"""A window's statements and first sights → the catalog at its end (docs/architecture.md 8.3), by their commit ts. Pure.
+"""Applies a window's statements and observed rows to the catalog, in order of commit ts (docs/architecture.md 8.3). Pure.
 
-What was seen in rows counts too: a table without a definition, or a column that no statement told of, comes to life at its first
-row. Protocols without DDL (Avro) evolve this way where ddl.jsonl does not say more.
+Rows count as well: a table without a definition, or a column without a statement, is created by its first row. Protocols without DDL (Avro)
+evolve this way unless ddl.jsonl says more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidelake.tso import show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The commit ts range that one run moves the lake by: after applied_ts, up to and including resolved_ts (both TSO)."""
+    """The commit ts range of one run: after applied_ts, up to and including resolved_ts (both TSO)."""
 
     applied_ts: int
     resolved_ts: int
@@ -34,7 +34,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A DDL statement as sent. database: of the event, for unqualified names. commit_ts: TSO. recorded: stands in ddl.jsonl."""
+    """A DDL statement as sent. database: for unqualified names; commit_ts: TSO; recorded: from ddl.jsonl."""
 
     commit_ts: int
     database: str
@@ -43,13 +43,13 @@ class Statement:
 
     @property
     def identity(self) -> tuple[int, str]:
-        """What makes copies on other partitions and repeats the same statement (docs/reference/protocols.md 6.4)."""
+        """What copies on other partitions and repeats of a statement share (docs/reference/protocols.md 6.4)."""
         return self.commit_ts, self.query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTable:
-    """Rows of one shape under one name, in the window: the first and last commit ts and how many."""
+    """Rows of one shape under one name in the window: first and last commit ts (TSO), and number."""
 
     database: str
     table: str
@@ -61,23 +61,29 @@ class ObservedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """What was done about a statement, or about a column or table seen first in rows (query empty)."""
+    """Effect of a statement, or of a column or table that rows showed first (query is then empty)."""
 
     commit_ts: int
     database: str
     query: str
     effect: str  # applied · no effect · ignored · seen
-    why: str = ""  # it was ignored: what kept it from being carried out
-    tables: tuple[str, ...] = ()  # incarnations that it changed
+    why: str = ""  # reason if it was ignored
+    tables: tuple[str, ...] = ()  # incarnations that it changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaMismatch:
-    """Rows that fit their table neither before nor after any statement of the window: those sent with this name and shape from first_ts
-    up to, including, until_ts (TSO, None: all). table: its name; columns: those that nothing told of; sent, known: both schemas as SQL.
+    """Rows that fit their table neither before nor after any statement of the window.
 
-    unsaid: of a table that nothing defines, the columns of which the messages do not say the type, each with what is missing; known is
-    empty then, unless rows that said enough made the table.
+    Attributes:
+        observed_table: Name and shape of the rows.
+        first_ts: First commit ts of the rows (TSO).
+        until_ts: Last commit ts, inclusive; None means all rows.
+        table: Name of the table.
+        columns: Columns without a definition or statement.
+        sent: Schema of the rows as SQL.
+        known: Schema of the table as SQL. Empty for a table without a definition, unless rows that said enough created it.
+        unsaid: For a table without a definition: columns whose type the messages do not state, each with what is missing.
     """
 
     observed_table: ObservedTable
@@ -91,7 +97,7 @@ class SchemaMismatch:
 
 
 class Compiled(NamedTuple):
-    """The catalog at a window's end, what is entered into the DDL ledger, and rows that no table takes."""
+    """The catalog at a window's end, entries of the DDL ledger, and rows that fit no table."""
 
     catalog: Catalog
     ledger: list[LedgerEntry]
@@ -101,12 +107,18 @@ class Compiled(NamedTuple):
 def compile_window(
     catalog: Catalog, statements: Sequence[Statement], observed: Sequence[ObservedTable], policy: Policy, *, has_ddl: bool = False
 ) -> Compiled:
-    """What the statements and rows of a window make of the catalog.
+    """Apply the statements and rows of a window to a catalog.
 
-    has_ddl: the messages carry every statement, so rows of a defined table that have a column which none told of are mismatches; else, and
-    with
-    `ddl = "ignore"`, the column comes to life with them.
-    Raises OrderError (UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises) that names the statement and what to do.
+    Args:
+        catalog: The catalog before.
+        statements: Statements of the window.
+        observed: Rows of the window.
+        policy: The feed's policy.
+        has_ddl: The messages have every statement. Rows of a defined table with a column that no statement added are then mismatches;
+            otherwise, and with `ddl = "ignore"`, the rows add the column.
+
+    Raises:
+        OrderError: UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises, with the statement and the remedy.
     """
     ledger: list[LedgerEntry] = []
     unknown: list[_UnknownRows] = []
@@ -128,7 +140,7 @@ def compile_window(
 
 
 def sanitised(name: str) -> str:
-    """A name as Avro schemas write it (docs/reference/protocols.md 4.2)."""
+    """Return a name as Avro schemas write it (docs/reference/protocols.md 4.2)."""
     safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{safe}" if safe[:1].isdigit() else safe
 
@@ -139,7 +151,7 @@ def same_name(sent: str, name: str) -> bool:
 
 
 def sent_type(column: ShapeColumn) -> MysqlType:
-    """The type as far as a message tells it; text where it does not."""
+    """Return the type as far as a message states it; text if it does not."""
     mysql = MysqlType.parse(column.full_type or column.type or "text")
     return replace(mysql, elements=column.elements) if column.elements else mysql
 
@@ -162,7 +174,7 @@ def _execute(catalog: Catalog, s: Statement, policy: Policy) -> tuple[Catalog, L
 
 
 def _inhabited(catalog: Catalog, observed: Sequence[ObservedTable], ts: int) -> Catalog:
-    """Tables that may have rows up to ts, as far as their first and last ones tell, are not empty."""
+    """Mark tables that can have rows up to ts, judging by first and last ones, as not empty."""
     for i in [i for i in catalog.incarnations.values() if i.empty]:
         if any(s.first_ts <= ts and s.last_ts > i.from_ts and any(_means(s, n) for n in i.names) for s in observed):
             catalog = catalog.with_(replace(i, empty=False))
@@ -188,7 +200,7 @@ def _remedy(s: Statement) -> str:
 
 
 def _mismatches(catalog: Catalog, unknown: Sequence[_UnknownRows]) -> list[SchemaMismatch]:
-    """Those that were seen twice, from two statements on, once."""
+    """Mismatches without repeats that were found at several statements."""
     found: list[SchemaMismatch] = []
     for m in (_mismatch(catalog, unknown_rows) for unknown_rows in unknown):
         alike = (x for x in found if replace(x.observed_table, first_ts=0) == replace(m.observed_table, first_ts=0))
@@ -198,7 +210,7 @@ def _mismatches(catalog: Catalog, unknown: Sequence[_UnknownRows]) -> list[Schem
 
 
 def _mismatch(catalog: Catalog, unknown_rows: _UnknownRows) -> SchemaMismatch:
-    """They end where the name means another table, or a later statement brought what they have."""
+    """A mismatch. It ends where the name belongs to another table, or where a later statement adds the columns."""
     s, i, unsaid = unknown_rows
     return SchemaMismatch(
         observed_table=s,
@@ -232,19 +244,23 @@ def _columns_added(s: Statement) -> list[str]:
 
 
 class _UnknownRows(NamedTuple):
-    """Rows with columns that their table did not have then. table: as it was known, None if nothing was; unsaid: as of Mismatch."""
+    """Rows with columns that their table did not have. table: as known at that time, or None; unsaid: as in SchemaMismatch."""
 
     observed_table: ObservedTable
     table: Incarnation | None
     unsaid: tuple[tuple[str, str], ...] = ()
 
 
-_Unsaid = dict[tuple[str, str], dict[str, str]]  # what no message of the window says of types: by table as sent, in lower case, and column
+_Unsaid = dict[tuple[str, str], dict[str, str]]  # (database, table) as sent, lower case → column → what no message says of its type
 
 
 class _Rules(NamedTuple):
-    """added: columns that statements of the window bring, in lower case; rows of a defined table may have no other. None: no statement is
-    sent. ignores: they may have any (`ddl = "ignore"`)."""
+    """Rules for new columns.
+
+    added: columns that statements of the window add, in lower case; rows of a defined table may have no others. None: statements are not
+    sent.
+    ignores: all columns are allowed (`ddl = "ignore"`).
+    """
 
     added: frozenset[str] | None
     unsaid: _Unsaid
@@ -273,7 +289,7 @@ def _see_all(
 
 
 def _unknown_rows(s: ObservedTable, found: Incarnation | None, rules: _Rules) -> _UnknownRows | None:
-    """Whether nothing says the types of their table, or of columns that are new to it."""
+    """The rows, if no message states the types of their table or of its new columns."""
     unsaid = rules.unsaid[s.database.lower(), s.table.lower()]
     unknown = _unknown(found, s) if found else tuple(unsaid)
     missing = tuple((name, unsaid[name]) for name in unknown if name in unsaid)
@@ -284,7 +300,7 @@ def _unknown_rows(s: ObservedTable, found: Incarnation | None, rules: _Rules) ->
 
 
 def _unknown(i: Incarnation, s: ObservedTable) -> tuple[str, ...]:
-    """Columns of the rows that the table does not have, nor computes."""
+    """Columns of the rows that the table neither has nor computes."""
     return _missing(s, [*(c.name for c in i.columns), *i.virtual])
 
 
@@ -307,8 +323,10 @@ def _see(catalog: Catalog, s: ObservedTable) -> tuple[Catalog, list[LedgerEntry]
 
 
 def _unseen(catalog: Catalog, s: ObservedTable) -> ObservedTable | None:
-    """Rows of one shape may lie on both sides of a DROP or RENAME: what of them is later than the last life of the name, or lacks
-    columns in the present one, is seen again from there on."""
+    """The part of the rows to look at again, because rows of one shape can be on both sides of a DROP or RENAME.
+
+    It begins after the last table of that name, or where the present table lacks columns.
+    """
     names = [(i, n) for i in catalog.incarnations.values() for n in i.names if _means(s, n)]
     i = next((i for i, n in names if n.after_ts < s.last_ts and (n.until_ts is None or s.last_ts <= n.until_ts)), None)
     if i is None:
@@ -324,7 +342,7 @@ def _means(s: ObservedTable, name: Name) -> bool:
 
 
 def find_sent(catalog: Catalog, database: str, table: str) -> Incarnation | None:
-    """The living table that a message's names mean; exact names go before sanitised ones."""
+    """Return the present table that a message's names mean; exact names win over sanitised ones."""
     exact = catalog.find(database, table)
     if exact is not None:
         return exact

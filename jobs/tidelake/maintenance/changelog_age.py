@@ -1,7 +1,7 @@
-"""Changelogs by age: the files whose changes are no longer kept, and how they go: whole files, by metadata alone, on a branch.
+"""Removes old files of changelogs: whole files, by metadata alone, on a branch.
 
-A file goes when the day or hour of its partition ends at or before the changelog_retained_after (cuts.changelog_retained_after). The
-changelog_retained_after is raised first, in the table of published cuts, so that nobody takes what is left for all there was.
+A file is removed if the day or hour of its partition ends at or before changelog_retained_after (cuts.changelog_retained_after). That TSO
+is raised first, in the table of published cuts, so that readers do not take the rest for the complete changelog.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LENGTHS = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 
 
 class Going(BaseModel):
-    """What goes of a changelog. first, last: its oldest and youngest partition, `2026-01-05` or `2026-01-05T10`."""
+    """Files of a changelog that are removed. first, last: oldest and youngest partition, `2026-01-05` or `2026-01-05T10`."""
 
     files: int
     rows: int
@@ -39,15 +39,15 @@ class Going(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldFile:
-    """A file of a changelog whose changes are not kept any more. span: the word of its partition, `day` or `hour`; name: which one."""
+    """A changelog file whose changes are not kept any more. span: `day` or `hour`; name: its partition."""
 
-    file: Any  # pyiceberg's
+    file: Any  # DataFile of pyiceberg
     span: str
     name: str
 
     @property
     def path(self) -> str:
-        """Where it is, in full."""
+        """The full path."""
         return str(self.file.file_path)
 
     @property
@@ -60,8 +60,7 @@ class OldFile:
 
 
 def old_files(table: LakeTable, snapshot_id: int, gone: int) -> list[OldFile]:
-    """The files of a snapshot that hold changes up to the changelog_retained_after and no others, the oldest first. gone: the
-    changelog_retained_after."""
+    """Return the files of a snapshot that only have changes at or before changelog_retained_after (gone, a TSO), oldest first."""
     if not gone:
         return []
     found = ((one, *_partition(table, one)) for one in data_files(table, snapshot_id))
@@ -70,12 +69,12 @@ def old_files(table: LakeTable, snapshot_id: int, gone: int) -> list[OldFile]:
 
 
 def data_files(table: LakeTable, snapshot_id: int) -> Iterator[Any]:
-    """pyiceberg's, of a snapshot."""
+    """Yield pyiceberg's data files of a snapshot."""
     return (task.file for task in table.table.scan(snapshot_id=snapshot_id).plan_files())
 
 
 def summed(files: Sequence[OldFile]) -> Going | None:
-    """None where nothing goes."""
+    """Sum up files; None if there are none."""
     if not files:
         return None
     rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
@@ -83,7 +82,7 @@ def summed(files: Sequence[OldFile]) -> Going | None:
 
 
 def raise_retained_after(catalog: LakeCatalog, feed: str, gone: int) -> None:
-    """Say in all rows of the feed's cuts that changes at or before a TSO may be gone. One commit."""
+    """Record in all rows of the feed's cuts that changes at or before a TSO may be gone. One commit."""
     ensure_published(catalog)
     own = f"feed == '{feed}'"  # a feed's name needs no quoting
 
@@ -98,7 +97,7 @@ def raise_retained_after(catalog: LakeCatalog, feed: str, gone: int) -> None:
 
 
 def remove(catalog: LakeCatalog, identifier: str, branch: str, files: Sequence[OldFile]) -> None:
-    """Take files out of a branch: one commit, of metadata alone. Raises StorageError (ROWS_DIFFER) if other rows went than should."""
+    """Remove files from a branch in one metadata commit. Raises StorageError (ROWS_DIFFER) if other rows were removed than planned."""
 
     def attempt() -> None:
         table = catalog.load(identifier).table
@@ -120,12 +119,12 @@ def _rows_of(table: LakeTable, branch: str) -> int:
 
 
 def hours_of(table: LakeTable) -> list[str]:
-    """Names of the partition fields of a changelog that is partitioned by hour, as earlier versions made them."""
+    """Return the partition fields of a changelog that is partitioned by hour; earlier versions created such."""
     return [f.name for f in table.table.spec().fields if str(f.transform) == "hour"]
 
 
 def by_day(catalog: LakeCatalog, identifier: str) -> None:
-    """Partition a changelog by day from now on, if it is by hour. What is written stays readable, by its own partitions."""
+    """Partition a changelog by day from now on if it is partitioned by hour. Existing files keep their partitions and stay readable."""
 
     def attempt() -> None:
         table = catalog.load(identifier)
@@ -139,7 +138,7 @@ def by_day(catalog: LakeCatalog, identifier: str) -> None:
 
 
 def _partition(table: LakeTable, file: Any) -> tuple[str, str, datetime]:
-    """(word, name, end) of the time that a file's partition is; the end of time where it is none."""
+    """Return (word, name, end) of a file's time partition; the end is the end of time if there is none."""
     fields = table.table.specs()[file.spec_id].fields
     for i, field in enumerate(fields):
         word, value = str(field.transform), file.partition[i]

@@ -1,9 +1,9 @@
-"""The archive of changelogs: what maintenance lets go of, copied as the Parquet files that it is, with a manifest (docs/maintenance.md).
+"""Archive of changelogs: Parquet files that maintenance removes, copied as they are, with a manifest (docs/maintenance.md).
 
 <uri>/<feed>/<table>/day=2026-01-05/<file>.parquet          or hour=2026-01-05T10, as the changelog was partitioned then
-<uri>/<feed>/<table>/manifests/<first>_<last>-<hash>.json   one for a table and maintenance; hash: of the files' keys
+<uri>/<feed>/<table>/manifests/<first>_<last>-<hash>.json   one per table and maintenance; hash: of the files' keys
 
-Nothing is replaced, so a copy cut short is gone on with. Every copy is read back, and its rows counted, before anything is removed.
+Nothing is overwritten, so an interrupted copy can continue. Every copy is read back and its rows are counted before anything is removed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tidelake.lake.data_files import plain
 from tidelake.lake.opened import Lake
 from tidelake.maintenance.changelog_age import OldFile
 
-_COPIES = 4  # at once; each needs its file's size of scratch space
+_COPIES = 4  # parallel copies; each needs scratch space for its file
 
 
 class ArchivedColumn(BaseModel):
-    """A column as the table has it. id: Iceberg's field id, which Parquet files carry; a file from before a rename has the older name."""
+    """A column of the table. id: Iceberg's field id, which Parquet files carry; files from before a rename have the older name."""
 
     id: int
     name: str
@@ -38,7 +38,7 @@ class ArchivedColumn(BaseModel):
 
 
 class ArchivedFile(BaseModel):
-    """A copied file. after: its smallest and largest commit ts."""
+    """A copied file, with its smallest and largest commit ts (TSO)."""
 
     key: str
     rows: int
@@ -49,8 +49,12 @@ class ArchivedFile(BaseModel):
 
 
 class ArchivedChangelog(BaseModel):
-    """A manifest. cut: the newest one when this was copied; of changes that two manifests cover, those of the larger cut count;
-    changelog_retained_after: the changelog holds all changes after this TSO."""
+    """A manifest.
+
+    Attributes:
+        cut: The newest cut when this was copied. If two manifests cover a change, the one with the larger cut is valid.
+        changelog_retained_after: The changelog has all changes after this TSO.
+    """
 
     feed: str
     table: str
@@ -68,7 +72,7 @@ class ArchivedChangelog(BaseModel):
 
 
 def refuse_own_warehouse(lake: Lake) -> None:
-    """Raises ConfigError where the archive is in the warehouse: what is there and is no table's file, maintenance removes."""
+    """Raise ConfigError if the archive is in the warehouse: maintenance removes files there that belong to no table."""
     uri = lake.feed.maintenance.archive_changelog
     if uri is not None and f"{open_store(uri).uri}/".startswith(f"{open_store(lake.settings.warehouse).uri}/"):
         raise ConfigError(
@@ -78,12 +82,12 @@ def refuse_own_warehouse(lake: Lake) -> None:
 
 
 def folder(feed: str, identifier: str) -> str:
-    """The prefix of a table's archive."""
+    """Return the prefix of a table's archive."""
     return f"{feed}/{identifier}/"
 
 
 def archive(lake: Lake, uri: str, table: LakeTable, files: Sequence[OldFile], cut: int, gone: int) -> str:
-    """Copy files of a changelog, if they are not there yet; the manifest's URI. Raises StorageError (ARCHIVE_DIFFERS)."""
+    """Copy files of a changelog that are not copied yet; return the manifest's URI. Raises StorageError (ARCHIVE_DIFFERS)."""
     store, prefix = open_store(uri), folder(lake.feed.name, table.identifier)
 
     def one(f: OldFile) -> ArchivedFile:
@@ -120,7 +124,7 @@ def archive(lake: Lake, uri: str, table: LakeTable, files: Sequence[OldFile], cu
 
 
 def _copied(store: Store, key: str, f: OldFile) -> ArchivedFile:
-    """A file's copy, read back."""
+    """Copy a file and read the copy back."""
     place, _, name = plain(f.path).rpartition("/")
     with tempfile.TemporaryDirectory(prefix="tidelake-archive-") as scratch:
         path = Path(scratch) / "file.parquet"
@@ -143,7 +147,7 @@ def _copied(store: Store, key: str, f: OldFile) -> ArchivedFile:
 
 
 def _footer(path: Path) -> pq.FileMetaData | None:
-    """None where it is no whole Parquet file."""
+    """The file's metadata; None if it is not a complete Parquet file."""
     try:
         return pq.read_metadata(path)
     except pa.ArrowInvalid:

@@ -1,8 +1,8 @@
-"""Letting go of cuts: first they leave the published ones, then goes what only they needed. Cut short anywhere, the next maintenance goes
-on.
+"""Expires cuts: first they leave the published ones, then what only they needed is removed. After an interruption the next maintenance
+continues.
 
-Iceberg's expire_snapshots takes everything older than five days unless it is told a moment, even where it is told ids (measured); so it
-is told 1970 and the ids.
+Iceberg's expire_snapshots expires everything older than five days unless it gets a time, even if it gets ids (measured). So it gets the
+year 1970 and the ids.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _OF_TABLES = ("database", "table", "incarnation", "identifier", "uuid", "snapshot_id", "rows")
-_AT_ONCE = 500  # ids in one statement
+_AT_ONCE = 500  # maximum ids in one statement
 _NEVER = "TIMESTAMP '1970-01-02 00:00:00'"
 
 
 def let_go(catalog: LakeCatalog, feed: str, going: Sequence[int], many_files: int) -> None:
-    """Take cuts out of those that can be read: one row each is left of them, which names no table. The feed's rows become one file
-    where cuts go or it has many."""
+    """Remove cuts from the readable ones: one row without a table is left of each.
+
+    The feed's rows are rewritten as one file if cuts are removed or there are many files.
+    """
     ensure_published(catalog)
     own = f"feed == '{feed}'"  # a feed's name needs no quoting
 
@@ -63,7 +65,7 @@ def _without(rows: pa.Table, going: Sequence[int]) -> pa.Table:
 
 
 def forget_documents(lake: Lake, kept: Container[int], newest: Cut) -> None:
-    """Remove the documents of earlier cuts but these, after what stages handed to one another for them. Certificates and intents stay."""
+    """Remove the documents of earlier cuts that are not kept, and their stages' documents. Certificates and intents stay."""
     feed = lake.feed.name
     for seq in [int(o.key.removeprefix(cuts(feed)).removesuffix(".json")) for o in lake.store.objects(cuts(feed))]:
         if seq < newest.seq and seq not in kept:
@@ -73,7 +75,7 @@ def forget_documents(lake: Lake, kept: Container[int], newest: Cut) -> None:
 
 
 def drop_gone(lake: Lake, plan: MaintenancePlan, newest: Cut) -> list[str]:
-    """Drop the tables that no retained cut reads, and branches of runs that lost their number; the dropped tables."""
+    """Drop tables that no retained cut reads, and branches of runs that lost their number. Return the dropped tables."""
     for p in plan.tables:
         if p.gone:
             lake.catalog.drop(p.table, lake.feed.name)
@@ -84,7 +86,7 @@ def drop_gone(lake: Lake, plan: MaintenancePlan, newest: Cut) -> list[str]:
 
 
 def expire_snapshots(lake: Lake, tables: Sequence[TablePlan]) -> tuple[int, int]:
-    """Expire what the plan says; (snapshots, files that only they needed)."""
+    """Expire the plan's snapshots. Return (number of snapshots, number of files that only they needed)."""
     todo = [p for p in tables if p.expires and not p.gone]
     if not todo:
         return 0, 0
@@ -101,7 +103,7 @@ def expire_snapshots(lake: Lake, tables: Sequence[TablePlan]) -> tuple[int, int]
 
 
 def call_name(identifier: str) -> str:
-    """A table as procedures take it."""
+    """Return a table's name in the form for procedure calls."""
     return "'" + ".".join(f"`{part}`" for part in identifier.split(".")) + "'"
 
 

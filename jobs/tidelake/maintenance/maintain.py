@@ -1,8 +1,7 @@
-"""Maintenance: keep a feed's tables quick and small, whatever their age (docs/maintenance.md). Repeatable; what is cut short, the next
-one finishes.
+"""Maintenance of a feed's tables (docs/maintenance.md). Repeatable; after an interruption the next one continues.
 
-The lease is held while files are rewritten and again while cuts go, not in between: an hour that waits gets its turn. Orphans need
-none, they are told by their age.
+The lease is held while files are rewritten and again while cuts are expired, but not in between, so that a waiting hour can run. Orphans
+need no lease: their age identifies them.
 """
 
 from __future__ import annotations
@@ -30,12 +29,17 @@ from tidelake.publish.steps import carry_out, declare
 
 log = logging.getLogger(__name__)
 
-YOUNG = timedelta(days=1)  # a snapshot that nobody needs may still be read by someone who has just looked it up
+YOUNG = timedelta(days=1)  # a reader may just have looked up a snapshot that nothing else needs
 
 
 class Maintained(BaseModel):
-    """An maintenance, done or planned. plan: as found at the start, None where nothing is published; cut: the number under which rewritten
-    tables were published, None where none were; manifests: of what was archived; the rest counts what was done."""
+    """A maintenance, done or planned.
+
+    Attributes:
+        plan: The plan at the start; None if nothing is published.
+        cut: Number under which rewritten tables were published; None if none were.
+        manifests: Manifests of archived changes.
+    """
 
     feed: str
     plan: MaintenancePlan | None
@@ -51,10 +55,18 @@ class Maintained(BaseModel):
 
 
 def maintain(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> Maintained:
-    """Rewrite, let go of what retention does not keep, remove orphans. young: snapshots below this age stay.
+    """Rewrite files, remove what retention does not keep, and remove orphans.
 
-    Raises StorageError (TABLE_MOVED, ROWS_DIFFER, ARCHIVE_DIFFERS), ConfigError for an archive inside the warehouse or a namespace
-    of another feed's, OwnershipError (NOT_OURS), LeaseError.
+    Args:
+        lake: The feed's lake.
+        dry_run: Only plan.
+        young: Snapshots below this age stay.
+
+    Raises:
+        StorageError: TABLE_MOVED, ROWS_DIFFER, ARCHIVE_DIFFERS.
+        ConfigError: The archive is inside the warehouse, or a namespace belongs to another feed.
+        OwnershipError: NOT_OURS.
+        LeaseError: Another run holds the lease.
     """
     refuse_own_warehouse(lake)
     before_ms = _ago(young)
@@ -90,7 +102,7 @@ def _rewrite(lake: Lake, done: Maintained, before_ms: int) -> None:
 
 
 def _archived(lake: Lake, newest: Cut, plan: MaintenancePlan) -> dict[str, str]:
-    """Copy the changes that go, where the feed has an archive; the manifests by table."""
+    """Copy the changes that are removed, if the feed has an archive. Return the manifests by table."""
     uri, manifests = lake.feed.maintenance.archive_changelog, dict[str, str]()
     at = {t.identifier: t.snapshot_id for t in newest.changelogs.values()}
     for p in plan.tables:
@@ -119,7 +131,7 @@ def _expire(lake: Lake, done: Maintained, before_ms: int) -> None:
 def _orphans(lake: Lake, done: Maintained, *, remove: bool) -> None:
     plan, age = done.plan, lake.feed.maintenance.orphan_age
     assert plan is not None
-    assert age is not None  # the settings see to it
+    assert age is not None  # the settings guarantee it
     before_ms = _ago(age)
     plan.tables = find_orphans(lake, plan.tables, before_ms, remove=remove)
     found = leftovers(lake, before_ms)
@@ -131,13 +143,13 @@ def _orphans(lake: Lake, done: Maintained, *, remove: bool) -> None:
 
 
 def _recovered(lake: Lake) -> Cut:
-    """The newest cut, once a publishing that was cut short is rolled forward."""
+    """Finish an interrupted publication and return the newest cut."""
     recover(lake.catalog, lake.store, lake.feed.name)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name)
-    assert newest is not None  # there was one before the lease was taken
+    assert newest is not None  # one existed before the lease was taken
     return newest
 
 
 def _ago(age: timedelta) -> int:
-    """The moment so long ago, epoch milliseconds."""
+    """The time `age` before now, in milliseconds since the epoch."""
     return int(time.time() * 1000) - age // timedelta(milliseconds=1)

@@ -1,4 +1,4 @@
-"""What maintenance finds and would do: which cuts go, what every table holds, which of its snapshots which cuts keep."""
+"""Plan of a maintenance: which cuts expire, what every table has, and which cuts need which of its snapshots."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ from tidelake.maintenance.changelog_age import Going, hours_of, old_files, summe
 from tidelake.maintenance.changelog_archive import folder
 from tidelake.maintenance.needs import Needs, events_needed, expirable, needs
 
-SMALL = 0.75  # of the wanted size; Iceberg's rewrite takes files below it
+SMALL = 0.75  # share of the target size; Iceberg's rewrite takes smaller files
 
 
 class TablePlan(BaseModel):
-    """One physical table. kept: snapshot id → numbers of the cuts that read it; expires: snapshot ids that nobody needs.
+    """Plan for one physical table.
 
-    gone: no retained cut reads the table, it is dropped; orphans: None until they were looked for; old: of a changelog, what is not kept
-    any more; archive: the folder that it is copied to first.
+    Attributes:
+        kept: Snapshot id → numbers of the cuts that read it.
+        expires: Snapshot ids that nothing needs.
+        gone: No retained cut reads the table; it is dropped.
+        old: Files of a changelog that are not kept any more.
+        archive: Folder that they are copied to first.
+        orphans: Number of orphans; None before they are counted.
     """
 
     table: str
@@ -47,8 +52,14 @@ class TablePlan(BaseModel):
 
 
 class MaintenancePlan(BaseModel):
-    """A feed. cuts: retained ones and why; lets_go: those that can no longer be read afterwards; staged: the hour that is staged and not
-    published, for which rewriting waits; changelog_retained_after: the TSO after which all changes are kept, 0: all are."""
+    """Plan for a feed.
+
+    Attributes:
+        cuts: Retained cuts and why.
+        lets_go: Cuts that cannot be read afterwards.
+        staged: Hour that is staged and not published; rewriting waits for it.
+        changelog_retained_after: TSO after which all changes are kept; 0 if all are.
+    """
 
     feed: str
     cuts: dict[int, KeptBecause]
@@ -56,12 +67,18 @@ class MaintenancePlan(BaseModel):
     staged: str | None
     changelog_retained_after: int
     tables: list[TablePlan]
-    folders: list[str] = []  # of tables that the catalog no longer has
+    folders: list[str] = []  # folders of tables that the catalog no longer has
     folder_bytes: int = 0
 
 
 def plan_maintenance(lake: Lake, newest: Cut, before_ms: int) -> tuple[MaintenancePlan, Needs]:
-    """The plan, orphans left out, and what it rests on. before_ms: only snapshots from before it expire. Reads, writes nothing."""
+    """Return the plan, without orphans, and the needs that it is based on. Only reads.
+
+    Args:
+        lake: The feed's lake.
+        newest: The newest cut.
+        before_ms: Only snapshots from before this time (ms) expire.
+    """
     feed = lake.feed
     every = published(lake.catalog, feed.name)
     cuts = retained(every, feed.maintenance)
@@ -87,7 +104,7 @@ def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int) ->
     for uuid, identifier in sorted(need.places.items(), key=lambda item: item[1]):
         table = lake.catalog.find(identifier)
         if table is None or table.uuid != uuid:
-            continue  # an earlier maintenance dropped it
+            continue  # an earlier maintenance dropped the table
         table.require(lake.feed.name)
         if uuid in need.gone:
             yield TablePlan(table=identifier, snapshots=len(table.table.snapshots()), gone=True)
@@ -102,7 +119,7 @@ def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int) ->
 
 
 def _of_system(lake: Lake, need: Needs, before_ms: int) -> Iterator[TablePlan]:
-    """Tidelake's own tables, which are read as they are now; but events also as a cut was made from them."""
+    """Tidelake's own tables. Only their present state is read, except events, which are also read as of a cut."""
     own, shared = (events_table(lake.feed.name), late_table(lake.feed.name)), (published_table(), ddl_table())
     for identifier in (*own, *shared):
         table = lake.catalog.find_own(identifier, lake.feed.name) if identifier in own else lake.catalog.find(identifier)
@@ -117,8 +134,12 @@ def _with_snapshots(plan: TablePlan, table: LakeTable, needed: set[int], before_
 
 
 def _with_files(plan: TablePlan, table: LakeTable, settings: Maintenance, old: Container[str]) -> TablePlan:
-    """With what main holds. Small files are put together where a partition has so many; a delete file is always worth it. Those that the
-    table is no longer partitioned by count as of one partition: Iceberg puts them where they belong now. old: files that go."""
+    """Add the files of main to a plan.
+
+    Small files are rewritten if a partition has many; one delete file is always reason enough. Partitions of a former partition spec count
+    as
+    one: Iceberg moves their files to the present spec. old: files that are removed.
+    """
     by_hour = bool(hours_of(table))
     small = Counter[tuple[object, ...]]()
     files = size = 0

@@ -1,4 +1,4 @@
-"""What retained cuts need: of every table the snapshots that may not expire, and the tables that may not go (docs/architecture.md 8.6).
+"""What retained cuts need: for every table the snapshots that must not expire, and the tables that must stay (docs/architecture.md 8.6).
 
 It is computed from the cuts alone, never from a snapshot's age: an idle table's snapshot is as old as its last change, and every cut
 since then reads it.
@@ -18,15 +18,18 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import places
 
-_READERS = 16  # documents read at once
+_READERS = 16  # documents read in parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """cuts: uuid → snapshot id → numbers of the cuts that read it; events: snapshot ids of the events table; places: uuid → identifier of
-    every table of the feed.
+    """What retained cuts need.
 
-    events_since: the oldest of them that every later one is kept for, None: all are.
+    Attributes:
+        cuts: UUID → snapshot id → numbers of the cuts that read it.
+        events: Snapshot ids of the events table.
+        events_since: The oldest of them for which every later snapshot is kept; None: all are kept.
+        places: UUID → identifier of every table of the feed.
     """
 
     cuts: Mapping[str, Mapping[int, list[int]]]
@@ -36,14 +39,14 @@ class Needs:
 
     @property
     def gone(self) -> dict[str, str]:
-        """Tables that no retained cut reads: uuid → identifier."""
+        """Tables that no retained cut reads: UUID → identifier."""
         return {uuid: identifier for uuid, identifier in self.places.items() if uuid not in self.cuts}
 
 
 def needs(store: Store, newest: Cut, kept: Mapping[int, KeptBecause], gone: int = 0) -> Needs:
-    """The needs of these cuts, from their documents: the table of published cuts does not tell of changelogs.
+    """Return the needs of these cuts, from their documents; the table of published cuts does not have changelogs.
 
-    gone: the changelog_retained_after; a cut at or before it needs no changelog, whoever goes on from it begins a new one.
+    gone: the changelog_retained_after (TSO). A cut at or before it needs no changelog; a lake that continues from it begins a new one.
     """
     with ThreadPoolExecutor(_READERS) as pool:
         cuts = list(pool.map(lambda seq: read_cut(store, newest.feed, seq), sorted(kept)))
@@ -58,15 +61,15 @@ def needs(store: Store, newest: Cut, kept: Mapping[int, KeptBecause], gone: int 
 
 
 def expirable(table: LakeTable, needed: Iterable[int], before_ms: int) -> list[int]:
-    """Snapshots that nobody needs: no cut, no branch or tag, and written before that moment."""
+    """Return the snapshots from before a time (ms) that no cut, branch or tag needs."""
     keep = {*needed, *(ref.snapshot_id for ref in table.table.refs().values())}
     return [s.snapshot_id for s in table.table.snapshots() if s.snapshot_id not in keep and s.timestamp_ms < before_ms]
 
 
 def events_needed(events: LakeTable, need: Needs) -> set[int]:
-    """Of the events table: what cuts were made from, and every snapshot after the oldest cut that is not thinned yet.
+    """Return the snapshots of the events table that cuts were made from, and all after the oldest cut that is not thinned yet.
 
-    Their summaries say which hours were decoded again since a cut (progress.py), so none may be missing on the way back to it.
+    The summaries of snapshots tell which hours were decoded again since a cut (progress.py), so none after such a cut may be missing.
     """
     kept = set(need.events)
     for at in _back(events):
@@ -77,7 +80,7 @@ def events_needed(events: LakeTable, need: Needs) -> set[int]:
 
 
 def stale_branches(table: LakeTable, newest: Cut) -> list[str]:
-    """Branches of runs that can no longer be published: another run published the cut of their number."""
+    """Return branches of runs that cannot be published any more: another run published the cut of their number."""
     numbers = ((name, cut_of_branch(name)) for name in table.branches)
     return sorted(name for name, number in numbers if number is not None and number <= newest.seq)
 

@@ -1,7 +1,7 @@
-"""Orphans: files in the warehouse that no metadata names. Left by attempts that were killed, and by tables that were dropped.
+"""Orphans: files in the warehouse that no metadata names, left by killed runs and dropped tables.
 
-Only what is older than orphan_age counts: a run that is staging now has written files that nothing names yet. Of folders that no table
-of the catalog has, only those count whose own metadata carries the feed's mark: another catalog may have tables in the same warehouse.
+Only files older than orphan_age count: a run that is staging now has written files that no metadata names yet. A folder without a table in
+the catalog counts only if its own metadata carries the feed's mark: another catalog can have tables in the same warehouse.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _METADATA = ".metadata.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """The folder of a table that the catalog no longer has, below the warehouse."""
+    """Folder of a table that the catalog no longer has, below the warehouse."""
 
     folder: str
     objects: tuple[ObjectInfo, ...]
 
 
 def find_orphans(lake: Lake, tables: Sequence[TablePlan], before_ms: int, *, remove: bool) -> list[TablePlan]:
-    """The plans with the orphans of their tables counted; remove: and removed. Starts no Spark."""
+    """Return the plans with their tables' orphans counted. remove: also remove them. Does not start Spark."""
 
     def one(p: TablePlan) -> TablePlan:
         return p if p.gone else _of_table(lake, p, before_ms, remove=remove)
@@ -46,7 +46,7 @@ def find_orphans(lake: Lake, tables: Sequence[TablePlan], before_ms: int, *, rem
 
 
 def leftovers(lake: Lake, before_ms: int) -> list[Leftover]:
-    """Folders of tables that were the feed's and are in the catalog no more, if all in them is older than that moment."""
+    """Return the folders of the feed's former tables in which everything is older than a time (ms)."""
     own = sorted(n for n, owner in lake.catalog.namespaces().items() if owner == lake.feed.name)
     known = {
         lake.catalog.load(t).table.location().removeprefix(f"{lake.settings.warehouse}/") for ns in own for t in lake.catalog.tables(ns)
@@ -65,7 +65,7 @@ def leftovers(lake: Lake, before_ms: int) -> list[Leftover]:
 
 
 def _mark(warehouse: Store, inside: Sequence[ObjectInfo]) -> str | None:
-    """The feed that a table's newest metadata names; None where nothing does."""
+    """The feed that a table's newest metadata names; None if none does."""
     documents = [o for o in inside if o.key.endswith(_METADATA)]
     if not documents:
         return None
@@ -77,7 +77,7 @@ def _mark(warehouse: Store, inside: Sequence[ObjectInfo]) -> str | None:
 
 
 def remove_leftovers(lake: Lake, found: Sequence[Leftover]) -> None:
-    """Remove these folders; what says whose they are goes last, so that a removal cut short is gone on with."""
+    """Remove folders. The metadata that names the owner goes last, so that an interrupted removal can continue."""
     warehouse, keys = open_store(lake.settings.warehouse), [o.key for one in found for o in one.objects]
     with ThreadPoolExecutor(THREADS) as pool:
         for last in (False, True):
@@ -97,9 +97,10 @@ def _of_table(lake: Lake, p: TablePlan, before_ms: int, *, remove: bool) -> Tabl
 
 
 def _unnamed(lake: Lake, store: Store, identifier: str, folder: str) -> list[ObjectInfo]:
-    """The objects of a table's folder that its metadata does not name. They are listed first: what is named meanwhile is none of them.
+    """The objects of a table's folder that its metadata does not name. Objects are listed first, so files that are added meanwhile do not
+    count.
 
-    Raises StorageError (FILE_LOST) where the table's own metadata is not among them: then names and objects cannot be compared.
+    Raises StorageError (FILE_LOST) if the table's own metadata is not among them: then names and objects cannot be compared.
     """
     inside = list(store.objects(f"{folder}/"))
     table = lake.catalog.load(identifier)

@@ -1,8 +1,9 @@
-"""Redo: decode published hours again and build from there to where the lake stands, aside; then switch, as one publication.
+"""Redo: decodes published hours again and rebuilds the lake from there up to its newest cut; then switches to the result in one
+publication.
 
-The window starts at the last cut before the first hour and ends at the newest cut's hour: the cuts between become one, tables as of
-any TSO between can be had as before, from the changelogs. Until it is published readers have the newest cut, undisturbed. A redo that
-is cut short before its intent leaves that cut; the same command starts again.
+The window starts at the last cut before the first hour and ends at the newest cut's hour. The cuts between become one; tables as of any TSO
+between are still available from the changelogs. Until it is published readers see the newest cut. A redo that is interrupted before its
+intent leaves that cut as it is; the same command starts again.
 """
 
 from __future__ import annotations
@@ -25,9 +26,17 @@ log = logging.getLogger(__name__)
 
 
 class RedoPlan(BaseModel):
-    """What a redo does. decoded: hours that are decoded again; lands: those of them that are landed first; until: the hour of the cut that
-    comes out; replaced: published cuts that it takes the place of; after_ts: the TSO up to which the lake stays as it is, 0 where nothing
-    does."""
+    """Plan of a redo.
+
+    Attributes:
+        feed: The feed.
+        decoded: Hours that are decoded again.
+        lands: Those of them that are landed first.
+        until: Hour of the resulting cut.
+        after_ts: TSO up to which the lake does not change; 0 if all of it may.
+        replaced: Numbers of the published cuts that it replaces.
+        seq: Number of the resulting cut.
+    """
 
     feed: str
     decoded: list[str]
@@ -38,7 +47,7 @@ class RedoPlan(BaseModel):
     seq: int
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the plan as lines for people."""
         hours = self.decoded[0] if len(self.decoded) == 1 else f"{self.decoded[0]} to {self.decoded[-1]}"
         cuts = f"cut {self.replaced[0]}" if len(self.replaced) == 1 else f"cuts {self.replaced[0]} to {self.replaced[-1]}"
         after = f"everything after {show(self.after_ts)}" if self.after_ts else "everything"
@@ -52,8 +61,10 @@ class RedoPlan(BaseModel):
 
 
 class Redone(BaseModel):
-    """A redo that is done. tables: rows added, removed and changed by table, those without a difference left out; changed columns and
-    commit ts alone are none."""
+    """Result of a redo. tables: rows added, removed and changed by table; tables without a difference are left out.
+
+    Changes of columns or commit ts alone are not differences.
+    """
 
     plan: RedoPlan
     resolved_ts: int
@@ -61,9 +72,10 @@ class Redone(BaseModel):
 
 
 def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
-    """What a redo of these hours does. Hours below the first cut's are brought in, with all between them and it.
+    """Return what a redo of these hours does. Hours before the first cut's are included with all hours between them and it.
 
-    Raises ConfigError: NOT_PUBLISHED for hours after the newest cut, which are just run, BEFORE_FIRST_HOUR; what `base_of` raises.
+    Raises:
+        ConfigError: NOT_PUBLISHED: hours after the newest cut, which need no redo; BEFORE_FIRST_HOUR; what `base_of` raises.
     """
     feed, begin, end = lake.feed.name, format_hour(first), format_hour(last)
     if end < begin:
@@ -95,7 +107,7 @@ def plan_redo(lake: Lake, first: datetime, last: datetime) -> RedoPlan:
 
 
 def redo(lake: Lake, first: datetime, last: datetime) -> Redone:
-    """Decode the hours again, build anew, publish. Raises what the stages raise."""
+    """Decode the hours again, rebuild, publish. Raises what the stages raise."""
     plan = plan_redo(lake, first, last)
     for hour in plan.lands:
         log.info(f"landing {hour}")

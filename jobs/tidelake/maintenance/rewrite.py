@@ -1,9 +1,9 @@
-"""Rewriting: small files and delete files of a table become few large ones, with the same rows, and files of changelogs whose changes
-are not kept any more go; published as any run publishes.
+"""Rewrites small files and delete files of tables into few large files with the same rows, and removes old files of changelogs; published
+like any run.
 
-The newest cut is published again under the next number, with the same window, rows and columns, and other snapshot ids. So the next
-hour's windows start from the rewritten tables, a rewrite cut short is dropped or rolled forward like an hour, and the cut before it
-stays readable until retention lets it go. Iceberg rewrites on a branch; what it commits is a `replace`, which readers of changes skip.
+The newest cut is published again under the next number, with the same window, rows and columns, and new snapshot ids. So the next hour
+starts from the rewritten tables, an interrupted rewrite is dropped or finished like an hour, and the cut before it stays readable until
+it expires. Iceberg rewrites on a branch; it commits a `replace` snapshot, which readers of changes skip.
 """
 
 from __future__ import annotations
@@ -35,10 +35,18 @@ log = logging.getLogger(__name__)
 def stage_rewrite(
     lake: Lake, newest: Cut, tables: Sequence[TablePlan], fence: int, gone: int = 0, archived: Mapping[str, str] | None = None
 ) -> Intent | None:
-    """Rewrite these tables on branches; the intent that publishes it, None if Iceberg found nothing to do.
+    """Rewrite tables on branches. Return the intent that publishes it; None if Iceberg found nothing to do.
 
-    gone: the changelog_retained_after; archived: changelog → manifest of the copies of what goes.
-    Raises StorageError: TABLE_MOVED if main is not at the cut's snapshot, ROWS_DIFFER if a rewrite has not the rows of before.
+    Args:
+        lake: The feed's lake.
+        newest: The newest cut.
+        tables: Plans of the tables.
+        fence: Number of the lease that this run holds.
+        gone: The changelog_retained_after (TSO).
+        archived: Changelog → manifest of the copies of removed files.
+
+    Raises:
+        StorageError: TABLE_MOVED: main is not at the cut's snapshot; ROWS_DIFFER: the rewritten rows differ.
     """
     seq = next_seq(lake.store, newest.feed, newest.seq)
     branch = f"{BRANCH}{seq}_{fence}"
@@ -46,7 +54,7 @@ def stage_rewrite(
     todo = [p for p in tables if p.rewrites or p.old is not None]
     if not todo:
         return None
-    spark = lake.spark if any(p.rewrites for p in todo) else None  # started once, before the threads
+    spark = lake.spark if any(p.rewrites for p in todo) else None  # start it once, before the threads
     going = {p.table: old_files(lake.catalog.load(p.table), by_name[p.table][1].snapshot_id, gone) for p in todo if p.old is not None}
 
     def one(p: TablePlan) -> Advance | None:
@@ -58,7 +66,7 @@ def stage_rewrite(
 
 
 def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCut, branch: str, going: Sequence[OldFile]) -> Advance | None:
-    """One table: without the files that go, and rewritten where there is a session."""
+    """Stage one table without the files that are removed; rewritten if there is a session."""
     table = lake.catalog.load(t.identifier)
     if table.main != t.snapshot_id:
         raise StorageError(
@@ -81,7 +89,7 @@ def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCu
 
 
 def _rewritten(lake: Lake, spark: SparkSession, table: LakeTable, branch: str) -> int:
-    """The branch's snapshot after Iceberg rewrote its files."""
+    """Rewrite the branch's files with Iceberg and return its snapshot."""
     base = table.branch(branch)
     by_day(lake.catalog, table.identifier)
     row = spark.sql(_call(table, branch, lake.feed.maintenance.file_mb << 20, lake.feed.maintenance.small_files)).collect()[0]
@@ -96,13 +104,13 @@ def _rewritten(lake: Lake, spark: SparkSession, table: LakeTable, branch: str) -
 
 
 def _call(table: LakeTable, branch: str, file_bytes: int, small_files: int) -> str:
-    """Sorted tables are sorted again; one delete file in its reach is enough for a file to be rewritten."""
+    """SQL of the rewrite. Sorted tables are sorted again; a file with one delete file is rewritten."""
     options = {
         "target-file-size-bytes": file_bytes,
         "min-input-files": small_files,
         "delete-file-threshold": 1,
         "remove-dangling-deletes": "true",
-        "partial-progress.enabled": "false",  # one commit or none
+        "partial-progress.enabled": "false",  # all in one commit
     }
     listed = ", ".join(f"'{k}', '{v}'" for k, v in options.items())
     strategy = "sort" if table.table.sort_order().fields else "binpack"
@@ -111,7 +119,7 @@ def _call(table: LakeTable, branch: str, file_bytes: int, small_files: int) -> s
 
 
 def _rows(spark: SparkSession, table: LakeTable, snapshot_id: int) -> int:
-    """From the summary, which tells the rows where nothing is deleted by position; else counted."""
+    """Number of rows: from the summary if nothing is deleted by position, else counted."""
     summary = table.summary(snapshot_id)
     if int(summary.get("total-delete-files", 0)) == 0:
         return int(summary["total-records"])
@@ -119,7 +127,7 @@ def _rows(spark: SparkSession, table: LakeTable, snapshot_id: int) -> int:
 
 
 def _let_go(going: Mapping[str, Sequence[OldFile]], gone: int, archived: Mapping[str, str]) -> dict[str, Any]:
-    """What the certificate says of changes that are not kept any more."""
+    """What the certificate says about removed changes."""
     sums = {name: summed(files) for name, files in going.items()}
     tables = {name: s.model_dump() | {"archived": archived.get(name)} for name, s in sums.items() if s is not None}
     return {"let_go": {"changelog_retained_after": gone, "tables": tables}} if tables else {}

@@ -1,1 +1,1 @@
-"""Order: events of a window become typed, deduplicated, ordered changelogs."""
+"""The order stage: turns events into typed, deduplicated, ordered changelogs."""

@@ -1,9 +1,9 @@
-"""Which resolved ts can be true: none is later than the moment at which its message was written.
+"""Checks which resolved ts can be true: none is later than the moment at which its message was written.
 
-That moment is not known exactly: TiDB's TSO, the producer's or broker's timestamps and the hours of an archive come from different clocks.
-So a resolved ts counts up to the end of its archive hour, or up to its message's Kafka timestamp where that is later and not in the future,
-and `[policy] clock_skew_minutes` more. One that is ahead of that is a finding (RESOLVED_TS_AHEAD) and does not count: all later changes
-would be late.
+That moment is not known exactly: TiDB's TSO, the timestamps of producers and brokers and the hours of an archive come from different
+clocks. So a resolved ts counts up to the end of its archive hour, or up to its message's Kafka timestamp if that is later and not in the
+future, plus `[policy] clock_skew_minutes`. A later one is a finding (RESOLVED_TS_AHEAD) and does not count: all later changes would be
+late.
 """
 
 from __future__ import annotations
@@ -33,7 +33,15 @@ _PLACE = ("topic", "partition", "offset")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockAhead:
-    """A ts (TSO) that no clock had reached when its message was written. where: its coordinates, or what it was read from."""
+    """A ts that no clock had reached when its message was written.
+
+    Attributes:
+        code: Code of the finding.
+        ts: The TSO.
+        hour: Its archive hour.
+        where: Coordinates, or the file that it was read from.
+        at: Coordinates, if it was in a message.
+    """
 
     code: str
     ts: int
@@ -43,19 +51,19 @@ class ClockAhead:
 
     @property
     def detail(self) -> str:
-        """What was found, for people."""
+        """Description for people."""
         if self.code == COMMIT:
             return f"rows or statements of hour {self.hour} have commit ts up to {show(self.ts)}, ahead of all clocks: they wait until then"
         return f"the resolved ts {show(self.ts)} of hour {self.hour} is ahead of the clocks of its message and hour; it does not count"
 
     def finding(self, feed: Feed) -> dict[str, str]:
-        """As certificates hold it: members of validate.quality.facts.FindingFacts."""
+        """Return the finding as certificates hold it: the fields of validate.quality.facts.FindingFacts."""
         kind = KINDS[self.code]
         severity = feed.policy.severity(self.code, kind.severity)
         return {"code": self.code, "severity": severity, "where": self.where, "detail": self.detail, "remedy": kind.remedy}
 
     def error(self, more: int = 0) -> OrderError:
-        """What blocks a window. more: how many others there are."""
+        """Return the error that blocks a window. more: number of further ones."""
         others = f" (and {more} more)" if more else ""
         place = f"{self.where}: " if self.at is None else ""
         return OrderError(f"{place}{self.detail}{others}", code=self.code, at=self.at, remedy=KINDS[self.code].remedy)
@@ -69,8 +77,14 @@ def counts(feed: Feed, hour: str, ts: int) -> bool:
 def marks(
     feed: Feed, events: LakeTable, hour: str, ends: Mapping[tuple[str, int], int]
 ) -> tuple[dict[tuple[str, int], int], list[ClockAhead]]:
-    """(the largest resolved ts of each partition that counts, the furthest one of each that does not). ends: the last offset that counts;
-    what lies behind a hole does not."""
+    """Return (the largest resolved ts of each partition that counts, the furthest one of each that does not).
+
+    Args:
+        feed: The feed.
+        events: The events table.
+        hour: The hour.
+        ends: Last offset of each partition that counts; offsets after a gap do not.
+    """
     found = list(control_batches(events, "resolved", [hour], [*_PLACE, "timestamp_ms", "commit_ts"]))
     best, ahead = dict[tuple[str, int], int](), list[ClockAhead]()
     if not found:
@@ -87,7 +101,9 @@ def marks(
 
 
 def rows_ahead(feed: Feed, events: LakeTable, records: Mapping[str, DecodeRecord]) -> list[ClockAhead]:
-    """Of each of these hours the furthest row or statement whose commit ts cannot be true: it waits until the resolved ts gets there."""
+    """Return for each hour the row or statement with the latest commit ts, if that cannot be true. It waits until the resolved ts reaches
+    it.
+    """
     found = []
     for hour, record in records.items():
         ts = record.max_commit_ts
@@ -99,23 +115,23 @@ def rows_ahead(feed: Feed, events: LakeTable, records: Mapping[str, DecodeRecord
 
 
 def believed_before(feed: Feed, cut: Cut) -> dict[str, dict[int, int]]:
-    """The watermarks of a published cut, without those that an earlier version took though no clock had reached them."""
+    """Return the watermarks of a published cut without those that cannot be true; an earlier version accepted such ones."""
     latest = max(_end_ms(cut.hour), _now_ms()) + _skew_ms(feed)
     return {topic: {p: ts for p, ts in marks.items() if physical_ms(ts) <= latest} for topic, marks in cut.watermarks.items()}
 
 
 def checkpoint_counts(feed: Feed, at_ms: int, ts: int) -> bool:
-    """Whether a recorded checkpoint can be true. at_ms: when it was recorded."""
+    """Whether a recorded checkpoint can be true. at_ms: when it was recorded (ms since the epoch)."""
     return physical_ms(ts) <= at_ms + _skew_ms(feed)
 
 
 def recorded_ahead(feed: Feed, hour: str, ts: int) -> ClockAhead:
-    """A checkpoint that was recorded before its time."""
+    """Return the finding for a checkpoint that cannot be true."""
     return ClockAhead(code=RESOLVED, ts=ts, hour=hour, where=(feed.watermark.uri or "").rpartition("/")[2])
 
 
 def is_ahead(feed: Feed, store: Store, cut: Cut) -> bool:
-    """Whether a published cut stands beyond the end of its hour and the timestamps of its messages, so that later hours do not move it."""
+    """Whether a published cut is later than the end of its hour and the timestamps of its messages, so that later hours do not move it."""
     manifest = newest(store, feed.name, cut.hour)
     partitions = [p for of_topic in manifest.partitions.values() for p in of_topic.values()] if manifest else []
     stamp = max((p.max_timestamp_ms for p in partitions if p.max_timestamp_ms is not None), default=None)
@@ -123,7 +139,7 @@ def is_ahead(feed: Feed, store: Store, cut: Cut) -> bool:
 
 
 def _believed(feed: Feed, hour: str, rows: pa.Table) -> pa.Array:
-    """Which rows' commit ts count. A TSO beyond the year 3084 is stored as a number below 0 (tso.wrap)."""
+    """Which rows' commit ts count. A TSO after the year 3084 is stored as a negative number (tso.wrap)."""
     end, ts = _end_ms(hour), rows.column("commit_ts")
     stamp = pc.fill_null(rows.column("timestamp_ms"), end)
     latest = pc.add(pc.max_element_wise(pc.min_element_wise(stamp, _now_ms()), end), _skew_ms(feed))
@@ -135,7 +151,7 @@ def _ahead(code: str, hour: str, at: Coordinates | None, ts: int) -> ClockAhead:
 
 
 def _latest_ms(feed: Feed, hour: str, timestamp_ms: int | None) -> int:
-    """The latest time of which a message can tell. timestamp_ms: its Kafka timestamp."""
+    """The latest time that a message can report. timestamp_ms: its Kafka timestamp."""
     end = _end_ms(hour)
     return max(end, end if timestamp_ms is None else min(timestamp_ms, _now_ms())) + _skew_ms(feed)
 

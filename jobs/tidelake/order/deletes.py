@@ -1,11 +1,11 @@
-"""Avro deletes carry no commit ts: where they belong in commit order (docs/architecture.md 8.2, docs/reference/protocols.md 4.1).
+"""Places Avro deletes, which have no commit ts, in commit order (docs/architecture.md 8.2, docs/reference/protocols.md 4.1).
 
-In a partition, the first delivery of a table's rows does not go back in commit ts. So a delete lies between the ts of the row
-before it and of the row after it, told apart by replay epochs: a row whose ts steps back, or that repeats one of the same ts, begins a
-re-sent replay epoch. A delete between two replay epochs is a repeat, or will be sent again at its place: it is passed over.
+In a partition, the first delivery of a table's rows never goes back in commit ts. So a delete lies between the ts of the row before it and
+the ts of the row after it. Replay epochs separate deliveries: a row whose ts steps back, or that repeats a row of the same ts, begins a new
+replay epoch. A delete between two replay epochs is a repeat, or is sent again at its place: it is skipped.
 
-A delete takes the ts of the row before it (or the first of the window). It belongs to the window in which that ts and the message's
-time first lie at or before the cut's, a checkpoint's guarantee being that all rows up to it were sent before it was recorded.
+A delete gets the ts of the row before it (or the first ts of the window). It belongs to the first window whose cut is at or after both that
+ts and the message's time, because a checkpoint guarantees that all rows up to it were sent before it was recorded.
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 
 def dated(rows: DataFrame, window: Window, applied_at_ms: int | None, resolved_at_ms: int, names: Sequence[Name]) -> DataFrame:
-    """The deletes of the window with a commit ts in it, and `unsettled`: whether they may in truth lie after the cut.
+    """Return the deletes of the window with a commit ts in it, and `unsettled`: whether the delete may be after the cut.
 
-    rows: row events of the hours to scan, deletes and others. applied_at_ms, resolved_at_ms: when the checkpoints that bound the
-    window were recorded. names: as sent; a table that took its name in the window has no rows under it before.
+    Args:
+        rows: Row events of the hours to scan, deletes and others.
+        window: The window.
+        applied_at_ms: When the checkpoint at its start was recorded (ms); None if there is none.
+        resolved_at_ms: When the checkpoint at its end was recorded (ms).
+        names: Names as sent. A table that got its name in the window has no earlier rows under it.
     """
     found = _between(_with_epochs(rows))
     applied, resolved = window.applied_ts, window.resolved_ts
@@ -47,12 +51,12 @@ def dated(rows: DataFrame, window: Window, applied_at_ms: int | None, resolved_a
 
 
 def _young(names: Sequence[Name], resolved: int) -> list[Name]:
-    """The latest interval of every name first."""
+    """Names that statements up to the resolved ts gave, the latest interval first."""
     return sorted((n for n in names if 0 <= n.after_ts < resolved), key=lambda n: -n.after_ts)
 
 
 def _with_epochs(rows: DataFrame) -> DataFrame:
-    """Rows with `replay_epoch`, counted per partition over rows that have a commit ts; null on deletes."""
+    """Add `replay_epoch`, counted per partition over rows that have a commit ts; NULL on deletes."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
@@ -67,12 +71,12 @@ def _with_epochs(rows: DataFrame) -> DataFrame:
 
 
 def _between(rows: DataFrame) -> DataFrame:
-    """Rows with the commit ts and replay_epoch of the dated rows next to them."""
+    """Add the commit ts and replay_epoch of the nearest dated rows before and after."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
     of_partition = Over.partitionBy("topic", "partition")
-    down = [F.desc("offset"), F.desc("ordinal")]  # a frame that grows costs its length once, one that shrinks its square
+    down = [F.desc("offset"), F.desc("ordinal")]  # descending: a growing frame is linear in its length, a shrinking one quadratic
     before = of_partition.orderBy("offset", "ordinal").rowsBetween(Over.unboundedPreceding, -1)
     behind = of_partition.orderBy(*down).rowsBetween(Over.unboundedPreceding, -1)
     near = rows

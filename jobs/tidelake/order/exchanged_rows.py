@@ -1,11 +1,11 @@
-"""EXCHANGE PARTITION in the order stage: rows that change places become changes of both tables, with the statement's commit ts.
+"""EXCHANGE PARTITION in the order stage: the exchanged rows become changes of both tables, with the statement's commit ts.
 
-At the statement's place in commit order both tables are folded as `asof` does, from the last cut and the changelogs staged so far. What
-leaves is written as DELETE, what comes as INSERT: so every reader of changelogs finds the rows where they are from then on. They come from
-no message: their `_kafka_partition` is LAST, their `_offset` the statement's number among those of its commit ts.
+At the statement's place in commit order both tables are folded as `asof` does, from the last cut and the changelogs staged so far. Rows
+that leave a table are written as DELETE, rows that come as INSERT, so every reader of changelogs sees the move. These changes come from no
+message: their `_kafka_partition` is LAST, their `_offset` the statement's number among those of its commit ts.
 
-A statement may come with the window after the cut of its own commit ts (docs/architecture.md 8.1). That cut stays: the rows change places
-one tick of the TSO later then, before all row events of that ts (FIRST).
+A statement can arrive in the window after the cut of its own commit ts (docs/architecture.md 8.1). That cut does not change: the rows are
+then exchanged one TSO tick after it, before all row events of that ts (FIRST).
 """
 
 from __future__ import annotations
@@ -43,8 +43,15 @@ _REMEDY = "nothing is lost: the window waits, and docs/ddl.md says what can be d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """One of the two tables. changelog: with all columns of the window; at: the rows of it that count, None: no row has changed; begin:
-    where the branch begins, where this run's exchanges opened it."""
+    """One of the two tables.
+
+    Attributes:
+        table: The table.
+        changelog: Its changelog, with all columns of the window.
+        at: Snapshot with the changes that count; None if no row has changed.
+        begin: Where the branch begins, if this module created it.
+        columns: Its columns.
+    """
 
     table: TableRows
     changelog: LakeTable
@@ -56,9 +63,15 @@ class _Side:
 def exchange_rows(
     plan: PlannedWindow, changelogs: Mapping[str, Advance], counts: Mapping[str, TableCounts]
 ) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
-    """What the window's exchanges make of what was staged of its row events, by incarnation.
+    """Add the window's exchanges to what was staged of its row events. Return both mappings by incarnation.
 
-    Raises OrderError (UNSUPPORTED_DDL) for rows that do not fit the partition they come into, and tables with different masks.
+    Args:
+        plan: The window.
+        changelogs: Changelogs as staged.
+        counts: Counts as staged.
+
+    Raises:
+        OrderError: UNSUPPORTED_DDL: rows do not fit the partition that they move to, or the tables have different masks.
     """
     staged, counted = dict(changelogs), dict(counts)
     for e, p in _statements(plan):
@@ -84,13 +97,13 @@ def exchange_rows(
 
 
 def _statements(plan: PlannedWindow) -> list[tuple[Exchange, Incarnation]]:
-    """The window's exchanges in their order, each with the partitioned table."""
+    """The window's exchanges in order, each with the partitioned table."""
     found = [(e, i) for i in plan.tables.incarnations.values() for e in i.exchanges if e.part is not None]
     return sorted(found, key=lambda one: (one[0].ts, one[0].number))
 
 
 def _moment(plan: PlannedWindow, e: Exchange) -> int:
-    """The commit ts that rows which change places get."""
+    """The commit ts of the exchanged rows."""
     return max(e.ts, plan.window.applied_ts + 1)
 
 
@@ -100,7 +113,7 @@ def _known(plan: PlannedWindow, i: Incarnation) -> TableCut | None:
 
 
 def _since(plan: PlannedWindow, i: Incarnation) -> tuple[int, TableCut | None]:
-    """TSO and snapshot that the table goes on from: of an earlier cut where it was dropped and recovered."""
+    """TSO and snapshot that the table continues from: of an earlier cut if it was dropped and recovered."""
     cut, base, lake = plan.cut, plan.base, plan.lake
     if cut is None or i.id in cut.snapshots or not i.recovered:
         return plan.window.applied_ts, cut.snapshots.get(i.id) if cut else None
@@ -111,7 +124,7 @@ def _since(plan: PlannedWindow, i: Incarnation) -> tuple[int, TableCut | None]:
 
 
 def _check_masks(feed: Feed, e: Exchange, p: Incarnation, t: Incarnation) -> None:
-    """Values cross as they are in the lake."""
+    """Refuse tables with different masks or types: values are exchanged as the lake has them."""
     others = {c.name.lower(): c for c in t.columns_at(e.ts)}
     for c in p.columns_at(e.ts):
         mine, other = ((mask_of(feed, i, x), lake_column(feed, i, x).type) for i, x in ((p, c), (t, others[c.name.lower()])))
@@ -149,7 +162,7 @@ def _side(plan: PlannedWindow, i: Incarnation, other: Incarnation, e: Exchange, 
 
 
 def _buckets(plan: PlannedWindow, i: Incarnation, other: Incarnation, staged: Mapping[str, Advance]) -> int:
-    """Of a table that has none yet: as many as the one that its rows come from."""
+    """Number of buckets of a table without a changelog: that of the table that its rows come from."""
 
     def of(table: Incarnation) -> int | None:
         tables = (plan.base.cut.changelogs, plan.base.cut.snapshots) if plan.base.cut else ()
@@ -170,7 +183,7 @@ def _advance(plan: PlannedWindow, side: _Side, before: Advance | None) -> Advanc
 
 
 def _cross(plan: PlannedWindow, spark: SparkSession, e: Exchange, p: _Side, t: _Side) -> tuple[int, int]:
-    """Append what changes places to both changelogs; how many rows left the partition, how many came."""
+    """Append the exchanged rows to both changelogs. Return (rows that left the partition, rows that came)."""
     from pyspark.sql import functions as F
 
     for side in (p, t):
@@ -203,7 +216,7 @@ def _strangers(e: Exchange, p: _Side, t: _Side, rows: int) -> OrderError:
 
 
 def _check_types(plan: PlannedWindow, spark: SparkSession, e: Exchange, side: _Side) -> None:
-    """Changes of the window are staged in the types of its end: those before the statement must be what they were."""
+    """Refuse a type change between the statement and the window's end, because changes are staged in the types at its end."""
     i = side.table.incarnation
     last = {c.id: c for c in lived(i)}
     types = {c.name: tuple(lake_column(plan.lake.feed, i, x).type for x in (c, last[c.id])) for c in side.columns}
@@ -219,21 +232,21 @@ def _check_types(plan: PlannedWindow, spark: SparkSession, e: Exchange, side: _S
 
 
 def _older(plan: PlannedWindow, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
-    """The changes that come before the statement."""
+    """The changes before the statement."""
     frame = spark.read.option("versionAsOf", side.at).table(sql_name(side.changelog.identifier))
     return frame.where(f"_commit_ts <= {e.ts} OR (_commit_ts = {_moment(plan, e)} AND _kafka_partition = {MOVED_FIRST})")
 
 
 def _fits(plan: PlannedWindow, p: _Side, e: Exchange) -> str:
-    """SQL for the rows of the partition, never NULL."""
+    """SQL condition for rows of the partition, never NULL."""
     assert e.part is not None
     return f"coalesce({_fold(plan, p, e, 0).left(e.part)}, false)"
 
 
 def _standing(plan: PlannedWindow, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
-    """The rows of a table, or of its partition e.part, as the statement finds them: its columns of then.
+    """The rows of a table, or of its partition e.part, at the statement, with the columns of that time.
 
-    The column that tells the partition is part of the key, so one partition's rows can be told before they are folded.
+    The partition column is part of the key, so the rows of one partition can be selected before they are folded.
     """
     since, snapshot = _since(plan, side.table.incarnation)
     fold, where = _fold(plan, side, e, since), _fits(plan, side, e) if e.part is not None else "true"
@@ -263,13 +276,13 @@ def _fold(plan: PlannedWindow, side: _Side, e: Exchange, since: int) -> Fold:
 
 
 def _called(one: _Side, other: _Side) -> list[str]:
-    """SQL for the columns of one table under the names, and in the order, of the other's."""
+    """SQL for the columns of one table with the names and in the order of the other's."""
     names = {c.name.lower(): c.lake_name for c in one.columns}
     return [f"{quote(names[c.name.lower()])} AS {quote(c.lake_name)}" for c in other.columns]
 
 
 def _changes(gone: DataFrame, came: DataFrame) -> DataFrame:
-    """Of one table. A key that goes and comes is deleted first."""
+    """Changes of one table. If a key both leaves and comes, it is deleted first."""
     left, new = (("'DELETE' AS _change_type", "0 AS _ordinal"), ("'INSERT' AS _change_type", "1 AS _ordinal"))
     return gone.selectExpr("*", *left).unionByName(came.selectExpr("*", *new))
 
@@ -282,7 +295,7 @@ def _mirrored(changes: DataFrame, one: _Side, other: _Side) -> DataFrame:
 
 
 def _append(plan: PlannedWindow, rows: DataFrame, side: _Side, e: Exchange) -> None:
-    """As changes of the table, in the types that its changelog has at the window's end."""
+    """Append changes to a table's changelog, in the types that it has at the window's end."""
     i, have, ts = side.table.incarnation, side.changelog.columns(), _moment(plan, e)
     holders = {c.id: physical(have, c.id)[0] for c in side.columns}
     values = [

@@ -1,4 +1,4 @@
-"""Hand a staged window over: the document that validate and compact take it up from."""
+"""Writes the document of a staged window, from which validate and compact continue."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _next_cut(plan: PlannedWindow, changelogs: dict[str, Advance], lacks: Sequen
 
 
 def _first_hour(plan: PlannedWindow) -> str:
-    """The first hour that the cuts hold with this one; empty where an earlier version did not record it."""
+    """The first hour that the cuts cover, this one included; empty if an earlier version did not record it."""
     cut = plan.cut
     held = first_held(plan.lake.catalog, plan.lake.store, cut) if cut else None
     return held or (plan.progress.hours[0] if cut is None or cut.is_seed else "")

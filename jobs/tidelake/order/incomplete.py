@@ -1,5 +1,6 @@
-"""Why a cut is not whole: the reasons that its window brings, those that it takes over from cuts before it, and the policy to publish none
-such (`[policy] incomplete`)."""
+"""Reasons why a cut is incomplete: those of its own window, those inherited from earlier cuts, and the policy to publish no such cut
+(`[policy] incomplete`).
+"""
 
 from __future__ import annotations
 
@@ -22,16 +23,17 @@ _SHOWN = 5
 
 
 class Lack(NamedTuple):
-    """What a window lacks. code: a word that programs may rely on; detail: for people."""
+    """Something that a window lacks. code: for programs; detail: for people."""
 
     code: str
     detail: str
 
 
 def decided(feed: Feed, store: Store, events: LakeTable, done: WindowProgress, window: Window) -> tuple[list[str], list[Lack]]:
-    """(coordinates of the window's messages whose loss was accepted, what it lacks for messages that were not decoded).
+    """Return (coordinates of the window's messages whose loss was accepted, what the window lacks because messages were not decoded).
 
-    Raises OrderError (UNDECIDED) where nobody decided and the feed's policy is to block.
+    Raises:
+        OrderError: UNDECIDED: a message has no decision and the feed's policy is to block.
     """
     open_ones, accepted = (
         [r for r in found if _concerns(feed, r, done, window)] for found in undecided(store, events, feed.name, done.scan)
@@ -53,7 +55,14 @@ def decided(feed: Feed, store: Store, events: LakeTable, done: WindowProgress, w
 def of_tables(
     rows_aside: Mapping[str, int], accepted: Sequence[str], counts: Mapping[str, TableCounts], late: Mapping[str, LateCounts]
 ) -> list[Lack]:
-    """What a window lacks in its tables. rows_aside: rows left out, by code; `accepted` names those whose loss was accepted."""
+    """Return what a window lacks in its tables.
+
+    Args:
+        rows_aside: Rows left out, by code.
+        accepted: Coordinates of rows whose loss was accepted.
+        counts: Counts by table.
+        late: Late rows by table.
+    """
     named = f" (accepted: {', '.join(accepted[:_SHOWN])})" if accepted else ""
     whys = [Lack(code, f"{plural(rows, 'row')} left out: {QUARANTINE_CODES[code]}{named}") for code, rows in rows_aside.items()]
     if partial := sum(c.partial for c in counts.values()):
@@ -66,20 +75,20 @@ def of_tables(
 
 
 def of_holes(holes: Mapping[Coordinates, Range]) -> list[Lack]:
-    """What a window lacks whose resolved ts does not wait for missing offsets."""
+    """Return what a window lacks if its resolved ts does not wait for missing offsets."""
     said = [f"{at} offsets {first} to {last}" for at, (first, last) in holes.items()]
     return [Lack("GAP", f"missing messages were passed over: {', '.join(said[:_SHOWN])}")] if said else []
 
 
 def reasons(whys: Iterable[Lack], seq: int, hour: str, previous: Cut | None) -> list[Reason]:
-    """All reasons of a cut: those of its own window, then, by code, the first of the cuts that it goes on from."""
+    """Return all reasons of a cut: those of its own window, then, by code, the first of the cuts that it builds on."""
     own = [Reason(code=w.code, detail=w.detail, cut=seq, hour=hour) for w in whys]
     before = {r.code: r for r in sorted(known(previous), key=lambda r: -r.cut)} if previous is not None else {}
     return [*own, *before.values()]
 
 
 def known(cut: Cut) -> list[Reason]:
-    """The reasons of a published cut, also of one that an earlier version marked without."""
+    """Return the reasons of a published cut; a general one if an earlier version marked the cut without reasons."""
     if cut.incomplete and not cut.incomplete_because:
         said = "an earlier version of Tidelake marked the cut; its certificate names accepted losses, late and partial rows"
         return [Reason(code="EARLIER", detail=said, cut=cut.seq, hour=cut.hour)]
@@ -87,7 +96,7 @@ def known(cut: Cut) -> list[Reason]:
 
 
 def refuse(feed: Feed, cut: Cut) -> None:
-    """Raise OrderError (INCOMPLETE) for a cut to come that would be incomplete by its own window, where the feed's policy is to block."""
+    """Raise OrderError (INCOMPLETE) if the next cut would be incomplete because of its own window and the feed's policy is to block."""
     own = [r for r in cut.incomplete_because if r.cut == cut.seq]
     if own and feed.policy.incomplete == "block":
         raise OrderError(
@@ -99,12 +108,12 @@ def refuse(feed: Feed, cut: Cut) -> None:
 
 
 def in_one_line(found: Iterable[Reason]) -> str:
-    """Reasons in one line."""
+    """Return reasons as one line."""
     return "; ".join(f"{r.code}: {r.detail}" for r in found)
 
 
 def _concerns(feed: Feed, message: Rejected, done: WindowProgress, window: Window) -> bool:
-    """Whether a refused message is of this window: by its hour, a row that waited for its schema by its commit ts."""
+    """Whether a rejected message belongs to this window: by its hour, or by its commit ts if it waits for its schema."""
     if message.code != WAITING:
         return message.hour in done.hours
     return window.applied_ts < (message.commit_ts or 0) <= window.resolved_ts

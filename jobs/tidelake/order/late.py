@@ -1,13 +1,13 @@
-"""The late ledger: row events at or before what is published that came after it (docs/architecture.md 7).
+"""The late ledger: row events that arrived after the cut that covers their commit ts (docs/architecture.md 7).
 
 exact replay   an equal event was published: nothing to do
 conflict       another event of the same row and commit ts was published: one of the two is wrong
 truly late     no event of that row and commit ts was published: the tables lack it
 
-Conflicts and truly late rows stand in a table of their own; replays are only counted. Events are compared as they were sent, by table name,
-commit ts and cells, with what was published as the events table held it then. An update and its split delete and insert are the same:
-the row after it and the key that a delete frees are compared one by one. Equal rows of a table without key count, by replay_epoch. Avro
-deletes have no commit ts and are not judged here.
+Conflicts and truly late rows are stored in a table of their own; replays are only counted. Events are compared as they were sent, by table
+name, commit ts and cells, with the published events as the events table had them at that time. An update equals its split delete and
+insert: the row after it and the key that a delete frees are compared separately. Equal rows of a table without a key are counted by
+replay_epoch. Avro deletes have no commit ts and are not judged here.
 """
 
 from __future__ import annotations
@@ -47,13 +47,16 @@ _COLUMNS = (
     LakeColumn(name="op", type="string"),
 )
 _NAME = ("database", "table", "commit_ts")
-_COUNTED = {"replay": "replays", "conflict": "conflicts", "late": "late"}  # verdict → where it is counted
+_COUNTED = {"replay": "replays", "conflict": "conflicts", "late": "late"}  # verdict → its counter
 
 
 def judge_late(lake: Lake, events: LakeTable, base: Base, seen: WindowRows) -> dict[str, LateCounts]:
-    """By table as sent, what the late rows are. Under the next cut's number the ledger then holds its conflicts and truly late rows only.
+    """Judge the late rows. Return counts by table as sent.
 
-    Raises OrderError (LATE_ROWS) where the feed's policy is to block.
+    The ledger then has the conflicts and truly late rows under the number of the next cut, and nothing else of that number.
+
+    Raises:
+        OrderError: LATE_ROWS: there are some and the feed's policy is to block.
     """
     catalog, feed, cut = lake.catalog, lake.feed, base.cut
     judged = _judged(lake.spark, events, cut, seen) if seen.late and cut is not None else None
@@ -71,7 +74,7 @@ def judge_late(lake: Lake, events: LakeTable, base: Base, seen: WindowRows) -> d
 
 
 def late_rows(catalog: LakeCatalog, feed: Feed) -> list[dict[str, Any]]:
-    """The ledger, in the order of cuts and coordinates; also of a window that was blocked and is not published."""
+    """Return the ledger in the order of cuts and coordinates. It includes the rows of a window that was blocked and is not published."""
     found = catalog.find_own(late_table(feed.name), feed.name)
     rows = found.scan().read_all().to_pylist() if found is not None else []
     return sorted(rows, key=lambda r: (r["seq"], r["topic"], r["partition"], r["offset"], r["ordinal"]))
@@ -90,10 +93,11 @@ def _judged(session: SparkSession, events: LakeTable, cut: Cut, seen: WindowRows
 
 
 def _facts(rows: DataFrame, back: Steps, shapes: Mapping[int, Shape], gone: str) -> DataFrame:
-    """What row events say, as (mark, content, nth, key). gone: the events that say that the row before them is gone. Published ones
-    all do; of late ones only deletes have to be found as such.
+    """Facts that row events state, as (mark, content, nth, key).
 
-    `+` a row is so after it · `-` a row is gone · `=` an event of a table without key, the nth like it in its replay_epoch.
+    `+` a row is so after the event · `-` a row is gone · `=` an event of a table without key, the nth equal one in its replay_epoch.
+
+    gone: SQL for the events that state that the row before them is gone. All published ones do; of late ones only deletes must be found so.
     """
     keys = {i: [k for k, c in enumerate(s.columns) if c.key] for i, s in shapes.items()}
     keyed = ", ".join(str(i) for i, k in keys.items() if k) or "NULL"
@@ -114,14 +118,14 @@ _AT = ("hour", "topic", "partition", "offset", "ordinal", "database", "table", "
 
 
 def _key(shape: str, cells: str, keys: Mapping[int, Sequence[int]]) -> str:
-    """The key's cells in an image, NULL where its shape has none: of an update, what did not change may be left out before."""
+    """SQL for the key's cells in an image; NULL if the shape has no key. An update's old image may lack unchanged cells."""
     most = max((len(k) for k in keys.values()), default=0)
     cases = " ".join(f"WHEN {i} THEN array({', '.join(f'get({cells}, {p})' for p in k)})" for i, k in keys.items() if k)
     return f"CASE {shape} {cases} END" if most else "CAST(NULL AS array<binary>)"
 
 
 def _verdicts(late: DataFrame, said: DataFrame) -> DataFrame:
-    """Late events with their verdict: `replay` where all that they say is published, `conflict` where their row has another change."""
+    """Late events with their verdict: `replay` if all their facts are published, `conflict` if their row has another change."""
     same = said.selectExpr(*_NAME, "mark", "content", "nth", "true AS same").distinct()
     row = said.where("mark != '='").selectExpr(*_NAME, "key", "true AS known").distinct()
     wanted = late.join(same, [*_NAME, "mark", "content", "nth"], "left").join(row, [*_NAME, "key"], "left")
@@ -136,7 +140,7 @@ def _expr(sql: str) -> Any:
 
 
 def _write(catalog: LakeCatalog, feed: Feed, rows: DataFrame, seq: int) -> None:
-    """What an earlier attempt at this cut wrote is replaced."""
+    """Write the rows of a cut; replaces what an earlier attempt at this cut wrote."""
     identifier = late_table(feed.name)
     if catalog.find_own(identifier, feed.name) is None:
         catalog.claim_namespace(SYSTEM, SYSTEM_OWNER)
@@ -147,7 +151,7 @@ def _write(catalog: LakeCatalog, feed: Feed, rows: DataFrame, seq: int) -> None:
 
 
 def forget(catalog: LakeCatalog, feed: str, seq: int) -> None:
-    """Remove what an earlier attempt at this cut wrote."""
+    """Remove the ledger rows that an earlier attempt at this cut wrote."""
     table = catalog.find_own(late_table(feed), feed)
     if table is not None and any(table.files({"seq": seq}, (), table.main)):
         catalog.remove(table.identifier, {"seq": seq})

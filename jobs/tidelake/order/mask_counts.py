@@ -1,4 +1,4 @@
-"""How many values of a window were masked, for certificate and report."""
+"""Counts the masked values of a window, for certificate and report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelake.order.sql.rows import sent_names
 
 
 def mask_counts(feed: Feed, i: Incarnation, seen: WindowRows) -> dict[str, dict[str, int]]:
-    """Column → mask → values: images of rows before and after changes that hold the column, NULL and repeats included."""
+    """Return column → mask → number of values: images before and after changes that have the column, including NULL and repeats."""
     sent = {(n.database, n.table) for n in sent_names(i, seen.names)}
     images = Counter[int]()
     for g in seen.groups:

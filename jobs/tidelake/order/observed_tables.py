@@ -1,4 +1,4 @@
-"""What rows a window holds: names, shapes, counts, first and last commit ts, from one grouped job over narrow columns."""
+"""What rows a window has: names, shapes, counts, first and last commit ts, from one grouped job over narrow columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AT = ("hour", "topic", "partition")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRows:
-    """Rows of the window that share names and shapes. first_ts, last_ts: None for Avro deletes, which have no commit ts."""
+    """Rows of the window with the same names and shapes. first_ts, last_ts: TSO; None for Avro deletes, which have no commit ts."""
 
     database: str
     table: str
@@ -40,10 +40,22 @@ class ObservedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRows:
-    """where: SQL for the window's rows; where_any: for all rows of the hours to scan; where_late: for those that came after their cut.
+    """The rows of a window.
 
-    late_from: the lowest commit ts of the late ones; late_names: their tables as sent. seeded: rows at or before the export that the
-    tables began with, which holds what they say. partitions: where the window's rows come from, of a feed that is ordered by offsets.
+    Attributes:
+        groups: Groups of rows with the same names and shapes.
+        shapes: Shapes by number.
+        inside: Number of rows in the window.
+        seeded: Rows at or before the export that the tables began with; the export has them already.
+        late: Rows that arrived after the cut that covers them.
+        waiting: Rows after the window.
+        undated: Rows without a commit ts.
+        where: SQL for the window's rows.
+        where_any: SQL for all rows of the hours to scan.
+        where_late: SQL for the late rows.
+        late_from: Lowest commit ts of the late rows.
+        late_names: Tables of the late rows, as sent.
+        partitions: Where the window's rows come from, if the feed is ordered by offsets.
     """
 
     groups: tuple[ObservedRows, ...]
@@ -62,12 +74,12 @@ class WindowRows:
 
     @property
     def names(self) -> list[tuple[str, str]]:
-        """Every (database, table) that was sent."""
+        """Return every (database, table) that was sent."""
         return sorted({(g.database, g.table) for g in self.groups})
 
     @property
     def observed(self) -> list[ObservedTable]:
-        """Per name and shape, for rows that have a commit ts."""
+        """Return one entry per name and shape, for rows that have a commit ts."""
         return [
             ObservedTable(database=g.database, table=g.table, shape=self.shapes[s], first_ts=g.first_ts, last_ts=g.last_ts, rows=g.rows)
             for g in self.groups
@@ -75,29 +87,29 @@ class WindowRows:
         ]
 
     def without(self, where: Sequence[str], rows: int) -> WindowRows:
-        """These, but for some of the window's: SQL for which, and how many they are in all."""
+        """Return a copy without some of the window's rows. where: SQL for those rows; rows: their number."""
         return replace(self, inside=self.inside - rows, where=" AND NOT ".join([self.where, *where]))
 
     def rows_of(self, names: Sequence[Name]) -> int:
-        """About how many rows were sent under these names."""
+        """Return the approximate number of rows sent under these names."""
         wanted = {(n.database, n.table) for n in names}
         return sum(g.rows for g in self.groups if (g.database, g.table) in wanted)
 
     def hours_of(self, names: Sequence[Name]) -> int:
-        """How many hours lie between their first and last commit ts, both counted; deletes without one lie among the others."""
+        """Return the number of hours from the first to the last commit ts of these names. Deletes without one lie in between."""
         wanted = {(n.database, n.table) for n in names}
         mine = [g for g in self.groups if (g.database, g.table) in wanted and g.first_ts is not None and g.last_ts is not None]
         hours = [physical_ms(ts or 0) // _HOUR_MS for g in mine for ts in (g.first_ts, g.last_ts)]
         return max(hours) - min(hours) + 1 if hours else 1
 
     def shapes_of(self, names: Sequence[Name]) -> tuple[Shape, ...]:
-        """The shapes of rows under these names."""
+        """Return the shapes of rows under these names."""
         wanted = {(n.database, n.table) for n in names}
         ids = {i for g in self.groups if (g.database, g.table) in wanted for i in (g.shape, g.before_shape) if i is not None}
         return tuple(self.shapes[i] for i in sorted(ids))
 
     def images_of(self, names: Sequence[Name]) -> tuple[frozenset[int], frozenset[int]]:
-        """The shapes of rows after a change, and those of rows that were deleted, under these names."""
+        """Return (shapes of rows after a change, shapes of deleted rows) under these names."""
         wanted = {(n.database, n.table) for n in names}
         mine = [g for g in self.groups if (g.database, g.table) in wanted]
         return (
@@ -109,9 +121,18 @@ class WindowRows:
 def look(
     frame: DataFrame, events: LakeTable, window: Window, done: WindowProgress, seeded_ts: int = 0, by_offsets: bool = False
 ) -> WindowRows:
-    """Look at the row events of the hours to scan. seeded_ts: of the cut that the window goes on from.
+    """Read the row events of the hours to scan and return what they are.
 
-    Raises OrderError (TSO_TOO_LARGE, NO_COMMIT_TS).
+    Args:
+        frame: Row events.
+        events: The events table.
+        window: The window.
+        done: The progress of the feed.
+        seeded_ts: TSO of the export that the last cut builds on, else 0.
+        by_offsets: The feed is ordered by offsets.
+
+    Raises:
+        OrderError: TSO_TOO_LARGE, NO_COMMIT_TS.
     """
     scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
     where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in done.again)])

@@ -1,8 +1,8 @@
-"""What must hold of a feed whose changes are ordered by offsets, window by window: `[watermark] from = "offsets"` (docs/offsets.md).
+"""Rules for a feed whose changes are ordered by offsets, checked in every window: `[watermark] from = "offsets"` (docs/offsets.md).
 
-An offset orders within its partition and hour only. So all changes of a table (or of a key) come from one partition in one hour, a
-statement from that of the rows it changes, and no later hour brings earlier offsets. What breaks this is named; `one_partition_per =
-"none"` goes on with what there is, and the cuts are incomplete.
+An offset gives an order only within its partition and hour. So all changes of a table (or of a key) must come from one partition in an
+hour, a statement from the partition of the rows it changes, and no later hour may bring earlier offsets. A violation is an error.
+`one_partition_per = "none"` continues with what there is, and the cuts are incomplete.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tidelake.tso import at, begin_ts, end_ts, format_hour, parse_hour
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-TablePlaces = Mapping[tuple[str, str, str], frozenset[TopicPartition]]  # hour, database, table (lower case) → where its rows come from
+TablePlaces = Mapping[tuple[str, str, str], frozenset[TopicPartition]]  # (hour, database, table), lower case → partitions of its rows
 DOCS = "docs/offsets.md"
 
 
 def findings(feed: Feed) -> list[dict[str, str]]:
-    """What every certificate of such a feed says: members of validate.quality.facts.FindingFacts."""
+    """Return the findings of every certificate of such a feed: the fields of validate.quality.facts.FindingFacts."""
     if not feed.by_offsets:
         return []
     detail = "offsets order the changes, and the closed hour is the cut; what the source sent twice counts twice in tables without a key"
@@ -39,7 +39,7 @@ def findings(feed: Feed) -> list[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Offsets that an earlier hour has, too: their messages count there."""
+    """Offsets that an earlier hour has as well: their messages count there."""
 
     hour: str
     topic: str
@@ -48,12 +48,12 @@ class Again:
 
     @property
     def sql(self) -> str:
-        """A condition on events."""
+        """Return the SQL condition for these events."""
         spans = " OR ".join(f"offset BETWEEN {a} AND {b}" for a, b in self.offsets)
         return f"(hour = {literal(self.hour)} AND topic = {literal(self.topic)} AND partition = {self.partition} AND ({spans}))"
 
     def has(self, event: Mapping[str, Any]) -> bool:
-        """Whether it is one of these."""
+        """Whether an event is one of these."""
         mine = (event["hour"], event["topic"], event["partition"]) == (self.hour, self.topic, self.partition)
         return mine and any(a <= event["offset"] <= b for a, b in self.offsets)
 
@@ -61,9 +61,16 @@ class Again:
 def repeated(
     feed: Feed, hours: Sequence[str], manifests: Mapping[str, Manifest], prefixes: Mapping[str, Mapping[int, tuple[int, int]]]
 ) -> tuple[Again, ...]:
-    """The offsets of these hours, ascending, that came with earlier ones. manifests: of them and of earlier hours; prefixes: known before.
+    """Return the offsets of these hours that also came with earlier ones.
 
-    Raises OrderError (OFFSETS_WENT_BACK) for offsets that are new and lie before those of an earlier hour.
+    Args:
+        feed: The feed.
+        hours: The hours, ascending.
+        manifests: Manifests of these hours and of earlier ones.
+        prefixes: Offsets known before.
+
+    Raises:
+        OrderError: OFFSETS_WENT_BACK: new offsets are lower than those of an earlier hour.
     """
     known: dict[TopicPartition, Ranges] = {(t, p): (span,) for t, ps in prefixes.items() for p, span in ps.items()}
     out = []
@@ -90,9 +97,10 @@ def _went_back(hour: str, topic: str, number: int, new: Ranges, end: int) -> Ord
 
 
 def mixed(feed: Feed, places: TablePlaces) -> str | None:
-    """That changes of a table come from two partitions of an hour and what they are may be out of order, None where it is not so.
+    """Describe changes of a table that come from two partitions in an hour, so that their order is not known; None if there are none.
 
-    Raises OrderError (TWO_PARTITIONS) where they must not.
+    Raises:
+        OrderError: TWO_PARTITIONS: the feed does not allow it.
     """
     found = next((item for item in sorted(places.items()) if len(item[1]) > 1), None)
     if found is None or feed.watermark.one_partition_per == "key":
@@ -110,10 +118,18 @@ def mixed(feed: Feed, places: TablePlaces) -> str | None:
 
 
 def placed_statements(feed: Feed, sent: Iterable[dict[str, Any]], places: TablePlaces) -> list[dict[str, Any]]:
-    """Statements (topic, partition, commit_ts, database, ddl) with the commit ts at which they hold.
+    """Return the statements with the commit ts from which they apply.
 
-    One from another partition than rows of its tables in its hour is not in order with them. What makes a table or a column then holds
-    from the hour's begin, what drops a column at its end: rows say their columns. Raises OrderError (UNPLACED_DDL) for any other.
+    A statement from a partition other than that of its tables' rows in its hour has no order relative to them. If it creates a table or
+    adds a column, it then applies from the start of the hour; if it drops a column, from the end: rows name their columns.
+
+    Args:
+        feed: The feed.
+        sent: Statements (topic, partition, commit_ts, database, ddl).
+        places: Partitions of the rows.
+
+    Raises:
+        OrderError: UNPLACED_DDL: any other statement.
     """
     return [s | {"commit_ts": _ts_of(feed, s, places)} for s in sent]
 
@@ -147,7 +163,7 @@ def _changes(query: str, database: str) -> list[Change]:
     try:
         return [c for c in parse(query, database) if not isinstance(c, NoEffect)]
     except ContractError:
-        return []  # the window says what is wrong with it
+        return []  # the window reports the mistake
 
 
 def _names(change: Change) -> list[tuple[str, str]]:
@@ -158,14 +174,20 @@ def _names(change: Change) -> list[tuple[str, str]]:
 
 
 def _may_come_early(change: Change) -> bool:
-    """Rows from before it read the same after it."""
+    """Whether rows from before the change read the same after it."""
     if isinstance(change, AddColumn):
         return change.column.default is None and change.column.default_known and change.column.nullable
     return isinstance(change, CreateTable)
 
 
 def refuse_keys_in_two_partitions(changes: DataFrame, key: Sequence[str], name: str) -> None:
-    """changes: what the window adds to a table's changelog. Raises OrderError (TWO_PARTITIONS)."""
+    """Raise OrderError (TWO_PARTITIONS) if changes of one key come from two partitions in an hour.
+
+    Args:
+        changes: What the window adds to a table's changelog.
+        key: Columns of the key.
+        name: The table.
+    """
     from pyspark.sql import functions as F
 
     hour = F.expr("shiftright(_commit_ts, 18) div 3600000").alias("_hour_of")

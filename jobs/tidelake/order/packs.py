@@ -1,7 +1,7 @@
-"""A window's rows for each of its tables. Many small ones are taken in packs, as each would read the rows of all.
+"""Reads a window's rows for each of its tables. Small tables are read in packs, because each would otherwise scan all rows.
 
-A pack's rows are sorted by table and kept on the executors' disks while its tables are staged. Spark knows of every few thousand rows that
-it keeps the first and the last name, so a table reads little more than its own.
+A pack's rows are sorted by table and kept on the executors' disks while its tables are staged. Spark knows the first and last name of every
+few thousand rows, so a table reads little more than its own rows.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from tidelake.spark.sql_casts import literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SMALL = 100_000  # row events of a table; more are worth a pass, and tasks, of their own
-FEW = 8  # small tables whose passes cost less than a pack
-PACK = 500_000  # row events
-_PARTITIONS = 4  # of a pack; tables are staged side by side, so each needs few
+SMALL = 100_000  # maximum row events of a small table; larger ones get a scan of their own
+FEW = 8  # up to this many small tables, separate scans cost less than a pack
+PACK = 500_000  # maximum row events of a pack
+_PARTITIONS = 4  # partitions of a pack; few, because its tables are staged in parallel
 
 
 def in_packs(rows: DataFrame, tables: Sequence[TableRows], seen: WindowRows) -> Iterator[tuple[DataFrame, list[TableRows]]]:
-    """(rows to find the tables' own in, tables): each table once, large ones first. rows: of the window; what is kept of them goes when the
-    next pack is asked for."""
+    """Yield (rows that contain the tables' rows, tables): each table once, large ones first.
+
+    Args:
+        rows: Rows of the window. A pack's copy of them is released when the next pack is requested.
+        tables: Tables of the window.
+        seen: What rows the window has.
+    """
     sizes = [(seen.rows_of(t.names), t) for t in tables]
     small = [(n, t) for n, t in sizes if n <= SMALL]
     if len(small) <= FEW:
@@ -43,7 +48,7 @@ def in_packs(rows: DataFrame, tables: Sequence[TableRows], seen: WindowRows) -> 
 
 
 def _packs(small: Sequence[tuple[int, TableRows]]) -> Iterator[list[TableRows]]:
-    """Of at most so many row events each."""
+    """Yield packs of at most PACK row events."""
     pack, held = list[TableRows](), 0
     for n, table in small:
         if pack and held + n > PACK:
@@ -55,11 +60,11 @@ def _packs(small: Sequence[tuple[int, TableRows]]) -> Iterator[list[TableRows]]:
 
 
 def _kept(rows: DataFrame, names: Sequence[Name]) -> DataFrame:
-    """The rows under these names, at hand."""
+    """Persist the rows under these names."""
     from pyspark import StorageLevel
 
     listed = ", ".join(sorted({f"({literal(n.database)}, {literal(n.table)})" for n in names}))
     mine = rows.where(f"(database, table) IN ({listed})").repartition(_PARTITIONS, "database", "table")
     kept = mine.sortWithinPartitions("database", "table").persist(StorageLevel.DISK_ONLY)
-    kept.count()  # once, and not by the first tables side by side
+    kept.count()  # compute it once, not in each of the tables that start in parallel
     return kept

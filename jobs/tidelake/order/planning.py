@@ -1,4 +1,4 @@
-"""Plan a window: what it goes on from, how far it reaches, which statements and rows it holds, and what it lacks."""
+"""Plans a window: where it begins, how far it reaches, which statements and rows it has, and what it lacks."""
 
 from __future__ import annotations
 
@@ -44,16 +44,19 @@ class PlannedWindow:
     """A window that can be staged.
 
     Attributes:
-        hour: The hour that it ends with.
-        base: The cut that it goes on from.
+        lake: The feed's lake.
+        hour: The hour that the window ends with.
+        base: The cut that it builds on.
         events: The events table, at the snapshot that is read.
+        progress: How far the feed is complete.
+        window: The commit ts range.
         branch: The branch of changelogs that this run writes.
         tables: All tables of the feed at the window's end, with their histories.
         ledger: The window's statements, each with its effect.
         frame: Row events of the hours that are read.
-        aside: Rows that fit no schema; its `seen` is what the window's other rows hold.
+        aside: Rows that fit no schema; its `seen` describes the window's other rows.
         accepted: Coordinates of messages whose loss was accepted.
-        lacks: What the window lacks for messages and offsets that are missing.
+        lacks: What the window lacks because of missing messages and offsets.
     """
 
     lake: Lake
@@ -72,20 +75,22 @@ class PlannedWindow:
 
     @property
     def cut(self) -> Cut | None:
-        """The cut that the window goes on from; None for the first one."""
+        """The cut that the window builds on; None for the first window."""
         return self.base.cut
 
     @property
     def seen(self) -> WindowRows:
-        """What the window's rows hold."""
+        """What rows the window has."""
         return self.aside.seen
 
 
 def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
-    """Plan the window that ends with the target's hour; a redo reaches to where the lake stands at least.
+    """Plan the window that ends with the target's hour. A redo reaches at least as far as the newest cut.
 
     Args:
-        fence: Number of the lease that this run holds. It tells its branch from those of other attempts.
+        lake: The feed's lake.
+        target: The hour, and what is redone.
+        fence: Number of the lease that this run holds. It separates its branch from those of other attempts.
 
     Returns:
         The window, or why there is nothing to do.
@@ -133,7 +138,7 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
 
 
 def _window(lake: Lake, cut: Cut | None, done: WindowProgress, hour: str) -> Window:
-    """The commit ts range; says which resolved ts do not count. Raises OrderError where it does not move on."""
+    """The commit ts range. Logs the resolved ts that do not count. Raises OrderError if the range is empty."""
     window = Window(applied_ts=cut.resolved_ts if cut else 0, resolved_ts=done.resolved_ts)
     if cut is not None and cut.is_seed and done.resolved_ts <= cut.seeded_ts:
         raise not_after_seed(lake.feed, done, cut, hour)
@@ -146,7 +151,7 @@ def _window(lake: Lake, cut: Cut | None, done: WindowProgress, hour: str) -> Win
 
 
 def _before(lake: Lake, cut: Cut) -> Cut | None:
-    """The newest cut before this one whose resolved ts can be true."""
+    """The newest earlier cut whose resolved ts can be true."""
     earlier = (
         read_cut(lake.store, lake.feed.name, seq) for seq in sorted(lineage(lake.catalog, lake.feed.name), reverse=True) if seq < cut.seq
     )
@@ -154,7 +159,7 @@ def _before(lake: Lake, cut: Cut) -> Cut | None:
 
 
 def _row_events(lake: Lake, events: LakeTable, hours: Sequence[str]) -> DataFrame:
-    """The events table as it stands, read by all cores where these hours are asked for."""
+    """The events table at its current snapshot, split so that all cores read these hours."""
     size = sum(f.size for f in events.files({"kind": "row", "hour": list(hours)}, [], events.main)) if hours else 0
     spark = lake.spark
     reader = spark.read.option("versionAsOf", events.main).option("split-size", split_bytes(spark, size)).option("file-open-cost", 1 << 16)

@@ -1,4 +1,6 @@
-"""How far a feed's changes are complete: M for an hour, from the decode records since the last cut (docs/architecture.md 7, 8.1)."""
+"""How far a feed's changes are complete: the resolved ts M of an hour, from the decode records since the last cut (docs/architecture.md 7,
+8.1).
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,24 @@ PartitionTs = dict[str, dict[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowProgress:
-    """What is complete by an hour. hours: those since the last cut; changed: earlier ones that were decoded again since; scan: all that may
-    hold rows of the window.
+    """What is complete by an hour.
 
-    records: of all these hours and of the last cut's. again: offsets that came with earlier hours, too, where hours order a feed.
-    ahead: ts that cannot be true (order/clocks.py).
-    holes: offsets that are missing though the resolved ts may have passed them, as it does not stand in the messages.
-    held_back: the first row that waits for its table's schema, where the resolved ts stays below it. beyond: hours with offsets behind a
-    hole that keeps the resolved ts.
+    Attributes:
+        resolved_ts: M (TSO).
+        watermarks: Largest resolved ts of every partition.
+        prefixes: Complete offsets of every partition.
+        checkpoint_at_ms: When the checkpoint M was recorded (ms), if it is one.
+        hours: Hours since the last cut.
+        changed: Earlier hours that were decoded again since.
+        scan: All hours that may have rows of the window.
+        records: Decode records of all these hours and of the last cut's.
+        messages: Number of messages.
+        message_bytes: Their size.
+        again: Offsets that came with earlier hours as well, if hours order the feed.
+        ahead: Ts that cannot be true (order/clocks.py).
+        holes: Missing offsets that the resolved ts may have passed, because it is not in the messages.
+        held_back: The first row that waits for its table's schema, if the resolved ts stays below it.
+        beyond: Hours with offsets after a gap that stops the resolved ts.
     """
 
     resolved_ts: int
@@ -60,8 +72,10 @@ class WindowProgress:
 
 
 def open_hours(done: WindowProgress) -> list[str]:
-    """Hours with rows or statements after M or offsets behind a hole, or, where deletes have no commit ts, with messages from after M's
-    checkpoint was recorded."""
+    """Return the hours with rows or statements after M, or with offsets after a gap.
+
+    If deletes have no commit ts: also hours with messages from after M's checkpoint was recorded.
+    """
     at_ms = done.checkpoint_at_ms
     late = {
         h for h, r in done.records.items() if _last_ts(r) > done.resolved_ts or (at_ms is not None and (r.max_timestamp_ms or 0) > at_ms)
@@ -70,14 +84,23 @@ def open_hours(done: WindowProgress) -> list[str]:
 
 
 def _last_ts(record: DecodeRecord) -> int:
-    """Of the hour's rows and statements, rows included that wait for their table's schema."""
+    """Last commit ts of the hour's rows and statements, including rows that wait for their table's schema."""
     return max([record.max_commit_ts or 0, *(w.max_commit_ts for w in record.waiting)])
 
 
 def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour: str, since: str | None = None) -> WindowProgress:
-    """M and what it rests on. since: the first hour that counts, where the window does not go on from a cut.
+    """Return M and the facts that it is based on.
 
-    Raises OrderError: HOUR_MISSING, NOT_DECODED, NO_WATERMARK, GAP; each says where and what to do.
+    Args:
+        feed: The feed.
+        store: The lake's store.
+        events: The events table.
+        cut: The last cut, if any.
+        hour: The hour that the window ends with.
+        since: First hour that counts, if the window does not build on a cut.
+
+    Raises:
+        OrderError: HOUR_MISSING, NOT_DECODED, NO_WATERMARK, GAP; each names the place and the remedy.
     """
     manifests = all_newest(store, feed.name, since=starts_with(feed, cut) if since is None else since, until=hour)
     hours = [h for h in manifests if cut is None or h > cut.hour]
@@ -115,13 +138,13 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
 
 
 def changed_hours(events: LakeTable, cut: Cut) -> list[str]:
-    """Hours of this cut or before whose events were written again after it: a new generation, recovered messages, another decoder."""
+    """Return hours of this cut or before whose events were rewritten after it: a new generation, recovered messages, another decoder."""
     hours = {summary.get("tidelake.hour", "") for summary in events.since(cut.events_snapshot_id)}
     return sorted(h for h in hours if h and h <= cut.hour)
 
 
 def why_published(catalog: LakeCatalog, feed: Feed, cut: Cut, hour: str) -> str:
-    """Why there is nothing to order for a published hour, and what became of an hour that was decoded again since."""
+    """Say why there is nothing to order for a published hour, and how to publish an hour that was decoded again since."""
     said = f"hour {hour} is published: cut {cut.seq} reaches to hour {cut.hour}"
     events = catalog.find_own(events_table(feed.name), feed.name)
     if events is None or hour not in changed_hours(events, cut):
@@ -133,7 +156,7 @@ def why_published(catalog: LakeCatalog, feed: Feed, cut: Cut, hour: str) -> str:
 
 
 def _older(feed: Feed, store: Store, scan: Sequence[str], manifests: Mapping[str, Manifest]) -> dict[str, Manifest]:
-    """Of hours from before the last cut's: those left open until the resolved ts has passed all their rows, and those decoded again."""
+    """Manifests of hours before the last cut's: those still open, and those decoded again."""
     older = [h for h in scan if h not in manifests]
     found = all_newest(store, feed.name, since=older[0], until=older[-1]) if older else {}
     return {h: found[h] for h in older}
@@ -142,13 +165,13 @@ def _older(feed: Feed, store: Store, scan: Sequence[str], manifests: Mapping[str
 def _held_back(
     feed: Feed, store: Store, events: LakeTable, hours: Sequence[str], cut: Cut | None, until: str, resolved: int
 ) -> Rejected | None:
-    """The waiting row that keeps the resolved ts from going as far as the watermarks allow."""
+    """The waiting row that keeps the resolved ts below what the watermarks allow."""
     found = held_back(feed, store, events, hours, cut.resolved_ts if cut else 0, until) if hours else None
     return found if found is not None and (found.commit_ts or 0) <= resolved else None
 
 
 def expected_partitions(feed: Feed, topics: Mapping[str, object]) -> list[Coordinates]:
-    """Every (topic, partition) that must have a resolved ts: of the topics named, or of those found by the pattern."""
+    """Return every (topic, partition) that must have a resolved ts: of the named topics, or of those that match the pattern."""
     names = sorted(topics) if feed.topic_pattern else feed.topics
     return [Coordinates(t, p) for t in names for p in range(feed.partitions_of(t))]
 
@@ -165,7 +188,7 @@ def _decoded(feed: Feed, store: Store, hour: str, manifest: Manifest) -> DecodeR
 def _watermarks(
     feed: Feed, events: LakeTable, cut: Cut | None, records: Mapping[str, DecodeRecord], prefixes: Mapping[str, Mapping[int, Range]]
 ) -> tuple[PartitionTs, list[ClockAhead]]:
-    """(the largest resolved ts of every partition, those that cannot be true and are not counted)."""
+    """Return (largest resolved ts of every partition, those that cannot be true and do not count)."""
     out: PartitionTs = {t: dict(ps) for t, ps in (believed_before(feed, cut) if cut else {}).items()}
     ahead = list[ClockAhead]()
     for hour, record in records.items():
@@ -189,14 +212,22 @@ def _watermarks(
 def resolved_now(
     feed: Feed, watermarks: PartitionTs, covered: Coverage, hour: str, ahead: Sequence[ClockAhead] = ()
 ) -> tuple[int, int | None]:
-    """The resolved ts of an hour by the feed's rule, and when the recorded checkpoint that it is was written (ms), if it is one.
+    """Return (resolved ts of an hour by the feed's rule, when its checkpoint was recorded (ms) or None).
 
-    ahead: those that do not count. Raises OrderError (GAP, RESOLVED_TS_AHEAD and what the rule of watermarks raises).
+    Args:
+        feed: The feed.
+        watermarks: Largest resolved ts of every partition.
+        covered: Offsets that are landed.
+        hour: The hour.
+        ahead: Resolved ts that do not count.
+
+    Raises:
+        OrderError: GAP, RESOLVED_TS_AHEAD, and what the watermark rule raises.
     """
     gaps = covered.holes
     if feed.watermark.source == "metadata":
         _refuse_missing_files(feed, covered)
-        return end_ts(parse_hour(hour)), None  # landing waited for the checkpoint to pass it
+        return end_ts(parse_hour(hour)), None  # land waited until the checkpoint had passed the hour
     if feed.watermark.source != "messages":
         if gaps and feed.policy.severity("GAP", feed.policy.gap_severity) == "critical":
             at, (first, last) = next(iter(gaps.items()))
@@ -211,19 +242,19 @@ def resolved_now(
     known = {at: watermarks.get(at.topic, {}).get(at.partition) for at in expected_partitions(feed, watermarks)}
     only = [a for a in ahead if a.at is not None and known.get(Coordinates(a.at.topic, a.at.partition), 0) is None]
     if only:
-        raise only[0].error(len(only) - 1)  # nothing else was seen in the partition
+        raise only[0].error(len(only) - 1)  # the partition has no other resolved ts
     return resolved_ts(known), None
 
 
 def _refuse_ahead(feed: Feed, ahead: Sequence[ClockAhead]) -> None:
-    """Raise the first one's error where the feed's policy is to block."""
+    """Raise the first finding's error if the feed's policy is to block."""
     blocking = [a for a in ahead if feed.policy.severity(a.code, "warning") == "critical"]
     if blocking:
         raise blocking[0].error(len(blocking) - 1)
 
 
 def _refuse_missing_files(feed: Feed, covered: Coverage) -> None:
-    """A storage sink numbers its files from 1 in every folder. Raises OrderError (GAP)."""
+    """Raise OrderError (GAP) for missing files. A storage sink numbers its files from 1 in every folder."""
     late = {Coordinates(t, p): (1, first - 1) for t, ps in covered.prefixes.items() for p, (first, _) in ps.items() if first > 1}
     missing = {**covered.holes, **late}
     if missing and feed.policy.severity("GAP", feed.policy.gap_severity) == "critical":
@@ -234,7 +265,7 @@ def _refuse_missing_files(feed: Feed, covered: Coverage) -> None:
 
 
 def _checkpoint(feed: Feed, hour: str) -> tuple[int, int]:
-    """(the last checkpoint recorded before the hour's end, when it was recorded first)."""
+    """Return (last checkpoint recorded before the hour's end, when it was first recorded)."""
     end_ms = int((parse_hour(hour) + timedelta(hours=1)).timestamp() * 1000)
     known = [(at, ts) for at, ts in _checkpoints(feed) if at < end_ms]
     if not known:
@@ -249,7 +280,7 @@ def _checkpoint(feed: Feed, hour: str) -> tuple[int, int]:
 
 
 def _checkpoints(feed: Feed) -> Iterator[tuple[int, int]]:
-    """(at_ms, checkpoint_ts): the recorded `cdc cli changefeed query`, as a JSON list or one object a line."""
+    """Yield (at_ms, checkpoint_ts) of recorded `cdc cli changefeed query` output: a JSON list, or one object per line."""
     folder, _, name = (feed.watermark.uri or "").rpartition("/")
     text = open_store(folder).read(name).decode()
     try:
@@ -264,7 +295,7 @@ def _checkpoints(feed: Feed) -> Iterator[tuple[int, int]]:
 
 
 def not_after_seed(feed: Feed, done: WindowProgress, cut: Cut, hour: str) -> OrderError:
-    """The error for an hour that ends at or before the TSO of the export that the tables began with."""
+    """Return the error for an hour that ends at or before the TSO of the export that the tables began with."""
     return OrderError(
         f"feed {feed.name}: hour {hour} reaches to {show(done.resolved_ts)}, the export that the tables began with stands at "
         f"{show(cut.seeded_ts)}",
@@ -274,7 +305,7 @@ def not_after_seed(feed: Feed, done: WindowProgress, cut: Cut, hour: str) -> Ord
 
 
 def published_ahead(feed: Feed, cut: Cut, before: Cut | None) -> OrderError:
-    """The error for a lake whose newest cut stands at a ts that cannot be true. before: the newest cut before it that can."""
+    """Return the error for a lake whose newest cut has a ts that cannot be true. before: the newest earlier cut that can be true."""
     way = (
         f"`tidelake rollback --feed {feed.name} --to 'cut {before.seq}'` goes back to the cut before it; then run the hours after "
         f"{before.hour}"
@@ -290,7 +321,7 @@ def published_ahead(feed: Feed, cut: Cut, before: Cut | None) -> OrderError:
 
 
 def stands_still(feed: Feed, done: WindowProgress, applied: int) -> OrderError:
-    """The error for an hour that did not move the resolved ts."""
+    """Return the error for an hour that did not move the resolved ts."""
     if done.held_back is not None:
         return OrderError(
             f"feed {feed.name}: the resolved ts stands still at {show(applied)}, below a row that waits: {done.held_back.error}",
@@ -310,6 +341,6 @@ def stands_still(feed: Feed, done: WindowProgress, applied: int) -> OrderError:
 
 
 def _not_counted(done: WindowProgress) -> str:
-    """What would have moved it and cannot be true."""
+    """Describe resolved ts that would have moved it but cannot be true."""
     found = [f"{a.where}: {a.detail}" for a in done.ahead if a.at is not None and a.code == RESOLVED]
     return f"; {found[0]}{f' (and {len(found) - 1} more)' if len(found) > 1 else ''}" if found else ""

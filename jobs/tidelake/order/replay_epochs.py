@@ -1,6 +1,6 @@
-"""Replay epochs: how often the resolved ts of a partition had gone back before a message (docs/reference/protocols.md 11.14).
+"""Replay epochs: how often the resolved ts of a partition went back before a message (docs/reference/protocols.md 11.14).
 
-Tables without key need them: equal row events of one replay epoch are different rows, those of a later replay_epoch are repeats.
+Tables without a key need them: equal row events of one replay epoch are different rows, those of a later replay epoch are repeats.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Steps = dict[tuple[str, int], list[int]]
 
 
 def steps_back(events: LakeTable, hours: Sequence[str]) -> Steps:
-    """The offsets at which the resolved ts went back, per topic and partition, ascending."""
+    """Return the offsets at which the resolved ts went back, per topic and partition, ascending."""
     columns = ["topic", "partition", "offset", "ordinal", "commit_ts"]
     batches = list(control_batches(events, "resolved", hours, columns))
     if not batches:
@@ -37,10 +37,10 @@ def steps_back(events: LakeTable, hours: Sequence[str]) -> Steps:
 
 
 def with_replay_epoch(rows: DataFrame, steps: Steps) -> DataFrame:
-    """The rows with `replay_epoch` and `content`, what equal rows have in common."""
+    """Add `replay_epoch` and `content` (the cells that equal rows share)."""
     pairs = (f"{literal(f'{t}/{p}')}, array({', '.join(f'{o}L' for o in offsets)})" for (t, p), offsets in steps.items())
     known = f"map({', '.join(pairs)})" if steps else "CAST(map() AS map<string, array<bigint>>)"
     of_partition = f"try_element_at({known}, concat(topic, '/', partition))"
     replay_epoch = f"coalesce(size(filter({of_partition}, o -> o <= offset)), 0)"
-    once = rows.dropDuplicates(["topic", "partition", "offset", "ordinal"])  # an archive may hold a message in two hours
+    once = rows.dropDuplicates(["topic", "partition", "offset", "ordinal"])  # an archive may have a message in two hours
     return once.selectExpr("*", f"{replay_epoch} AS replay_epoch", "struct(after, before) AS content")

@@ -1,8 +1,8 @@
-"""Rows that fit their table neither before nor after any statement, or whose table nothing defines (window.Mismatch): put aside, decided
-about, kept to look at.
+"""Rows that fit their table neither before nor after any statement, or whose table is not defined (window.SchemaMismatch). They are put
+aside and need a decision.
 
-They stand for groups: the rows of an hour that have the same name and shape, so the same statement is missing. A group is called by the
-coordinates of its first row; the document of a cut's mismatches is written before the cut, so a window that they block shows them, too.
+They form groups: rows of one hour with the same name and shape, so they lack the same statement. The coordinates of a group's first row
+identify it. The document of a cut's mismatches is written before the cut, so it also shows those that block the window.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SENT = "coalesce(shape, before_shape)"
-_NAMED = 10  # tables in an error
+_NAMED = 10  # tables that an error names
 
 
 class MismatchGroup(BaseModel):
-    """Rows of one hour that are put aside together, by the first of them. first_ts: their lowest commit ts (TSO)."""
+    """Rows of one hour that are put aside together, identified by the first one. first_ts: their lowest commit ts (TSO)."""
 
     hour: str
     topic: str
@@ -55,7 +55,7 @@ class MismatchGroup(BaseModel):
     code: str = SCHEMA_MISMATCH
 
     def rejected(self) -> Rejected:
-        """As the quarantine shows it."""
+        """Return the group in the form of the quarantine."""
         at = Coordinates(self.topic, self.partition, self.offset)
         return Rejected(
             hour=self.hour,
@@ -70,7 +70,13 @@ class MismatchGroup(BaseModel):
 
 
 class Aside(NamedTuple):
-    """The window's rows without mismatches, how many these are by code, and what the cut says of those whose loss was accepted."""
+    """Result of putting rows aside.
+
+    Attributes:
+        seen: The window's rows without mismatches.
+        rows: Number of mismatches by code.
+        accepted: What the cut says of mismatches whose loss was accepted.
+    """
 
     seen: WindowRows
     rows: dict[str, int]
@@ -81,14 +87,23 @@ _GROUPS = TypeAdapter(list[MismatchGroup])
 
 
 def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: WindowRows, found: Sequence[SchemaMismatch], seq: int) -> Aside:
-    """Take the mismatches out of the window's rows, and keep what they are. seq: of the cut to come.
+    """Take the mismatches out of the window's rows and store their groups.
 
-    Raises OrderError (SCHEMA_MISMATCH or UNDEFINED_TABLE, at the first row) where nobody decided about a group and the feed's policy is
-    `on_reject = "block"`.
+    Args:
+        feed: The feed.
+        store: The lake's store.
+        frame: Row events.
+        seen: The window's rows.
+        found: The mismatches.
+        seq: Number of the next cut.
+
+    Raises:
+        OrderError: SCHEMA_MISMATCH or UNDEFINED_TABLE, at the first row: a group has no decision and the feed's policy is `on_reject =
+            "block"`.
     """
     groups = _groups(feed, frame, seen, found) if found else []
     key = mismatches_key(feed.name, seq)
-    if groups or store.head(key) is not None:  # an earlier attempt may have found what is mended now
+    if groups or store.head(key) is not None:  # an earlier attempt may have written groups that are solved now
         store.write(key, _GROUPS.dump_json(groups, indent=1))
     undecided, accepted = by_decision(store, feed.name, [g.rejected() for g in groups])
     if undecided and feed.policy.on_reject == "block":
@@ -101,7 +116,7 @@ def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: WindowRows, foun
 
 
 def mismatch_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence[str] | None = None) -> list[Rejected]:
-    """What published cuts lack because it fits no table, and what blocks the next window; hours: only of these."""
+    """Return the groups that published cuts lack and those that block the next window. hours: only groups of these hours."""
     keys = {o.key for o in store.objects(mismatches(feed))}
     if not keys:
         return []
@@ -113,7 +128,7 @@ def mismatch_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequen
 
 
 def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[bytes | None, bytes | None]:
-    """(key, value) of a message as it was landed; nothing where it is not landed any more. Raises OrderError (LANDED_DAMAGED)."""
+    """Return (key, value) of a message as landed; (None, None) if it is not landed any more. Raises OrderError (LANDED_DAMAGED)."""
     manifest = newest(store, feed, hour)
     objects = [o for o in manifest.objects if (o.topic, o.partition) == (at.topic, at.partition)] if manifest else []
     for o in objects:
@@ -125,7 +140,7 @@ def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[by
 
 
 def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[SchemaMismatch]) -> list[MismatchGroup]:
-    """From one job over the window's narrow columns."""
+    """The groups, from one job over the window's narrow columns."""
     from pyspark.sql import functions as F
 
     rows = frame.where(f"({seen.where}) AND ({' OR '.join(map(_where, found))})")
@@ -193,7 +208,7 @@ def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[SchemaMi
 
 
 def _undefined(feed: Feed, first: Rejected, undecided: Sequence[Rejected], found: Sequence[SchemaMismatch]) -> OrderError:
-    """All tables are named: one look at their definitions mends them all."""
+    """Error that names all undefined tables, so that they can be defined in one go."""
     tables = list(dict.fromkeys(m.table for m in found if m.unsaid))
     others = f"; so it is with {', '.join(tables[1:_NAMED])}{' …' if len(tables) > _NAMED else ''}" if len(tables) > 1 else ""
     known = [m.table for m in found if m.unsaid and m.known]

@@ -1,6 +1,6 @@
-"""The order stage: events in (applied, resolved] → deduplicated, ordered, typed changelogs, staged on a branch of this run.
+"""The order stage: events in (applied, resolved] to deduplicated, ordered, typed changelogs, staged on a branch of this run.
 
-Nothing is visible until compact publishes. Run again, it drops what an earlier attempt staged and stages anew.
+Readers see nothing of it until compact publishes. A second run drops what an earlier attempt staged and stages it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidelake.order.staging import stage_tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderReport:
-    """What an order run did. staged is None where there was nothing to do, and `why` says so."""
+    """Result of the order stage. staged is None if there was nothing to do; `why` says why."""
 
     staged: Staged | None
     why: str = ""
@@ -29,6 +29,8 @@ def order_window(lake: Lake, target: Target, fence: int) -> OrderReport:
     """Stage the changelogs of the window that ends with the target's hour.
 
     Args:
+        lake: The feed's lake.
+        target: The hour, and what is redone.
         fence: Number of the lease that this run holds.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Stage a window: its changes, typed, deduplicated and ordered, on a branch of every table's changelog."""
+"""Stages a window: its changes, typed, deduplicated and ordered, on a branch of every table's changelog."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedTables:
-    """What was written of each table, by incarnation: how its changelog advances, and its counts."""
+    """What was written, by incarnation: how each changelog advances, and its counts."""
 
     changelogs: dict[str, Advance]
     counts: dict[str, TableCounts]
@@ -58,7 +58,7 @@ def stage_tables(plan: PlannedWindow) -> StagedTables:
 
 def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
     frame, seen = plan.frame, plan.seen
-    whole = SCHEMA_MISMATCH not in plan.aside.rows  # no row of a table that is staged was put aside
+    whole = SCHEMA_MISMATCH not in plan.aside.rows  # no row of a staged table was put aside
     if seen.undated and plan.lake.feed.watermark.source != "checkpoints":
         raise OrderError(
             f"feed {plan.lake.feed.name}: deletes without commit ts can only be placed by recorded checkpoints",
@@ -88,7 +88,7 @@ def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str,
 def _by_workers(
     plan: PlannedWindow, spark: SparkSession, seen: WindowRows, todo: Sequence[TableRows]
 ) -> tuple[list[tuple[str, Advance | None, TableCounts]], list[TableRows]]:
-    """(what workers staged in Arrow, tables that are left)."""
+    """Return (what workers staged in Arrow, tables that are left)."""
     ordering = Ordering(
         catalog=plan.lake.catalog,
         events=plan.events,
@@ -121,7 +121,7 @@ def _said(i: Incarnation, counts: TableCounts) -> list[str]:
 
 
 def _check_keys(plan: PlannedWindow, spark: SparkSession, table: TableRows, advance: Advance) -> None:
-    """All changes of a key come from one partition of an hour."""
+    """Check that all changes of a key come from one partition of an hour."""
     columns = plan.lake.catalog.load(advance.identifier).columns(advance.to)
     key = [physical(columns, k)[0].name for k in table.incarnation.key]
     inside = f"_commit_ts > {plan.window.applied_ts} AND _commit_ts <= {plan.window.resolved_ts}"
@@ -135,7 +135,9 @@ def _table(plan: PlannedWindow, seen: WindowRows, incarnation: str) -> TableRows
     if not names:
         return None
     columns = lived(i)
-    previous = (plan.cut.changelogs.get(i.id) or plan.cut.snapshots.get(i.id)) if plan.cut else None  # of a seeded table the latter alone
+    previous = (
+        (plan.cut.changelogs.get(i.id) or plan.cut.snapshots.get(i.id)) if plan.cut else None
+    )  # a seeded table may have only the snapshot
     return TableRows(
         feed=plan.lake.feed,
         incarnation=i,
@@ -149,7 +151,7 @@ def _table(plan: PlannedWindow, seen: WindowRows, incarnation: str) -> TableRows
 
 
 def _buckets(feed: Feed, table: str, events: int) -> int:
-    """1 while small; else one bucket for each million of the first window's row events, as a power of two, or what feed.toml says."""
+    """Number of buckets: what feed.toml says, else one for each million of the first window's row events, as a power of two."""
     own = feed.tables.get(table)
     return own.buckets if own and own.buckets else min(256, 1 << max(0, (events // 1_000_000).bit_length()))
 

@@ -1,1 +1,1 @@
-"""Publish: a cut becomes visible in one step; recovery, abandon and rollback."""
+"""Publishing: makes a cut visible in one step; recovery, abandon and rollback."""

@@ -1,8 +1,8 @@
-"""Giving up a publishing that was begun and cannot be carried out: what it moved goes back, and its number is never used again.
+"""Gives up a publication that was begun and cannot be finished: what it moved goes back, and its number is never used again.
 
-A note in place of the cut's document says so. Note and document are both written by put-if-absent, so a run that is publishing at the
-same time either has written the document, then nothing is given up, or finds the note and stops. What such a run may still do to a table
-is refused there: main moves only together with the staged branch, and the branch is dropped before main goes back.
+A note in place of the cut's document records it. Note and document are both written with put-if-absent. So a run that publishes at the same
+time either has written the document, and then nothing is given up, or finds the note and stops. Such a run cannot change a table any more:
+main moves only together with the staged branch, and the branch is dropped before main goes back.
 """
 
 from __future__ import annotations
@@ -33,8 +33,14 @@ log = logging.getLogger(__name__)
 
 
 class UndoStep(BaseModel):
-    """What is undone of one table. what: back (main, to the snapshot) · branch (staged rows are dropped) · name (to the one before) ·
-    left (the table is gone, or somebody else moved its main)."""
+    """What is undone for one table.
+
+    Attributes:
+        table: The table.
+        what: back (main goes back to the snapshot), branch (staged rows are dropped), name (the previous name is restored), left (the table
+            is gone, or somebody else moved its main).
+        detail: Text for people.
+    """
 
     table: str
     what: Literal["back", "branch", "name", "left"]
@@ -42,7 +48,7 @@ class UndoStep(BaseModel):
 
 
 class GivenUp(BaseModel):
-    """A publishing that is given up, or would be. seq: its number, which no other cut gets."""
+    """A publication that is given up, or would be. seq: its number, which no other cut gets."""
 
     feed: str
     seq: int
@@ -51,7 +57,7 @@ class GivenUp(BaseModel):
     steps: list[UndoStep]
 
     def lines(self, *, dry_run: bool) -> list[str]:
-        """For people."""
+        """Return the result as lines for people."""
         verb = "would be given up" if dry_run else "is given up"
         head = f"{self.feed}: the publishing of cut {self.seq} (hour {self.hour}) {verb}; readers keep the cut before it"
         tail = f"  the number {self.seq} is not used again; landed and decoded hours stay: run the hour again to stage it anew"
@@ -59,9 +65,12 @@ class GivenUp(BaseModel):
 
 
 def abandon(lake: Lake, *, dry_run: bool = False) -> GivenUp | None:
-    """Give up the feed's publishing that is not finished; None where there is none. Holds the lease.
+    """Give up the feed's unfinished publication; return None if there is none. Holds the lease.
 
-    Raises ConfigError (COMPLETE), LeaseError, StorageError (DAMAGED).
+    Raises:
+        ConfigError: COMPLETE.
+        LeaseError: Another run holds the lease.
+        StorageError: DAMAGED.
     """
     if dry_run:
         intent = _pending(lake)
@@ -76,7 +85,7 @@ def abandon(lake: Lake, *, dry_run: bool = False) -> GivenUp | None:
 
 
 def _pending(lake: Lake) -> Intent | None:
-    """The intent that is neither carried out nor given up to the end."""
+    """The intent that is neither carried out nor completely given up."""
     store, feed = lake.store, lake.feed.name
     seq = newest_intent(store, feed)
     if not seq or is_published(lake.catalog, feed, seq):
@@ -92,7 +101,7 @@ def _given_up(lake: Lake, intent: Intent) -> GivenUp:
 
 
 def plan(catalog: LakeCatalog, intent: Intent) -> list[UndoStep]:
-    """What giving up an intent undoes now. Reads, writes nothing."""
+    """Return what giving up an intent would undo now. Only reads."""
     places = {m.uuid: m for m in intent.moves}
     found = [_of_advance(catalog, a, places.get(a.uuid), intent.cut.seq) for a in intent.advances]
     found += [_of_return(catalog, r, places.get(r.uuid)) for r in intent.returns]
@@ -103,9 +112,10 @@ def plan(catalog: LakeCatalog, intent: Intent) -> list[UndoStep]:
 
 
 def give_up(catalog: LakeCatalog, store: Store, intent: Intent) -> None:
-    """Decide that an intent is not carried out, then undo what was. Repeatable.
+    """Record that an intent is given up, then undo what it did. Repeatable.
 
-    Raises ConfigError (COMPLETE) if all its tables are moved and its cut's document is written: it will be published.
+    Raises:
+        ConfigError: COMPLETE: all its tables are moved and its cut's document is written, so it will be published.
     """
     cut, key = intent.cut, cut_key(intent.cut.feed, intent.cut.seq)
     by = f"{socket.gethostname()} (process {os.getpid()})"
@@ -129,7 +139,7 @@ def refuse_complete(outcome: Cut | Abandoned | None) -> None:
 
 
 def finish(catalog: LakeCatalog, store: Store, intent: Intent, note: Abandoned) -> None:
-    """Undo what an intent that was given up had moved. Repeatable; the note then says that it is done."""
+    """Undo what an intent that was given up had moved, then record that this is done. Repeatable."""
     places = {m.uuid: m for m in intent.moves}
     for a in intent.advances:
         _undo_advance(catalog, a, places.get(a.uuid), intent.cut.seq)
@@ -160,7 +170,7 @@ def _name_again(catalog: LakeCatalog, m: Move) -> None:
 
 
 def _drop_new(catalog: LakeCatalog, store: Store, intent: Intent) -> None:
-    """Drop the feed's own tables that were made for this cut and are empty now, and the namespaces that nothing is in any more."""
+    """Drop the feed's tables that were created for this cut and are empty, and namespaces that are empty then."""
     newest, feed = newest_cut(catalog, store, intent.cut.feed), intent.cut.feed
     known = where(newest) if newest else {}
     places = {m.uuid: m for m in intent.moves}
@@ -189,7 +199,7 @@ def _undo_advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int)
 
 
 def _moved(table: LakeTable, a: Advance, seq: int) -> bool:
-    """Whether main or the columns are as this publishing left them."""
+    """Whether main or the columns are in the state that this publication left."""
     if table.main == a.base:
         return a.reshape is not None and not table.stands_at(a.base)
     return table.main == a.to or table.summary(table.main).get("tidelake.cut") == str(seq)
@@ -219,7 +229,7 @@ def _of_return(catalog: LakeCatalog, r: Return, move: Move | None) -> list[UndoS
 
 
 def _away(catalog: LakeCatalog, m: Move) -> str | None:
-    """Where a table stands that has left its name."""
+    """The present name of a table that has left its name."""
     if is_at(catalog, m.source, m.uuid):
         return None
     found = find_at(catalog, m.uuid, [m.parking, m.target])

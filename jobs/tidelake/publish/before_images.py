@@ -1,4 +1,4 @@
-"""Before images: whether a window's changes fit what stood in the lake, as checks of the verdict (docs/architecture.md 8.4)."""
+"""Checks whether a window's changes fit the rows in the lake (before images), as part of the verdict (docs/architecture.md 8.4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from tidelake.validate.quality.verdict import Check
 
 
 def reconciled(feed: Feed, images: dict[str, ImageCounts]) -> list[Check]:
-    """One check a table: whether its changes fit what stood here. Raises QualityError (BEFORE_IMAGES) where the policy is to block."""
+    """Return one check per table: whether its changes fit the rows in the lake. Raises QualityError (BEFORE_IMAGES) if the policy is to
+    block.
+    """
     blocks = feed.policy.on_before_image == "block"
     checks = [
         Check(

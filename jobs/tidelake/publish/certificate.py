@@ -1,4 +1,4 @@
-"""The certificate of a cut: what went in, what came out, and what was checked."""
+"""The certificate of a cut: input, output, and what was checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from tidelake.validate.quality.verdict import Verdict
 def proof_of(
     staged: Staged, verdict: Verdict, folded: dict[str, Folded], previous: Cut | None, cut: Cut, seconds: dict[str, float]
 ) -> dict[str, Any]:
-    """What the certificate says but for the tables' final snapshot ids. previous: the newest cut before; seconds: by stage."""
+    """Return the certificate's content except the tables' final snapshot ids.
+
+    Args:
+        staged: The staged window.
+        verdict: Its verdict.
+        folded: Folded tables, by incarnation.
+        previous: The previous cut, if any.
+        cut: The new cut.
+        seconds: Seconds by stage.
+    """
     tables = {i.id: i for i in cut.catalog.incarnations.values()}
     before = previous.snapshots if previous else {}
     rows = {

@@ -1,4 +1,4 @@
-"""The intent of a publication: which tables a cut holds, and how they come to their names."""
+"""The intent of a publication: which tables a cut has, and how they get their names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelake.publish.steps import placed, plan_moves
 
 
 def intent_of(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
-    """What publishes these folded tables and staged changelogs. folded: by incarnation."""
+    """Return the intent that publishes these folded tables and staged changelogs. folded: by incarnation."""
     cut = staged.cut.model_copy(deep=True)
     alive = {i.id: i for i in cut.catalog.alive()}
     gone = {i: t for i, t in cut.snapshots.items() if i not in alive}
@@ -38,12 +38,12 @@ def intent_of(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
 
 
 def _staying(feed: Feed, alive: Mapping[str, Incarnation], cut: Cut, wanted: Mapping[str, str]) -> dict[str, str]:
-    """Tables that stay where an earlier version put them, though new ones would be called otherwise; unless another needs the name."""
+    """Tables that keep the name that an earlier version gave them, unless another table needs that name."""
     every = [(i, t) for tables in (cut.snapshots, cut.changelogs) for i, t in tables.items() if i in alive]
     old = {t.uuid: t.identifier for i, t in every if stands_as_before(feed, alive[i], t.identifier)}
     return {u: identifier for u, identifier in old.items() if identifier not in {name for v, name in wanted.items() if v != u}}
 
 
 def _kept(t: TableCut) -> str:
-    """A dropped table's changelog leaves its name once."""
+    """Identifier of a dropped table's changelog, which leaves its name once."""
     return t.identifier if is_parking(t.identifier) else parking_name(t.identifier, t.uuid)

@@ -1,4 +1,4 @@
-"""Recovery: a publishing that was cut short is carried out again, one that was given up is undone to the end."""
+"""Recovery: carries out an interrupted publication again; finishes the undoing of one that was given up."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ log = logging.getLogger(__name__)
 
 
 def recover(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
-    """Finish what the newest intent began; the cut that was published by it, None if there was nothing to publish.
+    """Finish what the newest intent began. Return the cut that it published, None if there was nothing to publish.
 
-    A published cut's document that is lost is written again. Raises ConfigError (WRONG_CATALOG), DamageError, and what `carry_out` raises.
+    A lost document of a published cut is written again.
+
+    Raises:
+        ConfigError: WRONG_CATALOG.
+        DamageError: A document is damaged.
+        StorageError: What `carry_out` raises.
     """
     seq = newest_intent(store, feed)
     if not seq:

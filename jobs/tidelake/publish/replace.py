@@ -1,7 +1,7 @@
-"""What a redo puts in place of what is published: where tables stand, and what is different then (docs/architecture.md 8.6).
+"""Replaces published cuts by a redo: moves the tables, and counts the differences (docs/architecture.md 8.6).
 
 A redo's snapshots and changelogs are staged on branches that start at the earlier cut. Publishing moves main of every table from the
-newest cut to them in one commit each, so that no reader meets the earlier cut in between.
+newest cut to them in one commit each, so readers never see the earlier cut.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 def replace(catalog: LakeCatalog, intent: Intent, newest: Cut) -> None:
-    """Let a staged intent take the place of the newest cut: main is moved from where it is now, tables that the new cut does not know
-    leave their names."""
+    """Change a staged intent so that it replaces the newest cut: main moves from where it is now; tables that the new cut lacks leave their
+    names.
+    """
     cut, now = intent.cut, places(newest)
     intent.advances = [a.model_copy(update={"base": catalog.load(a.identifier).main}) for a in intent.advances]
     known = {t.uuid for t in (*cut.snapshots.values(), *cut.changelogs.values())}
@@ -38,7 +39,10 @@ def replace(catalog: LakeCatalog, intent: Intent, newest: Cut) -> None:
 
 
 def redone(spark: SparkSession, catalog: LakeCatalog, newest: Cut, intent: Intent) -> dict[str, Any]:
-    """For the certificate: which cut is replaced, and how many rows of which tables are different; nothing but that where none is."""
+    """Return for the certificate which cut is replaced, and how many rows of which tables differ.
+
+    Tables without differences are left out.
+    """
     cut, now = intent.cut, places(newest)
     was, will = {n.name: n for n in newest.catalog.alive()}, {n.name: n for n in cut.catalog.alive()}
     staged = {a.uuid: a.identifier for a in intent.advances}
@@ -53,7 +57,7 @@ def redone(spark: SparkSession, catalog: LakeCatalog, newest: Cut, intent: Inten
 
 
 class _Version:
-    """A table at a cut, staged or published. Columns that are masked by `drop` are none of it."""
+    """A table at a cut, staged or published, without columns that are masked by `drop`."""
 
     def __init__(self, catalog: LakeCatalog, incarnation: Incarnation, at: TableCut, identifier: str) -> None:
         self.at, self._identifier, self._key = at, identifier, incarnation.key
@@ -62,12 +66,12 @@ class _Version:
 
     @classmethod
     def of(cls, catalog: LakeCatalog, i: Incarnation | None, tables: dict[str, TableCut], now: dict[str, str]) -> _Version | None:
-        """None where there is no such table at the cut."""
+        """Return the table at the cut; None if it does not exist there."""
         at = tables.get(i.id) if i else None
         return cls(catalog, i, at, now.get(at.uuid, at.identifier)) if i and at else None
 
     def rows(self, spark: SparkSession, names: list[str]) -> DataFrame:
-        """These columns of its rows."""
+        """Return these columns of its rows."""
         frame = spark.read.option("versionAsOf", self.at.snapshot_id).table(sql_name(self._identifier))
         ids = {name: k for k, name in self._names.items()}
         return frame.selectExpr(*(f"{quote(self._physical[ids[n]])} AS {quote(n)}" for n in names))
@@ -82,7 +86,7 @@ class _Version:
 
 
 def _compared(spark: SparkSession, old: _Version | None, new: _Version | None) -> dict[str, int]:
-    """Rows added, removed and changed, those that are none left out. Columns that only one of them has are not compared."""
+    """Number of rows added, removed and changed, without zeros. Columns that only one version has are not compared."""
     if old is None or new is None:
         counts = {"added": new.at.rows if new else 0, "removed": old.at.rows if old else 0}
         return {"table": 1} | {k: n for k, n in counts.items() if n}
@@ -95,7 +99,7 @@ def _compared(spark: SparkSession, old: _Version | None, new: _Version | None) -
 
 
 def _alike(a: DataFrame, b: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Both with columns of one type: text where they differ."""
+    """Both frames with the same column types: text where they differ."""
     types = dict(b.dtypes)
     spelled = [quote(n) if types[n] == t else f"CAST({quote(n)} AS STRING) AS {quote(n)}" for n, t in a.dtypes]
     return a.selectExpr(*spelled), b.selectExpr(*spelled)

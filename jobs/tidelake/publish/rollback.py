@@ -1,10 +1,9 @@
-"""Rollback: all tables of a feed back to a published cut, as one publication (docs/architecture.md 8.6).
+"""Rollback: sets all tables of a feed back to a published cut, as one publication (docs/architecture.md 8.6).
 
-It publishes that cut again under the next number, so the history of cuts is only ever added to, and the next window starts where the
-cut ended. No row is written: main of every table goes back to the cut's snapshot and its columns to that snapshot's; tables that the
-cut does not know leave their names, those that were dropped or replaced since take theirs again. Nothing is deleted: who reads by
-snapshot id reads on, and the cut that was undone can be rolled back to like any other. Where the changes up to the cut are not kept any
-more, changelogs begin anew.
+It publishes that cut again under the next number, so the history of cuts only grows, and the next window starts where the cut ended. No row
+is written: main of every table goes back to the cut's snapshot and its columns to those of the snapshot. Tables that the cut lacks leave
+their names; tables that were dropped or replaced since get theirs back. Nothing is deleted: readers by snapshot id are not affected, and
+you can roll back to the undone cut as to any other. If changes up to the cut are not kept any more, changelogs begin anew.
 """
 
 from __future__ import annotations
@@ -34,8 +33,17 @@ from tidelake.tso import last_of, parse_moment, show
 
 
 class TableRewind(BaseModel):
-    """One table. what: back · unchanged · leaves (the cut does not know it) · returns (it was dropped or replaced since); snapshots:
-    None where it has none at that cut; changes: changelog rows that are undone, less than 0 where they come back."""
+    """Rollback of one table.
+
+    Attributes:
+        table: The table.
+        what: back, unchanged, leaves (the cut does not have it) or returns (it was dropped or replaced since).
+        from_snapshot: Snapshot now; None if there is none.
+        to_snapshot: Snapshot at the cut; None if there is none.
+        rows_before: Rows now.
+        rows_after: Rows at the cut.
+        changes: Changelog rows that are undone; negative if they come back.
+    """
 
     table: str
     what: str
@@ -47,7 +55,7 @@ class TableRewind(BaseModel):
 
 
 class RolledBack(BaseModel):
-    """A rollback, done or planned. seq: of the cut that it publishes, None where the lake stands at the wanted cut already."""
+    """A rollback, done or planned. seq: number of the cut that it publishes; None if the lake is already at the wanted cut."""
 
     feed: str
     seq: int | None
@@ -55,14 +63,14 @@ class RolledBack(BaseModel):
     from_ts: int
     to_cut: int
     to_ts: int
-    hour: str  # the last one that the cut holds; the next is the first to run again
-    changes: int  # changelog rows that are undone, of all tables
+    hour: str  # last hour that the cut covers; run the next one first
+    changes: int  # changelog rows of all tables that are undone
     tables: list[TableRewind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Places:
-    """Every physical table of the feed and where it is now."""
+    """Every physical table of the feed and its present name."""
 
     newest: Cut
     target: Cut
@@ -70,22 +78,28 @@ class _Places:
 
     @property
     def wanted(self) -> dict[str, TableCut]:
-        """The tables of the wanted cut, by uuid."""
+        """The tables of the wanted cut, by UUID."""
         return {t.uuid: t for t in (*self.target.snapshots.values(), *self.target.changelogs.values())}
 
     @property
     def gone(self) -> dict[str, TableCut]:
-        """Tables of the newest cut that the wanted one does not know."""
+        """Tables of the newest cut that the wanted cut lacks."""
         tables = (*self.newest.snapshots.values(), *self.newest.changelogs.values())
         return {t.uuid: t for t in tables if t.uuid not in self.wanted}
 
 
 def rollback(lake: Lake, to: str, *, dry_run: bool = False) -> RolledBack:
-    """Set all tables back to the published cut at this TSO or time. Holds the lease; a rollback cut short is rolled forward by whatever
-    runs next.
+    """Set all tables back to a published cut. Holds the lease. An interrupted rollback is finished by the next command.
 
-    Raises ConfigError (NOT_A_CUT, with the nearest ones), StorageError (NOT_FOUND: a snapshot has expired; TABLE_MOVED, TAKEN),
-    what `namespaces.refuse_taken` and `clear_way` raise.
+    Args:
+        lake: The feed's lake.
+        to: TSO, time, or `cut N`.
+        dry_run: Only plan.
+
+    Raises:
+        ConfigError: NOT_A_CUT, with the nearest ones.
+        StorageError: NOT_FOUND: a snapshot has expired; TABLE_MOVED, TAKEN.
+        TidelakeError: What `namespaces.refuse_taken` and `clear_way` raise.
     """
     if dry_run:
         return _planned(lake, to)[0]
@@ -102,9 +116,10 @@ def rollback(lake: Lake, to: str, *, dry_run: bool = False) -> RolledBack:
 
 
 def wanted_cut(catalog: LakeCatalog, store: Store, feed: str, to: str) -> Cut:
-    """The cut at a TSO or ISO time, of those that lead to the newest one, else the last one undone; or any by its number, `cut 7`.
+    """Return a cut by TSO, ISO time or number (`cut 7`).
 
-    Raises ConfigError (NOT_A_CUT)."""
+    By TSO or time, cuts that lead to the newest one come first, then the one that was undone last. Raises ConfigError (NOT_A_CUT).
+    """
     every, current = published(catalog, feed), lineage(catalog, feed)
     if not every:
         raise ConfigError(f"feed {feed} has published nothing yet", code="NOT_A_CUT")
@@ -125,7 +140,7 @@ def wanted_cut(catalog: LakeCatalog, store: Store, feed: str, to: str) -> Cut:
 
 
 def _span(to: str) -> tuple[int, int]:
-    """The TSOs that are meant: one, or those of a millisecond."""
+    """The range of TSOs that a text means: one TSO, or those of a millisecond."""
     if to.isdecimal():
         return int(to), int(to)
     last = last_of(parse_moment(to))
@@ -155,7 +170,7 @@ def _planned(lake: Lake, to: str) -> tuple[RolledBack, _Places]:
 
 
 def _tables(catalog: LakeCatalog, places: _Places) -> list[TableRewind]:
-    """All tables of both cuts, by the name that they have in the wanted cut, else in the newest."""
+    """All tables of both cuts, with their names in the wanted cut, else in the newest."""
     newest, target = places.newest, places.target
     lives: dict[str, Incarnation] = newest.catalog.incarnations | target.catalog.incarnations
     found = []
@@ -216,12 +231,12 @@ def _intent(lake: Lake, plan: RolledBack, places: _Places, fence: int) -> Intent
 
 
 def _returns(catalog: LakeCatalog, places: _Places) -> list[Return]:
-    """The tables whose main or columns are not as of the wanted cut."""
+    """The tables whose main or columns differ from the wanted cut."""
     heads = {t.uuid: t.snapshot_id for t in (*places.newest.snapshots.values(), *places.newest.changelogs.values())}
     found = []
     for uuid, t in places.wanted.items():
         table = _load(catalog, places, t)
-        table.summary(t.snapshot_id)  # it must be there
+        table.summary(t.snapshot_id)  # raises if the snapshot has expired
         if table.main != heads.get(uuid, table.main):
             raise StorageError(
                 f"{table.identifier}: main is at snapshot {table.main}, which no run of Tidelake made",
@@ -234,14 +249,14 @@ def _returns(catalog: LakeCatalog, places: _Places) -> list[Return]:
 
 
 def _certificate(store: Store, plan: RolledBack, cut: Cut) -> dict[str, Any]:
-    """The wanted cut's proof, which holds again, and what the rollback undid."""
+    """The wanted cut's proof, which is valid again, and what the rollback undid."""
     proof = read_certificate(store, plan.feed, plan.to_cut)
     said = {"cut": cut.seq, "run": cut.run, "version": cut.version, "rollback": plan.model_dump(exclude={"seq", "feed"})}
     return proof | said
 
 
 def lines(plan: RolledBack) -> list[str]:
-    """For people."""
+    """Return a rollback as lines for people."""
     if plan.seq is None:
         return [f"{plan.feed} stands at cut {plan.from_cut}, {show(plan.to_ts)}: nothing to do"]
     head = f"{plan.feed}: from cut {plan.from_cut}, {show(plan.from_ts)}, to cut {plan.to_cut}, {show(plan.to_ts)}, as cut {plan.seq}"

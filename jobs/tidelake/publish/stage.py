@@ -1,4 +1,4 @@
-"""Publish a folded window: check, certify, declare the intent, carry it out."""
+"""Publishes a folded window: checks, certifies, declares the intent and carries it out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tidelake.validate.quality.verdict import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a compact run published. cut is None where the hour was published before."""
+    """Result of a compact run. cut is None if the hour was published before."""
 
     cut: Cut | None
     certificate: dict[str, Any]
@@ -32,11 +32,14 @@ class Published:
 def publish_window(
     lake: Lake, newest: Cut | None, staged: Staged, verdict: Verdict, folded: dict[str, Folded], started: float
 ) -> Published:
-    """Publish a folded window as one cut; a redo takes the place of the cuts that it built anew.
+    """Publish a folded window as one cut. A redo replaces the cuts that it rebuilt.
 
     Args:
+        lake: The feed's lake.
         newest: The newest published cut.
-        folded: What became of each table, by incarnation.
+        staged: The staged window.
+        verdict: Its verdict.
+        folded: Result for each table, by incarnation.
         started: When compact began, in seconds since the epoch.
 
     Raises:
@@ -59,6 +62,6 @@ def publish_window(
         intent.certificate["findings"] = found
     if replaces is not None:
         intent.certificate["redo"] = redone(lake.spark, catalog, replaces, intent)
-    refuse(feed, intent.cut)  # what order staged under another policy
+    refuse(feed, intent.cut)  # the policy may have changed since order staged it
     declare(lake.store, intent)
     return Published(cut=carry_out(catalog, lake.store, intent), certificate=intent.certificate)

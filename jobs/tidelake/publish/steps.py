@@ -1,6 +1,6 @@
-"""Publishing: the intent and the steps that carry it out; recovery (publish/recovery.py) is carrying it out again.
+"""Steps of a publication: the intent and how it is carried out. Recovery (publish/recovery.py) carries it out again.
 
-Every step looks at what is there first, so a step done already is passed over and a run killed between any two goes on.
+Every step first reads the present state. A completed step is skipped, so a run that was killed between any two steps can continue.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def declare(store: Store, intent: Intent) -> None:
-    """The point of no return. Raises StorageError (TAKEN) if another run published this cut's number first."""
+    """Write the intent: the point of no return. Raises StorageError (TAKEN) if another run published this cut's number first."""
     data = intent.model_dump_json(indent=1).encode()
     key = intent_key(intent.cut.feed, intent.cut.seq)
     if not store.put_if_absent(key, data) and store.read(key) != data:
@@ -35,9 +35,10 @@ def declare(store: Store, intent: Intent) -> None:
 
 
 def carry_out(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
-    """All steps after the intent: main of every table, names, the published record, the certificate last.
+    """Carry out all steps after the intent: main of every table, names, the published record, the certificate last.
 
-    Raises StorageError: TABLE_MOVED, NOT_FOUND, ABANDONED if the publishing was given up meanwhile.
+    Raises:
+        StorageError: TABLE_MOVED, NOT_FOUND; ABANDONED: the publication was given up meanwhile.
     """
     feed, seq = intent.cut.feed, intent.cut.seq
     done = find_outcome(store, feed, seq) is not None or store.head(certificate_key(feed, seq)) is not None
@@ -48,7 +49,7 @@ def carry_out(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
 
 
 def refuse_abandoned(store: Store, intent: Intent) -> None:
-    """Raise StorageError (ABANDONED) if another process gave this publishing up."""
+    """Raise StorageError (ABANDONED) if another process gave this publication up."""
     if find_abandoned(store, intent.cut.feed, intent.cut.seq) is not None:
         raise abandoned(intent.cut.feed, intent.cut.seq)
 
@@ -68,7 +69,7 @@ def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
             finals[a.uuid] = at
             log.info(f"published {a.identifier}")
     if intent.moves:
-        refuse_abandoned(store, intent)  # names are not moved on a condition, as main is
+        refuse_abandoned(store, intent)  # renames are not conditional, unlike moves of main
     for m in intent.moves:
         _park(catalog, m)
     for m in intent.moves:
@@ -82,8 +83,10 @@ def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
 
 
 def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> int:
-    """Move main to the staged snapshot, then the columns to their final names, stamped by an empty commit so that the cut's snapshot
-    carries its own schema. The final snapshot id."""
+    """Move main to the staged snapshot, then the columns to their final names; return the final snapshot id.
+
+    An empty commit stamps the result, so that the cut's snapshot has its own schema.
+    """
     table = _find(catalog, a.uuid, places_of(a.identifier, move))
     stamp = str(seq)
     if table.summary(table.main).get("tidelake.cut") == stamp:
@@ -100,7 +103,7 @@ def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> i
 
 
 def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> None:
-    """Move main and the columns back, in one commit."""
+    """Move main and the columns back in one commit."""
     table = _find(catalog, r.uuid, places_of(r.identifier, move))
     if table.stands_at(r.to):
         return
@@ -118,7 +121,7 @@ def _moved(table: LakeTable, base: int, seq: int) -> StorageError:
 
 
 def _park(catalog: LakeCatalog, m: Move) -> None:
-    """Out of the way first, so that names can be swapped."""
+    """Move a table out of the way, so that names can be swapped."""
     if is_at(catalog, m.source, m.uuid) and m.source != m.parking:
         _rename(catalog, m.source, m.parking)
 
@@ -129,7 +132,7 @@ def _settle(catalog: LakeCatalog, m: Move) -> None:
 
 
 def _rename(catalog: LakeCatalog, source: str, to: str) -> None:
-    """Raises OwnershipError (NOT_OURS) where somebody took the name since the intent was recorded, NAME_COLLISION for the feed's own."""
+    """Rename a table. Raises OwnershipError: NOT_OURS if somebody took the name meanwhile, NAME_COLLISION for the feed's own table."""
     feed = catalog.load(source).properties[OWNER]
     if (there := catalog.find(to)) is not None:
         raise occupied(there, source, feed)
@@ -138,13 +141,13 @@ def _rename(catalog: LakeCatalog, source: str, to: str) -> None:
 
 
 def is_at(catalog: LakeCatalog, identifier: str, uuid: str) -> bool:
-    """Whether the table of this name is the one with the uuid."""
+    """Whether the table with this name has the UUID."""
     found = catalog.find(identifier)
     return found is not None and found.uuid == uuid
 
 
 def find_at(catalog: LakeCatalog, uuid: str, places: Sequence[str]) -> LakeTable | None:
-    """The table with this uuid, under one of these names."""
+    """Return the table with this UUID that has one of these names."""
     for identifier in places:
         found = catalog.find(identifier)
         if found is not None and found.uuid == uuid:
@@ -153,7 +156,7 @@ def find_at(catalog: LakeCatalog, uuid: str, places: Sequence[str]) -> LakeTable
 
 
 def places_of(identifier: str, move: Move | None) -> list[str]:
-    """Where a table may be while it is published."""
+    """Return the names that a table can have while it is published."""
     return [identifier, *([move.parking, move.target] if move else [])]
 
 
@@ -165,7 +168,7 @@ def _find(catalog: LakeCatalog, uuid: str, places: list[str]) -> LakeTable:
 
 
 def plan_moves(now: Mapping[str, str], wanted: Mapping[str, str]) -> list[Move]:
-    """The moves that bring tables from where they are to where they belong. now, wanted: uuid → identifier."""
+    """Return the moves that give tables their wanted names. now, wanted: UUID → identifier."""
     return [
         Move(uuid=u, source=now[u], parking=now[u] if is_parking(now[u]) else parking_name(now[u], u), target=to)
         for u, to in wanted.items()
@@ -174,6 +177,6 @@ def plan_moves(now: Mapping[str, str], wanted: Mapping[str, str]) -> list[Move]:
 
 
 def placed(t: TableCut, moves: list[Move]) -> TableCut:
-    """A table as it will be called after the moves."""
+    """Return a table with its name after the moves."""
     target = next((m.target for m in moves if m.uuid == t.uuid), t.identifier)
     return t.model_copy(update={"identifier": target})

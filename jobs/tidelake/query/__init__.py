@@ -1,1 +1,1 @@
-"""Questions about published tables: as of a TSO, changes, versions, differences, status."""
+"""Queries of published tables: state at a TSO, changes, row versions, differences, status."""

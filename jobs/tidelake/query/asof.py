@@ -1,6 +1,6 @@
-"""A table as it stood at a TSO: newest cut at or before it ⊕ the changelog after that cut (docs/architecture.md 8.6).
+"""A table at a TSO: the newest cut at or before it plus the changelog after that cut (docs/architecture.md 8.6).
 
-At a cut no Spark is needed. Snapshots are read by id, so a cut is whole and never changes, whatever is published meanwhile.
+At a cut the query does not need Spark. Snapshots are read by id, so later publications do not affect the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsOf:
-    """A table's rows at ts, in the lake's types, with the columns to print in table order."""
+    """A table's rows at a TSO.
+
+    Attributes:
+        name: The table, db.table.
+        ts: The TSO.
+        columns: Columns to print, in table order.
+        rows: The rows in the lake's types.
+    """
 
     name: str
     ts: int
@@ -44,7 +51,14 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableAsOf:
-    """A feed at a TSO. names: by incarnation, of the tables alive then; cut: where the TSO is one."""
+    """The tables of a feed at a TSO.
+
+    Attributes:
+        ts: The TSO.
+        names: Names of the tables that exist at the TSO, by incarnation.
+        catalog: The catalog of the first cut that covers the TSO.
+        cut: The cut at exactly this TSO, if there is one.
+    """
 
     ts: int
     names: dict[str, str]
@@ -52,13 +66,17 @@ class TableAsOf:
     cut: Cut | None
 
     def snapshot(self, incarnation: str) -> tuple[str, int] | None:
-        """What holds the table's rows: a physical table and its snapshot. None between cuts."""
+        """Return the physical table and the snapshot with the table's rows; None between cuts."""
         at = self.cut.snapshots.get(incarnation) if self.cut is not None else None
         return None if at is None else (at.uuid, at.snapshot_id)
 
 
 def standing(lake: Lake, ts: int | None) -> TableAsOf:
-    """The feed at a TSO, None: at the newest cut. Raises StorageError (NOT_PUBLISHED)."""
+    """Return the feed's tables at a TSO; None means the newest cut.
+
+    Raises:
+        StorageError: NOT_PUBLISHED.
+    """
     ts, before, after = _cuts(lake, ts)
     alive = ((i, _name_at(i, ts)) for i in after.catalog.incarnations.values())
     names = {i.id: written(n.database, n.table) for i, n in alive if n is not None}
@@ -66,21 +84,31 @@ def standing(lake: Lake, ts: int | None) -> TableAsOf:
 
 
 def tables_at(lake: Lake, ts: int | None) -> tuple[int, list[str]]:
-    """(the TSO, names of all tables alive at it)."""
+    """Return (TSO, sorted names of all tables at it). None means the newest cut."""
     at = standing(lake, ts)
     return at.ts, sorted(at.names.values())
 
 
 def life_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Incarnation]:
-    """(the TSO, the life that bears the name at it). Raises as table_asof does."""
+    """Return (TSO, incarnation that has the name at it). Raises what table_asof raises."""
     ts, _, after = _cuts(lake, ts)
     return ts, _named(after.catalog, table, ts)
 
 
 @contextmanager
 def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], SparkSession]) -> Iterator[AsOf]:
-    """The table that bears the name at ts (None: at the newest cut). Raises ConfigError (UNKNOWN_TABLE, with the name's lives),
-    StorageError (NOT_PUBLISHED; NOT_RETAINED between cuts whose changes maintenance let go)."""
+    """Yield the table that has the name at a TSO.
+
+    Args:
+        lake: The feed's lake.
+        table: Name, db.table.
+        ts: The TSO; None means the newest cut.
+        session: Called for a Spark session only if the TSO is between two cuts.
+
+    Raises:
+        ConfigError: UNKNOWN_TABLE; the message has the times at which the name existed.
+        StorageError: NOT_PUBLISHED; NOT_RETAINED: the TSO is between cuts whose changes maintenance removed.
+    """
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
     columns = kept(lake.feed, incarnation, incarnation.columns_at(ts))
@@ -96,7 +124,10 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
 
 
 def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> DataFrame:
-    """The same as a frame: the source's columns in the lake's types, in table order. Raises what `table_asof` raises."""
+    """Return the table at a TSO as a Spark frame: the source's columns in the lake's types, in table order.
+
+    Raises what table_asof raises.
+    """
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
@@ -111,7 +142,7 @@ def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> D
 
 
 def _names(lake: Lake, at: TableCut) -> dict[int, str]:
-    """What the source's columns are called in a snapshot: a version that reserved fewer names may have written it."""
+    """Return the names of the source's columns in a snapshot, by id. An older version that reserved fewer names may have written it."""
     return {k: name for k, (_, name) in lake.catalog.load(at.identifier).fields(at.snapshot_id).items()}
 
 
@@ -126,13 +157,13 @@ def _rows(lake: Lake, at: TableCut, columns: Sequence[Column]) -> pa.RecordBatch
 
 
 def alive_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Cut, Incarnation]:
-    """(the TSO, the first cut that holds it, the table that bears the name then). Raises what `table_asof` raises."""
+    """Return (TSO, first cut that covers it, incarnation that has the name at it). Raises what table_asof raises."""
     ts, _, after = _cuts(lake, ts)
     return ts, after, _named(after.catalog, table, ts)
 
 
 def lives(catalog: Catalog, table: str) -> str:
-    """When a name meant a table, for messages."""
+    """Say when a name belonged to a table, for messages."""
     own = [(i, n) for i in catalog.incarnations.values() for n in i.names if written(n.database, n.table).lower() == table.lower()]
     if not own:
         known = sorted({i.name for i in catalog.alive()})
@@ -167,12 +198,12 @@ def _name_at(i: Incarnation, ts: int) -> Name | None:
 
 
 def placed_now(newest: Cut, t: TableCut) -> TableCut:
-    """Where a cut's physical table is now."""
+    """Return a table of a cut with the identifier that its physical table has now."""
     return t.model_copy(update={"identifier": places(newest).get(t.uuid, t.identifier)})
 
 
 def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: Cut | None, after: Cut, newest: Cut) -> DataFrame:
-    """A table at a TSO between two cuts: the one before and the changelog. Raises StorageError (NOT_RETAINED)."""
+    """Build a table at a TSO between two cuts: the earlier cut plus the changelog. Raises StorageError (NOT_RETAINED)."""
     _refuse_gap(lake, i, ts, before, after)
     since, snapshot = last_snapshot(lake.catalog, lake.store, before, i)
     fold = Fold(
@@ -187,7 +218,7 @@ def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: C
 
 
 def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: Cut) -> None:
-    """Between two cuts a table is built from all changes since the first of them, or since the table began."""
+    """Raise StorageError (NOT_RETAINED) if changes since the earlier cut, or since the table began, are gone."""
     gone = changelog_retained_after(lake.catalog, lake.feed.name)
     since = before.resolved_ts if before is not None else 0
     if not gone or max(since, i.from_ts) >= gone:
@@ -202,7 +233,7 @@ def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: 
 
 
 def first_whole(lake: Lake, gone: int) -> int | None:
-    """The first cut from which on every TSO can be had; None until the next one. gone: the changelog_retained_after."""
+    """Return the TSO of the first cut after which no change is missing; None if there is none yet. gone: the changelog_retained_after."""
     return min((ts for ts in lineage(lake.catalog, lake.feed.name).values() if ts >= gone), default=None)
 
 

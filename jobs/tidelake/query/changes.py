@@ -1,4 +1,4 @@
-"""Changelogs read back: the changes of a name, in commit order, without Spark."""
+"""The changes of a table from its changelog, without Spark."""
 
 from __future__ import annotations
 
@@ -27,17 +27,29 @@ META = ("_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRows:
-    """The changes of one table while it bore the name; columns: the change's own, then the source's. Not sorted."""
+    """Changes of one table for the time it had a name.
+
+    Attributes:
+        columns: The change's own columns, then the source's.
+        rows: The changes, not sorted.
+    """
 
     columns: list[Rendered]
     rows: pa.RecordBatchReader
 
 
 def changes_of(lake: Lake, table: str, after_ts: int, until_ts: int | None) -> Iterator[ChangeRows]:
-    """The published changes in (after_ts, until_ts] of every table that bore the name then, one after another; after_ts 0: all that are
-    kept.
+    """Yield the published changes in (after_ts, until_ts] of every table that had the name then, table by table.
 
-    Raises ConfigError (UNKNOWN_TABLE, with the name's lives), StorageError (NOT_RETAINED) where maintenance let go of some of them.
+    Args:
+        lake: The feed's lake.
+        table: Name, db.table.
+        after_ts: TSO, exclusive; 0 means all changes that are kept.
+        until_ts: TSO, inclusive; None means the newest cut.
+
+    Raises:
+        ConfigError: UNKNOWN_TABLE; the message has the times at which the name existed.
+        StorageError: NOT_RETAINED: maintenance removed some of the changes.
     """
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if cut is None:
@@ -74,5 +86,5 @@ def _of_life(lake: Lake, cut: Cut, i: Incarnation, name: Name, after_ts: int, un
 
 
 def _type(c: LakeColumn) -> MysqlType:
-    """The source type that the column's documentation carries."""
+    """Return the source type from the column's documentation."""
     return MysqlType.parse(read_documented(c.doc or "")[0].partition(":")[2])

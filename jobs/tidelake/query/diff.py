@@ -1,7 +1,7 @@
-"""What changed between two TSOs: the rows of a table at one against those at the other, in DuckDB. At cuts without Spark.
+"""Differences of tables between two TSOs, computed in DuckDB; at cuts without Spark.
 
-Rows are compared as `asof` prints them, over the columns that both TSOs have, by the ids that columns keep through renames. A table is
-a life (incarnation), whatever it was called at either TSO. One that stands in both cuts by the same Iceberg snapshot is not read.
+Rows are compared in the form that `asof` prints, over the columns that exist at both TSOs. Columns are matched by id, which they keep
+through renames. Tables are matched by incarnation, whatever their names. A table with the same Iceberg snapshot in both cuts is not read.
 """
 
 from __future__ import annotations
@@ -28,14 +28,21 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 BEFORE, AFTER = "before", "after"
-CHANGE = "_change"  # of the rows: added, removed, before, after
+CHANGE = "_change"  # added, removed, before or after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """One table. name_before, name_after: None where it was not there; columns added and removed are not compared.
+    """Differences of one table. Columns that were added or removed are not compared.
 
-    changed is None where the table has no key: a row that changed is one removed and one added.
+    Attributes:
+        name_before: Name at the first TSO; None if the table did not exist.
+        name_after: Name at the second TSO; None if the table did not exist.
+        added: Number of rows.
+        removed: Number of rows.
+        changed: Number of rows; None if the table has no key. A changed row then counts as removed and added.
+        columns_added: Names.
+        columns_removed: Names.
     """
 
     name_before: str | None
@@ -53,16 +60,19 @@ class Diff:
 
     @property
     def same(self) -> bool:
-        """Nothing changed, neither rows nor columns nor the name."""
+        """Whether nothing changed: no rows, no columns, not the name."""
         shape = self.columns_added or self.columns_removed or self.name_before != self.name_after
         return not (self.added or self.removed or self.changed or shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRows:
-    """The rows of one table that were added, removed or changed, by key: CHANGE, then canonical text of the compared columns.
+    """The rows of one table that were added, removed or changed, in key order.
 
-    binary: columns that are {"hex": …}.
+    Attributes:
+        columns: CHANGE, then the compared columns as canonical text.
+        binary: Columns that are {"hex": …}.
+        rows: The rows.
     """
 
     columns: list[Rendered]
@@ -74,9 +84,18 @@ OnRows = Callable[[Diff, ChangedRows], None]
 
 
 def differences(lake: Lake, table: str, before: int, after: int, rows: OnRows | None = None) -> Iterator[Diff]:
-    """The tables that bear the name at either TSO, or `all`, in order of their names. rows: is called with those of each that changed.
+    """Yield the differences of tables between two TSOs, by table name.
 
-    Raises ConfigError (UNKNOWN_TABLE), StorageError (NOT_PUBLISHED).
+    Args:
+        lake: The feed's lake.
+        table: Name at either TSO, or `all`.
+        before: First TSO.
+        after: Second TSO.
+        rows: Called with the changed rows of each table.
+
+    Raises:
+        ConfigError: UNKNOWN_TABLE.
+        StorageError: NOT_PUBLISHED.
     """
     a, b = standing(lake, before), standing(lake, after)
     wanted = [i for i in a.names | b.names if table == "all" or table.lower() in (_lower(a, i), _lower(b, i))]
@@ -93,7 +112,7 @@ def _lower(at: TableAsOf, incarnation: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """A table at one TSO. columns, key: what is compared, on both sides in the same order; binary: columns that are so on both."""
+    """A table at one TSO. columns and key are those to compare, in the same order on both sides; binary: columns that are binary on both."""
 
     name: str | None
     ts: int
@@ -131,7 +150,7 @@ def _difference(lake: Lake, a: TableAsOf, b: TableAsOf, i: str, rows: OnRows | N
 
 
 def _sides(feed: Feed, a: TableAsOf, b: TableAsOf, i: str) -> tuple[_Side, _Side]:
-    """Both with the columns that both have, or those of the one TSO at which the table is there."""
+    """Both sides with the columns that both have, or those of the one TSO at which the table exists."""
     there = [_columns(feed, s, i) for s in (a, b) if i in s.names]
     ids = [c.id for c in there[-1] if all(c.id in {o.id for o in columns} for columns in there)]
     life = _life(b if i in b.names else a, i)
@@ -149,7 +168,7 @@ def _sides(feed: Feed, a: TableAsOf, b: TableAsOf, i: str) -> tuple[_Side, _Side
 
 
 def _only(feed: Feed, at: TableAsOf, other: TableAsOf, i: str) -> tuple[str, ...]:
-    """Columns that the table has at one TSO and not at the other; none where it is not at both."""
+    """Return the columns that the table has at one TSO and not at the other; empty if it does not exist at both."""
     if i not in at.names or i not in other.names:
         return ()
     here, there = (_columns(feed, s, i) for s in (at, other))
@@ -157,7 +176,7 @@ def _only(feed: Feed, at: TableAsOf, other: TableAsOf, i: str) -> tuple[str, ...
 
 
 def _columns(feed: Feed, at: TableAsOf, i: str) -> tuple[Column, ...]:
-    """What the lake has of a table then."""
+    """Return the columns that the lake has of a table at a TSO."""
     return kept(feed, _life(at, i), _life(at, i).columns_at(at.ts))
 
 
@@ -167,7 +186,7 @@ def _life(at: TableAsOf, i: str) -> Incarnation:
 
 @contextmanager
 def _rows(lake: Lake, scratch: DuckDBPyConnection, side: _Side) -> Iterator[None]:
-    """The side's rows as `source`."""
+    """Register the rows of a side as `source`."""
     with table_asof(lake, str(side.name), side.ts, lambda: lake.spark) as found:
         scratch.register("source", local(found.rows, lake.feed.time_zone))
         yield
@@ -175,7 +194,7 @@ def _rows(lake: Lake, scratch: DuckDBPyConnection, side: _Side) -> Iterator[None
 
 
 def _hash(lake: Lake, scratch: DuckDBPyConnection, label: str, side: _Side) -> None:
-    """A table of the side: _k, the key's text, or the row's hash where there is none; _h, the row's hash; _n, how often it is there."""
+    """Create the table of a side: _k: the key's text (without a key the row's hash), _h: the row's hash, _n: number of equal rows."""
     if side.name is None:
         scratch.execute(f"CREATE TABLE {label} (_k VARCHAR, _h HUGEINT, _n BIGINT)")
         return
@@ -187,7 +206,7 @@ def _hash(lake: Lake, scratch: DuckDBPyConnection, label: str, side: _Side) -> N
 
 
 def _count(scratch: DuckDBPyConnection, named: Diff, *, keyed: bool) -> Diff:
-    """Also leaves `chosen`: what is to be picked of either side."""
+    """Count the differences and create `chosen`: the rows to pick from either side."""
     missing = "coalesce(b._n, 0) - coalesce(a._n, 0)"
     change = f"CASE WHEN a._k IS NULL OR {missing} > 0 THEN 'added' WHEN b._k IS NULL OR {missing} < 0 THEN 'removed' ELSE 'changed' END"
     differ = "a._h IS DISTINCT FROM b._h OR a._n IS DISTINCT FROM b._n"
@@ -200,7 +219,7 @@ def _count(scratch: DuckDBPyConnection, named: Diff, *, keyed: bool) -> Diff:
 
 
 def _pick(lake: Lake, scratch: DuckDBPyConnection, label: str, side: _Side, *, keyed: bool) -> None:
-    """The chosen rows of a side, into `picked`: _k, _change, c0, c1, …"""
+    """Insert the chosen rows of a side into `picked`: _k, _change, c0, c1, …"""
     if side.name is None:
         return
     whose = "removed" if label == BEFORE else "added"
@@ -216,7 +235,7 @@ def _pick(lake: Lake, scratch: DuckDBPyConnection, label: str, side: _Side, *, k
 
 
 def _shown(side: _Side) -> list[str]:
-    """As asof prints them; a column that is binary at one TSO only as 0x… at that one."""
+    """SQL for the columns as asof prints them. A column that is binary at one TSO only is printed as 0x… there."""
     pairs = zip(side.columns, expressions(side.columns), flat(side.columns), strict=True)
     return [plain if (c.type is not None and c.type.is_binary and c.name not in side.binary) else text for c, text, plain in pairs]
 
@@ -227,6 +246,6 @@ def _key(side: _Side) -> str:
 
 
 def _joined(texts: Sequence[str]) -> str:
-    """One text of several, NULL told from the rest."""
+    """SQL that joins texts into one and keeps NULL distinct from text."""
     cells = (f"coalesce(length({t}) || ':' || ({t}), '~')" for t in (f"CAST({t} AS VARCHAR)" for t in texts))
     return f"concat_ws('|', {', '.join(cells)})"

@@ -1,13 +1,15 @@
-"""Tables of the past as Spark frames, for notebooks and jobs of one's own.
+"""Tables at a TSO and row versions as Spark frames, for notebooks and jobs.
 
-    from tidelake.feed import load_feed
-    from tidelake.lake.frames import asof, scd2
+    from pathlib import Path
 
-    shop = load_feed("schemas", "shop")
+    from tidelake.config.feed import load_feed
+    from tidelake.query.frames import asof, scd2
+
+    shop = load_feed(Path("schemas"), "shop")
     asof(spark, shop, "shopdb.orders", at="2026-01-05T11:30:00Z").groupBy("status").count().show()
     scd2(spark, shop, "shopdb.orders").where("NOT _current").show()
 
-The session needs Iceberg's runtime on its class path; the feed's catalog is made known to it as `lake`.
+The session needs Iceberg's runtime on its class path. The feed's catalog is added to the session as `lake`.
 """
 
 from __future__ import annotations
@@ -27,17 +29,43 @@ if TYPE_CHECKING:
 
 
 def asof(spark: SparkSession, feed: Feed, table: str, ts: int | None = None, at: str | None = None) -> DataFrame:
-    """The table that bore the name (`db.table`) at a TSO or ISO time, as it stood then; default: at the newest cut.
+    """Return a table as it was at a TSO or a time; by default at the newest cut.
 
-    Columns: the source's, in the lake's types and in table order. Raises ConfigError (UNKNOWN_TABLE, with the lives of the name),
-    StorageError (NOT_PUBLISHED).
+    Args:
+        spark: Session with Iceberg's runtime on its class path.
+        feed: The feed.
+        table: Name at that time, db.table.
+        ts: A TSO.
+        at: An ISO time, instead of ts.
+
+    Returns:
+        The source's columns in the lake's types, in table order.
+
+    Raises:
+        ConfigError: UNKNOWN_TABLE; the message has the times at which the name existed.
+        StorageError: NOT_PUBLISHED, NOT_RETAINED.
     """
     with Lake.of(feed) as lake:
         return frame_asof(lake, table, _moment(ts, at), _knowing(spark, lake))
 
 
 def scd2(spark: SparkSession, feed: Feed, table: str, ts: int | None = None, at: str | None = None) -> DataFrame:
-    """The versions of the table's rows up to a TSO or ISO time, as query.scd2 says. Raises ConfigError (NO_KEY, UNKNOWN_TABLE)."""
+    """Return the versions of a table's rows up to a TSO or a time; by default up to the newest cut.
+
+    Args:
+        spark: Session with Iceberg's runtime on its class path.
+        feed: The feed.
+        table: Name at that time, db.table.
+        ts: A TSO.
+        at: An ISO time, instead of ts.
+
+    Returns:
+        One row per version, with the columns that tidelake.query.scd2.scd2_frame lists.
+
+    Raises:
+        ConfigError: NO_KEY, UNKNOWN_TABLE.
+        StorageError: NOT_PUBLISHED, NOT_RETAINED.
+    """
     with Lake.of(feed) as lake:
         return scd2_frame(lake, table, _moment(ts, at), _knowing(spark, lake))[0]
 
@@ -49,7 +77,7 @@ def _moment(ts: int | None, at: str | None) -> int | None:
 
 
 def _knowing(spark: SparkSession, lake: Lake) -> SparkSession:
-    """The session with the feed's catalog."""
+    """Add the feed's catalog to the session."""
     for key, value in (RUNTIME | lake.settings.spark).items():
         spark.conf.set(key, value)
     return spark

@@ -1,4 +1,4 @@
-"""Whether published tables have the types that the feed's folder says now, and what carries a difference out: `redo`."""
+"""Differences between the types of published tables and those in the feed's folder, each with the `redo` that applies it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from tidelake.lake.cuts import lineage
 from tidelake.lake.ddl_ledger import entries
 from tidelake.order.schema_mismatches import mismatch_groups
 
-_NAMED = 3  # columns of a table
+_NAMED = 3  # columns of a table that a message names
 
 
 def origin(i: Incarnation) -> str:
-    """Where a table's columns come from."""
+    """Return where a table's columns come from: messages, tables.sql or a statement."""
     if i.guessed:
         return "messages"
     return "tables.sql" if i.from_ts == ALWAYS else "a statement"
 
 
 def differences(catalog: LakeCatalog, store: Store, feed: Feed, cut: Cut | None) -> list[str]:
-    """Where the published tables and tables.sql disagree, each with the redo that carries it out. Reads older cuts only if one does."""
+    """Return a sentence for each disagreement of the published tables with tables.sql, with the redo that applies it.
+
+    Older cuts are read only if there is a disagreement.
+    """
     if cut is None:
         return []
     defined = read_tables(feed.folder)
@@ -47,7 +50,7 @@ def differences(catalog: LakeCatalog, store: Store, feed: Feed, cut: Cut | None)
 
 
 def _redefined(catalog: LakeCatalog, feed: Feed, known: Catalog, defined: list[TableContract]) -> Iterator[tuple[Incarnation, str]]:
-    """Tables that the messages made, and those whose columns were others when tables.sql was read."""
+    """Yield tables that were defined by messages, and tables whose columns were different when tables.sql was read."""
     named = {(t.database.lower(), t.table.lower()): t for t in defined}
     altered: set[str] | None = None
     for i in known.alive():
@@ -60,7 +63,7 @@ def _redefined(catalog: LakeCatalog, feed: Feed, known: Catalog, defined: list[T
         if not i.guessed and i.from_ts != ALWAYS:
             continue
         columns = _other_types(i, t)
-        if columns and not i.guessed:  # a statement since may have made them so
+        if columns and not i.guessed:  # a later statement may have made them so
             altered = {e["incarnation"] for e in entries(catalog, feed.name) if e["effect"] == "applied"} if altered is None else altered
             columns = [] if i.id in altered else columns
         if columns:
@@ -81,7 +84,7 @@ def _other_types(i: Incarnation, t: TableContract) -> list[str]:
 
 
 def _left_out(catalog: LakeCatalog, store: Store, feed: Feed, cut: Cut, defined: list[TableContract]) -> Iterator[str]:
-    """Rows that published cuts lack because nothing defined their table then."""
+    """Yield sentences about rows that published cuts lack because nothing defined their table."""
     now = {written(t.database, t.table).lower() for t in defined} | {i.name.lower() for i in cut.catalog.alive() if not i.guessed}
     aside: dict[str, list[tuple[str, int]]] = {}
     for g in mismatch_groups(catalog, store, feed.name):

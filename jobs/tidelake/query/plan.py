@@ -1,4 +1,4 @@
-"""What running an hour would touch: the dry run."""
+"""Plan of an hour for `run --dry-run`: what would be read and written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tidelake.tso import parse_hour, show
 
 
 class HourPlan(BaseModel):
-    """One hour. applied_ts, resolved_ts: of the window, where the hour is decoded already."""
+    """Plan of one hour. applied_ts and resolved_ts (TSO) are those of the window if the hour is already decoded."""
 
     feed: str
     hour: str
@@ -44,10 +44,10 @@ class HourPlan(BaseModel):
     resolved_ts: int | None
     blocked: str | None
     writes: list[str]
-    taken: list[str] = []  # where nothing tells the feed's databases: namespaces of others that some database would lead into
+    taken: list[str] = []  # if the feed's databases are not known: other feeds' namespaces that a database could lead into
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the plan as lines for people."""
         state = "unchanged" if not self.lands else "new" if self.landed_generation is None else "changed"
         says = "published already, nothing would happen" if self.published else "would be published"
         if self.blocked:
@@ -64,10 +64,16 @@ class HourPlan(BaseModel):
 
 
 def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> HourPlan:
-    """What `run` would do for an hour, after it ran these hours. Lists the archive and the lake, reads documents, writes nothing.
+    """Return what `run` would do for an hour. Lists the archive and the lake, reads documents, writes nothing.
 
-    Raises what `namespaces.refuse_taken` and `unusable.refuse_unusable` raise, as `run` does, and ConfigError (BEFORE_FIRST_HOUR,
-    NAMESPACE_CHANGED).
+    Args:
+        lake: The feed's lake.
+        hour: The hour, like 2026-01-05T10.
+        coming: Hours that are run before it.
+
+    Raises:
+        ConfigError: BEFORE_FIRST_HOUR, NAMESPACE_CHANGED.
+        TidelakeError: What `namespaces.refuse_taken` and `unusable.refuse_unusable` raise.
     """
     feed = lake.feed
     refuse_other_namespace(feed, lake.store, lake.catalog)
@@ -115,7 +121,7 @@ def plan_hour(lake: Lake, hour: str, coming: Sequence[str] = ()) -> HourPlan:
 
 
 def _turn(lake: Lake, cut: Cut | None, hour: str, coming: Sequence[str]) -> tuple[bool, str | None]:
-    """(whether the hour is published, what `run` would say instead of running it)."""
+    """Return (whether the hour is published, the error of `run` if it would refuse the hour)."""
     try:
         refuse_out_of_turn(lake.feed, lake.catalog, lake.store, hour, coming)
         return is_published(lake.feed, lake.catalog, lake.store, cut, hour), None
@@ -124,7 +130,7 @@ def _turn(lake: Lake, cut: Cut | None, hour: str, coming: Sequence[str]) -> tupl
 
 
 def archive_ends(lake: Lake, hours: Sequence[str]) -> bool:
-    """Whether the archive has nothing of these hours, of a feed whose every hour has messages: it is not written so far yet."""
+    """Whether the archive has nothing of these hours and every hour of the feed has messages: the archive is not written so far yet."""
     feed = lake.feed
     return feed.source.kind == "archive" and feed.watermark.source == "messages" and not any(_listed(lake, h).objects for h in hours)
 
@@ -135,7 +141,7 @@ def _listed(lake: Lake, hour: str) -> Listing:
 
 
 def _unusable(feed: Feed, hour: str, listing: Listing) -> str | None:
-    """What `land` would say of an hour of which nothing is landed. Raises ConfigError as it does."""
+    """Return the error of `land` for an hour that is not landed, or None. Raises ConfigError as `land` does."""
     archive = open_store(feed.source.uri)
     refuse_unusable(feed, archive, layout_of(feed.source.layout or ""), listing)
     try:

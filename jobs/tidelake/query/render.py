@@ -1,4 +1,4 @@
-"""Lake values → canonical text (docs/architecture.md 6), the inverse of spark.sql_casts: what `asof` and `changelog` print."""
+"""Lake values as canonical text (docs/architecture.md 6), for `asof` and `changelog`. Inverse of spark.sql_casts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tidelake.io.duckdb_door import identifier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """A column to print. type: MySQL's, None for Tidelake's own columns, which print as they are."""
+    """A column to print. type: the MySQL type; None for Tidelake's own columns, which are printed as they are."""
 
     name: str
     type: MysqlType | None
 
 
 def local(rows: pa.RecordBatchReader, time_zone: str) -> pa.RecordBatchReader:
-    """The batches with instants as local times of the feed's zone."""
+    """Return the batches with instants as local times of a time zone."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in rows:
@@ -32,12 +32,12 @@ def local(rows: pa.RecordBatchReader, time_zone: str) -> pa.RecordBatchReader:
 
 
 def expressions(columns: Sequence[Rendered]) -> list[str]:
-    """DuckDB SQL per column, named as the column, over `local` batches: text, NULL, or {"hex": …}."""
+    """Return one DuckDB expression per column, over `local` batches: text, NULL, or {"hex": …}. Each has the column's name."""
     return [f"{_text(identifier(c.name), c.type)} AS {identifier(c.name)}" for c in columns]
 
 
 def flat(columns: Sequence[Rendered]) -> list[str]:
-    """The same for people: binary as 0x…."""
+    """Return one DuckDB expression per column for people: text, NULL, or 0x… for binary."""
     return [
         f"'0x' || lower(hex({identifier(c.name)}))" if c.type is not None and c.type.is_binary else _text(identifier(c.name), c.type)
         for c in columns
@@ -53,14 +53,14 @@ def _text(name: str, mysql: MysqlType | None) -> str:
         return f"'[' || array_to_string(list_transform({name}, lambda x: regexp_replace(CAST(x AS VARCHAR), '\\.0$', '')), ',') || ']'"
     text = f"CAST({name} AS VARCHAR)"
     if mysql.word in ("date", "datetime", "timestamp"):
-        return f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {text} ELSE {_date(name, mysql.fraction_digits)} END"  # text: as it came
+        return f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {text} ELSE {_date(name, mysql.fraction_digits)} END"  # kept as text
     if mysql.word == "decimal":
         return _decimal(name, mysql)
     return text
 
 
 def _date(name: str, digits: int | None) -> str:
-    """DuckDB calls the year 0, which MySQL has, `0001 (BC)`."""
+    """SQL of a date. DuckDB writes MySQL's year 0 as `0001 (BC)`."""
     if digits is not None:
         full = f"strftime(TRY_CAST({name} AS TIMESTAMP), '%Y-%m-%d %H:%M:%S.%f')"
         return f"left({full}, {20 + digits if digits else 19})"
@@ -69,7 +69,7 @@ def _date(name: str, digits: int | None) -> str:
 
 
 def _decimal(name: str, mysql: MysqlType) -> str:
-    """DuckDB writes no 0 before the point of decimal(38,38). A DECIMAL of more than 38 digits may have been given fewer behind it."""
+    """SQL of a decimal. DuckDB writes no 0 before the point of decimal(38,38); text of more than 38 digits may lack trailing zeros."""
     text = f"CAST({name} AS VARCHAR)"
     text = f"regexp_replace({text}, '^(-?)[.]', '\\10.')" if mysql.scale == mysql.length else text
     if (mysql.length or 0) <= MAX_PRECISION or not mysql.scale:

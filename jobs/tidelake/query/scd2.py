@@ -1,11 +1,11 @@
-"""A changelog as versions of rows, each with the time that it was valid (a slowly changing dimension of type 2).
+"""Row versions with the time each was valid (slowly changing dimension of type 2), built from a changelog.
 
-A version is valid at ts if `_valid_from_ts <= ts` and `ts < _valid_to_ts` (NULL: still): the versions valid at ts are the table as of
-ts. Of several changes of a row at one commit ts the last one counts, as in a snapshot. What ends a version: the next change of its key,
-a delete, the next TRUNCATE of the table or of its partition, the table's DROP.
+A version is valid at ts if `_valid_from_ts <= ts` and `ts < _valid_to_ts` (NULL: still valid). The versions that are valid at ts are the
+table as of ts. Of several changes of a row at one commit ts the last one counts, as in a snapshot. A version ends with the next change of
+its key, a delete, the next TRUNCATE of the table or of its partition, or the table's DROP.
 
-Where maintenance let go of changes the view begins at the first cut that all changes after are kept of: with its rows, each valid from the
-change that made it so. Versions that ended by then are not in it.
+If maintenance removed changes, the view begins at the first cut after which no change is missing. It has the rows of that cut, each valid
+from the change that wrote it. Versions that ended before that cut are not in it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,23 @@ _FIRST = ("'INSERT' AS _change_type", "'' AS _topic", "-1 AS _kafka_partition", 
 
 
 def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> tuple[DataFrame, list[Rendered]]:
-    """(versions, their columns in order) of the table that bears the name at ts (None: at the newest cut), as known at ts: a version
-    that ended later is still valid. Columns: the source's as of ts, then `_valid_from_ts` and `_valid_to_ts` (TSO), `_valid_from` and
-    `_valid_to` (their times), `_current`; `_partial` too where rows came with their key alone. Versions from before a column was added
-    have its default.
+    """Return (versions, their columns in order) of the table that has the name at a TSO, as known at that TSO.
 
-    Raises ConfigError (UNKNOWN_TABLE; NO_KEY: which rows of a table without a key are versions of one another is not known),
-    StorageError (NOT_PUBLISHED, NOT_RETAINED).
+    A version that ended after the TSO is still valid in the result. Versions from before a column was added have the column's default.
+
+    Args:
+        lake: The feed's lake.
+        table: Name, db.table.
+        ts: The TSO; None means the newest cut.
+        spark: The session.
+
+    Returns:
+        Columns: the source's as of ts, `_valid_from_ts` and `_valid_to_ts` (TSO), `_valid_from` and `_valid_to` (their times), `_current`;
+            and `_partial` if rows came with their key alone.
+
+    Raises:
+        ConfigError: UNKNOWN_TABLE; NO_KEY: without a key it is not known which rows are versions of one another.
+        StorageError: NOT_PUBLISHED, NOT_RETAINED.
     """
     ts, after, incarnation = alive_at(lake, table, ts)
     if not incarnation.key:
@@ -61,7 +71,7 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
             code="NO_KEY",
             remedy="its changes are there without --scd2; a table with a unique key in tables.sql has versions",
         )
-    whole = replace(incarnation, truncations=(), removals=())  # rows that left with a statement are versions, too
+    whole = replace(incarnation, truncations=(), removals=())  # rows that a statement removed are versions as well
     own = kept(lake.feed, incarnation, incarnation.columns_at(ts))
     start = _start(lake, incarnation, ts)
     since = start.resolved_ts if start else 0
@@ -90,8 +100,7 @@ def _changes(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFra
 
 
 def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFrame | None:
-    """The rows that the table began with, where that was a full export. Raises StorageError (NOT_RETAINED) if maintenance let that cut
-    go."""
+    """Return the rows that the table began with, if it began with a full export. Raises StorageError (NOT_RETAINED)."""
     if not after.seeded_ts or fold.incarnation.from_ts != after.seeded_ts:
         return None
     cuts = (read_cut(lake.store, lake.feed.name, seq) for seq in sorted(lineage(lake.catalog, lake.feed.name)))
@@ -107,7 +116,7 @@ def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFram
 
 
 def _start(lake: Lake, i: Incarnation, ts: int) -> Cut | None:
-    """The cut that the view begins at where changes since the table began are gone. Raises StorageError (NOT_RETAINED)."""
+    """Return the cut that the view begins with if older changes are gone, else None. Raises StorageError (NOT_RETAINED)."""
     gone = changelog_retained_after(lake.catalog, lake.feed.name)
     if not gone or i.from_ts >= gone:
         return None
@@ -123,7 +132,7 @@ def _start(lake: Lake, i: Incarnation, ts: int) -> Cut | None:
 
 
 def _began(lake: Lake, spark: SparkSession, after: Cut, cut: Cut, fold: Fold) -> DataFrame | None:
-    """The rows at a cut that the view begins with, None where the table is younger."""
+    """Return the rows of the cut that the view begins with; None if the table is younger."""
     if fold.incarnation.id not in cut.snapshots:
         return None
     at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, cut.snapshots[fold.incarnation.id])
@@ -132,7 +141,7 @@ def _began(lake: Lake, spark: SparkSession, after: Cut, cut: Cut, fold: Fold) ->
 
 
 def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str]) -> DataFrame:
-    """ends: SQL for the TSOs at which a row left with a statement, NULL where it did not."""
+    """Build the versions. ends: SQL for the TSOs at which a statement removed the row, NULL if none did."""
     from pyspark.sql import functions as F
 
     key, names = [quote(k) for k in fold.key], [quote(c.lake_name) for c in fold.columns]
@@ -154,8 +163,9 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str])
 
 
 def _ends(lake: Lake, i: Incarnation, fold: Fold) -> list[str]:
-    """Where rows left up to fold.until_ts: of truncations each cut knows those of its window, the ledger those of cuts that are gone;
-    the life itself knows all partitions that left."""
+    """SQL for the times at which rows left, up to fold.until_ts. Cuts have the truncations of their windows, the ledger those of cuts that
+    are gone, the incarnation all removed partitions.
+    """
     seqs = lineage(lake.catalog, lake.feed.name)
     with ThreadPoolExecutor(_READERS) as pool:
         cuts = pool.map(lambda seq: read_cut(lake.store, lake.feed.name, seq), seqs)

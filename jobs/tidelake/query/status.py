@@ -1,4 +1,4 @@
-"""How a feed stands: hours landed, decoded and published, tables, quarantine. From the lake alone, without Spark."""
+"""State of a feed: landed, decoded and published hours, tables, quarantine. Reads only the lake, without Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Status = dict[str, Any]
 
 
 def feed_status(lake: Lake) -> Status:
-    """What `tidelake status` shows, ready for JSON. TSOs as integers, None where there is none yet."""
+    """Return what `tidelake status` shows, ready for JSON. TSOs are integers, None where there is none yet."""
     feed, store = lake.feed.name, lake.store
     cut = newest_cut(lake.catalog, store, feed)
     landed, done = generations(store, feed), _decoded_hours(lake)
@@ -51,7 +51,7 @@ def _decoded_hours(lake: Lake) -> set[str]:
 
 
 def _resolved(lake: Lake, cut: Cut | None, landed: dict[str, int], done: set[str]) -> tuple[int | None, str | None]:
-    """(the resolved ts by the newest hour that is landed and decoded, what a later one waits for)."""
+    """Return (resolved ts of the newest hour that is landed and decoded, what a later one waits for)."""
     published = cut.resolved_ts if cut else None
     ready = [hour for hour in landed if hour in done]
     if not ready or (cut is not None and ready[-1] <= cut.hour):
@@ -66,7 +66,7 @@ def _resolved(lake: Lake, cut: Cut | None, landed: dict[str, int], done: set[str
 
 
 def _hour(hour: str, generation: int, done: set[str], cut: Cut | None, first: str | None) -> Status:
-    """first: the first hour that the cuts hold; one below it is not published, however far they reach."""
+    """State of an hour. first: the first hour that the cuts cover; hours before it are not published."""
     stage = "published" if cut is not None and (first or "") <= hour <= cut.hour else "decoded" if hour in done else "landed"
     return {"hour": hour, "generation": generation, "stage": stage}
 
@@ -90,11 +90,11 @@ def _tables(cut: Cut | None) -> dict[str, Status]:
 
 
 def _quarantined(lake: Lake, hours: list[str]) -> int:
-    """Rejected messages, and groups of rows that fit no table, that nobody decided about."""
+    """Count the rejected messages and the groups of rows that fit no table, without a decision."""
     feed, events = lake.feed.name, lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     if events is None:
         return 0
     found = mismatch_groups(lake.catalog, lake.store, feed)
-    if any(f.rows for f in events.files({"kind": "rejected"}, [], events.main)):  # the files' metrics: no row is read for none
+    if any(f.rows for f in events.files({"kind": "rejected"}, [], events.main)):  # file metrics: if nothing was rejected, no row is read
         found += rejected(events, hours)
     return len(by_decision(lake.store, feed, found)[0])

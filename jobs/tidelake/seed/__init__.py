@@ -1,1 +1,1 @@
-"""Seed: a full export becomes a feed's first cut."""
+"""Seed: loads a full export as a feed's first cut."""

@@ -1,8 +1,8 @@
-"""The Python Data Source `tidelake-export`: files of an export in, row events out, one input partition per file, read in the worker.
+"""Python Data Source `tidelake-export`: reads files of an export as row events, one input partition per file, in the worker.
 
-Rows are events as a decoder makes them: inserts at the export's TSO, masked before they leave the worker, with the file's number as
-partition and the row's as offset. Rows that cannot be read do not travel: a report of each file, written into the lake when it is read
-to its end, counts them and says where the first ones stand. It holds no value, so nothing that a mask should hide.
+Rows are events like a decoder's: inserts at the export's TSO, masked before they leave the worker, with the file's number as partition and
+the row's number as offset. Rows that cannot be read are not passed on: a report per file, written into the lake when the file is read to
+its end, counts them and has the places of the first ones. The report has no values, so it cannot leak what a mask hides.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidelake.tso import wrap
 
 
 class ExportJob(BaseModel):
-    """What a worker needs to read a table's files. shape: of the rows, as JSON; first: the number of the first file."""
+    """What a worker needs to read a table's files. shape: of the rows, as JSON; first: number of the first file."""
 
     export_uri: str
     lake_uri: str
@@ -51,7 +51,7 @@ class ExportJob(BaseModel):
 
 
 class ExportSource(EventSource):
-    """`read_source(spark, ExportSource, job=ExportJob)`."""
+    """Data source of row events: `read_source(spark, ExportSource, job=ExportJob)`."""
 
     FORMAT = "tidelake-export"
 
@@ -60,7 +60,7 @@ class ExportSource(EventSource):
 
 
 class ExportReader(EventReader[int]):
-    """Plans one partition per file."""
+    """Reader with one partition per file."""
 
     def __init__(self, job: ExportJob, secrets: Secrets = NONE) -> None:
         super().__init__(range(len(job.files)), secrets)
@@ -109,7 +109,7 @@ def _events(job: ExportJob, shape: Shape, number: int, batch: ExportBatch) -> pa
 
 
 def _in_order(batch: ExportBatch, names: Sequence[str]) -> pa.ListArray:
-    """The cells in the table's order, NULL where the file has no such column."""
+    """The cells in the table's column order; NULL if the file lacks the column."""
     if list(batch.columns) == list(names):
         return batch.cells
     n, width = len(batch.cells), len(batch.columns)

@@ -1,4 +1,4 @@
-"""What a seed would do: tables, files and the TSO of a full export, checked against the feed (docs/seed.md)."""
+"""Plan of a seed: tables, files and TSO of a full export, checked against the feed (docs/seed.md)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tidelake.seed.exports.position import METADATA, export_ts
 from tidelake.tso import at, format_hour, show
 
 _BUCKET_BYTES = 128 << 20
-_GROWS = {".gz": 4, ".gzip": 4, ".zst": 4, ".zstd": 4, ".parquet": 3}  # text behind so many bytes, about
+_GROWS = {".gz": 4, ".gzip": 4, ".zst": 4, ".zstd": 4, ".parquet": 3}  # approximate ratio of text size to file size
 
 
 class SeedTable(BaseModel):
-    """One table. table: the lake's; kind: of its files, empty where it has none; bytes: of them as they lie there."""
+    """One table. table: its name in the lake; kind: of its files, empty if there are none; bytes: stored size of the files."""
 
     name: str
     table: str
@@ -44,8 +44,13 @@ class SeedTable(BaseModel):
 
 
 class SeedPlan(BaseModel):
-    """hour: the seed's cut counts as having reached so far, so hours after it can be run; left_out: tables of the export that were not
-    asked for; others: its views, sequences and the like."""
+    """Plan of a seed.
+
+    Attributes:
+        hour: Hour that the seed's cut counts as covering, so that later hours can be run.
+        left_out: Tables of the export that were not requested.
+        others: Its views, sequences and the like.
+    """
 
     feed: str
     source: str
@@ -58,7 +63,7 @@ class SeedPlan(BaseModel):
     others: list[str]
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the plan as lines for people."""
         what = f"{plural(len(self.tables), 'table')}, {plural(self.files, 'file')}, {self.bytes:,} bytes"
         out = [f"{self.feed}: {what} of {self.source} at {show(self.ts)}"]
         for t in self.tables:
@@ -71,7 +76,7 @@ class SeedPlan(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan with what carries it out. names: all tables, born at the TSO; of_export: by incarnation."""
+    """A plan with what is needed to carry it out. names: all tables, created at the TSO; of_export: export tables by incarnation."""
 
     plan: SeedPlan
     names: Catalog
@@ -79,10 +84,19 @@ class Prepared:
 
 
 def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resumed: Cut | None = None) -> Prepared:
-    """Look at an export. Reads listings, metadata and CREATE TABLE statements, writes nothing. resumed: the cut that may be there already.
+    """Return the plan of a seed. Reads listings, metadata and CREATE TABLE statements; writes nothing.
 
-    Raises ConfigError (NO_COMMIT_TS, CUT_EXISTS, NOT_AN_EXPORT, UNKNOWN_FILE, UNKNOWN_TABLE, NO_TSO, TSO_DIFFERS, EXPORT_UNFINISHED),
-    ContractError (NO_DEFINITION, OTHER_DEFINITION), what `namespaces.refuse_taken` raises.
+    Args:
+        lake: The feed's lake.
+        source: URI of the export.
+        ts: Value of --ts.
+        tables: Tables to load; empty means all.
+        resumed: The seed's cut, if it was just recovered.
+
+    Raises:
+        ConfigError: NO_COMMIT_TS, CUT_EXISTS, NOT_AN_EXPORT, UNKNOWN_FILE, UNKNOWN_TABLE, NO_TSO, TSO_DIFFERS, EXPORT_UNFINISHED.
+        ContractError: NO_DEFINITION, OTHER_DEFINITION.
+        TidelakeError: What `namespaces.refuse_taken` raises.
     """
     if lake.feed.by_offsets:
         raise ConfigError(
@@ -112,7 +126,7 @@ def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resu
         feed=lake.feed.name,
         source=store.uri,
         ts=stands_at,
-        hour=format_hour(at(stands_at) - timedelta(hours=2)),  # clocks of brokers may be behind TiDB's, but not by an hour
+        hour=format_hour(at(stands_at) - timedelta(hours=2)),  # brokers' clocks can be behind TiDB's by less than an hour
         files=sum(t.files for t in found),
         bytes=sum(t.bytes for t in found),
         tables=found,
@@ -123,7 +137,7 @@ def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resu
 
 
 def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whole: bool) -> dict[str, TableDef]:
-    """By `db.table`: the export's CREATE TABLE, else that of tables.sql; where both say it, they must agree."""
+    """Definitions by `db.table`: from the export's CREATE TABLE, else from tables.sql. If both have one, they must agree."""
     said = {written(t.database, t.table).lower(): t.definition for t in read_tables(feed.folder)}
     store, out = open_store(source), dict[str, TableDef]()
     for t in wanted:
@@ -174,7 +188,7 @@ def _table(feed: Feed, names: Catalog, incarnation: str, t: ExportTable) -> Seed
 
 
 def _buckets(feed: Feed, t: ExportTable) -> int:
-    """One for each 128 MiB of text, as a power of two, or what feed.toml says: rows are counted only when they are read."""
+    """Number of buckets: what feed.toml says, else one per 128 MiB of text, as a power of two. Rows are not counted yet."""
     own = feed.tables.get(t.name)
     if own and own.buckets:
         return own.buckets
@@ -183,7 +197,7 @@ def _buckets(feed: Feed, t: ExportTable) -> int:
 
 
 def dialect_of(dialect: Dialect, plan: SeedPlan) -> dict[str, object]:
-    """What of a dialect the export's files have, for the certificate."""
+    """Return the part of a dialect that the export's files use, for the certificate."""
     kinds = {t.kind for t in plan.tables}
     if "csv" in kinds:
         return dialect.model_dump()

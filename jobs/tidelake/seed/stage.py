@@ -1,7 +1,7 @@
-"""Seed: a full export becomes the first cut of a feed, at the TSO that it was made at; changes go on from there (docs/seed.md).
+"""Seed: loads a full export as the first cut of a feed, at the export's TSO; changes continue from there (docs/seed.md).
 
-Rows pass through the same casts, masks and tables as changes do: the export's files are read as events at its TSO. Nothing is visible
-until the cut is published, as every cut is; a seed that is cut short before that begins anew, one cut short after it is rolled forward.
+Rows use the same casts, masks and tables as changes: the export's files are read as events at its TSO. Nothing is visible until the cut is
+published, like any cut. A seed that is interrupted before that starts again from the beginning; one interrupted later is finished.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OnBytesRead = Callable[[int, int], None]  # bytes of files read, of all
+OnBytesRead = Callable[[int, int], None]  # (bytes of files read, bytes in all)
 _LOOK_SECONDS = 2.0
-_TOLD = 5  # places named in an error
+_TOLD = 5  # number of places that an error names
 
 
 class Seeded(BaseModel):
-    """A seed that is done. rows: by table; refused: rows that this run could not read and left out by policy."""
+    """Result of a seed. rows: by table; refused: rows that this run could not read and left out by policy."""
 
     plan: SeedPlan
     cut: int
@@ -75,7 +75,7 @@ class Seeded(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What the steps share. first: the number of each table's first file, by incarnation."""
+    """What all steps share. first: number of each table's first file, by incarnation."""
 
     lake: Lake
     prepared: Prepared
@@ -91,7 +91,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filled:
-    """A table's staged snapshot and what was found on the way."""
+    """A table's staged snapshot and the findings on the way."""
 
     incarnation: Incarnation
     folded: Folded
@@ -110,8 +110,20 @@ def seed(
 ) -> Seeded:
     """Load an export and publish it as cut 1. Holds the lease.
 
-    Raises what `prepare` raises, ContractError (OTHER_COLUMNS, TIME_ZONE), StorageError (CHANGED, BAD_OBJECT), QualityError
-    (ROWS_REFUSED, EXPECTATION_FAILED, KEY_NOT_UNIQUE), OrderError (INCOMPLETE).
+    Args:
+        lake: The feed's lake.
+        source: URI of the export.
+        ts: TSO of the export; None means from its metadata.
+        tables: Tables to load; empty means all.
+        dialect: Format of its text files.
+        progress: Called with (bytes of files read, bytes in all).
+
+    Raises:
+        ContractError: OTHER_COLUMNS, TIME_ZONE.
+        StorageError: CHANGED, BAD_OBJECT.
+        QualityError: ROWS_REFUSED, EXPECTATION_FAILED, KEY_NOT_UNIQUE.
+        OrderError: INCOMPLETE.
+        TidelakeError: What `prepare` raises.
     """
     started, feed = time.time(), lake.feed
     with lake.hold("seed") as fence:
@@ -124,7 +136,7 @@ def seed(
         run = _Run(
             lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"{BRANCH}{seq}_{fence}", seq=seq, first=_numbers(prepared)
         )
-        spark = lake.spark  # once, not by every thread
+        spark = lake.spark  # start it once, not in every thread
         with errors_of_workers(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
             filled = list(pool.map(lambda i: _fill(run, spark, i), prepared.names.alive()))
         refused = _refused(run, filled)
@@ -143,7 +155,7 @@ def seed(
 
 
 def _resumed(prepared: Prepared, cut: Cut) -> Seeded:
-    """The seed whose publishing was cut short, and is done now. Raises ConfigError (CUT_EXISTS) if it was not of this export."""
+    """Result of the seed whose interrupted publication was just finished. Raises ConfigError (CUT_EXISTS) if it was of another export."""
     names = {i: life.name for i, life in cut.catalog.incarnations.items()}
     if not cut.is_seed or cut.seeded_ts != prepared.plan.ts or set(names.values()) != {t.name for t in prepared.plan.tables}:
         raise ConfigError(
@@ -162,7 +174,7 @@ def _numbers(prepared: Prepared) -> dict[str, int]:
 
 
 def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
-    """One table: read, typed and written to a branch."""
+    """Read and type one table and write it to a branch."""
     from pyspark.sql import functions as F
 
     lake, feed = run.lake, run.lake.feed
@@ -186,7 +198,7 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
 
 
 def _table_rows(run: _Run, i: Incarnation) -> TableRows:
-    """As for a window's rows; the export's stand at the TSO at which the table's life begins for later ones."""
+    """Description of the export's rows, as for a window's rows. They are at the TSO at which the table begins for later rows."""
     feed, shape = run.lake.feed, _shape(i)
     masked = masked_shape(shape, marks_of(feed), i.names[0].database, i.names[0].table)
     born = replace(i, segments=(replace(i.segments[0], after_ts=ALWAYS),))
@@ -202,7 +214,7 @@ def _table_rows(run: _Run, i: Incarnation) -> TableRows:
 
 
 def _shape(i: Incarnation) -> Shape:
-    """Of the rows: all columns, as CREATE TABLE defines them."""
+    """Shape of the rows: all columns of CREATE TABLE."""
     return Shape(tuple(ShapeColumn(c.name, c.type.name, c.id in i.key, full_type=c.type.sql, elements=c.type.elements) for c in i.columns))
 
 
@@ -230,7 +242,7 @@ def _frame(run: _Run, i: Incarnation) -> DataFrame:
 
 
 def _report(run: _Run, i: Incarnation, k: int) -> FileReport:
-    """What the worker found in a file."""
+    """The worker's report of a file."""
     key = seed_report_key(run.lake.feed.name, run.name, run.first[i.id] + k)
     return read_document(run.lake.store, key, FileReport)
 
@@ -246,7 +258,7 @@ def _counts(table: TableRows, found: Mapping[str, Any], read: int) -> TableCount
 
 
 def _refuse_invalid_values(run: _Run, i: Incarnation, table: TableRows, counts: TableCounts) -> None:
-    """Raises QualityError (EXPECTATION_FAILED) for values that do not fit their type, with the places of the first ones."""
+    """Raise QualityError (EXPECTATION_FAILED) for values that do not fit their type, with the places of the first ones."""
     if not counts.invalid_values:
         return
     ids = {c.name: c.id for c in i.columns}
@@ -263,7 +275,7 @@ def _refuse_invalid_values(run: _Run, i: Incarnation, table: TableRows, counts: 
 
 
 def _refused(run: _Run, filled: Sequence[_Filled]) -> int:
-    """How many rows could not be read. Raises QualityError (ROWS_REFUSED) if the feed does not publish without them."""
+    """Number of rows that could not be read. Raises QualityError (ROWS_REFUSED) if the feed does not publish without them."""
     bad = [r for f in filled for r in f.reports if r.refused]
     total = sum(r.refused for r in bad)
     if not total or run.lake.feed.policy.on_reject != "block":
@@ -280,7 +292,7 @@ def _refused(run: _Run, filled: Sequence[_Filled]) -> int:
 
 
 def _cut(run: _Run, filled: Sequence[_Filled], refused: int) -> Cut:
-    """refused: rows that could not be read."""
+    """The cut of the seed. refused: number of rows that could not be read."""
     plan, names = run.prepared.plan, run.prepared.names
     lacks = [Lack("ROWS_REFUSED", f"{plural(refused, 'row')} of the export could not be read")] if refused else []
     for f in filled:
@@ -303,7 +315,7 @@ def _cut(run: _Run, filled: Sequence[_Filled], refused: int) -> Cut:
 
 
 def _judged(run: _Run, staged: Staged, filled: Sequence[_Filled]) -> Verdict:
-    """The rules that every table gets. Raises QualityError (EXPECTATION_FAILED)."""
+    """Verdict by the rules that every table gets. Raises QualityError (EXPECTATION_FAILED)."""
     at = {"first_ts": run.ts, "last_ts": run.ts}
     measures = [
         m
@@ -317,7 +329,7 @@ def _judged(run: _Run, staged: Staged, filled: Sequence[_Filled]) -> Verdict:
 
 
 def _source(run: _Run, filled: Sequence[_Filled]) -> dict[str, Any]:
-    """For the certificate."""
+    """The certificate's section about the export."""
     plan = run.prepared.plan
     return {
         "source": plan.source,
@@ -332,7 +344,7 @@ def _source(run: _Run, filled: Sequence[_Filled]) -> dict[str, Any]:
 
 @contextmanager
 def _watched(run: _Run, progress: OnBytesRead | None) -> Iterator[None]:
-    """Tell how many bytes of files are read, told by their reports."""
+    """Call progress with the bytes read so far, taken from the files' reports."""
     if progress is None:
         yield
         return

@@ -1,7 +1,7 @@
-"""Guesses what unknown messages are: protocol, framing, compression, sink options, each with the evidence for it.
+"""Guesses the protocol, framing, compression and sink options of unknown messages, with evidence.
 
-One module a family of protocols, all of one shape: look(view) -> Sighting | None, for one message and never an exception. `judge` counts
-what they see over many messages and believes nothing that does not decode. Archive objects are `containers`' matter.
+There is one module per family of protocols, all with the same function: look(view) -> Sighting | None, for one message, without exceptions.
+`judge` counts the results over many messages and accepts only what decodes. `containers` handles archive objects.
 """
 
 from __future__ import annotations

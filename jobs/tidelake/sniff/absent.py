@@ -1,4 +1,4 @@
-"""Where nothing is found below a URI, or it cannot be listed: what is there instead, and what to do."""
+"""Errors for a URI without objects, or one that cannot be listed: what is there instead, and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tidelake.errors import ConfigError, StorageError
 from tidelake.io.storage import Store, open_store
 
-_REMEDIES = {  # by a word of what the AWS client says
+_REMEDIES = {  # by a word in the AWS client's message
     "NoSuchBucket": "there is no such bucket at this endpoint: check its name, AWS_REGION and AWS_ENDPOINT_URL_S3",
     "Unable to locate credentials": "give credentials as to every AWS program: AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
     "AWS_SECRET_ACCESS_KEY, or a role",
@@ -21,13 +21,13 @@ _MOST = 8
 
 
 def explained(error: StorageError) -> StorageError:
-    """The error of a listing with the remedy for it."""
+    """Return the error of a listing with its remedy."""
     remedy = next((remedy for word, remedy in _REMEDIES.items() if word in error.message), error.remedy)
     return StorageError(error.message, code=error.code, remedy=remedy)
 
 
 def nothing(store: Store) -> ConfigError:
-    """The error for a URI below which no object is."""
+    """Return the error for a URI without objects."""
     if store.uri.startswith("s3://"):
         return _no_prefix(store)
     path = Path(store.uri)

@@ -1,4 +1,4 @@
-"""What to do with a guess: the lines of a feed.toml to start from, and the command that shows the events."""
+"""Advice for a guess: lines of a feed.toml to start from, and the command that shows the events."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tidelake.config.feed import UNDATED
 from tidelake.sniff.families.hint import OptionValue
 from tidelake.sniff.verdict import Guess
 
-SCHEMAS = "avro_schemas.json"  # a place for them, where none was given
+SCHEMAS = "avro_schemas.json"  # default place of the schemas
 
 
 def feed_lines(guess: Guess, layout: str | None = None, avro_schemas: str | None = None) -> list[str]:
-    """Lines of feed.toml. layout: of the archive, where it is known."""
+    """Return lines of feed.toml. layout: of the archive, if known."""
     return list(_feed_lines(guess, layout, avro_schemas))
 
 
@@ -40,7 +40,7 @@ def _feed_lines(guess: Guess, layout: str | None, avro_schemas: str | None) -> I
 
 
 def inspect_command(guess: Guess, file: str, avro_schemas: str | None = None) -> str:
-    """A command line for a POSIX shell, bash's `$'…'` where a setting holds control characters."""
+    """Return a command line for a POSIX shell; with bash's `$'…'` if a setting has control characters."""
     words = ["tidelake", "inspect", "--protocol", guess.protocol]
     if guess.protocol == "avro" and guess.schema_ids:
         words += ["--avro-schemas", avro_schemas or SCHEMAS]

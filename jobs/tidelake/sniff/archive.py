@@ -1,7 +1,7 @@
-"""An archive below a URI: what lies there, recognised topic by topic, one section for each feed that it takes to land it.
+"""An archive below a URI: its content, recognised topic by topic, with one section per feed that is needed to land it.
 
-Nothing is believed that does not decode: a layout is named because its own reader took objects of every topic, a protocol because its
-decoder took their messages.
+Only what decodes is accepted: a layout is named if its reader read objects of every topic, a protocol if its decoder decoded their
+messages.
 """
 
 from __future__ import annotations
@@ -34,19 +34,25 @@ from tidelake.sniff.topics import Entry, Topic, topic_of
 from tidelake.sniff.verdict import Guess, SniffVerdict, judge
 
 MOST_MESSAGES = 4_000
-MOST_OF_TOPIC = 200  # messages, where there are many topics
+MOST_OF_TOPIC = 200  # maximum messages of a topic if there are many topics
 _IGNORED = re.compile(rf"(.*/)?(_SUCCESS|\..*|_temporary/.*|[^/]*\.crc|{SYSTEM}/.*)")
 _ENDING = re.compile(r"(\.[A-Za-z]\w*)+$")
 
-Progress = Callable[[str, int, int], None]  # what, done, in all (0: not known)
+Progress = Callable[[str, int, int], None]  # (what, done, total; 0: unknown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Topics of one base folder, form and protocol: what one feed.toml can land.
+    """Topics with the same base folder, form and protocol: what one feed.toml can land.
 
-    base: URI; template: how its keys are written, in the words of source.template; form: the layout, or what else the objects are; layout:
-    None if it is none of ours, why then says why. verdict: of the messages; tombstones: objects of deletes that lie apart; read: objects.
+    Attributes:
+        base: URI.
+        template: How its keys are written, in the terms of source.template.
+        form: The layout, or what else the objects are.
+        layout: Name of the layout; None if Tidelake does not read it.
+        why: Why there is no layout.
+        verdict: Verdict on the messages.
+        tombstones: Number of separate objects with deletes.
     """
 
     base: str
@@ -76,9 +82,16 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Everything found. listed: objects that were listed; whole: there are no more; left_out: folders that were not looked into; unknown:
-    objects whose names are none of an archive's; ignored: empty ones and those that every archive has beside its data. schemas,
-    checkpoints: keys of files with Avro schemas and recorded checkpoints that lie there, too.
+    """Everything found.
+
+    Attributes:
+        listed: Number of listed objects.
+        whole: All objects are listed.
+        left_out: Number of folders that were not listed.
+        unknown: Keys with names of no archive.
+        ignored: Number of objects that are empty or belong to no data.
+        schemas: Key of a file with Avro schemas, if there is one.
+        checkpoints: Key of a file with recorded checkpoints, if there is one.
     """
 
     uri: str
@@ -95,7 +108,7 @@ class Archive:
 
 @dataclass(slots=True)
 class _Stream:
-    """Objects of one topic that are named alike."""
+    """Objects of one topic with the same kind of name."""
 
     entries: list[Entry]
     reads: list[ReadObject] = field(default_factory=list)
@@ -116,10 +129,19 @@ def look(
     said: str | None = None,
     progress: Progress | None = None,
 ) -> Archive:
-    """Look at an archive. most: objects that are listed; messages: that are judged of each section; said: the protocol of messages of
-    which none is certain or likely.
+    """Look at an archive and return what was found.
 
-    Raises ConfigError where nothing is there, StorageError.
+    Args:
+        uri: Folder or s3:// prefix.
+        context: Schemas for the decoders.
+        most: Approximate maximum number of objects to list.
+        messages: Maximum number of messages to judge in each section.
+        said: Protocol to assume if none is certain or likely.
+        progress: Called with (what, done, total).
+
+    Raises:
+        ConfigError: There is nothing below the URI.
+        StorageError: The store cannot be read.
     """
     store = open_store(uri)
     try:
@@ -154,7 +176,7 @@ def look(
 
 
 def _taken(unknown: list[str], name: str) -> str | None:
-    """The first key that ends in this name, taken out of the unknown ones."""
+    """Remove and return the first unknown key that ends in this name."""
     found = next((key for key in sorted(unknown) if key.rpartition("/")[2] == name), None)
     if found is not None:
         unknown.remove(found)
@@ -162,7 +184,7 @@ def _taken(unknown: list[str], name: str) -> str | None:
 
 
 def _sorted_out(seen: Sample, root: str) -> tuple[list[tuple[ObjectInfo, Named]], list[ObjectInfo], list[str], int]:
-    """Named objects, files of a storage sink, keys that say nothing, and how many are passed over."""
+    """Return (named objects, files of a storage sink, unknown keys, number of ignored objects)."""
     found, sink, unknown, ignored = list[tuple[ObjectInfo, Named]](), list[ObjectInfo](), list[str](), 0
     for key, info in seen.objects.items():
         if is_sink_file(root + key):
@@ -179,7 +201,7 @@ def _sorted_out(seen: Sample, root: str) -> tuple[list[tuple[ObjectInfo, Named]]
 def _with_siblings(
     found: Sequence[tuple[ObjectInfo, Named]], unknown: list[str], root: str
 ) -> tuple[list[Entry], Counter[tuple[str, str]]]:
-    """Values with what lies beside them, and objects of tombstones by base and topic; what lies beside nothing is unknown."""
+    """Return (values with the objects beside them, number of tombstone objects by base and topic). Siblings without values are unknown."""
     tombstones = Counter((said.base, said.topic) for _, said in found if said.view == TOMBSTONES)
     values = {_ENDING.sub("", info.key): Entry(info.key, info, said, _below(root, info.key, said)) for info, said in found if not said.view}
     for info, said in found:
@@ -197,7 +219,7 @@ def _below(root: str, key: str, said: Named) -> str:
 
 
 def _read(store: Store, entries: Iterable[Entry], messages: int, progress: Progress | None) -> list[_Stream]:
-    """The objects by place, name and topic, some of each read; where they are of several forms, each is a stream of its own."""
+    """Group the objects by place, kind of name and topic and read some of each. Objects of several forms are separate streams."""
     alike: dict[tuple[object, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
         said = entry.said
@@ -213,7 +235,7 @@ def _read(store: Store, entries: Iterable[Entry], messages: int, progress: Progr
 
 def _by_form(entries: list[Entry], choice: ObjectChoice, reads: list[ReadObject]) -> list[_Stream]:
     forms = [form for form, _ in Counter(r.form for r in reads).most_common()] or [UNREAD]
-    if forms != [EMPTY]:  # objects without a record are of the form that the topic's others are
+    if forms != [EMPTY]:  # objects without records get the form of the topic's others
         forms = [form for form in forms if form != EMPTY]
     if len(forms) == 1:
         return [_Stream(entries, reads, choice.joined)]
@@ -226,7 +248,7 @@ def _by_form(entries: list[Entry], choice: ObjectChoice, reads: list[ReadObject]
 
 
 def _grouped(streams: list[_Stream], context: Context, said: str | None, progress: Progress | None) -> list[list[_Stream]]:
-    """Streams that one feed can land: of one base, template, form and protocol."""
+    """Streams that one feed can land: with the same base, template, form and protocol."""
     groups: dict[tuple[str, str, str, str, bool], list[_Stream]] = defaultdict(list)
     for number, stream in enumerate(streams):
         if progress:
@@ -271,7 +293,7 @@ def _section(
 
 
 def _form(reads: Sequence[ReadObject]) -> str:
-    """What the objects are, by those that have a record."""
+    """The form of the objects, judging by those with records."""
     return next((r.form for r in reads if r.form != EMPTY), EMPTY if reads else UNREAD)
 
 
@@ -291,7 +313,7 @@ def _why(reads: Sequence[ReadObject]) -> str:
 
 
 def _tagged(store: Store, key: str) -> bool | None:
-    """Whether the object has the tags that prove its offsets; None where tags cannot be read."""
+    """Whether the object has the tags that prove its offsets; None if tags cannot be read."""
     try:
         return {"startOffset", "endOffset", "recordCount"} <= store.tags(key).keys()
     except StorageError:

@@ -1,8 +1,8 @@
-"""What a file is and the messages in it: lines of `tidelake inspect`, an archive object, lines of bare values, or one bare value.
+"""Kind of a file, and its messages: lines of `tidelake inspect`, an archive object, lines of bare values, or one bare value.
 
 inspect lines   {"topic"?, "partition"?, "offset"?, "key": hex | null, "value": hex | null}
-archive object  of a layout of tidelake.archives, told by its content, not by its name; topic, partition and offset are the name's
-bare lines      several JSON objects, one a line: files of the storage sink; each line is the value of a message without key. Under an
+archive object  in a layout of tidelake.archives, recognised by content, not by name; topic, partition and offset come from the name
+bare lines      several JSON objects, one per line: files of the storage sink; each line is the value of a message without key. With an
                 archive's name, `t+0+0000000007.bin` or `.json`, they are Confluent's
 bare value      anything else: the value of one message without key
 """
@@ -28,9 +28,9 @@ from tidelake.history.event import MESSAGE
 
 PLAIN_CSV = "Aiven's csv without base64"
 INSPECT, BARE_LINES, BARE = "inspect lines", "lines of bare values", "one bare value"
-MAX_BYTES = 64 << 20  # of keys and values that are read at most; also the cap of a message
+MAX_BYTES = 64 << 20  # maximum size of keys and values that are read; also of one message
 _HEAD = 1 << 20
-_LINE = 2 * MAX_BYTES + (1 << 16)  # a message in hex or base64
+_LINE = 2 * MAX_BYTES + (1 << 16)  # maximum length of a message in hex or base64
 _BATCH = 500
 _NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+?)(?P<joint>[+-])(?P<partition>\d{1,9})(?P=joint)(?P<offset>\d{1,20})(?![\dA-Za-z+-])")
 FORMATS = {  # by the first bytes of a file
@@ -39,21 +39,25 @@ FORMATS = {  # by the first bytes of a file
     b"SEQ": ("secor",),
 }
 _FIELDS = re.compile(rb"[A-Za-z0-9+/=]*,[A-Za-z0-9+/=]*,\d{1,19},-?\d{0,18}(,.*)?")
-_PLAIN_FIELDS = re.compile(rb"[^,]*,.+,\d{1,19},\d{13}(,[^,]*)?")  # values as they are, with commas in them
-_ARRAY = re.compile(rb'\s*\[\s*\{\s*"(headers|key|value|offset|timestamp)"')  # Aiven's: an array of records
+_PLAIN_FIELDS = re.compile(rb"[^,]*,.+,\d{1,19},\d{13}(,[^,]*)?")  # unquoted values that contain commas
+_ARRAY = re.compile(rb'\s*\[\s*\{\s*"(headers|key|value|offset|timestamp)"')  # Aiven: an array of records
 _OPEN = "confluent-bin-open"
-_LINES = {"bin": "confluent-bin", "json": "confluent-json-nested"}  # of JSON objects, by extension
+_LINES = {"bin": "confluent-bin", "json": "confluent-json-nested"}  # layouts of lines of JSON objects, by extension
 _SAMPLE = 5
-_LARGEST = 1 << 62  # offset, so that records can be counted from it
+_LARGEST = 1 << 62  # maximum offset: records are counted from it
 READING = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError, MemoryError)
 
 
 @dataclass(slots=True)
 class Found:
-    """A file's messages. container: what the file is; layout: of tidelake.archives, if it is one of its objects. compressed:
-    the file as a whole, by a codec of archives.
+    """A file and its messages.
 
-    While batches are taken: cut says why not all messages were read, problem what is wrong with the rest of the file.
+    Attributes:
+        container: Kind of the file.
+        layout: Layout of tidelake.archives, if it is an archive object.
+        compressed: The whole file is compressed with a codec of archives.
+        cut: While batches are read: why not all messages were read.
+        problem: While batches are read: what is wrong with the rest of the file.
     """
 
     container: str
@@ -65,7 +69,7 @@ class Found:
     problem: str = ""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """MESSAGE batches, up to `limit` messages and MAX_BYTES of payload, or to where the file is damaged. Raises nothing."""
+        """Yield MESSAGE batches, up to `limit` messages and MAX_BYTES of payload, or up to damage in the file. Never raises."""
         messages = size = 0
         try:
             for batch in self._read():
@@ -78,7 +82,7 @@ class Found:
                     return
         except TidelakeError as e:
             self.problem = e.message
-        except READING as e:  # what readers of file formats say to bytes that are none of theirs
+        except READING as e:  # what readers raise for files of other formats
             self.problem = first_line(e)
 
     def _read(self) -> Iterator[pa.RecordBatch]:
@@ -93,7 +97,7 @@ class Found:
 
 
 def recognised(path: Path, limit: int) -> Found:
-    """What the file is, by its first bytes. Raises OSError where it cannot be opened."""
+    """Return the kind of a file, judging by its first bytes. Raises OSError if it cannot be opened."""
     with path.open("rb") as file:
         start = file.read(_HEAD)
     for mark, layouts in FORMATS.items():
@@ -112,13 +116,13 @@ def recognised(path: Path, limit: int) -> Found:
 
 
 def first_line(error: Exception) -> str:
-    """What a reader says of bytes that are none of its format, for people."""
+    """Return a reader's message about bytes of another format, for people."""
     says = str(error).splitlines()[0] if str(error) and isinstance(error, (ValueError, OSError)) else ""
     return says or "its content is not what its beginning looks like"
 
 
 def _reads(path: Path, layout: str) -> bool:
-    """Whether the layout's reader takes the whole file."""
+    """Whether the layout's reader reads the whole file."""
     try:
         return sum(map(len, layout_of(layout).read(path, _source(path)))) > 0
     except (TidelakeError, *READING):
@@ -126,7 +130,7 @@ def _reads(path: Path, layout: str) -> bool:
 
 
 def _first_that_reads(path: Path, layouts: Sequence[str]) -> str:
-    """The layout whose reader takes the file's beginning; the last where none does."""
+    """The first layout whose reader reads the start of the file; the last one if none does."""
     for layout in layouts:
         try:
             first = next(iter(layout_of(layout).read(path, _source(path))), None)
@@ -138,7 +142,7 @@ def _first_that_reads(path: Path, layouts: Sequence[str]) -> str:
 
 
 def has_keys(path: Path) -> bool:
-    """Whether a Parquet file has a column `key`, which Confluent's connector does not write. Of a damaged one that is not known."""
+    """Whether a Parquet file has a column `key`, which Confluent's connector does not write. False for a damaged file."""
     try:
         return "key" in pq.read_schema(path).names
     except READING:
@@ -146,7 +150,7 @@ def has_keys(path: Path) -> bool:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether nothing is left of a file when its codec is taken off."""
+    """Whether a file is empty after decompression."""
     try:
         with decompressed(path, _source(path)) as stream:
             return not stream.read(1)
@@ -155,13 +159,13 @@ def is_empty(path: Path) -> bool:
 
 
 def is_plain_csv(path: Path) -> bool:
-    """Whether a file's lines are Aiven's CSV with values as they are, in which nothing says where a value ends."""
+    """Whether a file has lines of Aiven's CSV with unquoted values, in which the end of a value cannot be found."""
     lines = [line.strip() for line in _decompressed_head(path).split(b"\n", _SAMPLE)[:_SAMPLE] if line.strip()]
     return bool(lines) and all(map(_PLAIN_FIELDS.fullmatch, lines))
 
 
 def _decompressed_head(path: Path) -> bytes:
-    """The first bytes without the file's own codec; none where that is broken."""
+    """The first decompressed bytes; empty if the file is damaged."""
     try:
         with decompressed(path, _source(path)) as stream:
             return stream.read(_HEAD)
@@ -170,7 +174,7 @@ def _decompressed_head(path: Path) -> bytes:
 
 
 def _of_lines(head: bytes) -> str | None:
-    """What the lines of a text are; None where they are nothing that is known."""
+    """The kind of a text's lines; None if unknown."""
     whole = head if len(head) < _HEAD else head.rpartition(b"\n")[0]
     lines = [line.strip() for line in whole.split(b"\n", 2 * _SAMPLE)[: 2 * _SAMPLE] if line.strip()][:_SAMPLE]
     if not lines:
@@ -200,7 +204,7 @@ _RECORDS: tuple[tuple[frozenset[str], str], ...] = (  # the members of a record 
 
 
 def _aiven(records: Sequence[dict[str, Any]]) -> str:
-    """By the converter that wrote the values."""
+    """The layout, judging by the converter that wrote the values."""
     if all(_texts(record, is_base64) for record in records):
         return "aiven-jsonl"
     return "aiven-jsonl-nested" if any(isinstance(record["value"], dict) for record in records) else "aiven-jsonl-string"
@@ -221,7 +225,7 @@ _MEMBERS = frozenset({"topic", "partition", "offset", "ts_ms", "key", "value"})
 
 
 def _texts(record: dict[str, Any], fits: Any) -> bool:
-    """Whether key and value, where they are there, are null or texts that fit."""
+    """Whether key and value, if present, are null or matching texts."""
     sides = (record.get(name) for name in ("key", "value"))
     return all(side is None or (isinstance(side, str) and side.isascii() and fits(side.encode())) for side in sides)
 
@@ -235,7 +239,7 @@ def _is_hex(text: bytes) -> bool:
 
 
 def _source(path: Path) -> SourceObject:
-    """The file as an object of an archive. The name promises no codec here, nor an offset that it may not have."""
+    """The file as an object of an archive. Its name gives no codec, and no offset that is too large."""
     found = _NAME.search(path.name)
     if found is None or int(found["offset"]) > _LARGEST:
         return SourceObject("", 0, "the file", 0, 0, "")
@@ -243,7 +247,7 @@ def _source(path: Path) -> SourceObject:
 
 
 def _lines(stream: IO[bytes], container: str) -> Iterator[pa.RecordBatch]:
-    """Batches of lines; a line that is none of the container's raises ValueError with its number."""
+    """Batches of lines. Raises ValueError with the line's number for a line of another kind."""
     rows, number, rest, size = list[dict[str, Any]](), 0, b"", 0
     while data := stream.read(_HEAD):
         *lines, rest = (rest + data).split(b"\n")
@@ -272,7 +276,7 @@ def _row(line: bytes, number: int, container: str) -> list[dict[str, Any]]:
         sides = {side: None if record.get(side) is None else bytes.fromhex(record[side]) for side in ("key", "value")}
         topic, partition, offset = record.get("topic") or "", record.get("partition") or 0, record.get("offset")
         place = {"topic": topic, "partition": partition, "offset": number if offset is None else offset}
-        _batch([place])  # coordinates that are none are an error of this line
+        _batch([place])  # reports wrong coordinates as an error of this line
     except (AttributeError, TypeError, ValueError, OverflowError, BinasciiError) as e:
         raise ValueError(f"line {number + 1} is no line of `tidelake inspect`: {e}") from e
     return [place | sides]

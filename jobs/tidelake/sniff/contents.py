@@ -1,4 +1,4 @@
-"""What the messages that were looked at hold, once their protocol is known: events by kind, tables, partitions with a resolved ts."""
+"""Content of the sampled messages, once their protocol is known: events by kind, tables, partitions with a resolved ts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,17 @@ from tidelake.sniff.verdict import Guess
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageContents:
-    """Counts of events. rows: by `db.table`; topics: where rows of each are; created: tables whose CREATE TABLE comes before their rows;
-    without_ts: rows without commit ts; resolved: by (topic, partition)."""
+    """Numbers of events.
+
+    Attributes:
+        rows: Rows by `db.table`.
+        topics: Topics of each table's rows.
+        created: Tables whose CREATE TABLE comes before their rows.
+        without_ts: Rows without commit ts.
+        statements: DDL statements.
+        resolved: Resolved ts by (topic, partition).
+        rejected: Messages that do not decode.
+    """
 
     rows: dict[str, int]
     topics: dict[str, frozenset[str]]
@@ -33,7 +42,7 @@ class MessageContents:
 
     @property
     def databases(self) -> frozenset[str]:
-        """Those that the rows are of, in lower case: the lake's names know no case."""
+        """Databases of the rows, in lower case, because names in the lake ignore case."""
         return frozenset(table.partition(".")[0].lower() for table in self.rows)
 
 
@@ -41,8 +50,8 @@ class MessageContents:
 class _Counts:
     rows: Counter[str] = field(default_factory=Counter)
     topics: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    first: dict[str, int] = field(default_factory=dict)  # commit ts of a table's rows
-    born: dict[str, int] = field(default_factory=dict)  # … of its CREATE TABLE
+    first: dict[str, int] = field(default_factory=dict)  # first commit ts of a table's rows
+    born: dict[str, int] = field(default_factory=dict)  # commit ts of its CREATE TABLE
     resolved: Counter[tuple[str, int]] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
 
@@ -52,7 +61,7 @@ class _Counts:
 
 
 def contents(batches: Sequence[pa.RecordBatch], guess: Guess | None, context: Context) -> MessageContents:
-    """Decode the messages as the guess says. Nothing is counted where there is no guess."""
+    """Decode the messages with the guessed protocol and count the events. Without a guess all counts are 0."""
     counts = _Counts()
     if guess is not None:
         options = SinkOptions.model_validate(dict(guess.options))
@@ -94,6 +103,6 @@ def _created(query: str, database: str) -> Iterator[str]:
     """The tables that a statement creates."""
     try:
         changes = parse(query, database)
-    except ContractError:  # one that cannot be carried out: whoever runs the feed is told
+    except ContractError:  # a statement that cannot be parsed; running the feed reports it
         return
     yield from (written(c.database, c.table) for c in changes if isinstance(c, CreateTable))

@@ -1,12 +1,11 @@
-"""What an object's key says: where its archive begins, by which template it is named, topic, partition, number and hour.
+"""What an object's key says: base folder, name template, topic, partition, number and hour.
 
-    <base>/<topic>/dt=2026-01-05/hr=10/<topic>+<partition>+<number>.jsonl.gz     the hour in any usual writing, before or behind the topic
-    <base>/2026/01/05/10/<topic>/<partition>/<anything>.json                     … partition as a folder, `partition=` before it or not
+    <base>/<topic>/dt=2026-01-05/hr=10/<topic>+<partition>+<number>.jsonl.gz     the hour in any usual form, before or after the topic
+    <base>/2026/01/05/10/<topic>/<partition>/<anything>.json                     … partition as a folder, with `partition=` or without
     <base>/<topic>/partition=<n>/<topic>+<n>+<number>.json                       no hour: Confluent's DefaultPartitioner, Aiven's default
     <base>/<topic>/tombstone/<topic>+<partition>+<number>.keys.json              Confluent's behavior.on.null.values=write
 
-Keys are read from the root of the bucket or file system, so it does not matter whether the URI that is sniffed ends above the archive,
-at it, or inside of it.
+Keys are read from the root of the bucket or file system. So the URI to sniff can end above the archive, at it, or inside it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tidelake.archives.readers.codecs import EXTENSIONS as CODECS
 
 KEYS, HEADERS, TOMBSTONES = "keys", "headers", "tombstones"
 
-_HOUR = re.compile(  # what stands between the numbers holds no digit: `-`, `/`, `/month=`, `T`
+_HOUR = re.compile(  # there are no digits between the numbers: `-`, `/`, `/month=`, `T`
     r"(?<!\d)(?P<yyyy>20\d\d)\D{0,9}?(?P<MM>0[1-9]|1[0-2])\D{0,9}?(?P<dd>0[1-9]|[12]\d|3[01])\D{0,9}?(?P<HH>[01]\d|2[0-3])(?!\d)"
 )
 _NAMED = re.compile(
@@ -33,18 +32,25 @@ _WHOLE = re.compile(r"(?P<any>.+)")
 _PARTITION = re.compile(r"(?:partition=)?\d{1,6}")
 _MINUTE = re.compile(r"(?:min(?:ute)?=)?[0-5]\d")
 _ENDING = re.compile(r"(?:\.[A-Za-z]\w*)*$")
-_FOLDER = re.compile(r"[A-Za-z0-9._-]+")  # what may be a topic
+_FOLDER = re.compile(r"[A-Za-z0-9._-]+")  # a possible topic
 _TOMBSTONE = "/tombstone/"
-_LARGEST = 1 << 62  # number, so that records can be counted from it
+_LARGEST = 1 << 62  # maximum number: records are counted from it
 
-HourSpan = tuple[int, int, str]  # from, to, field
+HourSpan = tuple[int, int, str]  # (from, to, field)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What a key says. base: the key's part that source.uri ends with; template: of the rest without extensions, in the words of
-    source.template, without {yyyy} … {HH} where no hour is in the key. number: the offset, None where there is none. view: `keys`,
-    `headers` or `tombstones` for what lies beside the values, else empty. extensions: without codecs, lower case."""
+    """What a key says.
+
+    Attributes:
+        base: The part of the key that source.uri ends with.
+        template: Template of the rest without extensions, in the terms of source.template; without {yyyy} … {HH} if the key has no hour.
+        number: The offset; None if there is none.
+        view: `keys`, `headers` or `tombstones` for objects beside the values, else empty.
+        extensions: In lower case, without codecs.
+        codecs: Compression extensions.
+    """
 
     base: str
     template: str
@@ -58,7 +64,7 @@ class Named:
 
 
 def named(key: str) -> Named | None:
-    """What the key says, None where it is no name of a Kafka archive. key: from the root of the bucket or file system."""
+    """Return what the key says; None if it is no name of a Kafka archive. key: from the root of the bucket or file system."""
     folder, _, name = key.rpartition("/")
     ending = _ENDING.search(name)[0]  # type: ignore[index]  # it may be empty, but it is there
     stem, words = key[: len(key) - len(ending)], ending.lower().split(".")[1:]
@@ -86,7 +92,7 @@ def named(key: str) -> Named | None:
 
 
 def _told(stem: str) -> tuple[list[HourSpan], dict[str, str]] | None:
-    """Where the fields of a key without its ending stand, and their texts. Topic and partition must be among them."""
+    """Positions and texts of the fields in a key without its ending. Topic and partition must be among them."""
     at = stem.rfind("/") + 1
     moment = _moment(stem, at)
     spans = [(moment.start(f), moment.end(f), f) for f in ("yyyy", "MM", "dd", "HH")] if moment else []
@@ -111,7 +117,7 @@ def _told(stem: str) -> tuple[list[HourSpan], dict[str, str]] | None:
 
 
 def _moment(stem: str, at: int) -> re.Match[str] | None:
-    """The hour, in the folders or else in the name too; the last one that is a time."""
+    """The hour, in the folders or else in the name; the last match that is a time."""
     for end in (at, len(stem)):
         matches = [m for m in _HOUR.finditer(stem, 0, end) if _hour(m.groupdict())]
         if matches:
@@ -120,12 +126,12 @@ def _moment(stem: str, at: int) -> re.Match[str] | None:
 
 
 def _segments(stem: str, end: int) -> list[tuple[int, int]]:
-    """Where the folders of a key begin and end."""
+    """Start and end of each folder in a key."""
     return [(m.start(), m.end()) for m in re.finditer(r"[^/]+", stem[:end])]
 
 
 def _name(name: str, folders: set[str], partitioned: bool) -> re.Match[str] | None:
-    """A name as one of those that connectors give. partitioned: the folder that it lies in is a partition's number."""
+    """Match a name with those that connectors write. partitioned: its folder is the number of a partition."""
     full = _NAMED.fullmatch(name)
     if full and (full["topic"] in folders or (full["joint"] == "+") or not (full["topic"].isdigit() or partitioned)):
         return full
@@ -134,7 +140,7 @@ def _name(name: str, folders: set[str], partitioned: bool) -> re.Match[str] | No
 
 
 def _topic(stem: str, folders: list[tuple[int, int]], behind: int) -> str:
-    """The folder that must be the topic where the name does not say it: the last one behind the hour, else the last before it."""
+    """The folder that must be the topic if the name has none: the last one after the hour, else the last before it."""
     after = [stem[a:b] for a, b in folders if a >= behind and behind]
     before = [stem[a:b] for a, b in folders]
     chosen = (after or before)[-1:]
@@ -142,7 +148,7 @@ def _topic(stem: str, folders: list[tuple[int, int]], behind: int) -> str:
 
 
 def _written(stem: str, start: int, spans: list[HourSpan]) -> str:
-    """The key from `start` on with its fields' names for their texts."""
+    """The key from `start` on, with field names in place of their texts."""
     parts, at = list[str](), start
     for a, b, field in sorted(set(spans)):
         if a >= at:

@@ -1,6 +1,7 @@
-"""Objects of an archive, read: the layout is the one whose own reader takes the object, with what its name says and lies beside it.
+"""Reads objects of an archive. The layout is the one whose reader reads the object, with its name and the objects beside it.
 
-What is no layout but understood: bare lines (values only, a line each) and lines of base64 (Aiven's default fields: the value only).
+Two forms are understood without being a layout: bare lines (values only, one per line) and lines of base64 (Aiven's default fields: only
+the value).
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ from tidelake.sniff.containers import (
 )
 
 VALUES_ONLY, UNREAD, EMPTY = "lines of base64 values", "objects that were not read", "objects without a record"
-MOST_BYTES = 64 << 20  # of one object's messages
-_RAW = {"bin": ("confluent-bin-open", "confluent-bin"), "json": ("confluent-json-nested",)}  # by extension: their content says no more
+MOST_BYTES = 64 << 20  # maximum size of one object's messages
+_RAW = {
+    "bin": ("confluent-bin-open", "confluent-bin"),
+    "json": ("confluent-json-nested",),
+}  # by extension, because the content does not tell
 
 _DAMAGED = "DAMAGED_OBJECT"
 
@@ -45,10 +49,18 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(slots=True, kw_only=True)
 class ReadObject:
-    """An object that was read. form: the layout, or BARE_LINES, VALUES_ONLY, or what else the content is; layout: None if it is none of
-    archives'. offsets, timestamps: of all records; messages: MESSAGE batches of the first of them. whole: up to its end. problem: why not.
-    lacks: what none of its records has, of layouts that may leave it out.
-    covers: the first and last offset of which it has all messages that the log held, None where it does not say.
+    """An object that was read.
+
+    Attributes:
+        form: The layout, BARE_LINES, VALUES_ONLY, or what else the content is.
+        layout: The layout; None if it is none of tidelake.archives.
+        offsets: Offsets of all records.
+        timestamps: Timestamps of all records.
+        messages: MESSAGE batches of the first records.
+        whole: It was read up to its end.
+        problem: Why it was not.
+        covers: First and last offset between which it has all messages of the log; None if it does not state them.
+        lacks: What no record has, for layouts that can omit it.
     """
 
     source: SourceObject
@@ -64,9 +76,9 @@ class ReadObject:
 
 
 def read(path: Path, source: SourceObject, most: int) -> ReadObject:
-    """Read a local copy, siblings beside it. most: how many messages are kept. Raises OSError only.
+    """Read a local copy of an object, with its siblings beside it. Raises OSError only.
 
-    A layout that finds the object damaged has recognised it; one that refuses it has not.
+    A layout that finds the object damaged has recognised it; one that refuses the object has not. most: number of messages to keep.
     """
     if is_empty(path):
         return ReadObject(source=source, form=EMPTY, whole=True)
@@ -83,7 +95,7 @@ def read(path: Path, source: SourceObject, most: int) -> ReadObject:
 
 
 def _candidates(path: Path, key: str) -> list[str]:
-    """What the object may be, the likeliest first: what its content looks like, then what its extension says."""
+    """Possible layouts, the likeliest first: by content, then by extension."""
     with path.open("rb") as file:
         start = file.read(8)
     for mark, layouts in FORMATS.items():
@@ -121,7 +133,7 @@ def _fill(found: ReadObject, batches: Batches, most: int) -> None:
             found.whole = True
     except TidelakeError as e:
         found.problem = f"{e.code}: {e.message.removeprefix(f'{found.source.key}: ')}"
-    except READING as e:  # what readers of file formats say to bytes that are none of theirs
+    except READING as e:  # what readers raise for files of other formats
         found.problem = first_line(e)
     found.offsets = np.concatenate(offsets) if offsets else found.offsets
     if lacks and found.layout:
@@ -130,7 +142,7 @@ def _fill(found: ReadObject, batches: Batches, most: int) -> None:
 
 
 def _bare_lines(path: Path, source: SourceObject) -> Batches:
-    """Lines of JSON objects."""
+    """Read lines of JSON objects."""
     for first, values in _counted(lines(path, source)):
         if not first and not all(value.startswith(b"{") and value.endswith(b"}") for value in _sample(values)):
             raise ValueError("its lines are not JSON objects")
@@ -138,12 +150,12 @@ def _bare_lines(path: Path, source: SourceObject) -> Batches:
 
 
 def _plain_csv(path: Path, source: SourceObject) -> Batches:
-    """No message: nothing says where a value ends."""
+    """Return no messages: the end of a value cannot be found."""
     return iter(())
 
 
 def _values_only(path: Path, source: SourceObject) -> Batches:
-    """Lines of base64; an empty line is an empty or a null value."""
+    """Read lines of base64. An empty line is an empty or a null value."""
     done = 0
     for block in blocks(path, source):
         texts = block.split()

@@ -1,5 +1,6 @@
-"""What an archive's layout guarantees of Kafka's messages and what it cannot, each with the connector's setting that would mend it; and
-what keeps a feed of it from landing."""
+"""Guarantees of an archive's layout for Kafka's messages: kept or lost, with the connector setting that fixes it; and what prevents
+landing.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _WRITES_NULLS = "avro"
 
 _BYTES = "value.converter = org.apache.kafka.connect.converters.ByteArrayConverter, and the layout for it in feed.toml"
 _FIELDS = "format.output.fields = key,value,offset,timestamp,headers"
-_MEND = {  # by family of layouts
+_MEND = {  # connector settings by family of layouts
     "aiven": {
         "NOT_BINARY_SAFE": f"{_BYTES} (aiven-jsonl)",
         "REORDERED_JSON": f"{_BYTES} (aiven-jsonl)",
@@ -45,17 +46,17 @@ _MEND["aiven"]["HOUR"] = (
     "file.name.template = {{topic}}/dt={{timestamp:unit=yyyy}}-{{timestamp:unit=MM}}-{{timestamp:unit=dd}}/hr={{timestamp:unit=HH}}/"
     "{{topic}}+{{partition}}+{{start_offset:padding=true}}, file.name.timestamp.source = event, file.name.timestamp.timezone = UTC"
 )
-_OF_FORM = {  # forms of which no message is known → what to do
+_OF_FORM = {  # forms without readable messages → what to do
     PLAIN_CSV: "set format.output.fields.value.encoding = base64 in the connector; what it writes then is layout aiven-csv",
     EMPTY: "look again when the archiver has written messages",
 }
-_DATE = re.compile(r"20\d\d\D?(0[1-9]|1[0-2])")  # of a template's text: its objects are of one day only
+_DATE = re.compile(r"20\d\d\D?(0[1-9]|1[0-2])")  # a date in a template: its objects are of a single day
 _ELSE = "prefer aiven-parquet or aiven-jsonl with all five fields"
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What becomes of one thing that Kafka's messages have. state: KEPT, LOST or UNSURE; mend: empty where there is nothing to mend."""
+    """State of one property of Kafka's messages in the archive. state: KEPT, LOST or UNSURE; mend: empty if there is nothing to fix."""
 
     what: str
     state: str
@@ -72,7 +73,7 @@ class Blocker:
 
 
 def promises(section: Section) -> list[Promise]:
-    """One for everything that a message has; none for objects that are of no layout."""
+    """Return one entry for every property of a message; empty for objects without a layout."""
     if section.layout is None:
         return []
     return list(_promises(section, layout_of(section.layout)))
@@ -128,7 +129,7 @@ def _keys(section: Section, layout: Layout) -> Iterator[Promise]:
 
 
 def lacking(section: Section, what: str) -> int:
-    """How many of the objects that were read have no `headers`, `timestamps` or `keys` at all."""
+    """Return the number of read objects without any `headers`, `timestamps` or `keys`."""
     return sum(t.lacking.get(what, 0) for t in section.topics)
 
 
@@ -191,7 +192,7 @@ def _hours(section: Section) -> Iterator[Promise]:
 
 
 def blockers(section: Section) -> list[Blocker]:
-    """Everything that keeps a feed of this section from landing."""
+    """Return everything that prevents a feed of this section from landing."""
     return list(_blockers(section))
 
 
@@ -199,7 +200,7 @@ def _blockers(section: Section) -> Iterator[Blocker]:
     if section.layout is None:
         text = f"the objects are of no layout that can be landed ({section.form}): {section.why}"
         yield Blocker(text, _layout_mend(section))
-        if not section.verdict.messages:  # nothing more can be said
+        if not section.verdict.messages:  # without messages there is nothing more to check
             return
     elif not any(t.hours for t in section.topics) and _DATE.search(section.template):
         by_hand = 'write a feed by hand, with hours = "timestamps" and {any} for the date in template: docs/layouts.md; or '
@@ -239,14 +240,14 @@ def _of_protocol(section: Section, protocol: str) -> Iterator[Blocker]:
 
 
 def _keyless(section: Section) -> int:
-    """How many objects have no keys, neither inside nor beside them."""
+    """Number of objects without keys, inside or beside them."""
     if section.layout is None or layout_of(section.layout).has_keys:
         return 0
     return sum(t.objects - t.with_keys for t in section.topics)
 
 
 def mend(section: Section, code: str) -> str:
-    """The connector's setting that mends a loss."""
+    """Return the connector setting that fixes a loss."""
     family = (section.layout or section.form).partition("-")[0]
     return _MEND.get(family, {}).get(code, _MEND["aiven"]["HOUR"] if code == "HOUR" else _ELSE)
 

@@ -1,6 +1,4 @@
-"""The feed.toml that is printed, tried: the reader of feeds takes it, and an hour is listed with it as `land` lists it; all objects of a
-topic, where paths say no hours.
-"""
+"""Tries the printed feed.toml: loads it as a feed, and lists an hour like `land`; if paths have no hours, it lists all objects of a topic."""
 
 from __future__ import annotations
 
@@ -21,8 +19,13 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What `land` would list of the first hour, of a topic that has it; hour is None where paths say none. absent: known objects of the
-    hour that it would not take; unknown: other files in the hour's folders."""
+    """What `land` would list of the first hour, for a topic that has it.
+
+    Attributes:
+        hour: The hour; None if paths have none.
+        absent: Known objects of the hour that it would not list.
+        unknown: Other files in the hour's folders.
+    """
 
     hour: datetime | None
     objects: int
@@ -31,7 +34,7 @@ class Proof:
 
 
 def proved(section: Section, start: Starter) -> Proof:
-    """Try the feed. Raises ConfigError for a template that cannot be, StorageError."""
+    """Try the feed. Raises ConfigError for an impossible template, and StorageError."""
     values = tomllib.loads(_VARIABLE.sub(lambda found: start.environment[found[1]], start.text))
     feed = Feed(name=start.name, folder=Path("schemas") / start.name, **values)
     topic = min(section.topics, key=lambda t: (not t.hours, min(t.hours, default=None) or ""))

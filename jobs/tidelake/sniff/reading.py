@@ -1,4 +1,4 @@
-"""Which objects of an archive are read, and reading them: the first hours of every topic without a hole, and its newest object."""
+"""Chooses and reads objects of an archive: the first hours of every topic without gaps, and its newest object."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from tidelake.io.storage import CHUNK, Store
 from tidelake.sniff.objects import UNREAD, ReadObject, read
 from tidelake.sniff.topics import Entry
 
-MOST_READ, MOST_READ_BYTES = 400, 256 << 20  # of all topics
-LARGEST = 64 << 20  # a larger object is not read, nor one with a larger sibling
-_FEWEST = 3  # objects of a topic
+MOST_READ, MOST_READ_BYTES = 400, 256 << 20  # maximum objects and bytes of all topics
+LARGEST = 64 << 20  # larger objects are not read, nor objects with a larger sibling
+_FEWEST = 3  # minimum objects of a topic
 
 OnRead = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectChoice:
-    """Objects of a topic to read. joined: how many of the first ones have no other object between them."""
+    """Objects of a topic to read. joined: number of the first ones that have no other object between them."""
 
     entries: tuple[Entry, ...]
     joined: int
 
 
 def chosen(streams: Sequence[Sequence[Entry]]) -> list[ObjectChoice]:
-    """For each topic's objects those that are read, within its share of the limits."""
+    """Return for each topic the objects to read, within its share of the limits."""
     share = max(1, len(streams))
     return [_of_one(entries, max(_FEWEST, MOST_READ // share), MOST_READ_BYTES // share) for entries in streams]
 
@@ -56,7 +56,7 @@ def _fits(entry: Entry) -> bool:
 
 
 def read_all(store: Store, choices: Sequence[ObjectChoice], most: int, done: OnRead | None) -> Iterator[list[ReadObject]]:
-    """The objects of every choice. most: messages kept of a topic."""
+    """Yield the read objects of every choice. most: number of messages to keep of a topic."""
     total = sum(_size(entry) for choice in choices for entry in choice.entries)
     so_far = 0
     with tempfile.TemporaryDirectory(prefix="tidelake-sniff-") as folder:
@@ -71,7 +71,7 @@ def read_all(store: Store, choices: Sequence[ObjectChoice], most: int, done: OnR
 
 
 def _read(store: Store, entry: Entry, folder: Path, most: int) -> ReadObject:
-    """One object, copied and read; the copy is removed."""
+    """Copy and read one object, then remove the copy."""
     path = folder / entry.key.rpartition("/")[2]
     siblings = [Sibling(view, info.key, info.size, info.etag) for view, info in sorted(entry.siblings.items())]
     said = entry.said
@@ -81,7 +81,7 @@ def _read(store: Store, entry: Entry, folder: Path, most: int) -> ReadObject:
         for copy, key in copies.items():
             _copy(store, key, copy)
         return read(path, source, most)
-    except StorageError as e:  # gone since it was listed, or not allowed
+    except StorageError as e:  # removed since it was listed, or access denied
         return ReadObject(source=source, form=UNREAD, problem=f"{e.code}: {e.message}")
     finally:
         for copy in copies:
@@ -89,7 +89,7 @@ def _read(store: Store, entry: Entry, folder: Path, most: int) -> ReadObject:
 
 
 def _copy(store: Store, key: str, path: Path) -> None:
-    """At most LARGEST bytes: an object may have grown since it was listed."""
+    """Copy at most LARGEST bytes, because an object may have grown since it was listed."""
     with store.open(key) as stream, path.open("wb") as out:
         left = LARGEST
         while left and (data := stream.read(min(CHUNK, left))):

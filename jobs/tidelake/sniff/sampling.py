@@ -1,7 +1,7 @@
-"""What lies below a prefix, or a sample of it: an archive may hold millions of objects, and looking must not cost a listing of them all.
+"""Lists the objects below a prefix, or a sample of them: listing millions of objects would take too long.
 
-A prefix with more than `most` objects is looked at folder by folder: of dates, hours and numbers the first and the last one, of other
-folders (topics) up to MOST_FOLDERS, evenly spread; so first and last hours are right, and nothing can be said of what lies between.
+A prefix with more than `most` objects is sampled folder by folder: of dates, hours and numbers the first and the last one, of other folders
+(topics) up to MOST_FOLDERS, evenly spread. So first and last hours are right, but the hours between them are not known.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from tidelake.io.storage import ObjectInfo, Store
 
 MOST_OBJECTS = 20_000
-MOST_FOLDERS = 24  # at one level
-MOST_REQUESTS = 600  # listings of folders; a page of 1,000 names each, more only where a folder has more folders than that
+MOST_FOLDERS = 24  # maximum folders at one level
+MOST_REQUESTS = 600  # maximum folder listings, of one page of 1,000 names each unless a folder has more folders
 _COUNTED = re.compile(r"(\w+=)?\d[\dT:-]*")  # dates, hours, partitions, table versions
 
-OnLooked = Callable[[str, int, int], None]  # what, done, in all (0: not known)
+OnLooked = Callable[[str, int, int], None]  # (what, done, total; 0: unknown)
 
 
 @dataclass(slots=True)
 class Sample:
-    """Listed objects by key. whole: they are all there are. left_out: folders that were not looked into."""
+    """Listed objects by key. whole: all objects are listed; left_out: number of folders that were not listed."""
 
     objects: dict[str, ObjectInfo] = field(default_factory=dict)
     whole: bool = True
@@ -31,7 +31,7 @@ class Sample:
 
 
 def sample(store: Store, most: int = MOST_OBJECTS, progress: OnLooked | None = None) -> Sample:
-    """At most about `most` objects of a store, spread over its folders. Raises StorageError."""
+    """List at most about `most` objects of a store, spread over its folders. Raises StorageError."""
     first = store.some("", most + 1)
     if len(first) <= most:
         return Sample({info.key: info for info in sorted(first)})
@@ -42,7 +42,7 @@ def sample(store: Store, most: int = MOST_OBJECTS, progress: OnLooked | None = N
 
 
 def _spread(store: Store, prefix: str, most: int, requests: int, found: Sample, progress: OnLooked | None) -> None:
-    """Look into the folders below a prefix, each with its share of objects and requests."""
+    """List the folders below a prefix, each with its share of objects and requests."""
     folders = store.folders(prefix) if requests > 2 else []
     chosen = _chosen(folders, min(MOST_FOLDERS, requests - 1, most))
     found.requests += 1
@@ -68,7 +68,7 @@ def _take(found: Sample, some: Iterable[ObjectInfo]) -> None:
 
 
 def _chosen(folders: Sequence[str], most: int) -> list[str]:
-    """At most about so many folders that are looked into, in their order."""
+    """At most about this many folders, in order."""
     counted = [name for name in folders if _COUNTED.fullmatch(name)]
     others = [name for name in folders if not _COUNTED.fullmatch(name)]
     step = max(1, -(-len(others) // max(1, most - 2)))

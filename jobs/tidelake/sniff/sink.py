@@ -1,4 +1,4 @@
-"""The folder of TiCDC's storage sink, as `sniff` sees it: the changefeed wrote objects without Kafka (docs/reference/archives.md 6)."""
+"""Folder of TiCDC's storage sink, which the changefeed writes without Kafka (docs/reference/archives.md 6)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,20 @@ _DATA = re.compile(
     r"/CDC(?:_[^/_]+_)?\d{6,20}\.(?P<form>json|csv)"
 )
 _BESIDE = re.compile(r"(?:.+/)?(?:meta/CDC(?:_[^/_]+)?\.index|meta/schema_\d+_\d+\.json|metadata)")
-_SEPARATORS: dict[int, DateSeparator] = {0: "none", 4: "year", 7: "month", 10: "day"}  # by the length of the date
+_SEPARATORS: dict[int, DateSeparator] = {0: "none", 4: "year", 7: "month", 10: "day"}  # by length of the date
 _READ, _LINES, _LARGEST = 20, 200, 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkFolder:
-    """A storage sink's folder. form: json or csv; tables: `db.table`; checkpoint_ts: TSO, None where there is no metadata; problems: why
-    files may not be all there, None where the listing was cut."""
+    """Folder of a storage sink.
+
+    Attributes:
+        form: json or csv.
+        tables: Tables as `db.table`.
+        checkpoint_ts: TSO; None without metadata.
+        problems: Why files may be missing; None if the listing is incomplete.
+    """
 
     base: str
     form: str
@@ -49,12 +55,12 @@ class SinkFolder:
 
 
 def is_sink_file(key: str) -> bool:
-    """Whether a key is one that the storage sink gives."""
+    """Whether a key is one of the storage sink."""
     return bool(_DATA.fullmatch(key) or _BESIDE.fullmatch(key))
 
 
 def sinks_of(store: Store, files: Sequence[ObjectInfo], *, whole: bool, context: Context) -> tuple[SinkFolder, ...]:
-    """The sinks that these files are of; files without any data make none. Raises StorageError."""
+    """Return the sinks that these files belong to; files without data are ignored. Raises StorageError."""
     root = root_of(store)
     by_base: dict[tuple[str, str], list[tuple[ObjectInfo, re.Match[str]]]] = defaultdict(list)
     for info in files:
@@ -103,7 +109,7 @@ def _checkpoint(store: Store, key: str) -> int | None:
 
 
 def _messages(store: Store, files: Sequence[ObjectInfo], form: str) -> Iterator[pa.RecordBatch]:
-    """Values: a line each of JSON; of CSV the file's first lines together, as their separators are told by the whole."""
+    """Values of the files: each line of JSON; for CSV the first lines of the file as one value, to find the separators."""
     with tempfile.TemporaryDirectory(prefix="tidelake-sniff-") as folder:
         for info in files:
             if info.size > _LARGEST:

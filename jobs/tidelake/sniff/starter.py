@@ -1,4 +1,4 @@
-"""A feed.toml to start from: everything that the archive says, and a comment where it could not be known."""
+"""A feed.toml to start from: the settings that the archive shows, and comments for those that it does not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STANDARD = re.compile(
     r"\{topic\}/(dt=\{yyyy\}-\{MM\}-\{dd\}/hr=\{HH\}|year=\{yyyy\}/month=\{MM\}/day=\{dd\}/hour=\{HH\})"
     r"/\{topic\}([+-])\{partition\}\2\{start_offset\}(-\{any\})?"
 )
-_MARKED = frozenset({"open", "craft", "simple-json", "simple-avro"})  # whose messages bring the resolved ts, whatever the options
+_MARKED = frozenset({"open", "craft", "simple-json", "simple-avro"})  # protocols whose messages have the resolved ts with any options
 _NO_DDL = frozenset({"avro", "csv"})
 _ENDING = re.compile(r"(\.[A-Za-z]\w*)+$")
 _SAFE = re.compile(r"[^a-z0-9_-]+")
@@ -28,7 +28,14 @@ _SAFE = re.compile(r"[^a-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """name: of the feed; text: of feed.toml; environment: what its variables should be; missing: what has to be there besides."""
+    """A feed to start from.
+
+    Attributes:
+        name: Name of the feed.
+        text: Text of feed.toml.
+        environment: Values for its variables.
+        missing: What is needed besides.
+    """
 
     name: str
     text: str
@@ -37,7 +44,7 @@ class Starter:
 
 
 def template_of(section: Section) -> str | None:
-    """source.template, None where the layout finds its objects without one. It ends in an extension that is none of the layout's."""
+    """Return source.template; None if the layout finds its objects without one. It ends in an extension that the layout does not know."""
     if ending := _foreign_ending(section):
         return section.template + ending
     usual = _STANDARD.fullmatch(section.template) or (not has_hours(section) and section.template in TIMELESS)
@@ -47,7 +54,7 @@ def template_of(section: Section) -> str | None:
 
 
 def _foreign_ending(section: Section) -> str:
-    """Extensions up to the last one that the layout does not know, empty if it knows all."""
+    """Extensions up to the last one that the layout does not know; empty if it knows all."""
     first = section.entries[0]
     foreign = [word for word in first.said.extensions if word not in layout_of(section.layout or "").extensions]
     if not foreign:
@@ -58,17 +65,21 @@ def _foreign_ending(section: Section) -> str:
 
 
 def has_hours(section: Section) -> bool:
-    """Whether the objects' paths say hours."""
+    """Whether the objects' paths have hours."""
     return any(topic.hours for topic in section.topics)
 
 
 def starter(
     section: Section, archive: Archive, avro_schemas: str | None = None, taken: Collection[str] = (), *, shared: bool = False
 ) -> Starter:
-    """The file for a section with a layout and a protocol. avro_schemas: where they are, if it was said; taken: names of other feeds;
-    shared: another feed carries the same database, so that each needs a namespace of its own.
+    """Return the feed.toml for a section with a layout and a protocol. TIDELAKE_ARCHIVE is the sniffed URI if the section is below it.
 
-    What was sniffed is TIDELAKE_ARCHIVE where the section lies below it.
+    Args:
+        section: The section.
+        archive: The archive.
+        avro_schemas: Location of the Avro schemas, if given.
+        taken: Names of other feeds.
+        shared: Another feed has the same database, so each needs its own namespace.
     """
     uri = archive.uri
     root = uri if section.base == uri or section.base.startswith(f"{uri}/") else section.base
@@ -93,7 +104,7 @@ def starter(
 
 
 def feed_name(section: Section) -> str:
-    """A name for the feed's folder, from its topics."""
+    """Return a name for the feed's folder, from its topics."""
     names = [t.name for t in section.topics]
     common = names[0] if len(names) == 1 else _common(names)
     safe = _SAFE.sub("-", common.lower()).strip("-_")
@@ -101,7 +112,7 @@ def feed_name(section: Section) -> str:
 
 
 def _common(names: list[str]) -> str:
-    """What all names begin with, up to a separator."""
+    """Common prefix of all names, up to a separator."""
     size = next((i for i, several in enumerate(zip(*names, strict=False)) if len(set(several)) > 1), min(map(len, names)))
     return names[0][:size].rpartition("_")[0] or names[0][:size].rpartition(".")[0] or names[0][:size]
 
@@ -133,7 +144,7 @@ def _head(section: Section) -> Iterator[str]:
 
 
 def _late(section: Section) -> dict[str, datetime]:
-    """Topics that begin after the section's first hour, where every topic has to speak in every hour."""
+    """Topics that begin after the section's first hour, if every topic must have messages in every hour."""
     begins = {topic.name: min(topic.hours) for topic in section.topics if topic.hours}
     if _watermark(section) != "messages" or not begins:
         return {}
@@ -141,7 +152,7 @@ def _late(section: Section) -> dict[str, datetime]:
 
 
 def _is_first_folder(section: Section) -> bool:
-    """Whether topics can be found by a pattern: each is a folder, and nothing variable is before it."""
+    """Whether topics can be found by a pattern: each is a folder, and nothing before it varies."""
     return section.template.startswith("{topic}/")
 
 
@@ -227,7 +238,7 @@ def _later(section: Section) -> list[str]:
 
 
 def _some(tables: Sequence[str]) -> str:
-    """`: a, b and 3 more`, empty for none."""
+    """Format `: a, b and 3 more`; empty for none."""
     return f": {', '.join(tables[:8])}{f' and {len(tables) - 8} more' if len(tables) > 8 else ''}" if tables else ""
 
 

@@ -1,4 +1,4 @@
-"""What a sample of an archive says of one topic: partitions, hours and the holes between them, offsets, whose hours the folders are."""
+"""Facts about one topic in a sample of an archive: partitions, hours and gaps between them, offsets, and the time that folders stand for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidelake.sniff.keys import Named
 from tidelake.sniff.objects import ReadObject
 from tidelake.tso import format_hour
 
-MOST_TOLD = 5  # missing hours, or other things told one by one
+MOST_TOLD = 5  # maximum missing hours or other items that are listed
 _HOUR_MS = 3_600_000
 
 
@@ -32,12 +32,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offsets:
-    """The offsets of the objects that were read. covered: all of them say from where to where they have what the log held, as those of
-    `tidelake archive` do. gaps: missing between a partition's first and last one; legal: where, so they say, the log holds no message;
-    again: there more than once.
+    """Offsets of the objects that were read.
 
-    from_names: counted from the number in each name. unproven: of `joints` neighbouring objects of a partition, how many do not join,
-    if counted so. first, last: by partition.
+    Attributes:
+        from_names: They are counted from the number in each name.
+        records: Number of records.
+        covered: All objects state the range in which they have everything that the log had, like those of `tidelake archive`.
+        gaps: Offsets that are missing between a partition's first and last one.
+        legal: Missing offsets at which, as the objects state, the log has no message.
+        again: Offsets that occur more than once.
+        joints: Pairs of adjacent objects of a partition.
+        unproven: Pairs whose counted offsets do not join.
+        first: First offset by partition.
+        last: Last offset by partition.
     """
 
     from_names: bool
@@ -54,9 +61,15 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """Facts about a topic's objects in the sample. hours: ascending, with how many objects; missing: hours between the first and the last
-    without an object, None if the listing was cut. of_hours: how many of the records that were read have timestamps; in_hour: how many of
-    these lie in the hour of their folder. lacking: how many of the objects that were read have no `headers`, `timestamps` or `keys`."""
+    """Facts about a topic's objects in the sample.
+
+    Attributes:
+        hours: Hours, ascending, with the number of objects.
+        missing: Hours between the first and the last without an object; None if the listing is incomplete.
+        of_hours: Number of read records with timestamps.
+        in_hour: Number of those that are in the hour of their folder.
+        lacking: Number of read objects without `headers`, `timestamps` or `keys`.
+    """
 
     name: str
     objects: int
@@ -84,8 +97,16 @@ class Topic:
 def topic_of(
     name: str, entries: Sequence[Entry], reads: Sequence[ReadObject], joined: Sequence[ReadObject], from_names: bool, whole: bool
 ) -> Topic:
-    """The facts. entries: all listed objects of the topic; reads: those of them that were read; joined: those with no other object between
-    them, whose offsets should join; whole: the listing is."""
+    """Return the facts about a topic.
+
+    Args:
+        name: The topic.
+        entries: All listed objects of the topic.
+        reads: Those of them that were read.
+        joined: Those with no other object between them, whose offsets should join.
+        from_names: Offsets are counted from names.
+        whole: The listing is complete.
+    """
     hours: dict[datetime, int] = defaultdict(int)
     for entry in entries:
         if entry.said.hour is not None:
@@ -120,7 +141,7 @@ def _missing(hours: Sequence[datetime]) -> tuple[datetime, ...]:
 
 
 def _offsets(reads: Sequence[ReadObject], from_names: bool) -> Offsets | None:
-    """None where nothing was read."""
+    """Facts about the offsets; None if nothing was read."""
     by_partition: dict[int, list[ReadObject]] = defaultdict(list)
     for r in reads:
         if len(r.offsets):
@@ -152,7 +173,7 @@ def _offsets(reads: Sequence[ReadObject], from_names: bool) -> Offsets | None:
 
 
 def _holes(offsets: np.ndarray, covers: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """How many offsets are missing, and how many are covered and hold no message. offsets: ascending, distinct."""
+    """Return (number of missing offsets, number of covered offsets without a message). offsets: ascending, distinct."""
     spans = np.array(covers, np.int64).reshape(-1, 2)
     breaks = np.flatnonzero(np.diff(offsets) > 1)
     first = np.concatenate([offsets[:1], offsets[breaks + 1], spans[:, 0]])
@@ -164,6 +185,6 @@ def _holes(offsets: np.ndarray, covers: Sequence[tuple[int, int]]) -> tuple[int,
 
 
 def spelled(hours: Iterable[datetime], most: int = MOST_TOLD) -> str:
-    """Hours for people, the first few of many."""
+    """List hours for people, the first few of many."""
     told = [format_hour(hour) for hour in hours]
     return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")

@@ -1,6 +1,6 @@
-"""What messages are, all things seen: every message's hints are counted, the candidates decode all of them, the best is said.
+"""The verdict on messages: counts the hints of every message, decodes all messages with each candidate, and returns the best first.
 
-A protocol that is seen without doubt anywhere is a candidate; where there is none, those that are seen with doubt are.
+Protocols that some message shows without doubt are candidates; if there are none, those that messages show with doubt.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tidelake.sniff.families.hint import Hint, OptionValue, SchemaId
 from tidelake.sniff.families.unrecognised import described
 
 CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
-SAID = "said"  # by who asks
-MOST_MISREAD = 20  # that are told one by one
+SAID = "said"  # given by the caller
+MOST_MISREAD = 20  # maximum number that are listed
 _LIKELY_SHARE = 0.9
 _MOST_IDS = 1000
-_KNOWN_FORM = frozenset({"HANDLE_ONLY", "CLAIM_CHECK"})  # such messages are understood, though what they stand for is elsewhere
+_KNOWN_FORM = frozenset({"HANDLE_ONLY", "CLAIM_CHECK"})  # such messages are understood, although their content is elsewhere
 _UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
 _LARGE, _CLAIM_CHECK = "large_message_handle_option", "claim-check"
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A sentence, as the first message shows it; messages: how many show the like."""
+    """A sentence about the first message that shows it. messages: number of messages that show the same kind."""
 
     text: str
     messages: int
@@ -50,11 +50,15 @@ class Misread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """A protocol that the messages may be of.
+    """A possible protocol of the messages.
 
-    confidence: certain (all messages decode), likely, possible. decoded, waiting, seen: how many of the messages decode, would with
-    their Avro schemas, look like the protocol without doubt. options: sink options that differ from TiCDC's defaults. mismatches: the
-    first MOST_MISREAD of misread_count messages that do not decode.
+    Attributes:
+        confidence: certain (all messages decode), likely or possible.
+        options: Sink options that differ from TiCDC's defaults.
+        decoded: Number of messages that decode.
+        waiting: Number of messages that need their Avro schemas to decode.
+        seen: Number of messages that show the protocol without doubt.
+        mismatches: First MOST_MISREAD of misread_count messages that do not decode.
     """
 
     protocol: str
@@ -73,7 +77,7 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SniffVerdict:
-    """Guesses, best first; none where nothing fits. unrecognised: the first messages that look like no protocol."""
+    """Guesses, best first; empty if nothing fits. unrecognised: the first messages that have the form of no protocol."""
 
     messages: int
     guesses: tuple[Guess, ...]
@@ -82,15 +86,20 @@ class SniffVerdict:
 
     @property
     def decided(self) -> bool:
-        """Whether the best guess is certain or likely, or was said."""
+        """Whether the best guess is certain, likely, or given by the caller."""
         return bool(self.guesses) and self.guesses[0].confidence in (CERTAIN, LIKELY, SAID)
 
 
 def judge(batches: Iterable[pa.RecordBatch], context: Context | None = None, said: str | None = None) -> SniffVerdict:
-    """Guess the protocol of MESSAGE batches. All of them are kept in memory: the caller limits them.
+    """Guess the protocol of MESSAGE batches. All batches are kept in memory, so the caller must limit them.
 
-    context: Avro schemas, columns and time zone that are known; its sink options are not used, they are what is guessed. said: the
-    protocol to take where none is certain or likely. Raises StorageError where a schema registry cannot be asked, nothing for any bytes.
+    Args:
+        batches: The messages.
+        context: Known Avro schemas, columns and time zone. Its sink options are ignored, because they are guessed.
+        said: Protocol to assume if none is certain or likely.
+
+    Raises:
+        StorageError: A schema registry cannot be reached. No message content raises.
     """
     messages = list(batches)
     known = context or Context()
@@ -136,7 +145,7 @@ class _Tally:
             self.ids |= dict.fromkeys(hint.schema_ids)
 
     def options(self) -> dict[str, OptionValue]:
-        """What most messages show of those that show it. Without claim-check their files could not be read, whatever else is there."""
+        """Options that most messages show. Claim-check wins in any case, because its files could not be read without it."""
         chosen = {name: values.most_common(1)[0][0] for name, values in self.values.items()}
         if _CLAIM_CHECK in self.values.get(_LARGE, ()):
             chosen[_LARGE] = _CLAIM_CHECK
@@ -144,7 +153,7 @@ class _Tally:
 
     @property
     def framing(self) -> str:
-        """That of most messages."""
+        """The framing of most messages."""
         return self.framings.most_common(1)[0][0] if self.framings else "framing not seen"
 
     def evidence(self) -> Iterator[Evidence]:
@@ -154,10 +163,10 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Seen:
-    """What has been seen of the messages, by their number."""
+    """Hints of the messages, by their number."""
 
     places: list[Coordinates] = field(default_factory=list)
-    looks: list[tuple[str, str] | None] = field(default_factory=list)  # protocol and first sentence of the best hint
+    looks: list[tuple[str, str] | None] = field(default_factory=list)  # (protocol, first sentence) of the best hint
     tallies: dict[str, _Tally] = field(default_factory=dict)
     unrecognised: dict[int, str] = field(default_factory=dict)
 
@@ -174,7 +183,7 @@ class _Seen:
             self.places.append(at)
 
     def mismatch(self, number: int, protocol: str, error: str) -> Misread:
-        """What a message is that does not decode."""
+        """Describe a message that does not decode."""
         look = self.looks[number]
         says = self.unrecognised[number] if look is None else error if look[0] == protocol else f"looks like {look[0]}: {look[1]}"
         return Misread(self.places[number], says)
@@ -235,7 +244,7 @@ def _rank(guess: Guess) -> tuple[int, int, int]:
 
 
 def _unrivalled(guesses: list[Guess]) -> Iterator[Guess]:
-    """Where two protocols explain every message equally well, neither is certain."""
+    """If two protocols explain all messages equally well, neither is certain."""
     tied = [g for g in guesses if not g.misread_count and g.seen == guesses[0].seen]
     for guess in guesses:
         yield replace(guess, confidence=LIKELY) if len(tied) > 1 and guess.confidence == CERTAIN else guess

@@ -1,1 +1,1 @@
-"""Validate: rules judged on what order staged, and the reports about it."""
+"""The validate stage: checks what order staged, and reports about it."""

@@ -1,4 +1,4 @@
-"""The quality report of an hour: its facts gathered from the lake, as JSON for programs and HTML for people."""
+"""The quality report of an hour: facts gathered from the lake, as JSON for programs and HTML for people."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tidelake.validate.quality.facts import DdlFacts, FindingFacts, HourFacts, R
 from tidelake.validate.quality.report import render
 from tidelake.validate.quality.verdict import Verdict
 
-HISTORY = 48  # cuts in the plots
+HISTORY = 48  # number of cuts in the plots
 _EXAMPLES = 5
 
 
 def write_report(lake: Lake, hour: str, error: TidelakeError | None = None) -> str:
-    """Write both files of an hour's report; the page's URI. error: why the run stopped."""
+    """Write both files of an hour's report and return the page's URI. error: why the run stopped."""
     current = hour_facts(lake, hour, error)
     page = render(current, history(lake, hour))
     lake.store.write(quality_key(lake.feed.name, hour), current.model_dump_json(indent=1).encode())
@@ -37,7 +37,7 @@ def write_report(lake: Lake, hour: str, error: TidelakeError | None = None) -> s
 
 
 def history(lake: Lake, hour: str) -> list[HourFacts]:
-    """The facts of the hours published before, the oldest first; of cuts that stand, not of those that a rollback undid."""
+    """Return the facts of hours published before, oldest first. Cuts that a rollback undid are left out."""
     feed = lake.feed.name
     seqs = sorted(lineage(lake.catalog, feed))[-HISTORY - 1 :]
     found = (find_certificate(lake.store, feed, seq) for seq in seqs)
@@ -46,7 +46,7 @@ def history(lake: Lake, hour: str) -> list[HourFacts]:
 
 
 def hour_facts(lake: Lake, hour: str, error: TidelakeError | None = None) -> HourFacts:
-    """Everything known of an hour, however far it came."""
+    """Return all facts of an hour, whatever stage it reached."""
     certificate = _certificate(lake, hour)
     manifest = newest(lake.store, lake.feed.name, hour)
     facts = _of_certificate(certificate) if certificate else _unpublished(lake, hour)
@@ -62,7 +62,7 @@ def hour_facts(lake: Lake, hour: str, error: TidelakeError | None = None) -> Hou
 
 
 def _certificate(lake: Lake, hour: str) -> dict[str, Any] | None:
-    """The certificate of the cut that reaches to the hour, None if it is not published (or was published as part of a later one)."""
+    """The certificate of the cut that ends with the hour; None if it is not published, or was published as part of a later cut."""
     for key in reversed([o.key for o in lake.store.objects(certificates(lake.feed.name))]):
         found = members(lake.store, key, lake.store.read(key))
         if found["hour"] == hour:
@@ -101,7 +101,7 @@ def _of_certificate(c: dict[str, Any]) -> HourFacts:
 
 
 def _unpublished(lake: Lake, hour: str) -> HourFacts:
-    """As far as the hour came: staged, decoded, landed."""
+    """Facts of an hour that is staged, decoded or landed."""
     facts = HourFacts(feed=lake.feed.name, hour=hour, status="landed")
     record = read_record(lake.store, lake.feed.name, hour)
     if record is not None:

@@ -1,6 +1,6 @@
-"""The validate stage: rules of the window, judged on the staged changelogs; a critical failure keeps compact from publishing.
+"""The validate stage: checks the staged changelogs; a critical failure keeps compact from publishing.
 
-Every table's rules are counted for all tables together; the rules of expectations/ run on the table's new row images.
+The rules of every table are counted for all tables together. The rules of expectations/ run on the table's new row images.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_IMAGES = ("INSERT", "UPDATE_AFTER")  # rows as they now are
+_IMAGES = ("INSERT", "UPDATE_AFTER")  # new row images
 
 
 def validate_window(lake: Lake, target: Target) -> Verdict | None:
-    """Judge what order staged and store the verdict; None where the target is published. Whether it blocks: Verdict.refuse.
+    """Check what order staged and store the verdict; return None if the target is published. Verdict.refuse says whether it blocks.
 
     Raises:
         OrderError: What `read_staged` raises.
@@ -56,7 +56,7 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
     checks = judge_measures([*_whole(staged), *measures])
     for i, rules in _own_rules(feed, staged).items():
         if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
-            continue  # only deletes and partial rows: an aggregate over no rows says nothing
+            continue  # only deletes and partial rows: aggregates over no rows mean nothing
         log.info(f"{tables[i].name}: {len(rules)} expectations")
         images = _images(appended(spark, staged.changelogs[i])).persist()
         checks += judge_frame(images, rules)
@@ -74,11 +74,11 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
 
 
 def passed(lake: Lake, staged: Staged) -> Verdict:
-    """The verdict on what is staged.
+    """Return the verdict on what is staged.
 
     Raises:
         OrderError: NOT_VALIDATED.
-        QualityError: Where a critical rule failed.
+        QualityError: A critical rule failed.
     """
     verdict = find_document(lake.store, run_key(lake.feed.name, staged.cut.seq, "validate"), Verdict)
     if verdict is None or verdict.run != staged.cut.run:
@@ -89,7 +89,7 @@ def passed(lake: Lake, staged: Staged) -> Verdict:
 
 
 def _images(frame: DataFrame) -> DataFrame:
-    """The rows as they now are, without those whose columns are not known."""
+    """The new row images, without partial rows."""
     whole = " AND NOT coalesce(_partial, false)" if PARTIAL.name in frame.columns else ""
     return frame.where(f"_change_type IN ({', '.join(literal(kind) for kind in _IMAGES)}){whole}")
 
@@ -105,7 +105,7 @@ def _own_rules(feed: Feed, staged: Staged) -> dict[str, list[Expectation]]:
 
 
 def _whole(staged: Staged) -> list[Measure]:
-    """Rules of the window as a whole."""
+    """Rules of the whole window."""
     placed = sum(c.events - c.undated for c in staged.counts.values())
     return [
         Measure(
@@ -122,7 +122,7 @@ def _whole(staged: Staged) -> list[Measure]:
 
 
 def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged: Staged) -> list[Measure]:
-    """The rules every table gets. again: rows by change type, `null_keys`, `first_ts`, `last_ts`."""
+    """Return the rules that every table gets. again: numbers of rows by change type, `null_keys`, `first_ts`, `last_ts`."""
     cut = staged.cut
     outside = [ts for ts in (again.get("first_ts"), again.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
     changes = sum(again.get(k, 0) for k in KINDS)
@@ -162,7 +162,7 @@ def _invalid_values(i: Incarnation, c: TableCounts, column: str, n: int) -> Meas
 
 
 def _checksums(i: Incarnation, found: Mapping[str, int]) -> Measure:
-    """Of the rows that carry one."""
+    """The rule for rows that have a checksum."""
     differ, unclear = found.get("mismatch", 0), found.get("unverifiable", 0)
     said = (
         f"{found.get('verified', 0)} do"

@@ -1,6 +1,6 @@
-"""What a run wrote to changelogs, counted again: rows by change type, null keys, first and last commit ts.
+"""Counts again what a run wrote to changelogs: rows by change type, null keys, first and last commit ts.
 
-Small ones are read here, as Spark would plan longer than it counts; the others in one Spark job.
+Small changelogs are read without Spark, which would take longer to plan than to count; the others in one Spark job.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 WrittenCounts = Mapping[str, int]
 KINDS = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
-AT_HAND = 100_000  # changes
+AT_HAND = 100_000  # maximum changes of a small changelog
 
 
 def appended(spark: SparkSession, a: Advance) -> DataFrame:
-    """The rows that a run staged."""
+    """Return the rows that a run staged."""
     reader = spark.read.option("start-snapshot-id", a.base).option("end-snapshot-id", a.to)
     return reader.table(sql_name(a.identifier))
 
 
 def written(spark: SparkSession, catalog: LakeCatalog, staged: Staged) -> dict[str, WrittenCounts]:
-    """By incarnation: a number for each of KINDS, `null_keys`, `first_ts` and `last_ts`; nothing of a changelog without new rows."""
+    """Return by incarnation a number for each of KINDS, `null_keys`, `first_ts` and `last_ts`. Changelogs without new rows are left out."""
     changelogs, tables = staged.changelogs, staged.cut.catalog.incarnations
 
     def loaded(i: str) -> tuple[LakeTable, list[str]]:

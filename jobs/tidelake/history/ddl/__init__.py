@@ -1,1 +1,1 @@
-"""DDL statements: text → changes (statement.parse), scripts → statements (tokens.statements), and MySQL's column types."""
+"""DDL statements: parsing text into changes (statement.parse), splitting scripts (tokens.statements), and MySQL's column types."""

@@ -1,4 +1,4 @@
-"""The clauses of ALTER TABLE → changes."""
+"""Parses the clauses of ALTER TABLE into changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tidelake.history.ddl.partition_clauses import definitions, names, partition
 from tidelake.history.ddl.tokens import END, Cursor
 
 QualifiedName = tuple[str, str]
-# Clauses that leave rows and columns as they are, by their first words.
+# Clauses that do not change rows or columns, by their first words.
 _HARMLESS = (
     ("DROP", "FOREIGN"),
     ("DROP", "CHECK"),
@@ -58,7 +58,7 @@ _HARMLESS = (
     ("STATS_OPTIONS",),
     ("ADD", "STATS_EXTENDED"),
     ("DROP", "STATS_EXTENDED"),
-    ("ALTER",),  # a column's default: rows already there keep their values
+    ("ALTER",),  # a column's default: existing rows keep their values
     ("ALGORITHM",),
     ("LOCK",),
     ("FORCE",),
@@ -98,7 +98,7 @@ _HARMLESS = (
 
 
 def alter_table(cursor: Cursor, database: str) -> list[Change]:
-    """Read the table's name and all clauses. Raises ContractError."""
+    """Parse the table's name and all clauses. Raises ContractError."""
     name = cursor.table(database)
     if cursor.next is END:
         return [NoEffect(*name, "ALTER TABLE")]  # only feature comments
@@ -138,7 +138,7 @@ def _clause(cursor: Cursor, name: QualifiedName, database: str) -> list[Change]:
 
 
 def _converts_text(cursor: Cursor) -> bool:
-    """CONVERT TO CHARACTER SET: text is UTF-8 in messages whatever the column's charset, unless it becomes bytes."""
+    """Whether CONVERT TO CHARACTER SET keeps text. Messages have UTF-8 whatever the column's charset, unless it becomes binary."""
     named = cursor.skip("CONVERT", "TO") and (cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET"))
     return named and cursor.next.text.lower() != "binary"
 
@@ -254,7 +254,7 @@ def _renamed(cursor: Cursor, name: QualifiedName, database: str) -> Change:
 
 
 def _exchanged(cursor: Cursor, name: QualifiedName, database: str) -> Change:
-    """p WITH TABLE t [WITH | WITHOUT VALIDATION]: rows are looked at either way."""
+    """Parse `p WITH TABLE t [WITH | WITHOUT VALIDATION]`. Rows are checked in both cases."""
     partition = cursor.identifier()
     cursor.expect("WITH", "TABLE")
     exchange = ExchangePartition(*name, partition, *cursor.table(database))

@@ -1,4 +1,4 @@
-"""What a DDL statement does to tables: the vocabulary between the parser and the incarnations it changes."""
+"""Changes that a DDL statement makes to tables: the parser returns them, and evolution applies them to incarnations."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 from tidelake.history.ddl.column_types import MysqlType
 
-FIRST = ""  # as `after`: before all other columns
+FIRST = ""  # value of `after`: before all other columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDef:
     """A column as SQL defines it.
 
-    default: what rows from before the column take, as canonical text (hex digits for binary types, names for ENUM and SET), None for
-    NULL. default_known is False where that depends on the moment or on an expression.
+    Attributes:
+        default: Value in rows from before the column, as canonical text (hex digits for binary types, names for ENUM and SET); None means
+            NULL.
+        default_known: False if the default depends on the time or on an expression.
     """
 
     name: str
@@ -37,22 +39,22 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition. RANGE: rows from the bound of the one before it up to `below`, None = MAXVALUE. LIST: rows with one of `values`;
-    HASH: rows whose remainder that is.
+    """One partition.
 
-    Bounds are canonical text: numbers, dates. known: whether they were written as plain values.
+    RANGE: rows from the previous partition's bound up to `below`; None means MAXVALUE. LIST: rows with one of `values`. HASH: rows with
+    that remainder. Bounds are canonical text: numbers, dates. known: whether they were written as plain values.
     """
 
     name: str
     below: str | None = None
     values: tuple[str, ...] = ()
-    null: bool = False  # a LIST that holds NULL
+    null: bool = False  # LIST: the partition has NULL
     known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitioning:
-    """How a table is partitioned: by `range`, `list` or `hash` of one plain column; RANGE also of its YEAR or TO_DAYS (`function`)."""
+    """How a table is partitioned: `range`, `list` or `hash` of one plain column. RANGE can use its YEAR or TO_DAYS (`function`)."""
 
     kind: str
     column: str
@@ -62,7 +64,7 @@ class Partitioning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDef:
-    """A CREATE TABLE's content. partitioning: None for none, or one whose rows cannot be told by their columns."""
+    """Content of a CREATE TABLE. partitioning: None if there is none, or if columns do not tell a row's partition."""
 
     columns: tuple[ColumnDef, ...]
     primary_key: tuple[str, ...] = ()
@@ -71,7 +73,7 @@ class TableDef:
 
     @property
     def visible(self) -> tuple[ColumnDef, ...]:
-        """The columns that rows carry."""
+        """The columns that rows have in messages."""
         return tuple(c for c in self.columns if not c.virtual)
 
     @property
@@ -94,7 +96,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(Change):
-    """like: (database, table) whose definition is taken; then definition is None. Neither (CREATE … SELECT): as its rows will show."""
+    """Creates a table. like: (database, table) whose definition is copied; definition is then None.
+
+    With neither (CREATE … SELECT) the first rows show the definition.
+    """
 
     definition: TableDef | None
     like: tuple[str, str] | None = None
@@ -103,38 +108,38 @@ class CreateTable(Change):
 
 @dataclass(frozen=True, slots=True)
 class DropTable(Change):
-    """The table's life ends."""
+    """Ends the table's incarnation."""
 
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropDatabase(Change):
-    """Every table of the database ends; `table` is empty."""
+    """Drops every table of the database; `table` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class TruncateTable(Change):
-    """All rows up to the statement's commit ts leave."""
+    """Removes all rows up to the statement's commit ts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverTable(Change):
-    """A dropped table is there again with its rows, under this name; `of`: the name it bore, where that was another."""
+    """Restores a dropped table with its rows, under this name. of: its former name, if different."""
 
     of: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverDatabase(Change):
-    """The tables that left with a DROP DATABASE are there again, in `to_database`; `table` is empty."""
+    """Restores the tables of a DROP DATABASE in `to_database`; `table` is empty."""
 
     to_database: str
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyPartitions(Change):
-    """The rows of these partitions leave; all of the table's where none is named. drop: the partitions leave too."""
+    """Removes the rows of these partitions, or all rows if none is named. drop: also drops the partitions."""
 
     names: tuple[str, ...]
     drop: bool = False
@@ -142,14 +147,14 @@ class EmptyPartitions(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions(Change):
-    """More partitions after the last, () where their number alone is said: then rows move."""
+    """Adds partitions after the last one. () if only their number is given; rows move then."""
 
     partitions: tuple[Partition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacePartitions(Change):
-    """REORGANIZE: no row leaves, the rows of `names` are those of `partitions` now."""
+    """REORGANIZE: the rows of partitions `names` are then in `partitions`. No row is removed."""
 
     names: tuple[str, ...]
     partitions: tuple[Partition, ...]
@@ -157,14 +162,14 @@ class ReplacePartitions(Change):
 
 @dataclass(frozen=True, slots=True)
 class Repartition(Change):
-    """No row leaves, all are partitioned another way; None: not at all, or in a way that cannot be told."""
+    """Partitions all rows in another way; no row is removed. None: not at all, or in a way that columns do not tell."""
 
     partitioning: Partitioning | None
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangePartition(Change):
-    """The rows of a partition and those of another table change places."""
+    """Exchanges the rows of a partition with those of another table."""
 
     partition: str
     with_database: str
@@ -173,7 +178,7 @@ class ExchangePartition(Change):
 
 @dataclass(frozen=True, slots=True)
 class RenameTable(Change):
-    """The same life under another name."""
+    """Gives the table another name; the incarnation stays."""
 
     to_database: str
     to_table: str
@@ -181,7 +186,7 @@ class RenameTable(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddColumn(Change):
-    """after: the column it follows, FIRST, or None for the end."""
+    """Adds a column. after: the column before it, FIRST, or None for the end."""
 
     column: ColumnDef
     after: str | None = None
@@ -189,7 +194,7 @@ class AddColumn(Change):
 
 @dataclass(frozen=True, slots=True)
 class DropColumn(Change):
-    """The column leaves the table."""
+    """Drops a column."""
 
     name: str
     if_exists: bool = False
@@ -197,7 +202,7 @@ class DropColumn(Change):
 
 @dataclass(frozen=True, slots=True)
 class ModifyColumn(Change):
-    """The column `name` becomes `column`, which may have another name."""
+    """Changes the column `name` to `column`, which can have another name."""
 
     name: str
     column: ColumnDef
@@ -206,7 +211,7 @@ class ModifyColumn(Change):
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn(Change):
-    """The same column under another name."""
+    """Gives the column another name."""
 
     name: str
     to: str
@@ -214,33 +219,33 @@ class RenameColumn(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddPrimary(Change):
-    """A primary key, which becomes the handle; in place of another where the same statement drops that."""
+    """Adds a primary key, which becomes the handle. It can replace one that the same statement drops."""
 
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DropPrimary(Change):
-    """The primary key goes; which index is the handle then is not told."""
+    """Drops the primary key. The statement does not say which index becomes the handle."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddUnique(Change):
-    """A unique index: without effect unless the table would take it as its handle."""
+    """Adds a unique index. No effect unless the table takes it as its handle."""
 
     index: Index
 
 
 @dataclass(frozen=True, slots=True)
 class DropIndex(Change):
-    """An index goes: without effect unless it is the handle."""
+    """Drops an index. No effect unless it is the handle."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RenameIndex(Change):
-    """An index under another name."""
+    """Gives an index another name."""
 
     name: str
     to: str
@@ -248,13 +253,13 @@ class RenameIndex(Change):
 
 @dataclass(frozen=True, slots=True)
 class NoEffect(Change):
-    """Recorded, changes neither rows nor columns: `what` says which kind of statement."""
+    """Changes neither rows nor columns; recorded only. what: kind of statement."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unsupported(Change):
-    """May change rows or columns in a way this version cannot follow."""
+    """Can change rows or columns in a way that this version cannot follow."""
 
     what: str

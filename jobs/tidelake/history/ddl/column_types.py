@@ -1,6 +1,6 @@
-"""MySQL column types: read from their SQL text, mapped to lake types (docs/architecture.md 6).
+"""MySQL column types: parsed from SQL text, mapped to lake types (docs/architecture.md 6).
 
-A lake type is written as Spark and Iceberg both read it: int, bigint, decimal(p,s), float, double, date, timestamp_ntz (no zone),
+Lake types are spelled as both Spark and Iceberg read them: int, bigint, decimal(p,s), float, double, date, timestamp_ntz (no time zone),
 timestamp (an instant), string, binary, array<float>.
 """
 
@@ -71,15 +71,16 @@ _CONVERSIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
     (frozenset({"bit"}), frozenset({"bit"})),
 )
 MAX_PRECISION = 38
-MAX_DIGITS = 10  # of a length
-FLOAT_DIGITS = 24  # bits of a FLOAT; FLOAT(25) is a DOUBLE
+MAX_DIGITS = 10  # maximum digits of a length
+FLOAT_DIGITS = 24  # maximum bits of a FLOAT; FLOAT(25) is a DOUBLE
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlType:
-    """A MySQL type. length: characters, bytes, bits, precision or fraction digits; elements: of ENUM and SET, where known.
+    """A MySQL type.
 
-    The display width of integers says nothing about values and is left out.
+    length: characters, bytes, bits, precision or fraction digits; elements: members of ENUM and SET, if known. The display width of
+    integers is left out because it does not affect values.
     """
 
     word: str
@@ -90,14 +91,14 @@ class MysqlType:
 
     @classmethod
     def parse(cls, text: str) -> MysqlType:
-        """`decimal(10,4) unsigned`, `enum('a','b')`, `TIMESTAMP(6)`, … Raises ContractError."""
+        """Parse `decimal(10,4) unsigned`, `enum('a','b')`, `TIMESTAMP(6)`, … Raises ContractError."""
         head, opened, rest = text.partition("(")
         inner, closed, tail = rest.rpartition(")")
         words, modifiers = head.lower().split(), set(tail.lower().split())
         whole = bool(opened) == bool(closed) and words and all(map(_WORD.fullmatch, words))
         if not whole or not modifiers <= _MODIFIERS:
             raise ContractError(f"not a MySQL type: {text[:200]!r}")
-        while len(words) > 1 and words[-1] in _MODIFIERS:  # without parentheses they follow the word
+        while len(words) > 1 and words[-1] in _MODIFIERS:  # without parentheses the modifiers follow the word
             modifiers.add(words.pop())
         word = " ".join(words).removeprefix("national ")
         word = _ALIASES.get(word, word)
@@ -108,13 +109,13 @@ class MysqlType:
             raise ContractError(f"not a MySQL type: {text[:200]!r}")
         length, scale = (*(int(n) for n in numbers[:2]), None, None)[:2]
         unsigned = not modifiers.isdisjoint({"unsigned", "zerofill"}) and word in _SIGNABLE
-        if word == "float" and scale is None and length is not None:  # FLOAT(p): the precision only chooses the type
+        if word == "float" and scale is None and length is not None:  # FLOAT(p): the precision only selects the type
             return cls("double" if length > FLOAT_DIGITS else "float", unsigned)
         return cls(word, unsigned) if word in _INTEGERS else cls(word, unsigned, length, scale)
 
     @property
     def name(self) -> str:
-        """The word that protocols share: `bigint unsigned`."""
+        """The word that protocols use: `bigint unsigned`."""
         return f"{self.word} unsigned" if self.unsigned else self.word
 
     @property
@@ -124,12 +125,12 @@ class MysqlType:
 
     @property
     def fraction_digits(self) -> int | None:
-        """Of temporal types; None where the protocol did not say."""
+        """Fraction digits of temporal types; None if the protocol did not state them."""
         return self.length if self.word in ("datetime", "timestamp", "time") else None
 
     @property
     def sql(self) -> str:
-        """As SQL writes it; `parse` reads it back."""
+        """The type as SQL; `parse` reads it back."""
         if self.elements is not None:
             return f"{self.word}({','.join(_quoted(e) for e in self.elements)})"
         numbers = ",".join(str(n) for n in (self.length, self.scale) if n is not None)
@@ -137,7 +138,7 @@ class MysqlType:
 
 
 def lake_type(mysql: MysqlType, rules: ValueRules = PLAIN) -> str:
-    """The lake's type of a column (docs/architecture.md 6). Raises ContractError for a type that no protocol carries (GEOMETRY)."""
+    """Return the lake's type of a column (docs/architecture.md 6). Raises ContractError for a type that no protocol sends (GEOMETRY)."""
     if rules.mask == "hash":
         return "string"
     of_type = _lake_type(mysql, rules)
@@ -166,22 +167,25 @@ def _lake_type(mysql: MysqlType, rules: ValueRules) -> str:
 
 
 def converts(old: MysqlType, new: MysqlType) -> bool:
-    """Whether rows that are there take the new type as it can be foretold: in strict SQL mode the server refuses the statement where a
-    value would not fit, so what is left to know is how values are written anew. Numbers are rounded half away from zero."""
+    """Whether the values of existing rows in the new type can be computed.
+
+    In strict SQL mode the server refuses the statement if a value does not fit, so only the text of values matters. Numbers are rounded
+    half away from zero.
+    """
     if old == new or not _conversions(old):
         return old == new
     if new.fraction_digits is not None and old.fraction_digits is not None and (new.length or 0) < (old.length or 0):
-        return False  # rounds
+        return False  # values would be rounded
     return new.word in _conversions(old) and not _too_wide(old, new)
 
 
 def _conversions(old: MysqlType) -> frozenset[str]:
-    """The words of types that values of a type can be foretold in."""
+    """Words of the types in which values of a type can be computed."""
     return next((to for words, to in _CONVERSIONS if old.word in words), frozenset())
 
 
 def _too_wide(old: MysqlType, new: MysqlType) -> bool:
-    """Decimals that the lake keeps as text, and then another number of digits after the point."""
+    """Whether decimals that the lake keeps as text get another number of fraction digits."""
     wide = any(t.word == "decimal" and lake_type(t) == "string" for t in (old, new))
     return wide and (old.word != new.word or old.scale != new.scale)
 
@@ -199,7 +203,7 @@ def _decimal(mysql: MysqlType, wide: str) -> str:
 
 
 def _elements(text: str, inner: str) -> tuple[str, ...]:
-    """Members of `'a','it''s'`; backslash escapes are MySQL's."""
+    """Members of `'a','it''s'`, with MySQL's backslash escapes."""
     members = [(m[1], "'") if m[1] is not None else (m[2], '"') for m in _MEMBER.finditer(inner)]
     if not members:
         raise ContractError(f"not a MySQL type: {text[:200]!r}")

@@ -1,4 +1,4 @@
-"""Column definitions: name, type, options (`DEFAULT`, `NOT NULL`, …)."""
+"""Parses column definitions: name, type, options (`DEFAULT`, `NOT NULL`, …)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SQL_DEFAULTS = {"decimal": 10, "bit": 1, "char": 1, "binary": 1, "datetime": 0,
 
 
 class _Options:
-    """What the words after a column's type say."""
+    """Options after a column's type."""
 
     def __init__(self, binary: bool) -> None:
         self.nullable = True
@@ -34,9 +34,9 @@ class _Options:
 
 
 def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
-    """Read one column definition up to its comma, closing parenthesis, position word or the end. Raises ContractError.
+    """Parse one column definition up to its comma, closing parenthesis, position word or the end. Raises ContractError.
 
-    binary: the table's charset is.
+    binary: the table's charset is binary.
     """
     name = cursor.identifier()
     mysql = _type(cursor)
@@ -63,7 +63,7 @@ def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
 
 
 def position(cursor: Cursor) -> str | None:
-    """`FIRST` or `AFTER column`, None where neither comes."""
+    """Parse `FIRST` or `AFTER column`; None if neither follows."""
     if cursor.skip("FIRST"):
         return FIRST
     return cursor.identifier() if cursor.skip("AFTER") else None
@@ -103,7 +103,7 @@ def _options(cursor: Cursor, binary: bool) -> _Options:
 
 
 def _option(cursor: Cursor, out: _Options) -> bool:
-    """Read one option that matters; False if the next word is another."""
+    """Parse one relevant option; False if the next word is another."""
     if cursor.skip("NOT", "NULL"):
         out.nullable = False
     elif cursor.skip("DEFAULT"):

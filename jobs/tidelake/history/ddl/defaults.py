@@ -1,5 +1,7 @@
-"""What rows from before an added column hold in it: TiDB's answer is the constant default as of the statement, else NULL, else the
-type's zero value. Literals are read as MySQL reads them; what it would have to interpret or convert further counts as unknown.
+"""Value of an added column in older rows: TiDB gives the constant default at the time of the statement, else NULL, else the type's zero
+value.
+
+Literals are read like MySQL reads them. A literal that needs further interpretation or conversion counts as unknown.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ _TEMPORAL = {
     "time": re.compile(r"(-?\d{2,3}:\d{2}:\d{2})(?:\.(\d+))?"),
 }
 _ZEROS = {"date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00", "time": "00:00:00"}
-_MOST_DIGITS = 400  # of a number; a DOUBLE's largest has 309
+_MOST_DIGITS = 400  # maximum digits of a number; the largest DOUBLE has 309
 
 
 def older_rows(tokens: Sequence[Token] | None, mysql: MysqlType, nullable: bool) -> DefaultAnswer:
-    """(canonical text, whether it is known) from the tokens after DEFAULT; hex digits for binary types, names for ENUM and SET.
+    """Return (canonical text, whether it is known) from the tokens after DEFAULT. Hex digits for binary types, names for ENUM and SET.
 
-    Raises ContractError for a literal that is no value of the type.
+    Raises:
+        ContractError: The literal is no value of the type.
     """
     if tokens is None:
         return (None, True) if nullable else _zero(mysql)
@@ -66,7 +69,7 @@ def _reader(mysql: MysqlType) -> Callable[[Token, str, MysqlType], DefaultAnswer
 
 
 def _number(token: Token, sign: str, places: int) -> Decimal:
-    """Rounded as MySQL rounds exact numbers: half away from zero."""
+    """The number, rounded like MySQL rounds exact numbers: half away from zero."""
     literal = str(int.from_bytes(_raw(token), "big")) if token.kind in ("bits", "hex") else token.text
     number = Decimal(sign + literal)
     if not number.is_finite() or abs(number.adjusted()) > _MOST_DIGITS:
@@ -78,7 +81,7 @@ def _number(token: Token, sign: str, places: int) -> Decimal:
 
 def _integer(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     if mysql.word == "bit" and token.kind == "string":
-        return UNKNOWN  # its bytes, not its digits
+        return UNKNOWN  # the column gets its bytes, not its digits
     number = int(_number(token, sign, 0))
     short = token.kind == "string" and len(token.text) < 4
     if mysql.word == "year" and (0 < number < 100 or (number == 0 and short)):

@@ -1,4 +1,4 @@
-"""A table's definition between the parentheses of CREATE TABLE: columns, primary key, unique indexes."""
+"""Parses a table's definition between the parentheses of CREATE TABLE: columns, primary key, unique indexes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INDEX_KINDS = ("VECTOR", "COLUMNAR")
 
 
 def table_def(cursor: Cursor) -> TableDef:
-    """Read `( … )`; the table's options stay. Raises ContractError."""
+    """Parse `( … )`; the table's options are left. Raises ContractError."""
     binary = _is_binary(cursor)
     columns: list[ColumnDef] = []
     primary: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def table_def(cursor: Cursor) -> TableDef:
 
 
 def index(cursor: Cursor) -> Index | None:
-    """An index or constraint at the cursor: named PRIMARY, named (unique), or with an empty name (of no account); None for a column."""
+    """Parse an index or constraint at the cursor; None for a column. Its name is PRIMARY, that of a unique index, or empty (irrelevant)."""
     start, symbol = cursor.at, ""
     if cursor.skip("CONSTRAINT") and cursor.next.upper not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
         symbol = cursor.identifier()
@@ -61,7 +61,7 @@ def index(cursor: Cursor) -> Index | None:
 
 
 def _is_binary(cursor: Cursor) -> bool:
-    """Whether the table's options make columns binary that name no charset."""
+    """Whether the table's options make columns without a charset binary."""
     start, found = cursor.at, False
     cursor.parenthesised()
     while cursor.next is not END:

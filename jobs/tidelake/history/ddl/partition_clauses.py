@@ -1,4 +1,4 @@
-"""PARTITION BY … → how a table is partitioned, as far as a row's own columns tell its partition (docs/reference/protocols.md 1.8).
+"""Parses PARTITION BY … as far as a row's own columns tell its partition (docs/reference/protocols.md 1.8).
 
     PARTITION BY RANGE (id) | RANGE (YEAR(d)) | RANGE (TO_DAYS(d)) | RANGE COLUMNS (d) | LIST (id) | LIST COLUMNS (id) | HASH (id)
 
@@ -14,13 +14,13 @@ from tidelake.history.ddl.changes import Partition, Partitioning
 from tidelake.history.ddl.tokens import END, Cursor, Token
 
 _DAY_ZERO = 719528  # TO_DAYS('1970-01-01')
-FUNCTIONS = ("YEAR", "TO_DAYS")  # that RANGE may be of
+FUNCTIONS = ("YEAR", "TO_DAYS")  # functions that RANGE can use
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?: (\d{2}:\d{2}:\d{2}(?:\.\d*?[1-9])?)(?:\.?0*))?")
-_MOST_PARTITIONS = 8192  # of TiDB and MySQL
+_MOST_PARTITIONS = 8192  # limit of TiDB and MySQL
 
 
 def partitioning(cursor: Cursor) -> Partitioning | None:
-    """Read what follows PARTITION BY, to the end."""
+    """Parse what follows PARTITION BY, to the end."""
     found = _by_one_column(cursor)
     known = found if cursor.next is END else None
     cursor.at = len(cursor.tokens)
@@ -42,7 +42,7 @@ def _by_one_column(cursor: Cursor) -> Partitioning | None:
 
 
 def definitions(cursor: Cursor) -> tuple[Partition, ...]:
-    """Read `(PARTITION p VALUES …, …)`."""
+    """Parse `(PARTITION p VALUES …, …)`."""
     cursor.expect("(")
     out: list[Partition] = []
     while True:
@@ -55,7 +55,7 @@ def definitions(cursor: Cursor) -> tuple[Partition, ...]:
 
 
 def first_day(function: str, number: str) -> str | None:
-    """The first date for which YEAR or TO_DAYS is at least this number; None beyond the calendar."""
+    """Return the first date for which YEAR or TO_DAYS is at least this number; None beyond the calendar."""
     try:
         n = int(number)
         day = date(n, 1, 1) if function == "YEAR" else date(1970, 1, 1) + timedelta(days=n - _DAY_ZERO)
@@ -65,7 +65,7 @@ def first_day(function: str, number: str) -> str | None:
 
 
 def names(cursor: Cursor) -> tuple[str, ...]:
-    """Read `p, q`, () for ALL."""
+    """Parse `p, q`; () for ALL."""
     if cursor.skip("ALL"):
         return ()
     out = [cursor.identifier()]
@@ -75,7 +75,7 @@ def names(cursor: Cursor) -> tuple[str, ...]:
 
 
 def _hashed(cursor: Cursor) -> tuple[Partition, ...]:
-    """By number: each partition's value is its remainder."""
+    """Partitions by number: the value of each is its remainder."""
     if cursor.skip("PARTITIONS") and cursor.next.text.isdigit():
         count = min(int(cursor.take().text), _MOST_PARTITIONS)
         named = [f"p{n}" for n in range(count)]
@@ -123,7 +123,7 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _bound(tokens: list[Token]) -> str | None:
-    """A plain value as canonical text, YEAR('…') and TO_DAYS('…') as their number. None for what depends on more."""
+    """A plain value as canonical text, YEAR('…') and TO_DAYS('…') as their number; None for other expressions."""
     tokens = [t for t in tokens if t.kind != "introducer" and t.upper != "+"]
     called = tokens[0].upper if len(tokens) == 4 and tokens[1].upper == "(" else ""
     value = _plain(tokens[2:3] if called else tokens)

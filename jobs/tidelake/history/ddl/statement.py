@@ -1,6 +1,6 @@
-"""DDL text → changes, for what TiDB's parser prints (docs/reference/protocols.md 1.8) and what people write into tables.sql.
+"""Parses DDL text into changes, for what TiDB's parser prints (docs/reference/protocols.md 1.8) and what people write in tables.sql.
 
-A statement that may change rows or columns beyond this version is `Unsupported`, one that cannot is `NoEffect`; nothing is guessed.
+A statement that can change rows or columns in an unknown way is `Unsupported`; one that cannot change them is `NoEffect`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ from tidelake.history.ddl.tokens import END, Cursor
 
 
 def parse(query: str, database: str) -> list[Change]:
-    """The changes a statement makes, in order; unqualified names are in `database`. Raises ContractError for what is not SQL."""
+    """Return the changes that a statement makes, in order. Raises ContractError for text that is not SQL.
+
+    Args:
+        query: The statement.
+        database: Database of unqualified names.
+    """
     cursor = Cursor(query)
     for words, reader in _STATEMENTS:
         if cursor.skip(*words):
@@ -50,7 +55,7 @@ def _create_table(cursor: Cursor, database: str) -> list[Change]:
     definition = table_def(cursor)
     while cursor.next is not END:
         if cursor.skip("SELECT"):
-            return [CreateTable(*name, None, None, if_not_exists)]  # and the columns of the query
+            return [CreateTable(*name, None, None, if_not_exists)]  # CREATE … SELECT adds the columns of the query
         if cursor.skip("PARTITION", "BY"):
             definition = replace(definition, partitioning=partitioning(cursor))
         else:
@@ -59,7 +64,7 @@ def _create_table(cursor: Cursor, database: str) -> list[Change]:
 
 
 def _replace_table(cursor: Cursor, database: str) -> list[Change]:
-    """MariaDB's DROP TABLE IF EXISTS and CREATE TABLE in one."""
+    """Parse MariaDB's CREATE OR REPLACE TABLE: DROP TABLE IF EXISTS and CREATE TABLE in one."""
     made = _create_table(cursor, database)
     return [DropTable(made[0].database, made[0].table, True), *made]
 
@@ -88,7 +93,7 @@ def _rename_table(cursor: Cursor, database: str) -> list[Change]:
 
 
 def _recover_table(cursor: Cursor, database: str) -> list[Change]:
-    """RECOVER TABLE t · FLASHBACK TABLE t TO u: BY JOB names no table, TO TIMESTAMP rewrites rows."""
+    """Parse RECOVER TABLE t and FLASHBACK TABLE t TO u. BY JOB names no table; TO TIMESTAMP changes rows."""
     if cursor.next.upper == "BY":
         return [Unsupported(database, "", "RECOVER TABLE BY JOB")]
     old = cursor.table(database)
@@ -133,7 +138,7 @@ def _harmless(what: str) -> Callable[[Cursor, str], list[Change]]:
     return lambda cursor, database: [NoEffect(database, "", what)]
 
 
-# Statements that leave rows and columns as they are, by their first words, longest first where they begin alike.
+# Statements that do not change rows or columns, by their first words; of those that begin alike the longest first.
 _HARMLESS = (
     ("CREATE DATABASE",),
     ("CREATE SCHEMA", "CREATE DATABASE"),

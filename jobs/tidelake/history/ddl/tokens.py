@@ -1,7 +1,7 @@
-"""A DDL statement as tokens, with a cursor over them. The only user of sqlglot, whose MySQL lexer knows comments (TiDB's feature
-comments `/*T![…] … */` included, which carry nothing that rows show), quoting, introducers, bit and hex literals.
+"""Tokens of a DDL statement, with a cursor over them. Only this module uses sqlglot.
 
-sqlglot's parser is not used: of the 45 statements of the vectors it leaves 9 unread (README, Decisions), ours none.
+Its MySQL lexer handles comments (including TiDB's feature comments `/*T![…] … */`, which do not affect rows), quoting, introducers, bit and
+hex literals. sqlglot's parser is not used: it cannot parse 9 of the 45 statements of the vectors (README, Decisions); ours parses all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LITERALS = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """kind: word (also unquoted names and punctuation), name (back-quoted), string, number, introducer, bits, hex."""
+    """A token. kind: word (also unquoted names and punctuation), name (back-quoted), string, number, introducer, bits, hex."""
 
     kind: str
     text: str
@@ -37,7 +37,7 @@ class Token:
 
     @property
     def upper(self) -> str:
-        """Upper-case text of a word; empty for anything quoted, so that no name is taken for a keyword."""
+        """Upper-case text of a word; empty for quoted text, so that no name is mistaken for a keyword."""
         return self.text.upper() if self.kind == "word" else ""
 
 
@@ -45,7 +45,7 @@ END = Token("end", "", -1, -1)
 
 
 def statements(script: str) -> list[str]:
-    """The statements of a script, in order, without their semicolons. Raises ContractError."""
+    """Return the statements of a script in order, without semicolons. Raises ContractError."""
     tokens = _lex(script)
     out: list[str] = []
     start: int | None = None
@@ -60,7 +60,7 @@ def statements(script: str) -> list[str]:
 
 
 class Cursor:
-    """Reads a statement's tokens one after another."""
+    """Reads a statement's tokens in order."""
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
@@ -74,52 +74,52 @@ class Cursor:
 
     @property
     def next(self) -> Token:
-        """The token to come, END after the last."""
+        """The next token; END after the last."""
         return self.peek(0)
 
     def peek(self, ahead: int) -> Token:
-        """A later token."""
+        """Return a later token."""
         i = self.at + ahead
         return self.tokens[i] if i < len(self.tokens) else END
 
     def take(self) -> Token:
-        """The next token. Raises ContractError at the end."""
+        """Return the next token and move on. Raises ContractError at the end."""
         if self.next is END:
             raise ContractError(f"the statement ends too early: {self.sql!r}")
         self.at += 1
         return self.tokens[self.at - 1]
 
     def skip(self, *words: str) -> bool:
-        """Step over these words if they come next, in this order."""
+        """Skip these words if they come next, in this order. Return whether they did."""
         if all(self.peek(i).upper == word for i, word in enumerate(words)):
             self.at += len(words)
             return True
         return False
 
     def expect(self, *words: str) -> None:
-        """Step over these words. Raises ContractError if others come."""
+        """Skip these words. Raises ContractError if others come."""
         if not self.skip(*words):
             raise ContractError(f"expected {' '.join(words)} before {self.next.text!r} in {self.sql!r}")
 
     def expect_end(self) -> None:
-        """Raises ContractError if anything is left."""
+        """Raise ContractError if tokens are left."""
         if self.next is not END:
             raise ContractError(f"nothing is expected before {self.next.text!r} in {self.sql!r}")
 
     def identifier(self) -> str:
-        """A name, quoted or not."""
+        """Read a name, quoted or not."""
         token = self.take()
         if token.kind not in ("word", "name") or token.upper in ("(", ")", ",", "."):
             raise ContractError(f"expected a name, found {token.text!r} in {self.sql!r}")
         return token.text
 
     def table(self, database: str) -> tuple[str, str]:
-        """`table` or `database`.`table`."""
+        """Read `table` or `database`.`table`."""
         first = self.identifier()
         return (first, self.identifier()) if self.skip(".") else (database, first)
 
     def parenthesised(self) -> list[Token]:
-        """The tokens between a balanced pair of parentheses, which comes next."""
+        """Read a balanced pair of parentheses and return the tokens between them."""
         self.expect("(")
         inner: list[Token] = []
         depth = 1
@@ -131,7 +131,7 @@ class Cursor:
             inner.append(token)
 
     def names(self) -> tuple[str, ...]:
-        """Index columns: `(a, b(10) DESC)` → a, b."""
+        """Read index columns: `(a, b(10) DESC)` gives a, b."""
         inner = self.parenthesised()
         if not inner:
             raise ContractError(f"an index without columns in {self.sql!r}")
@@ -139,11 +139,11 @@ class Cursor:
         return tuple(inner[i].text for i in starts)
 
     def preview(self) -> str:
-        """The first words to come, for messages."""
+        """The next words, for messages."""
         return " ".join(t.text for t in self.tokens[self.at : self.at + 3])
 
     def skip_clause(self) -> None:
-        """Step to the next comma or closing parenthesis outside inner parentheses, or to the end."""
+        """Skip to the next comma or closing parenthesis outside inner parentheses, or to the end."""
         while self.next is not END and self.next.upper not in (",", ")"):
             if self.next.upper == "(":
                 self.parenthesised()
@@ -151,8 +151,8 @@ class Cursor:
                 self.take()
 
 
-_GUARD = "("  # the lexer swallows what follows a statement's first word if that is RENAME, ANALYZE, …; so it is not the first
-_LINES = 2000  # of a script are searched for what is wrong
+_GUARD = "("  # prefix: the lexer swallows what follows RENAME, ANALYZE, … if that is a statement's first word
+_LINES = 2000  # maximum lines of a script that are searched for a mistake
 
 
 _PARTITIONING = re.compile(
@@ -173,13 +173,13 @@ def _lex(sql: str) -> list[Token]:
         if kind != "word":
             out.append(Token(kind, t.text, start, t.end - len(_GUARD)))
             continue
-        for word in re.finditer(r"\S+", t.text):  # PRIMARY KEY and the like come as one token
+        for word in re.finditer(r"\S+", t.text):  # PRIMARY KEY and the like are one token
             out.append(Token("word", word[0], start + word.start(), start + word.end() - 1))
     return out
 
 
 def _executed(sql: str) -> str:
-    """With the text of `/*!50100 PARTITION BY … */`, as SHOW CREATE TABLE of MySQL writes it, in the same place."""
+    """Replace `/*!50100 PARTITION BY … */`, as MySQL's SHOW CREATE TABLE writes it, by its text, at the same position."""
     if "/*!" not in sql:
         return sql
     return _PARTITIONING.sub(lambda m: f"{' ' * len(m['open'])}{m['text']}  " if m["open"] else m[0], sql)
@@ -190,7 +190,7 @@ def _tokens(sql: str) -> list[sqlglot.Token]:
 
 
 def _unreadable(sql: str) -> str:
-    """What is never closed is opened in the line after the longest part that can be read; the lexer names the end only."""
+    """Error message with the line after the longest readable part; there the unclosed quote begins. The lexer reports only the end."""
     lines = sql.split("\n")
     readable = max(n for n in range(min(len(lines), _LINES)) if n == 0 or _reads("\n".join(lines[:n])))
     return f"not SQL from line {readable + 1} on: {lines[readable][:200]!r}"

@@ -1,1 +1,1 @@
-"""Ordering by Spark's Python workers, in Arrow."""
+"""Ordering in Arrow, in Spark's Python workers."""

@@ -1,7 +1,7 @@
-"""Canonical text → lake types in Arrow, for the cells that say their value outright (docs/types.md).
+"""Canonical text to lake types in Arrow, for cells that need no special treatment (docs/types.md).
 
-What spark.sql_casts makes of a cell is the rule. This reads only such cells of which that rule gives the value with nothing lost,
-nulled_values or repaired, and refuses all others; a table that has one goes by spark.sql_casts. So there is nothing to count here.
+spark.sql_casts defines what a cell becomes. This module reads only cells for which that rule loses, nulls and repairs nothing, and refuses
+all others. A table with other cells is read by spark.sql_casts. So this module counts no losses.
 """
 
 from __future__ import annotations
@@ -19,18 +19,25 @@ from tidelake.spark.sql_casts import DATES, CastRules, is_numbered
 _INTEGERS = {"int": pa.int32(), "bigint": pa.int64()}
 _FLOATS = {"float": pa.float32(), "double": pa.float64()}
 _SIMPLE = _INTEGERS | _FLOATS | {"string": pa.string(), "binary": pa.binary(), "date": pa.date32(), "timestamp_ntz": pa.timestamp("us")}
-_ONE_DATE, _ONE_MOMENT = 10, (19, 21, 26)  # characters of a day, of a moment, of one with fractions of a second: from, to
+_ONE_DATE, _ONE_MOMENT = 10, (19, 21, 26)  # characters of a date; of a datetime without and with fractions (from, to)
 _YEARS = (1970, 2039)
-_MOST_SETS = 10_000  # different values of one SET column in a batch
+_MOST_SETS = 10_000  # distinct values of one SET column in a batch
 
 
 class NotPlain(Exception):
-    """Cells that spark.sql_casts must judge."""
+    """Raised for cells that spark.sql_casts must read."""
 
 
 class CellType(BaseModel, frozen=True):
-    """What cells become. lake: the lake's type; dated: a MySQL date or time, whose texts have fixed lengths; names: of a column whose cells
-    are numbers, several: whose bits they are."""
+    """Target type of cells.
+
+    Attributes:
+        lake: The lake's type.
+        dated: A MySQL date or time, whose texts have fixed lengths.
+        zone: Time zone of a timestamp, else empty.
+        names: Members, if the cells are numbers of members.
+        several: The numbers are bit sets of members.
+    """
 
     lake: str
     dated: bool
@@ -40,7 +47,7 @@ class CellType(BaseModel, frozen=True):
 
 
 def cell_type(mysql: MysqlType, rules: CastRules) -> CellType | None:
-    """How cells of a column are read; None where only spark.sql_casts can."""
+    """Return how cells of a column are read; None if only spark.sql_casts can read them."""
     lake = lake_type(mysql, rules.values)
     if rules.values.mask is not None or (mysql.elements is not None and "" in mysql.elements) or arrow_type(lake) is None:
         return None
@@ -54,14 +61,14 @@ def cell_type(mysql: MysqlType, rules: CastRules) -> CellType | None:
 
 
 def arrow_type(lake: str) -> pa.DataType | None:
-    """Of a lake type; None where cells of it are not read here."""
+    """Return the Arrow type of a lake type; None if this module does not read cells of it."""
     if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", lake):
         return pa.decimal128(int(match[1]), int(match[2]))
     return pa.timestamp("us", "UTC") if lake == "timestamp" else _SIMPLE.get(lake)
 
 
 def values(cells: pa.Array, kind: CellType) -> pa.Array:
-    """The values of binary cells. Raises NotPlain."""
+    """Convert binary cells to values. Raises NotPlain."""
     if kind.lake == "binary":
         return cells
     try:
@@ -103,13 +110,13 @@ def _of_length(text: pa.Array, lake: str) -> pa.Array:
 
 
 def _in_years(moments: pa.Array) -> pa.Array:
-    """Of a TIMESTAMP: what a zone's clocks show beyond is foretold differently."""
+    """Whether a TIMESTAMP is in the years for which time zone rules are certain; libraries predict others differently."""
     first, end = (datetime(year, 1, 1) for year in _YEARS)  # noqa: DTZ001 - of any zone
     return pc.and_(pc.greater_equal(moments, first), pc.less(moments, end))
 
 
 def _fits(text: pa.Array, to: pa.Decimal128Type) -> pa.Array:
-    """Arrow tells of no overflow of its 128 bits, so the digits are counted; one stands before the point."""
+    """Whether decimals fit their type. Arrow does not report overflow of its 128 bits, so the digits are counted."""
     sign = pc.or_(pc.starts_with(text, "-"), pc.starts_with(text, "+")).cast(pa.int32())
     length, point = pc.subtract(pc.binary_length(text), sign), pc.find_substring(text, ".")
     dotted = pc.greater_equal(point, 0)
@@ -125,13 +132,13 @@ def _refuse_if(text: pa.Array, parts: tuple[str, ...], why: str) -> None:
 
 
 def _refuse_unless(held: pa.Array, why: str) -> None:
-    """Whether it holds for all but NULLs."""
+    """Raise NotPlain unless all values are true or NULL."""
     if not pc.all(held, min_count=0).as_py():
         raise NotPlain(why)
 
 
 def _named(text: pa.Array, names: tuple[str, ...], several: bool) -> pa.Array:
-    """Members by number, those of a SET by bits; 0 is the empty value of both."""
+    """Names of members by number, or of a SET by bits. 0 is the empty value of both."""
     if not several:
         numbers = text.cast(pa.int32())
         _refuse_unless(pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, len(names))), "a number of no member")

@@ -1,4 +1,4 @@
-"""Typed rows of one bucket → its changes, deduplicated and in order, in Arrow: what order.sql.rows says in SQL.
+"""Typed rows of one bucket to deduplicated, ordered changes in Arrow. Same result as order.sql.rows.
 
 Oracle: history.ordering.deduplicated.
 """
@@ -20,11 +20,11 @@ from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.spark.buckets import buckets_of
 from tidelake.wire.kernels.arrays import Flags, Longs
 
-SLICE = 1 << 17  # events that become changes at once: about a row group
+SLICE = 1 << 17  # events that are converted at once: about a row group
 _OPS = {INSERT: "insert", UPSERT: "upsert", DELETE: "delete", BARE_UPDATE: "update", UPDATE: "update", MOVE: "update"}
 _CLASS = np.array([CLASS[_OPS[k]] for k in range(len(_OPS))], np.int8)
 _TYPES = pa.array(["INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE"])
-_OLD = {DELETE: 3, UPDATE: 1, MOVE: 3}  # kind → which of _TYPES its old image is
+_OLD = {DELETE: 3, UPDATE: 1, MOVE: 3}  # kind → index in _TYPES of its old image
 _NEW = {INSERT: 0, UPSERT: 2, BARE_UPDATE: 2, UPDATE: 2, MOVE: 0}
 _TYPE_OF = np.array([[_OLD.get(k, 0), _NEW.get(k, 0)] for k in range(len(_OPS))])
 _HAS = np.array([[k in _OLD, k in _NEW] for k in range(len(_OPS))])
@@ -36,7 +36,14 @@ BucketPart = tuple[int, int, pa.Table]
 
 @dataclass(slots=True)
 class BucketChanges:
-    """The changes of one bucket. rows: as arrow_rows.Typed has them; counted: events by what became of them, complete at the end."""
+    """The changes of one bucket.
+
+    Attributes:
+        table: The table.
+        bucket: Number of the bucket.
+        rows: Rows in the form of arrow_rows.Typed.
+        counted: Events by outcome; complete after the last part.
+    """
 
     table: ArrowTable
     bucket: int
@@ -44,8 +51,10 @@ class BucketChanges:
     counted: Counter[str] = field(default_factory=Counter)
 
     def parts(self) -> Iterator[BucketPart]:
-        """(bucket, day since 1970, changes by commit ts). Deletes of rows that moved to another key may be of other buckets; they come
-        last."""
+        """Yield (bucket, day since 1970, changes in commit order).
+
+        Deletes of rows that moved to another key can belong to other buckets; they come last.
+        """
         order, strays = self._distinct(), list[tuple[int, pa.Table]]()
         for first in range(0, len(order), SLICE):
             yield from _by_day(self.bucket, self._changes(order[first : first + SLICE], strays))
@@ -53,7 +62,7 @@ class BucketChanges:
             yield from _by_day(bucket, pa.concat_tables(t for b, t in strays if b == bucket))
 
     def _distinct(self) -> Longs:
-        """The numbers of the rows in order, one of each change: of copies the one with the lowest coordinates."""
+        """Row numbers in order, one of each change: of equal events the one with the lowest coordinates."""
         kind = np.asarray(self.rows.column("kind"))
         deleted = pa.array(kind == DELETE)
         keys = {f"k{k}": pc.if_else(deleted, self.rows.column(f"b{k}"), self.rows.column(f"a{k}")) for k in self.table.key}
@@ -69,7 +78,7 @@ class BucketChanges:
         return numbers
 
     def _changes(self, rows: Longs, strays: list[tuple[int, pa.Table]]) -> pa.Table:
-        """The changes of these rows, one or two of each. strays: (bucket, changes), to which those of other buckets are added."""
+        """The changes of these rows, one or two per row. Changes of other buckets are added to strays as (bucket, changes)."""
         kind = np.asarray(self.rows.column("kind").take(pa.array(rows)))
         event, side = np.nonzero(_HAS[kind])
         old, new = rows[event[side == 0]], rows[event[side == 1]]
@@ -85,7 +94,7 @@ class BucketChanges:
         return self._without_strays(changes, left, strays) if left.any() else changes
 
     def _without_strays(self, changes: pa.Table, left: Flags, strays: list[tuple[int, pa.Table]]) -> pa.Table:
-        """left: rows that moved away, whose bucket is to be looked at."""
+        """Move changes of other buckets to strays. left: rows that moved to another key, so their bucket must be computed."""
         name = next(c.name for c in self.table.columns if c.id == self.table.bucket)
         bucket = np.full(changes.num_rows, self.bucket)
         keys = changes.column(name).filter(pa.array(left)).combine_chunks()
@@ -95,20 +104,20 @@ class BucketChanges:
 
 
 def _two(rows: pa.Table, number: int, old: Longs, new: Longs) -> pa.Array:
-    """The old images' values of a column, then the new ones'."""
+    """A column's values: first those of the old images, then those of the new ones."""
     parts = rows.column(f"b{number}").take(pa.array(old)), rows.column(f"a{number}").take(pa.array(new))
     return pa.chunked_array([x for part in parts for x in part.chunks], parts[0].type).combine_chunks()
 
 
 def _ranks(topics: pa.DictionaryArray) -> pa.Array:
-    """The topics as numbers that sort as they do."""
+    """Topics as numbers with the same sort order."""
     words = topics.dictionary.to_pylist()
     rank = {w: n for n, w in enumerate(sorted(words))}
     return pa.array([rank[w] for w in words], pa.int32()).take(topics.indices)
 
 
 def _repeats(identity: pa.Table, order: Longs) -> Flags:
-    """In this order: whether a row is the same as the one before."""
+    """Whether each row, in this order, equals the row before it."""
     ts = np.asarray(identity.column("ts"))[order]
     again = np.zeros(len(order), np.bool_)
     at = np.flatnonzero(ts[1:] == ts[:-1]) + 1

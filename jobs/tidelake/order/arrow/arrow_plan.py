@@ -1,4 +1,4 @@
-"""Which tables of a window the workers order themselves (order.arrow.arrow_staging)."""
+"""Chooses the tables of a window that workers order in Arrow (order.arrow.arrow_staging)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tidelake.order.arrow.arrow_cells import arrow_type, cell_type
 from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName
 from tidelake.order.sql.rows import TableRows, late_cells
 
-MOST_ROWS = 1_000_000  # row events of a bucket: a worker has them in memory
+MOST_ROWS = 1_000_000  # row events of a bucket, which a worker holds in memory
 
 
 def can_be_read(table: TableRows, rows: int) -> bool:
-    """Whether workers can order a table's rows as far as its columns tell. rows: row events of the window."""
+    """Whether workers can order a table's rows, judging by its columns and size. rows: row events of the window."""
     feed, i = table.feed, table.incarnation
     if not i.key or table.bucket is None or rows > MOST_ROWS * table.buckets:
         return False
@@ -27,14 +27,14 @@ def can_be_read(table: TableRows, rows: int) -> bool:
 
 
 def _reads(p: Projection, table: TableRows) -> bool:
-    """Whether the cells of a column are of one type that workers read."""
+    """Whether all cells of a column have one type that workers can read."""
     rules = table.rules(p.column)
     kinds = {cell_type(mysql, rules) for mysql in (p.column.type, *(place.type for place in p.places))}
     return len(kinds) == 1 and None not in kinds and not late_cells(p, table)
 
 
 def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
-    """Of a table that can be read. target: its changelog, with all columns of the window."""
+    """Return what workers need to know of a table that can be read. target: its changelog, with all columns of the window."""
     columns, have = list[ArrowColumn](), target.columns()
     for p in table.projections:
         kind = cell_type(p.column.type, table.rules(p.column))

@@ -1,6 +1,6 @@
-"""Row events → typed rows of each table and bucket, in Arrow: what order.sql.rows says in SQL, for tables that arrow_tables lets in.
+"""Row events to typed rows per table and bucket, in Arrow. Same result as order.sql.rows, for tables that arrow_plan accepts.
 
-What a worker cannot read outright is refused with the table's number, not guessed: order.arrow.arrow_staging lets Spark stage that table.
+If a worker cannot read a cell with certainty, it refuses the table; order.arrow.arrow_staging then lets Spark stage that table.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tidelake.spark.buckets import buckets_of
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 AT = ("topic", "partition", "offset", "ordinal")
-REPEATED = ("topic", "op", "database", "table", "checksum")  # to be read as dictionaries
+REPEATED = ("topic", "op", "database", "table", "checksum")  # columns to read as dictionaries
 READ = (*AT, "op", "commit_ts", "database", "table", "shape", "before_shape", "after", "before", "handle_only", "checksum")
-INSERT, UPSERT, DELETE, BARE_UPDATE, UPDATE, MOVE = range(6)  # `kind` of typed rows; a MOVE goes to another key
+INSERT, UPSERT, DELETE, BARE_UPDATE, UPDATE, MOVE = range(6)  # `kind` of typed rows; MOVE: an update of the key
 _KINDS = {"insert": INSERT, "upsert": UPSERT, "delete": DELETE, "update": UPDATE}
 
 
 @dataclass(slots=True)
 class Typed:
-    """Rows of one table in one bucket: AT, commit_ts, kind, and `a<id>`, `b<id>` (values after and before)."""
+    """Rows of one table in one bucket: AT, commit_ts, kind, `a<id>` (values after) and `b<id>` (values before)."""
 
     table: int
     bucket: int
@@ -36,7 +36,15 @@ class Typed:
 
 @dataclass(slots=True)
 class RowsReading:
-    """What a worker found. refused: table → why; seen: table → row events by checksum word, '' for all."""
+    """Reads events in a worker.
+
+    Attributes:
+        tables: Tables to read.
+        after_ts: Start of the window (TSO), exclusive.
+        until_ts: End of the window (TSO), inclusive.
+        refused: Table → why it was refused.
+        seen: Table → row events by checksum word; '' counts all.
+    """
 
     tables: Sequence[ArrowTable]
     after_ts: int
@@ -45,7 +53,7 @@ class RowsReading:
     seen: dict[int, Counter[str]] = field(default_factory=dict)
 
     def typed(self, events: pa.Table) -> Iterator[Typed]:
-        """The window's rows among these events, of tables that are not refused."""
+        """Yield the window's rows among these events, for tables that are not refused."""
         ts = _numbers(events, "commit_ts", -1)
         inside = (ts > self.after_ts) & (ts <= self.until_ts)
         for table, rows in self._by_table(events, ts, inside):
@@ -55,7 +63,7 @@ class RowsReading:
                 self.refused[table] = str(e)
 
     def _by_table(self, events: pa.Table, ts: Longs, inside: Flags) -> Iterator[tuple[int, Longs]]:
-        """(table, numbers of its rows)."""
+        """Yield (table, numbers of its rows)."""
         wanted, found = names_of(self.tables), dict[int, list[Longs]]()
         for name, rows in _by_name(events, inside):
             for number in wanted.get(name, ()):
@@ -85,7 +93,7 @@ class RowsReading:
 
 
 def _by_name(events: pa.Table, inside: Flags) -> Iterator[tuple[tuple[str, str], Longs]]:
-    """Rows by (database, table) as sent."""
+    """Yield rows by (database, table) as sent."""
     (one, ones), (two, twos) = (_coded(events, c) for c in ("database", "table"))
     code = one * max(len(twos), 1) + two
     code[~inside] = -1
@@ -97,7 +105,7 @@ def _by_name(events: pa.Table, inside: Flags) -> Iterator[tuple[tuple[str, str],
 
 
 def _coded(events: pa.Table, name: str) -> tuple[Longs, list[str]]:
-    """Of a dictionary column, its codes (-1 for NULL, which no row event has) and its words."""
+    """Codes of a dictionary column (-1 for NULL, which no row event has) and its words."""
     column = events.column(name).combine_chunks()
     return _filled(column.indices, -1), column.dictionary.to_pylist()
 
@@ -116,14 +124,14 @@ def _filled(column: pa.Array, null: int) -> Longs:
 
 
 def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
-    """(rows as Typed has them, the bucket of each)."""
+    """Return (rows in the form of Typed, the bucket of each)."""
     after, before = _Images(events, "after", "shape"), _Images(events, "before", "before_shape")
     kind = _kinds(events)
     updates = kind == UPDATE
     found = dict[str, pa.Array]()
     for c in table.columns:
         (new, _), (old, sent) = after.cells(c), before.cells(c)
-        if (unsent := updates & ~sent).any():  # then an old value is the new one (docs/reference/protocols.md 5.4)
+        if (unsent := updates & ~sent).any():  # an old value that was not sent equals the new one (docs/reference/protocols.md 5.4)
             old = pc.if_else(pa.array(unsent), new, old)
         found[f"a{c.id}"], found[f"b{c.id}"] = values(new, c.type), values(old, c.type)
     kind[updates & before.absent] = BARE_UPDATE
@@ -144,7 +152,7 @@ def _kinds(events: pa.Table) -> Longs:
 
 
 def _moved(table: ArrowTable, found: dict[str, pa.Array], kind: Longs) -> Flags:
-    """Updates to another key."""
+    """Updates of the key."""
     other: Flags = kind < 0
     for k in table.key:
         other |= np.asarray(pc.fill_null(pc.not_equal(found[f"a{k}"], found[f"b{k}"]), False))
@@ -153,7 +161,7 @@ def _moved(table: ArrowTable, found: dict[str, pa.Array], kind: Longs) -> Flags:
 
 
 class _Images:
-    """The rows' images of one side."""
+    """One image (before or after) of the rows."""
 
     def __init__(self, events: pa.Table, side: str, shape: str) -> None:
         lists = events.column(side).combine_chunks()
@@ -166,7 +174,7 @@ class _Images:
         self._none = np.asarray(pc.is_null(lists))
 
     def cells(self, column: ArrowColumn) -> tuple[pa.Array, Flags]:
-        """(a column's cells, whether the row's shape has it)."""
+        """Return (a column's cells, whether the row's shape has the column)."""
         position = np.full(len(self._ts), -1, np.int64)
         for p in column.positions:
             position[(self._shapes == p.shape) & _inside(self._ts, p)] = p.position

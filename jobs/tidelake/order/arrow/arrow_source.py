@@ -1,4 +1,4 @@
-"""The Python Data Source `tidelake_rows`: events' files in, typed rows out, by table and bucket, many in one row of Spark's shuffle."""
+"""Python Data Source `tidelake_rows`: reads event files and returns typed rows by table and bucket, many in one row of Spark's shuffle."""
 
 from __future__ import annotations
 
@@ -23,15 +23,23 @@ SENT = pa.schema([("task", pa.int32()), ("table", pa.int32()), ("bucket", pa.int
 
 
 class WorkerFindings(BaseModel):
-    """Of one table in one file. seen: row events by checksum word, '' for all."""
+    """Findings of a worker for one table in one file. seen: row events by checksum word; '' counts all."""
 
     refused: str = ""
     seen: dict[str, int] = {}
 
 
 class OrderJob(BaseModel):
-    """What workers need to order a window's rows. events: the events table's location; parts: keys of its files by the task that reads
-    them; tasks: table → bucket → the task that takes its rows."""
+    """What workers need to order a window's rows.
+
+    Attributes:
+        events: Location of the events table.
+        parts: Keys of its files, by the task that reads them.
+        after_ts: Start of the window (TSO), exclusive.
+        until_ts: End of the window (TSO), inclusive.
+        tables: Tables to order.
+        tasks: Table → bucket → the task that takes its rows.
+    """
 
     events: str
     parts: list[list[str]]
@@ -42,7 +50,7 @@ class OrderJob(BaseModel):
 
 
 class RowsSource(EventSource):
-    """`read_source(spark, RowsSource, job=OrderJob)`: rows of SENT."""
+    """Data source with rows of SENT: `read_source(spark, RowsSource, job=OrderJob)`."""
 
     FORMAT = "tidelake_rows"
 
@@ -54,7 +62,7 @@ class RowsSource(EventSource):
 
 
 class RowsReader(EventReader[Sequence[str]]):
-    """Plans one partition per part."""
+    """Reader with one partition per part."""
 
     def __init__(self, job: OrderJob, secrets: Secrets = NONE) -> None:
         super().__init__(job.parts, secrets)
@@ -74,7 +82,7 @@ class RowsReader(EventReader[Sequence[str]]):
 
 
 def _events(job: OrderJob, key: str, folder: Path) -> Iterator[pa.Table]:
-    """A file's row groups that may hold rows of the window."""
+    """Yield the row groups of a file that may have rows of the window."""
     path = folder / "events.parquet"
     open_store(job.events).download(key, path)
     with pq.ParquetFile(path, memory_map=True, read_dictionary=list(REPEATED)) as file:

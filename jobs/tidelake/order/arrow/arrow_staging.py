@@ -1,8 +1,8 @@
-"""Changelogs staged by workers that read, type, order and write a window's rows in Arrow: one Spark job for all tables that can be.
+"""Stages changelogs in Python workers, which read, type, order and write rows in Arrow: one Spark job for all tables that qualify.
 
-Spark only shuffles: many rows of a table and bucket travel as one. So nothing is planned for a table, and no row passes the JVM; an hour
-of 1,000,000 row events takes a third of the CPU time that order.sql.rows takes. A table that arrow_plan does not let in, or that a worker
-refuses, is staged by order.sql.changelog as ever; the changes are the same.
+Spark only shuffles, with many rows of a table and bucket in one of its rows. No query is planned per table and no row passes the JVM. An
+hour of 1,000,000 row events takes a third of the CPU time of order.sql.rows. Tables that arrow_plan does not accept, or that a worker
+refuses, are staged by order.sql.changelog. The changes are the same.
 """
 
 from __future__ import annotations
@@ -35,15 +35,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ROW_BYTES = 256  # of an event, about: to share the work
-Sized = tuple[TableRows, int]  # a table, how many row events it has
+_ROW_BYTES = 256  # approximate size of an event, to balance tasks
+Sized = tuple[TableRows, int]  # (table, number of its row events)
 StagedTable = tuple[TableRows, Advance | None, TableCounts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordering:
-    """What is the same for all tables. previous: incarnation → its changelog at the last cut; kept: uuids of the tables that published cuts
-    need; hours: whose events are read."""
+    """What all tables share.
+
+    Attributes:
+        catalog: The lake's catalog.
+        events: The events table.
+        window: The window.
+        hours: Hours whose events are read.
+        branch: Branch to write.
+        previous: Incarnation → its changelog at the last cut.
+        kept: UUIDs of the tables that published cuts need.
+        threads: Number of threads for commits.
+    """
 
     catalog: LakeCatalog
     events: LakeTable
@@ -56,7 +66,7 @@ class Ordering:
 
 
 def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) -> tuple[list[StagedTable], list[TableRows]]:
-    """Stage the changelogs of the tables that workers can order; (what was staged, tables that are left)."""
+    """Stage the changelogs of the tables that workers can order. Return (what was staged, tables that are left)."""
     tables, events = [(t, rows) for t, rows in todo if can_be_read(t, rows)], _events(o)
     if not tables or events is None:
         return [], [t for t, _ in todo]
@@ -78,7 +88,7 @@ def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) ->
 def _finished(
     o: Ordering, table: TableRows, target: LakeTable, base: int, files: Sequence[WrittenFile], outcome: TableOutcome
 ) -> StagedTable | None:
-    """Commit a table's files; None where it was refused: they go, and so does what was opened for them."""
+    """Commit a table's files. Return None if the table was refused; its files and what was created for them are removed."""
     if outcome.refused:
         store = open_store(target.table.location())
         for file in files:
@@ -97,7 +107,7 @@ def _opened(o: Ordering, table: TableRows) -> tuple[LakeTable, int]:
 
 
 def _events(o: Ordering) -> dict[str, int] | None:
-    """The sizes of the events' files by their keys below the table's location; None where one is elsewhere."""
+    """Sizes of the events' files by key below the table's location; None if a file is elsewhere."""
     location = f"{o.events.table.location()}/"
     found = list(o.events.files({"kind": "row", "hour": list(o.hours)}, [], o.events.main))
     return {f.path.removeprefix(location): f.size for f in found} if all(f.path.startswith(location) for f in found) else None
@@ -120,7 +130,7 @@ def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Se
 
 
 def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile]], dict[int, TableOutcome]]:
-    """By number of the table: its files, and what became of its events."""
+    """Run the job. Return the files and the outcome of each table, by its number."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     many = 1 + max(max(t) for t in job.tasks)

@@ -1,4 +1,4 @@
-"""All that a worker must know of a table whose rows it orders (order.arrow.arrow_plan says which). Workers import it: no pyiceberg here."""
+"""What a worker must know of a table that it orders (order.arrow.arrow_plan chooses them). Workers import it, so no pyiceberg here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidelake.order.arrow.arrow_cells import CellType
 
 
 class CellPosition(BaseModel, frozen=True):
-    """In rows of this shape with a commit ts in (after_ts, until_ts] the cell is at `position`."""
+    """Position of a cell in rows of a shape with a commit ts in (after_ts, until_ts]."""
 
     shape: int
     position: int
@@ -20,7 +20,7 @@ class CellPosition(BaseModel, frozen=True):
 
 
 class ArrowColumn(BaseModel, frozen=True):
-    """A source column: its name in the changelog, and where its cells are."""
+    """A source column. name: its name in the changelog; positions: where its cells are."""
 
     id: int
     name: str
@@ -29,7 +29,7 @@ class ArrowColumn(BaseModel, frozen=True):
 
 
 class SentName(BaseModel, frozen=True):
-    """A name that means the table in (after_ts, until_ts]."""
+    """A name that belongs to the table in (after_ts, until_ts]."""
 
     database: str
     table: str
@@ -38,7 +38,17 @@ class SentName(BaseModel, frozen=True):
 
 
 class ArrowTable(BaseModel, frozen=True):
-    """A table. key, bucket: ids of columns; location, columns: of the changelog's files, as event_files.EventsPlace has them."""
+    """A table.
+
+    Attributes:
+        names: Names as sent.
+        columns: Its columns.
+        key: Column ids.
+        bucket: Id of the column that rows are bucketed by.
+        buckets: Number of buckets.
+        location: Location of the changelog's files, as in event_files.EventsPlace.
+        schema_hex: Arrow schema of the changelog's files, as hex.
+    """
 
     names: tuple[SentName, ...]
     columns: tuple[ArrowColumn, ...]
@@ -50,12 +60,12 @@ class ArrowTable(BaseModel, frozen=True):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the changelog's files."""
+        """Return the schema of the changelog's files."""
         return pa.ipc.read_schema(pa.BufferReader(bytes.fromhex(self.schema_hex)))
 
 
 def names_of(tables: Sequence[ArrowTable]) -> dict[tuple[str, str], list[int]]:
-    """Numbers of the tables that a (database, table) as sent may mean."""
+    """Return (database, table) as sent → numbers of the tables that it may belong to."""
     out: dict[tuple[str, str], list[int]] = {}
     for number, table in enumerate(tables):
         for name in table.names:

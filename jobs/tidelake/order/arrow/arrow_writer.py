@@ -1,4 +1,4 @@
-"""Rows of SENT → the changelogs' data files, in the workers that Spark's shuffle gave them to."""
+"""Writes the changelogs' data files from rows of SENT, in the workers that Spark's shuffle gave them to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
 from tidelake.spark.worker_secrets import Handed
 from tidelake.spark.workers import worker
 
-# A file, where path is not NULL; else what became of a table's events, as JSON of Outcome.
+# A file if path is not NULL, else the outcome of a table's events, as JSON of TableOutcome.
 STAGED = pa.schema(
     [
         ("table", pa.int32()),
@@ -33,11 +33,11 @@ STAGED = pa.schema(
         ("outcome", pa.string()),
     ]
 )
-MOST_BYTES = 512 << 20  # of a bucket's rows
+MOST_BYTES = 512 << 20  # maximum size of a bucket's rows
 
 
 class TableOutcome(BaseModel):
-    """seen: row events by checksum word, '' for all; counted: events by what became of them (Changes.counted)."""
+    """Outcome for a table. seen: row events by checksum word, '' counts all; counted: events by outcome (BucketChanges.counted)."""
 
     refused: str = ""
     seen: dict[str, int] = {}
@@ -46,7 +46,7 @@ class TableOutcome(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What Spark calls in a worker, with a job and what it is handed."""
+    """The function that Spark calls in a worker."""
 
     job: OrderJob
     handed: Handed
@@ -67,7 +67,7 @@ class Writer:
 
 
 def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[int, TableOutcome]) -> dict[tuple[int, int], Path]:
-    """The rows on this machine's disk, a file of streams for each table and bucket."""
+    """Write the rows to this machine's disk, one file of streams for each table and bucket."""
     groups = dict[tuple[int, int], Path]()
     for batch in batches:
         for n in range(batch.num_rows):
@@ -87,7 +87,7 @@ def _heard(outcome: TableOutcome, said: WorkerFindings) -> None:
 
 
 def _written(table: ArrowTable, number: int, bucket: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
-    """A file for each day, and for each bucket that rows moved away from."""
+    """Write a file for each day, and for each bucket that rows moved away from."""
     changes = BucketChanges(table, bucket, _read(path))
     store = open_store(table.location)
     with kept_if_whole(store) as keys:
@@ -108,7 +108,7 @@ def _read(path: Path) -> pa.Table:
 
 @dataclass(slots=True)
 class _Files:
-    """One file after another: of neighbouring parts of the same bucket and day."""
+    """Writes one file after another; adjacent parts of the same bucket and day share a file."""
 
     store: Store
     table: ArrowTable

@@ -1,1 +1,1 @@
-"""Ordering by Spark SQL."""
+"""Ordering with Spark SQL."""

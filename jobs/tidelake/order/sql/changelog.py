@@ -1,4 +1,4 @@
-"""Changelog tables: stage a window's changes on a branch, and read changes back."""
+"""Stages a window's changes on a branch of a table's changelog."""
 
 from __future__ import annotations
 
@@ -22,17 +22,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-_OPEN_FILES = 32  # of a task, at most, each with its buffers
+_OPEN_FILES = 32  # maximum open files of a task, each with its buffers
 
 
 def stage_changelog(
     catalog: LakeCatalog, rows: DataFrame, table: TableRows, branch: str, previous: TableCut | None, kept: Container[str]
 ) -> tuple[Advance | None, TableCounts]:
-    """Write one table's changes of the window to a branch of its changelog. None where there were none.
+    """Write one table's changes of the window to a branch of its changelog. Return (advance or None if there were none, counts).
 
-    rows: the table's row events of the window, with `replay_epoch` and `content` where it has no key, `unsettled` for Avro.
-    kept: uuids of the tables that published cuts need.
-    Raises OrderError (HANDLE_ONLY) for partial rows of a table without a key: nothing says which rows they are.
+    Args:
+        catalog: The lake's catalog.
+        rows: The table's row events of the window, with `replay_epoch` and `content` if it has no key, `unsettled` for Avro.
+        table: The table.
+        branch: Name of the branch.
+        previous: The changelog at the last cut, if any.
+        kept: UUIDs of the tables that published cuts need.
+
+    Raises:
+        OrderError: HANDLE_ONLY: partial rows of a table without a key cannot be identified.
     """
     from pyspark.sql import functions as F
 
@@ -68,7 +75,7 @@ def stage_changelog(
 
 
 def open_changelog(catalog: LakeCatalog, table: TableRows, previous: TableCut | None, kept: Container[str]) -> tuple[LakeTable, int]:
-    """(a changelog with all columns of the window, the snapshot that a branch begins at)."""
+    """Return (a changelog with all columns of the window, the snapshot that a branch begins at)."""
     target = _target(catalog, table, previous, kept)
     return target, previous.snapshot_id if previous else target.main
 
@@ -76,13 +83,14 @@ def open_changelog(catalog: LakeCatalog, table: TableRows, previous: TableCut | 
 def advanced(
     catalog: LakeCatalog, table: TableRows, staged: LakeTable, branch: str, base: int, previous: TableCut | None
 ) -> tuple[Advance | None, int]:
-    """(how far the branch goes, if there is one, rows that it has more than its base); what was opened for no row goes.
+    """Return (how far the branch advances, or None; number of rows that it adds). Without new rows, remove what was created for them.
 
-    staged: the changelog as it stands now."""
+    staged: the changelog as it is now.
+    """
     head = staged.branch(branch) if branch in staged.branches else base
     written = _rows(staged, head) - _rows(staged, base)
     if not written:
-        if previous is None:  # nothing knows of it, and another life of the window may bear its name
+        if previous is None:  # no cut refers to it, and another incarnation of the window may need its name
             catalog.drop(staged.identifier, table.feed.name)
         elif branch in staged.branches:
             catalog.drop_branches(staged, [branch])
@@ -104,13 +112,13 @@ def _rows(changelog: LakeTable, snapshot_id: int) -> int:
 
 
 def sql_name(identifier: str, branch: str = MAIN) -> str:
-    """A table, or its branch, as Spark names it."""
+    """Return the Spark SQL name of a table or of its branch."""
     parts = [CATALOG, *identifier.split("."), *([] if branch == MAIN else [f"branch_{branch}"])]
     return ".".join(quote(p) for p in parts)
 
 
 def begin_branch(catalog: LakeCatalog, table: LakeTable, branch: str, base: int) -> None:
-    """A fresh branch at base; those that earlier attempts left go."""
+    """Create a fresh branch at base; drop branches of earlier attempts."""
     catalog.drop_branches(table, [b for b in table.branches if cut_of_branch(b) is not None])
     catalog.set_branch(catalog.load(table.identifier), branch, base)
 
@@ -127,7 +135,7 @@ def _target(catalog: LakeCatalog, table: TableRows, previous: TableCut | None, k
 
 
 def all_columns(frame: DataFrame, target: LakeTable) -> DataFrame:
-    """The frame with the table's columns in its order; retired ones are NULL."""
+    """Return the frame with the table's columns in order; retired ones are NULL."""
     have = set(frame.columns)
     spelled = (quote(c.name) if c.name in have else f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in target.columns())
     return frame.selectExpr(*spelled)
@@ -170,7 +178,7 @@ def counts_of(table: TableRows, before: dict[str, Any], after: dict[str, Any]) -
 
 
 def _untrusted(table: TableRows) -> list[str]:
-    """Columns whose values Craft's encoder damaged on their way."""
+    """Columns whose values Craft's encoder damages."""
     if table.feed.protocol != "craft":
         return []
     return [p.column.name for p in table.projections if any(place.type.word == "float" for place in p.places)]

@@ -1,4 +1,4 @@
-"""Values that do not fit their type, for people: which they are, of which row, and where the message is."""
+"""Examples of values that do not fit their type, for people: the value, its row, and its message."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from tidelake.spark.sql_casts import losses, quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SHOWN = 3  # values of a column, and columns of a table
-_LENGTH = 80  # characters of a value
+SHOWN = 3  # values shown of a column, and columns of a table
+_LENGTH = 80  # characters shown of a value
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def invalid_value_examples(rows: DataFrame, table: TableRows, counted: Mapping[str, int]) -> dict[str, list[str]]:
-    """By column, the first values as `'12,5x' of id='3' at topic[0]@17`; masked ones under their mask. counted: as
-    TableCounts.invalid_values."""
+    """Return the first invalid values by column, as `'12,5x' of id='3' at topic[0]@17`; masked values stay masked.
+
+    counted: numbers as in TableCounts.invalid_values.
+    """
     wanted = [p for p in table.projections if p.column.name in counted][:SHOWN]
     return {p.column.name: _of_column(rows, table, p) for p in wanted}
 
 
 def setting(table: str, column: str, value: str) -> str:
-    """What feed.toml says to let a column's values pass."""
+    """Return the line of feed.toml that lets a column's values pass."""
     name = column if _BARE.fullmatch(column) else quoted(column)
     return f'[columns.{quoted(table)}.{name}] invalid_values = "{value}"'
 
 
 def quoted(text: str) -> str:
-    """A basic string of TOML."""
+    """Return a TOML basic string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

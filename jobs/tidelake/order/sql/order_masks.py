@@ -1,6 +1,6 @@
-"""Masks at the order stage: of rows that decode left in the clear, hashes are made in Python workers.
+"""Masks in the order stage: hashes of cells that decode left unmasked, computed in Python workers.
 
-Spark could hash by itself, but its plans, which the UI and the event log keep, would then hold the key.
+Spark could hash by itself, but then its plans, which the UI and the event log keep, would contain the key.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 
 def hashed(rows: DataFrame, table: TableRows) -> DataFrame:
-    """The table's row events with all cells hashed that the feed wants hashed. They pass through Python only if some are not yet.
+    """Hash all cells that the feed wants hashed. Rows pass through Python only if some cells are not hashed yet.
 
-    Raises ConfigError for a mask that a column cannot have, OrderError (MASKED) for cells that are masked otherwise.
+    Raises:
+        ConfigError: The column cannot have its mask.
+        OrderError: MASKED: cells have another mask.
     """
     i = table.incarnation
     for c in lived(i):

@@ -1,6 +1,6 @@
-"""Row events of a window → typed, deduplicated changelog rows of one table, as one lazy frame (docs/architecture.md 8.2).
+"""Row events of a window to typed, deduplicated changelog rows of one table, as one lazy frame (docs/architecture.md 8.2).
 
-One shuffle: rows are distributed by the bucket of their key, which serves deduplication and the write alike.
+There is one shuffle: rows are distributed by the bucket of their key, for both deduplication and the write.
 """
 
 from __future__ import annotations
@@ -32,40 +32,40 @@ _SIDES = ("after", "before")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRows:
-    """What is known of one table's rows in a window. names: as sent, with the interval in which they mean this table."""
+    """What is known of one table's rows in a window. names: as sent, each with the interval in which it belongs to this table."""
 
     feed: Feed
     incarnation: Incarnation
     names: tuple[Name, ...]
     shapes: tuple[Shape, ...]
-    bucket: str | None  # the changelog's column that rows are bucketed by
+    bucket: str | None  # the changelog column that rows are bucketed by
     buckets: int
-    hours: int  # of commit ts, from the first to the last one
-    few: bool = False  # so few rows, among few others, that one task takes them all
+    hours: int  # from the first to the last commit ts
+    few: bool = False  # one task takes all rows
     images: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # shapes after changes, shapes of deletes
 
     @property
     def projections(self) -> list[Projection]:
-        """All columns that lived in the window, but for those that the feed drops."""
+        """Return all columns that existed in the window, except those that the feed drops."""
         known = {c.id for c in kept(self.feed, self.incarnation, lived(self.incarnation))}
         return [p for p in project(self.incarnation, self.shapes) if p.column.id in known]
 
     @property
     def key_only_deletes(self) -> bool:
-        """Whether deletes lack columns that other changes carry (`delete-only-output-handle-key-columns`; nothing in a message says so)."""
+        """Whether deletes lack columns that other changes have (`delete-only-output-handle-key-columns`; no message states the option)."""
         after, deletes = self.images
         alive = {c.id for c in self.incarnation.columns}
         carried = [{place.shape for place in p.places} for p in self.projections if p.column.id in alive]
         return any(not deletes <= shapes for shapes in carried if not after or after & shapes)
 
     def rules(self, column: Column) -> CastRules:
-        """How a column's text becomes a value."""
+        """Return how a column's text becomes a value."""
         values = value_rules(self.feed, self.incarnation, column)
         return CastRules(time_zone=self.feed.time_zone, values=values, names_sent=self.feed.protocol in NAMES_SENT)
 
 
 def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tuple[Name, ...]:
-    """The names in messages that mean this table, each with its interval."""
+    """Return the names in messages that belong to this table, each with its interval."""
     return tuple(
         Name(database=d, table=t, after_ts=n.after_ts, until_ts=n.until_ts)
         for n in incarnation.names
@@ -75,12 +75,12 @@ def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tup
 
 
 def of_table(rows: DataFrame, names: Sequence[Name]) -> DataFrame:
-    """The rows sent under these names, each in its interval."""
+    """Return the rows sent under these names, each in its interval."""
     return rows.where(" OR ".join(_in_interval(n) for n in names) or "false")
 
 
 def at_once(rows: DataFrame, table: TableRows) -> DataFrame:
-    """Few rows in one partition, which serves deduplication and the write without a shuffle: planning one costs more than the rows do."""
+    """Put few rows into one partition, so that deduplication and write need no shuffle: planning one costs more than the rows."""
     return rows.coalesce(1) if table.few else rows
 
 
@@ -90,9 +90,12 @@ def _in_interval(n: Name) -> str:
 
 
 def typed(rows: DataFrame, table: TableRows) -> DataFrame:
-    """Events with `a` and `b` (structs of typed columns `c<id>` after and before), `key_<id>` (cells of the key that an event is of),
-    `moved` (an update to another key), `class`, `partial` (only the handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the
-    columns where something may be lost."""
+    """Return events with typed columns.
+
+    Added columns: `a` and `b` (structs of typed columns `c<id>` after and before), `key_<id>` (cells of the key that an event belongs to),
+    `moved` (an update of the key), `class`, `partial` (only the handle was sent), and the counters `<one of casts.LOSSES>_<id>` of the
+    columns where something may be lost.
+    """
     projections = table.projections
     values = with_values(rows, table)
     key = table.incarnation.key
@@ -116,7 +119,7 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
 
 
 def with_values(rows: DataFrame, table: TableRows) -> DataFrame:
-    """Events with `a<id>` and `b<id>`, the cells of columns after and before, and `va<id>` and `vb<id>`, their values."""
+    """Add `a<id>` and `b<id>`, the cells of columns after and before, and `va<id>` and `vb<id>`, their values."""
     from pyspark.sql import functions as F
 
     projections = table.projections
@@ -128,11 +131,13 @@ def with_values(rows: DataFrame, table: TableRows) -> DataFrame:
 
 
 def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
-    """One of each change: a whole copy before a partial one, then the one with the lowest coordinates (history.ordering.deduplicated).
+    """Keep one of each change: a whole event before a partial one, then the one with the lowest coordinates
+    (history.ordering.deduplicated).
 
-    In each bucket they come by commit ts, as the changelog keeps them: the sort compares numbers before keys, and serves the write.
+    In each bucket the events are sorted by commit ts, as the changelog keeps them: the sort compares numbers before keys, and the write
+    uses the same order.
 
-    Where offsets order a feed, a repeat is not told from a change: every event is one, and they come in no order.
+    If offsets order the feed, repeats cannot be told from changes: every event is kept, in no order.
     """
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
@@ -156,8 +161,10 @@ def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
 
 
 def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataFrame:
-    """Changelog rows. names: source column id → the changelog's column. An update that moves a row to another key is a delete and an
-    insert; an upsert is UPDATE_AFTER."""
+    """Return changelog rows. An update of the key becomes a delete and an insert; an upsert becomes UPDATE_AFTER.
+
+    names: source column id → the changelog's column.
+    """
     exploded = events.selectExpr(
         *AT,
         "commit_ts",
@@ -184,12 +191,12 @@ def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataF
 
 
 def _struct(projections: Sequence[Projection], side: str) -> str:
-    """By id: in a window several columns may bear one name, one after the other."""
+    """Struct by column id: several columns of a window can have the same name, one after the other."""
     return ", ".join(f"'c{p.column.id}', v{side}{p.column.id}" for p in projections)
 
 
 def _cell(p: Projection, side: str) -> str:
-    """The raw cell. Before an update, a column that was not sent is the one after it (docs/reference/protocols.md 5.4)."""
+    """The raw cell. If the old image of an update lacks a column, its cell is the one after (docs/reference/protocols.md 5.4)."""
     after = f"get(after, {_position(p.places, 'shape')})"
     if side == "after":
         return after
@@ -198,7 +205,7 @@ def _cell(p: Projection, side: str) -> str:
 
 
 def _masked(cell: str, p: Projection, table: TableRows) -> str:
-    """What can be masked without a secret, once more where decode did it; hashes are made before (order_masks)."""
+    """Apply masks that need no secret, again where decode did it; hashes are made before (order_masks)."""
     mask, mysql = table.rules(p.column).values.mask, p.column.type
     if mask == "null":
         return "CAST(NULL AS BINARY)"
@@ -208,7 +215,7 @@ def _masked(cell: str, p: Projection, table: TableRows) -> str:
 
 
 def late_cells(p: Projection, table: TableRows) -> dict[str, str]:
-    """Cells of a column whose type the messages did not say, by name: SQL for their canonical text."""
+    """Return SQL for the canonical text of cells whose type the messages did not state, by the cells' names."""
     if table.feed.protocol not in PROTOCOLS or table.rules(p.column).values.mask is not None:
         return {}
     columns = {s.id: s.columns for s in table.shapes}
@@ -227,13 +234,13 @@ def _position(places: Sequence[CellPlace], shape: str) -> str:
 
 
 def _bounds(p: CellPlace) -> str:
-    """Only where one shape has several places the commit ts decides; -1 is before every row."""
+    """SQL condition on the commit ts, for shapes with several places; -1 is before every row."""
     low = f" AND commit_ts > {p.after_ts}" if p.after_ts >= 0 else ""
     return low + (f" AND commit_ts <= {p.until_ts}" if p.until_ts is not None else "")
 
 
 def _value(p: Projection, table: TableRows, side: str) -> str:
-    """The typed value, of the column's last type; cells from before a MODIFY are read as what they were then."""
+    """The typed value, in the column's last type; cells from before a MODIFY are read in their type of that time."""
     cell, rules = f"{side[0]}{p.column.id}", table.rules(p.column)
     to = lake_column(table.feed, table.incarnation, p.column).type
     default = _converted(cell, p.column.type, to, rules)
@@ -255,12 +262,12 @@ def _converted(cell: str, then: MysqlType, to: str, rules: CastRules) -> str:
 
 
 def counters(table: TableRows) -> list[str]:
-    """The names of the counters that `typed` adds."""
+    """Return the names of the counters that `typed` adds."""
     return [name for p in table.projections for name in _lost(p, table)]
 
 
 def _lost(p: Projection, table: TableRows) -> dict[str, str]:
-    """Counters of a column: name → SQL for how many of a row's two cells of it count."""
+    """Counters of a column: name → SQL for how many of a row's two cells count."""
     rules, mysql, k = table.rules(p.column), p.column.type, p.column.id
     a, b = (losses(f"{s}{k}", f"v{s}{k}", mysql, rules) for s in "ab")
     return {f"{kind}_{k}": f"CAST({a[kind]} AS INT) + CAST({b[kind]} AS INT)" for kind in a}

@@ -1,1 +1,1 @@
-"""A table of the lake compared with its source by sums over ranges of keys, as sync-diff-inspector does it. docs/verify.md."""
+"""Compares a table with its source by checksums over key ranges, like sync-diff-inspector. docs/verify.md."""

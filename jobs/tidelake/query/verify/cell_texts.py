@@ -1,7 +1,7 @@
-"""A row as one text that the source and the lake write alike, whatever either prints of its own accord.
+"""Text of a row that the source and the lake compute alike, whatever either of them prints by default.
 
-A cell is never NULL: NULL is `~`, which no value is, as free text has its length before it (`2:it`). So rows that differ have different
-texts, and neither an empty cell nor a separator within one can hide that.
+A cell is never NULL: NULL is `~`, which is no value's text, because free text begins with its length (`2:it`). So different rows have
+different texts; neither an empty cell nor a separator inside a cell can hide a difference.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BITS = 60  # a float's mantissa as an integer: 53 bits of it may be set, the lo
 
 
 class SourceCell(StrEnum):
-    """What answers: it decides how to read as of a TSO, and what texts it has of JSON and VECTOR."""
+    """Kind of source: decides how to read as of a TSO, and which texts JSON and VECTOR have."""
 
     tidb = "tidb"
     mysql = "mysql"
@@ -32,7 +32,7 @@ class SourceCell(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeCell:
-    """A column as the lake holds it, name: in the source. zero_is_null: the policy made zero dates NULL."""
+    """A column as the lake holds it. name: in the source; zero_is_null: the feed's policy made zero dates NULL."""
 
     name: str
     lake_name: str
@@ -43,7 +43,7 @@ class LakeCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellText:
-    """A column's text in the source's SQL and in DuckDB's, over batches whose instants are local times of UTC."""
+    """A column's text in the source's SQL (upstream) and in DuckDB's (here), over batches whose instants are local times of UTC."""
 
     name: str
     type: MysqlType
@@ -51,7 +51,7 @@ class CellText:
     here: str
 
     def shown(self, text: str) -> str | None:
-        """A cell's text as people read it."""
+        """Return a cell's text for people."""
         if text == NULL:
             return None
         if self.type.word in ("float", "double"):
@@ -59,7 +59,7 @@ class CellText:
         return text.partition(":")[2] if _has_length(self.type) else text
 
     def same(self, a: str, b: str) -> bool:
-        """Whether two texts mean one value: JSON of another order, or a number whose exponent was chosen differently, do."""
+        """Whether two texts mean the same value. JSON members may be in another order, and a float's exponent may be chosen differently."""
         if a == b:
             return True
         if NULL in (a, b):
@@ -70,7 +70,13 @@ class CellText:
 
 
 def cell_text(cell: LakeCell, source: SourceCell, time_zone: str) -> CellText | str:
-    """How a column is compared, or why it is not. time_zone: the feed's, in which TIMESTAMPs that are kept as text were written."""
+    """Return how a column is compared, or why it cannot be compared.
+
+    Args:
+        cell: The column.
+        source: Kind of source.
+        time_zone: The feed's time zone, in which TIMESTAMPs that are kept as text were written.
+    """
     up, here = quoted(cell.name), identifier(cell.lake_name)
     found = _texts(cell, source, time_zone)
     if isinstance(found, str):
@@ -84,12 +90,12 @@ def cell_text(cell: LakeCell, source: SourceCell, time_zone: str) -> CellText | 
 
 
 def row_text(texts: Sequence[CellText]) -> tuple[str, str]:
-    """A row's text in the source's SQL and in DuckDB's."""
+    """Return a row's text as SQL for (source, DuckDB)."""
     return f"CONCAT_WS('|',{','.join(t.upstream for t in texts)})", f"concat_ws('|', {', '.join(t.here for t in texts)})"
 
 
 def quoted(name: str) -> str:
-    """A name in MySQL's SQL."""
+    """Quote a name for MySQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -134,14 +140,14 @@ def _with_length(c: str) -> str:
 
 
 def _json(source: SourceCell) -> _Texts | str:
-    """TiCDC sends TiDB's own text of JSON, and MariaDB keeps the text as it came; MySQL orders members in its own way."""
+    """TiCDC sends TiDB's text of JSON, MariaDB keeps the text that it got; MySQL orders members in its own way."""
     if source is SourceCell.mysql:
         return "MySQL writes JSON in an order of its own"
     return lambda c: _with_length_up(f"CAST({c} AS CHAR)", f"CAST({c} AS CHAR)"), _with_length
 
 
 def _binary(mysql: MysqlType) -> _Texts:
-    """As hexadecimal digits; BINARY(n) with the zeros at its end, which a binlog leaves out."""
+    """Hexadecimal digits; BINARY(n) with the trailing zeros, which a binlog leaves out."""
     if mysql.word != "binary":
         return lambda c: f"HEX({c})", lambda c: f"hex({c})"
     digits = 2 * (mysql.length or 1)
@@ -169,9 +175,9 @@ def _date(cell: LakeCell, time_zone: str) -> _Texts | str:
 
 
 def _float_up(c: str) -> str:
-    """Sign, mantissa and exponent of two: all exact, where every server prints a float in its own way.
+    """SQL for a float's sign, mantissa and exponent of two. All three are exact, whereas servers print floats differently.
 
-    A quarter more than the logarithm: where that is within an error of an integer, no common number is.
+    The logarithm gets a quarter added, so that no common number lies where its error crosses an integer.
     """
     e = f"CAST(FLOOR(LOG2(ABS({c}))+0.25) AS SIGNED)"
     mantissa = f"CAST(ABS({c})/POW(2,{e} DIV 2)/POW(2,{e}-{e} DIV 2)*POW(2,{_BITS}) AS UNSIGNED)"
@@ -186,7 +192,7 @@ def _float(c: str) -> str:
 
 
 def _vector(c: str) -> str:
-    """As TiDB writes it: the shortest digits of a float32, never an exponent (types.VectorFloat32.String)."""
+    """SQL for a vector as TiDB writes it: the shortest digits of a float32, without an exponent (types.VectorFloat32.String)."""
     text = "regexp_replace(CAST(abs(x) AS VARCHAR), '\\.0$', '')"
     digits = f"replace(split_part({text}, 'e', 1), '.', '')"
     power = f"CAST(split_part({text}, 'e', 2) AS INTEGER)"

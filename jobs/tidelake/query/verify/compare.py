@@ -1,4 +1,4 @@
-"""Compare a table with its source: sums of ranges, then of parts of the ranges that differ, down to the rows."""
+"""Compares a table with its source: checksums of ranges, then of parts of the ranges that differ, then rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ from tidelake.query.verify.here import SIZES, Here, KeyPart, texts_within
 from tidelake.query.verify.questions import Bound, ComparePlan, KeyRange
 from tidelake.query.verify.upstream import UpstreamDatabase
 
-NARROWED = 100  # parts that differ are looked into at each level
-LISTED = 10_000  # rows of a part that are asked for
+NARROWED = 100  # number of differing parts that are narrowed down at each level
+LISTED = 10_000  # number of rows that are fetched
 MISSING_HERE, MISSING_UPSTREAM, CHANGED = "missing here", "missing upstream", "different"
 _T = TypeVar("_T")
-OnCompared = Callable[[int, int], None]  # ranges compared, of how many
+OnCompared = Callable[[int, int], None]  # (ranges compared, ranges in all)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDifference:
-    """One row. key: column → text, all columns where the table has no key; columns: name → (here, upstream) of those that differ."""
+    """A row that differs.
+
+    Attributes:
+        kind: Kind of difference.
+        key: Column → text; all columns if the table has no key.
+        columns: Column → (here, upstream) for the columns that differ.
+    """
 
     kind: str
     key: dict[str, str | None]
@@ -32,7 +38,17 @@ class RowDifference:
 
 @dataclass(slots=True, kw_only=True)
 class ComparedTable:
-    """What came of a table. different: of the ranges; unanswered: questions that wait; unlisted: what was not looked into, in words."""
+    """Result for a table.
+
+    Attributes:
+        rows_here: Rows in the lake.
+        rows_upstream: Rows in the source.
+        ranges: Ranges compared.
+        different: Ranges that differ.
+        unanswered: Questions without an answer yet.
+        rows: Rows that differ.
+        unlisted: Parts that were not narrowed down, as text.
+    """
 
     rows_here: int = 0
     rows_upstream: int = 0
@@ -44,13 +60,13 @@ class ComparedTable:
 
     @property
     def equal(self) -> bool:
-        """Nothing differs, or only texts that mean the same."""
+        """Whether nothing differs, or only texts with the same meaning."""
         return self.different == 0 or not (self.rows or self.unlisted or self.unanswered)
 
 
 @dataclass(frozen=True, slots=True)
 class _Doubt:
-    """A part whose sums differ. upstream: how many rows it has there."""
+    """A part whose sums differ. upstream: its number of rows in the source."""
 
     part: KeyPart
     upstream: int
@@ -67,7 +83,16 @@ def compare(
     sizes: Sequence[int] = SIZES,
     advance: OnCompared | None = None,
 ) -> ComparedTable:
-    """All of it. scan: reads the lake's table once more, for the rows of parts that differ."""
+    """Compare a table with its source.
+
+    Args:
+        plan: How to compare.
+        here: The lake's sums.
+        upstream: The source.
+        scan: Reads the lake's table again, for the rows of parts that differ.
+        sizes: Rows of a part at each level.
+        advance: Called with (ranges compared, ranges in all).
+    """
     found = ComparedTable(rows_here=here.rows)
     doubts = _ranges(plan, here, upstream, sizes[0], found, advance)
     for size in sizes[1:]:
@@ -111,15 +136,15 @@ def _narrowed(
 
 
 def _batches(plan: ComparePlan, items: Sequence[_T]) -> list[Sequence[_T]]:
-    """What one question is about. Ranges of a hash have no index: each question reads the whole table, so there is but one."""
+    """Split the items into questions. Ranges of a hash have no index and each question reads the whole table, so they get one question."""
     return [items] if plan.scans and items else [[item] for item in items]
 
 
 def _counted(
     plan: ComparePlan, upstream: UpstreamDatabase, parts: Sequence[KeyPart], found: ComparedTable
 ) -> list[tuple[KeyPart, int, int]]:
-    """Rows and sums upstream of parts in their order, between which there may be gaps; none where that is not answered."""
-    ends: list[tuple[KeyPart | None, Bound | None]] = []  # of what the question tells apart; None is a gap
+    """Return (part, rows, sum) upstream for parts in order, possibly with gaps between them; empty if not answered."""
+    ends: list[tuple[KeyPart | None, Bound | None]] = []  # parts of the question; None is a gap
     for part in parts:
         if ends and part.range.low != ends[-1][1]:
             ends.append((None, part.range.low))
@@ -168,7 +193,7 @@ def _keyed(plan: ComparePlan, here: Sequence[tuple[str, ...]], there: Sequence[t
     places = [i for i, t in enumerate(plan.texts) if t.name in plan.key]
     a, b = ({tuple(row[i] for i in places): row for row in rows} for rows in (here, there))
     if (len(a), len(b)) != (len(here), len(there)):
-        return _multiset(plan, here, there)  # a key twice, which must not hide that
+        return _multiset(plan, here, there)  # duplicate keys, which a dict would hide
     out: list[RowDifference] = []
     for key in sorted(a.keys() | b.keys()):
         shown = {plan.texts[i].name: plan.texts[i].shown(text) for i, text in zip(places, key, strict=True)}
@@ -193,7 +218,7 @@ def _multiset(plan: ComparePlan, here: Sequence[tuple[str, ...]], there: Sequenc
 
 
 def _words(plan: ComparePlan, r: KeyRange) -> str:
-    """A range as people read it."""
+    """Describe a range for people."""
     of = "hash of the row" if plan.scans else ", ".join(plan.key[: len(plan.places)])
     after = f"after {', '.join(map(str, r.low))}" if r.low else ""
     until = f"up to {', '.join(map(str, r.high))}" if r.high else ""

@@ -1,6 +1,6 @@
-"""The lake's side: every row's place and sum in one pass over the table, kept in a scratch database; ranges and their sums come from that.
+"""The lake's side: one pass over the table stores every row's place and sum in a scratch database; ranges and their sums come from it.
 
-16 to 40 bytes a row on disk, memory bounded; no loop over rows.
+It takes 16 to 40 bytes of disk per row and bounded memory. Python does not loop over rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ SIZES = (51_200, 1_600, 50)  # rows of a part at each level; each divides the on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPart:
-    """A range of the table, with as many of its rows as a level's size says, and what they add up to. place: of its first row."""
+    """A range of the table with about as many rows as the level's size.
+
+    Attributes:
+        place: Position of its first row.
+        range: The key range.
+        rows: Number of rows.
+        total: Sum of the rows.
+    """
 
     place: int
     range: KeyRange
@@ -38,14 +45,14 @@ class KeyPart:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The sums of one table. rows: how many there are."""
+    """The sums of one table. rows: number of rows."""
 
     rows: int
     _plan: ComparePlan
     _scratch: DuckDBPyConnection
 
     def parts(self, size: int, inside: KeyRange = EVERYTHING) -> list[KeyPart]:
-        """The parts of a range, in order and without a gap between them; one, of no rows, where there are none."""
+        """Return the parts of a range, in order and without gaps; a single part of no rows if the range is empty."""
         names = _places(self._plan)
         condition = within(names, inside)
         where = f"WHERE {condition}" if condition else ""
@@ -61,7 +68,7 @@ class Here:
 
 @contextmanager
 def summed(plan: ComparePlan, rows: pa.RecordBatchReader) -> Iterator[Here]:
-    """Sum a table's rows. rows: with instants as local times of UTC."""
+    """Yield the sums of a table's rows. rows: with instants as local times of UTC."""
     with TemporaryDirectory(prefix="tidelake-verify-") as folder, duck.scratch(Path(folder)) as scratch:
         names = _places(plan)
         places = ", ".join(f"{p.here} AS {n}" for p, n in zip(plan.places, names, strict=True))
@@ -79,13 +86,13 @@ def summed(plan: ComparePlan, rows: pa.RecordBatchReader) -> Iterator[Here]:
 
 
 def texts_within(plan: ComparePlan, rows: pa.RecordBatchReader, ranges: Sequence[KeyRange]) -> list[tuple[str, ...]]:
-    """The texts of the rows in any of these ranges."""
+    """Return the texts of the rows in any of these ranges."""
     condition = anywhere([p.here for p in plan.places], ranges) or "true"
     found = duck.to_text(rows, [t.here for t in plan.texts], _EVERY, where=condition)
     return [tuple(str(v) for v in row) for row in found]
 
 
-_EVERY = 1 << 40  # rows
+_EVERY = 1 << 40  # row limit that no table reaches
 
 
 def _places(plan: ComparePlan) -> list[str]:

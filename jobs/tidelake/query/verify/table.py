@@ -1,4 +1,4 @@
-"""Plan and run the comparison of one table of a feed."""
+"""Plans and runs the comparison of one table of a feed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tidelake.query.verify.here import SIZES, summed
 from tidelake.query.verify.questions import ComparePlan, RowPlace, hashed
 from tidelake.query.verify.upstream import UpstreamDatabase
 
-_INTEGERS = re.compile(r"int|bigint|decimal\(\d+,\d+\)")  # lake types whose order is that of numbers everywhere
+_INTEGERS = re.compile(r"int|bigint|decimal\(\d+,\d+\)")  # lake types that all servers order as numbers
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """A table's comparison. uncompared: column → why; notes: what holds with a reservation."""
+    """Result for a table. uncompared: column → reason; notes: reservations about the result."""
 
     table: str
     ts: int
@@ -47,7 +47,20 @@ def verify_table(
     sizes: Sequence[int] = SIZES,
     advance: OnCompared | None = None,
 ) -> Verified:
-    """Compare a table as of ts. Starts Spark only where ts is not a cut. Raises ConfigError (UNKNOWN_TABLE)."""
+    """Compare a table with its source as of a TSO. Starts Spark only if the TSO is not a cut.
+
+    Args:
+        lake: The feed's lake.
+        table: Name at that TSO, db.table.
+        ts: The TSO.
+        source: Kind of source.
+        upstream: The source, or its recorded answers.
+        sizes: Rows of a part at each level.
+        advance: Called with (ranges compared, ranges in all).
+
+    Raises:
+        ConfigError: UNKNOWN_TABLE.
+    """
     _, life = life_at(lake, table, ts)
     plan, uncompared, notes = plan_of(lake.feed, life, table, ts, source)
     if plan is None:
@@ -63,7 +76,7 @@ def verify_table(
 
 
 def plan_of(feed: Feed, i: Incarnation, table: str, ts: int, source: SourceCell) -> tuple[ComparePlan | None, dict[str, str], list[str]]:
-    """(how the table is compared, or None if none of its columns can be, column → why it is not, notes)."""
+    """Return (plan, or None if no column can be compared; column → why it is not compared; notes)."""
     columns = i.columns_at(ts)
     masks = {c.name: mask for c in columns if (mask := value_rules(feed, i, c).mask)}
     cells = [_cell(feed, i, c) for c in columns if c.name not in masks]
@@ -107,7 +120,7 @@ def _key(i: Incarnation, columns: Sequence[Column]) -> tuple[str, ...]:
 
 
 def _number_places(cells: Sequence[LakeCell], key: Sequence[str]) -> tuple[RowPlace, ...]:
-    """The first columns of the key that are numbers: ranges of them use its index. Text is ordered by collations that the lake has not."""
+    """Return the leading key columns that are numbers; ranges of them use the key's index. Text has collations that the lake lacks."""
     by_name = {c.name: c for c in cells}
     out: list[RowPlace] = []
     for name in key:

@@ -1,4 +1,4 @@
-"""The source's answers: from a connection, or from files that its client wrote (`mysql -N -B`)."""
+"""Answers of the source: from a connection, or from files that its client wrote (`mysql -N -B`)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ UpstreamAnswer = list[tuple[str, ...]]
 
 
 class UpstreamDatabase(Protocol):
-    """Whoever answers."""
+    """A source of answers."""
 
     def ask(self, question: Question) -> UpstreamAnswer | None:
-        """The rows of an answer, without the id; None if it is not known yet."""
+        """Return the rows of an answer without the id; None if it is not known yet."""
 
 
 @dataclass(slots=True)
@@ -33,20 +33,20 @@ class Connected:
     reader: MysqlReader
 
     def ask(self, question: Question) -> UpstreamAnswer | None:
-        """Raises StorageError."""
+        """Query the server. Raises StorageError."""
         return [tuple(NULL if v is None else v for v in row[1:]) for row in self.reader.query(question.sql)]
 
 
 @dataclass(slots=True)
 class Recorded:
-    """Answers that were written into files; what they lack is remembered in `open`, for a script."""
+    """Answers from files. Questions without an answer are collected in `open`, for a script."""
 
     answers: dict[str, UpstreamAnswer] = field(default_factory=dict)
     open: dict[str, Question] = field(default_factory=dict)
     asked: int = 0
 
     def ask(self, question: Question) -> UpstreamAnswer | None:
-        """The recorded answer."""
+        """Return the recorded answer; None if there is none, and then remember the question."""
         self.asked += 1
         found = self.answers.get(question.id)
         if found is None:
@@ -55,7 +55,7 @@ class Recorded:
 
 
 def read_answers(paths: Iterable[Path]) -> Recorded:
-    """The answers that are whole. Raises ConfigError for a file without any."""
+    """Return the complete answers in files. Raises ConfigError for a file without any."""
     found: dict[str, UpstreamAnswer] = {}
     for path in paths:
         here = _answers(path)
@@ -66,7 +66,7 @@ def read_answers(paths: Iterable[Path]) -> Recorded:
 
 
 def script(source: SourceCell, ts: int, questions: Sequence[Question]) -> str:
-    """What the source's client is to run. Nothing in it changes anything."""
+    """Return the SQL script for the source's client. It only reads."""
     how = "-- Reads only. Run it with: mysql --default-character-set=utf8mb4 -N -B < this file > answers.tsv"
     return "\n".join([how, *(f"{s};" for s in session(source, ts)), *(q.script for q in questions), ""])
 

@@ -1,4 +1,4 @@
-"""How the text files of an export are written: Dumpling's options, by the names that it gives them."""
+"""Text format of an export: Dumpling's options, with Dumpling's names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from tidelake.errors import ConfigError
 
 
 class Dialect(BaseModel):
-    r"""Dumpling's `--csv-separator`, `--csv-delimiter`, `--csv-null-value`, `--escape-backslash` and
-    `--no-header`. Lines end in \n or \r\n, both are read. Binary columns are raw bytes: what `--csv-output-dialect` makes of them (hex
-    digits, base64) reads like bytes, too, so it cannot be told.
+    r"""Dumpling's `--csv-separator`, `--csv-delimiter`, `--csv-null-value`, `--escape-backslash` and `--no-header`.
+
+    Lines end in \n or \r\n; both are read. Binary columns are raw bytes. The output of `--csv-output-dialect` (hex digits, base64) is made
+    of bytes as well, so it cannot be recognised.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,7 +38,7 @@ class Dialect(BaseModel):
 
 
 def dialect(**said: object) -> Dialect:
-    """A dialect. Raises ConfigError for what cannot be read without a guess."""
+    """Return a dialect. Raises ConfigError for options that cannot be read without ambiguity."""
     try:
         return Dialect.model_validate(said)
     except ValidationError as e:

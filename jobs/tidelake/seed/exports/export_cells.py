@@ -1,6 +1,6 @@
-"""Values as an export writes them → the canonical text that the feed's own protocol would have carried (docs/architecture.md 6).
+"""Converts values as an export writes them to the canonical text of the feed's protocol (docs/architecture.md 6).
 
-A server's text is canonical for most types. BIT is written as its bytes, a YEAR of zero as 0000, ENUM and SET as names, which many
+The server's text is canonical for most types. Exports write BIT as its bytes, the YEAR zero as 0000, and ENUM and SET as names, which many
 protocols send as numbers.
 """
 
@@ -16,11 +16,17 @@ import pyarrow.compute as pc
 from tidelake.history.ddl.column_types import MysqlType
 
 Convert = Callable[[pa.BinaryArray], pa.BinaryArray]
-NO_NUMBER = b"?"  # in place of what is no BIT or no member: it fits no type, so it is counted
+NO_NUMBER = b"?"  # replaces invalid BITs and members: it fits no type, so it is counted
 
 
 def canonical(rows: pa.ListArray, types: Sequence[MysqlType], *, names_sent: bool) -> pa.ListArray:
-    """Rows of so many cells each, with canonical text. names_sent: whether the feed's protocol sends ENUM and SET as names."""
+    """Return rows with canonical text.
+
+    Args:
+        rows: Rows with one cell per type.
+        types: Types of the cells.
+        names_sent: The feed's protocol sends ENUM and SET as names.
+    """
     changed = {k: c for k, t in enumerate(types) if (c := conversion(t, names_sent)) is not None}
     if not changed or not len(rows):
         return rows
@@ -34,7 +40,7 @@ def canonical(rows: pa.ListArray, types: Sequence[MysqlType], *, names_sent: boo
 
 
 def conversion(mysql: MysqlType, names_sent: bool) -> Convert | None:
-    """How cells of a type change, None where they do not."""
+    """Return the conversion of a type's cells; None if they do not change."""
     if mysql.word == "bit":
         return partial(_of_distinct, _bit)
     if mysql.word == "year":
@@ -45,7 +51,7 @@ def conversion(mysql: MysqlType, names_sent: bool) -> Convert | None:
 
 
 def _of_distinct(one: Callable[[bytes], bytes], cells: pa.BinaryArray) -> pa.BinaryArray:
-    """Equal values are converted once: there are few of such types."""
+    """Convert distinct values once; these types have few."""
     encoded = cells.dictionary_encode()
     values = pa.array([one(v) for v in encoded.dictionary.to_pylist()], pa.binary())
     return values.take(encoded.indices)

@@ -1,9 +1,9 @@
-"""The files of an export, by their names (pingcap/tidb, dumpling/export/prepare.go), and what they say of tables.
+"""Files of an export, recognised by name (pingcap/tidb, dumpling/export/prepare.go), and the tables they belong to.
 
 `<db>.<table>.<n>.csv|sql[.gz|.zst]` rows · `<db>.<table>-schema.sql` CREATE TABLE · `<db>-schema-create.sql` · `metadata`
 `<db>.<table>.parquet`, `<db>.<table>.<anything>.parquet`, `<db>.<table>/<anything>.parquet` rows
 
-In names Dumpling writes `%2E` for a point, likewise other characters that files cannot bear.
+In names Dumpling writes `%2E` for a dot, and likewise other characters that file names cannot have.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ExportName = tuple[str, str]  # database, table
 
 
 class ExportFile(BaseModel):
-    """A file of rows. kind: csv, sql or parquet; size: bytes."""
+    """A file with rows. kind: csv, sql or parquet; size: bytes."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,7 +49,7 @@ class ExportFile(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportTable:
-    """A table of an export. schema: key of the file with its CREATE TABLE, None where there is none."""
+    """A table of an export. schema: key of the file with its CREATE TABLE; None if there is none."""
 
     database: str
     table: str
@@ -63,13 +63,13 @@ class ExportTable:
 
     @property
     def bytes(self) -> int:
-        """Of all its files, as they lie there."""
+        """Stored size of all its files."""
         return sum(f.size for f in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """tables: sorted by name; others: views, sequences and the like, which hold no rows; metadata: the text of that file."""
+    """Files of an export. tables: sorted by name; others: views, sequences and the like, without rows; metadata: text of that file."""
 
     tables: tuple[ExportTable, ...]
     others: tuple[str, ...]
@@ -77,7 +77,7 @@ class Export:
 
 
 def list_export(store: Store) -> Export:
-    """What lies below a URI. Raises ConfigError (NOT_AN_EXPORT; UNKNOWN_FILE for one that this version does not read)."""
+    """List an export. Raises ConfigError: NOT_AN_EXPORT; UNKNOWN_FILE: this version does not read the file."""
     objects = list(store.objects())
     views = {_name(m) for o in objects if (m := _VIEW.fullmatch(o.key))}
     schemas = {_name(m): o.key for o in objects if (m := _SCHEMA.fullmatch(o.key)) and _name(m) not in views}
@@ -102,7 +102,7 @@ def list_export(store: Store) -> Export:
 
 
 def chosen(export: Export, wanted: Sequence[str], store: Store) -> tuple[ExportTable, ...]:
-    """The tables named, all where none is. Raises ConfigError (UNKNOWN_TABLE)."""
+    """Return the named tables, or all if no name is given. Raises ConfigError (UNKNOWN_TABLE)."""
     names = {t.name.lower() for t in export.tables}
     wanted = [same(w) for w in wanted]
     missing = [w for w in wanted if w.lower() not in names]
@@ -113,7 +113,7 @@ def chosen(export: Export, wanted: Sequence[str], store: Store) -> tuple[ExportT
 
 
 def definition(store: Store, table: ExportTable) -> TableDef | None:
-    """What the export's CREATE TABLE says, None where there is none. Raises ContractError with the file."""
+    """Return the definition in the export's CREATE TABLE; None if there is none. Raises ContractError with the file."""
     if table.schema is None:
         return None
     where = store.uri_of(table.schema)
@@ -152,7 +152,7 @@ def _table(name: ExportName, schema: str | None, files: Iterable[ExportFile]) ->
 
 
 def _refuse_others(store: Store, objects: Iterator[ObjectInfo]) -> None:
-    """A file that may hold rows is never passed over."""
+    """Raise ConfigError for an unknown file, because it may have rows."""
     found = next((o.key for o in objects if not (_OTHER.fullmatch(o.key) or _SCHEMA.fullmatch(o.key) or _VIEW.fullmatch(o.key))), None)
     if found is not None:
         raise ConfigError(

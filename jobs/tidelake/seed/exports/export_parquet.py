@@ -1,4 +1,4 @@
-"""Parquet of an export → rows of canonical text. Which Arrow types a MySQL type may stand in is said here and in docs/seed.md."""
+"""Rows of an export's Parquet files as canonical text. This module and docs/seed.md list the Arrow types that each MySQL type may have."""
 
 from __future__ import annotations
 
@@ -29,12 +29,22 @@ def parquet_columns(path: Path) -> list[str]:
 
 
 def read_parquet(path: Path, columns: Sequence[tuple[str, MysqlType]], time_zone: str, *, names_sent: bool) -> Iterator[pa.ListArray]:
-    """Batches of rows, the cells in this order. columns: as the file names them. Raises ContractError for a type that cannot be read."""
+    """Yield batches of rows with the cells in column order.
+
+    Args:
+        path: A local file.
+        columns: Names as in the file, with types.
+        time_zone: Time zone of the text of instants.
+        names_sent: The feed's protocol sends ENUM and SET as names.
+
+    Raises:
+        ContractError: A column has a type that cannot be read.
+    """
     with pq.ParquetFile(path) as file:
         for batch in _batches(file, path, [name for name, _ in columns]):
             texts = [text_of(batch.column(name), mysql, time_zone, name) for name, mysql in columns]
             n, width = batch.num_rows, len(columns)
-            order = (np.arange(width) * n + np.arange(n)[:, None]).ravel()  # columns one after another → row by row
+            order = (np.arange(width) * n + np.arange(n)[:, None]).ravel()  # from column order to row order
             starts = pa.array(np.arange(n + 1) * width, pa.int32())
             rows = pa.ListArray.from_arrays(starts, pa.concat_arrays(texts).take(pa.array(order)))
             yield canonical(rows, [mysql for _, mysql in columns], names_sent=names_sent)
@@ -51,7 +61,7 @@ def _batches(file: pq.ParquetFile, path: Path, names: list[str]) -> Iterator[pa.
 
 
 def text_of(values: pa.Array, mysql: MysqlType, time_zone: str, name: str) -> pa.BinaryArray:
-    """A column as text, but BIT, YEAR, ENUM and SET as exports write them. Raises ContractError."""
+    """Return a column as text; BIT, YEAR, ENUM and SET as exports write them. Raises ContractError."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
@@ -69,7 +79,7 @@ def text_of(values: pa.Array, mysql: MysqlType, time_zone: str, name: str) -> pa
 
 
 def _of_number(values: pa.Array, mysql: MysqlType) -> pa.Array | None:
-    """None where the kind of value does not tell the number exactly."""
+    """Text of numbers; None if the Arrow type does not give the number exactly."""
     kind = values.type
     if pa.types.is_floating(kind):
         return values.cast(pa.string()) if mysql.word in _FLOATS else None
@@ -83,7 +93,7 @@ def _of_number(values: pa.Array, mysql: MysqlType) -> pa.Array | None:
 
 
 def _of_time(values: pa.Array, mysql: MysqlType, time_zone: str) -> pa.Array | None:
-    """None where a zone is lost, or the kind of value is of no time."""
+    """Text of times; None if a time zone would be lost or the Arrow type is no time."""
     kind = values.type
     if pa.types.is_date(kind) and mysql.word == "date":
         return values.cast(pa.date32()).cast(pa.string())
@@ -96,7 +106,7 @@ def _of_time(values: pa.Array, mysql: MysqlType, time_zone: str) -> pa.Array | N
 
 
 def _cut(text: pa.StringArray, whole: int, digits: int | None) -> pa.StringArray:
-    """With the column's fraction digits; text with more of them that say something stays, and does not fit then."""
+    """Cut text to the column's fraction digits. Text with further non-zero digits stays, and then does not fit."""
     width = whole + (digits + 1 if digits else 0)
     padded = pc.utf8_rpad(
         pc.if_else(pc.equal(pc.utf8_length(text), whole), pc.binary_join_element_wise(text, "", "."), text), whole + 7, "0"
@@ -106,7 +116,7 @@ def _cut(text: pa.StringArray, whole: int, digits: int | None) -> pa.StringArray
 
 
 def _decimal_text(values: pa.Array) -> pa.StringArray:
-    """Plain digits: Arrow writes small decimals with an exponent, integers never."""
+    """Plain digits. Arrow writes small decimals with an exponent, but never integers."""
     kind = values.type
     if kind.scale <= 0:
         return values.cast(pa.string())
@@ -120,7 +130,7 @@ def _decimal_text(values: pa.Array) -> pa.StringArray:
 
 
 def _bits(values: pa.Array) -> pa.BinaryArray:
-    """A number as the eight bytes that exports write BIT as."""
+    """A number as the eight bytes of BIT in exports."""
     numbers = np.array(values.fill_null(0).cast(pa.uint64())).astype(">u8")
     raw = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(numbers), [None, pa.py_buffer(numbers.tobytes())])
     return pc.if_else(values.is_valid(), raw.cast(pa.binary()), pa.scalar(None, pa.binary()))

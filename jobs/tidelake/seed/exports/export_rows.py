@@ -1,6 +1,6 @@
-"""The rows of an export's file: text of any kind in pieces of bounded size, refused rows told by number and place.
+"""Reads the rows of an export's file: text in pieces of bounded size; rejected rows are reported by number and place.
 
-A file is read once, from its beginning to its end. A row may be as large as MAX_ROW; nothing else of a file is kept in memory.
+A file is read once, from start to end. A row may be as large as MAX_ROW; nothing else of a file is kept in memory.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from tidelake.seed.exports.scan.dump_sql import scan_sql
 
 PIECE = 4 << 20
 MAX_ROW = 256 << 20  # TiDB's largest row is 120 MiB; escapes may double it
-KEPT = 100  # refused rows of a file that are told one by one
+KEPT = 100  # rejected rows of a file that are reported one by one
 _ZONE = re.compile(rb"SET\s+(?:SESSION\s+)?@?@?TIME_ZONE\s*=\s*'([^']*)'", re.IGNORECASE)
 _VALUES = re.compile(rb"\bVALUES\s*", re.IGNORECASE)
 _UTC = frozenset({"+00:00", "UTC"})
 
 ExportColumns = Sequence[tuple[str, MysqlType]]
-ScanPiece = Callable[[bytes, int, bool, bool], RowRoom]  # piece, number of its first row, inside a statement, final
+ScanPiece = Callable[[bytes, int, bool, bool], RowRoom]  # (piece, number of its first row, inside a statement, final)
 
 
 class RefusedRows(BaseModel):
-    """A row that cannot be read. row: its number in the file, from 1, the header not counted; byte: where it begins, decompressed."""
+    """A row that cannot be read. row: its number in the file, from 1, without the header; byte: its decompressed position."""
 
     row: int
     byte: int
@@ -48,7 +48,7 @@ class RefusedRows(BaseModel):
 
 
 class FileReport(BaseModel):
-    """What was read of a file. refused: how many rows could not be; examples: the first of them."""
+    """Result of reading a file. refused: number of rows that could not be read; examples: the first of them."""
 
     key: str
     size: int = 0
@@ -60,7 +60,7 @@ class FileReport(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReading:
-    """How a table's files are read. columns: those that the lake knows of the table, in its order; may_lack: those that are no loss."""
+    """How to read a table's files. columns: the lake's columns of the table, in order; may_lack: columns that a file may lack."""
 
     columns: ExportColumns
     may_lack: frozenset[str]
@@ -71,7 +71,7 @@ class ExportReading:
 
 @dataclass(frozen=True, slots=True)
 class ExportBatch:
-    """Some rows. cells: in the order of `columns`; numbers: their numbers in the file."""
+    """A batch of rows. cells: in the order of `columns`; numbers: row numbers in the file."""
 
     columns: tuple[str, ...]
     cells: pa.ListArray
@@ -79,9 +79,11 @@ class ExportBatch:
 
 
 def read_rows(path: Path, file: ExportFile, reading: ExportReading, report: FileReport) -> Iterator[ExportBatch]:
-    """The rows of a local copy of a file; what was found is added to the report.
+    """Yield the rows of a local copy of a file and add the findings to the report.
 
-    Raises ContractError where the file has other columns than the table, StorageError where it is damaged.
+    Raises:
+        ContractError: The file has other columns than the table.
+        StorageError: The file is damaged.
     """
     if file.kind == "parquet":
         columns = _wanted(parquet_columns(path), reading, file)
@@ -100,21 +102,21 @@ def read_rows(path: Path, file: ExportFile, reading: ExportReading, report: File
 
 
 class _Text:
-    """A file's text with what is read of it and not yet scanned."""
+    """Text of a file: the part that is read but not scanned yet."""
 
     def __init__(self, stream: IO[bytes], source: SourceObject) -> None:
         self._stream, self._source = stream, source
         self.rest, self.at, self.ended = b"", 0, False
 
     def more(self, size: int = PIECE) -> None:
-        """Read on."""
+        """Read the next piece."""
         with naming(self._source):
             piece = self._stream.read(size)
         self.ended = not piece
         self.rest += piece
 
     def skip(self, size: int) -> None:
-        """Done with so much of it."""
+        """Drop scanned bytes."""
         self.rest, self.at = self.rest[size:], self.at + size
 
 
@@ -131,7 +133,7 @@ def _scanned(text: _Text, columns: ExportColumns, scan: ScanPiece, reading: Expo
             yield _batch(columns, canonical(cells, [t for _, t in columns], names_sent=reading.names_sent), numbers)
         number, inside, end = int(room.at[NUMBER]), bool(room.at[INSIDE]), int(room.at[END])
         text.skip(end)
-        size = PIECE if end else max(PIECE, len(text.rest))  # a large row: twice as much next time
+        size = PIECE if end else max(PIECE, len(text.rest))  # a large row: double the size next time
         if len(text.rest) > MAX_ROW:
             error = f"no row ends within {MAX_ROW:,} bytes from here; the rest of the file is not read"
             _add(report, RefusedRows(row=number, byte=text.at, code="TOO_LARGE", error=error))
@@ -191,7 +193,7 @@ def _sql(text: _Text, reading: ExportReading, file: ExportFile) -> tuple[ExportC
 
 
 def _statement(text: bytes) -> tuple[bytes, list[str]] | None:
-    """(how its statements begin, the columns that they name) of a file that begins so."""
+    """Return (start of the file's statements, the columns that they name); None if the file starts differently."""
     start = text.find(b"INSERT INTO ")
     values = _VALUES.search(text, start) if start >= 0 else None
     if values is None:

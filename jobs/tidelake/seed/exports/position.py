@@ -21,9 +21,15 @@ _MOST = (1 << 63) - 1
 
 
 def export_ts(metadata: str | None, said: int | None, where: str) -> int:
-    """The TSO that rows of an export stand at. metadata: the file's text, None where there is none; said: by --ts.
+    """Return the TSO of an export.
 
-    Raises ConfigError: NO_TSO, TSO_DIFFERS, EXPORT_UNFINISHED.
+    Args:
+        metadata: Text of the file `metadata`; None if there is none.
+        said: Value of --ts.
+        where: The file, for messages.
+
+    Raises:
+        ConfigError: NO_TSO, TSO_DIFFERS, EXPORT_UNFINISHED.
     """
     found = None if metadata is None else _position(metadata, where)
     if found is not None and said is not None and found != said:
@@ -45,7 +51,7 @@ def export_ts(metadata: str | None, said: int | None, where: str) -> int:
 
 
 def _position(metadata: str, where: str) -> int | None:
-    """None where the file is of a MySQL, whose positions are no TSO."""
+    """The TSO in the metadata; None for MySQL, whose positions are no TSO."""
     if "Finished dump at:" not in metadata:
         raise ConfigError(f"{where} does not say that the export finished", code="EXPORT_UNFINISHED", remedy="export again")
     found = {pos.strip() for log, pos in _STATUS.findall(metadata.replace("\r\n", "\n")) if log.strip() == _OF_TIDB}

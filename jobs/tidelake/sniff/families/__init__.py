@@ -1,1 +1,1 @@
-"""Families of protocols, and what one message shows of its own."""
+"""Families of protocols: each recognises its protocols in one message."""

@@ -1,4 +1,4 @@
-"""All families of protocols, and what becomes of a message that none of them knows."""
+"""All families of protocols applied to a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FAMILIES = (versioned.look, debezium.look, simple.look, canal_json.look, avro.l
 
 
 def hints(key: bytes | None, value: bytes | None) -> tuple[View, list[Hint]]:
-    """Every protocol whose form the message has; those that leave least doubt first."""
+    """Return (view of the message, a hint for every protocol whose form it has; those with the least doubt first)."""
     seen = view(key, value)
     found = [hint for look in _FAMILIES if (hint := look(seen)) is not None]
     if seen.claim_check:

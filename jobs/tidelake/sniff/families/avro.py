@@ -1,4 +1,4 @@
-"""Avro in Confluent's or AWS Glue's framing, and TiCDC's own watermarks and statements beside it (docs/reference/protocols.md 4.1)."""
+"""Avro with Confluent's or AWS Glue's framing, and TiCDC's own watermarks and statements (docs/reference/protocols.md 4.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MODES = {"DECIMAL": "avro_decimal_handling_mode", "BIGINT UNSIGNED": "avro_bigi
 
 
 def look(view: View) -> Hint | None:
-    """The message as Avro's."""
+    """Recognise Avro."""
     key, value = view.key, view.value
     if not key and value:
         return _ours(value) or _row(None, value)
@@ -26,7 +26,7 @@ def look(view: View) -> Hint | None:
 
 
 def _ours(value: bytes) -> Hint | None:
-    """What TiCDC writes without a schema, and without a key."""
+    """Recognise what TiCDC writes without a schema and without a key."""
     if value[0] == _WATERMARK and len(value) == 9:
         ts = int.from_bytes(value[1:], "big")
         told = {"watermark": f"value is 0x02 and 8 bytes, the resolved ts {ts}: avro-enable-watermark is on"}
@@ -58,7 +58,7 @@ def _row(key: bytes | None, value: bytes | None) -> Hint | None:
 
 
 def _schema_id(data: bytes) -> SchemaId | None:
-    """The schema that the header names; None for another header."""
+    """The schema id in the header; None for another header."""
     if data[0] == _CONFLUENT and len(data) >= 5:
         schema_id = int.from_bytes(data[1:5], "big")
         return schema_id if 0 < schema_id < 1 << 31 else None  # registries count from 1; Open Protocol's version word begins with 0
@@ -74,7 +74,7 @@ def _header(data: bytes | None, schema_id: SchemaId) -> str:
 
 
 def from_schemas(ids: tuple[SchemaId, ...], schema: Callable[[SchemaId], str]) -> tuple[dict[str, str], dict[str, OptionValue]]:
-    """What the schemas say of the sink's options, as evidence and options; unknown and unreadable schemas say nothing."""
+    """Return (evidence, sink options) that the schemas show. Unknown and unreadable schemas are skipped."""
     evidence, options = dict[str, str](), dict[str, OptionValue]()
     for schema_id in ids:
         try:
@@ -95,7 +95,7 @@ def from_schemas(ids: tuple[SchemaId, ...], schema: Callable[[SchemaId], str]) -
 
 
 def _fields(schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and type of each field; of a union the type beside null."""
+    """Name and type of each field; of a union the type other than null."""
     fields = schema.get("fields") if isinstance(schema, dict) else None
     for field in fields if isinstance(fields, list) else ():
         kind = field.get("type") if isinstance(field, dict) else None

@@ -1,6 +1,6 @@
 """Canal-JSON (docs/reference/protocols.md 5.4).
 
-TiCDC's with and without extension, content-compatible, only changed columns, and Alibaba Canal's.
+Variants: TiCDC's with and without extension, content-compatible, only changed columns; and Alibaba Canal's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tidelake.sniff.families.hint import Hint, OptionValue, View
 from tidelake.sniff.families.unpack import compression_sentence
 
 _OURS = frozenset({"pkNames", "isDdl", "mysqlType", "sqlType"})
-_HEAD = frozenset({"pkNames", "isDdl"})  # of a text that is cut short: no other protocol has these on any level
+_HEAD = frozenset({"pkNames", "isDdl"})  # members of truncated text: no other protocol has them at any level
 _MEMBERS = frozenset({"database", "table", "type"})
 _LARGE = {"onlyHandleKey": "handle-key-only", "claimCheckLocation": "claim-check"}
 _BARE = frozenset("tinyint smallint mediumint int bigint char varchar binary varbinary decimal bit year enum set".split())
@@ -20,7 +20,7 @@ _FRAMING = "one JSON object a message"
 
 
 def look(view: View) -> Hint | None:
-    """The message as Canal-JSON."""
+    """Recognise Canal-JSON."""
     shown = sorted(_OURS & view.names)
     if not shown or not (view.names & _HEAD if view.broken else view.names >= _MEMBERS):
         return None
@@ -50,7 +50,7 @@ def _extension(members: Mapping[str, Any], evidence: dict[str, str], options: di
 
 
 def _flavour(members: Mapping[str, Any], evidence: dict[str, str], options: dict[str, OptionValue]) -> None:
-    """Who wrote it, and how types and old values are written."""
+    """Add which program wrote it, and how types and old values are written."""
     data, number = members.get("data"), members.get("id")
     rows = len(data) if isinstance(data, list) else 0
     if "_tidb" not in members and (rows > 1 or (type(number) is int and number > 0)):

@@ -12,7 +12,7 @@ _OURS = "TiCDC"
 
 
 def look(view: View) -> Hint | None:
-    """The message as TiCDC's Debezium; of Debezium's own connectors it is none."""
+    """Recognise TiCDC's Debezium; None for Debezium's own connectors."""
     if "payload" not in view.names:
         return None
     payload = (view.members or {}).get("payload")
@@ -50,7 +50,7 @@ def _shown(view: View, payload: dict[str, Any], source: dict[str, Any]) -> tuple
 
 
 def foreign(view: View) -> str:
-    """What a Debezium envelope of another connector is; empty for anything else."""
+    """Describe a Debezium envelope of another connector; empty for anything else."""
     members = view.members or {}
     payload = members.get("payload", members)
     source = payload.get("source") if isinstance(payload, dict) else None

@@ -1,4 +1,4 @@
-"""What one message shows of its protocol: the unit in which families of protocols report, and the message as they look at it."""
+"""Hint: what one message shows of its protocol. View: the message as families see it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from dataclasses import dataclass, field
 
 from tidelake.config.options import Compression
 
-SchemaId = int | str  # Confluent's number, Glue's UUID
+SchemaId = int | str  # number (Confluent) or UUID (Glue)
 OptionValue = bool | str
 
-MIN_TSO, MAX_TSO = 331_000_000_000_000_000, 1 << 60  # commit ts of 2010 to 2109; anything else is a number of another meaning
+MIN_TSO, MAX_TSO = 331_000_000_000_000_000, 1 << 60  # commit ts of the years 2010 to 2109; other numbers are no TSO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
     """One message has the form of one protocol.
 
-    evidence: kind → sentence; the kinds are what sentences about many messages are counted by. options: sink options that the bytes
-    show, by their names in tidelake.config.options. together: such that make sense only together. schema_ids: Avro schemas that are needed.
-    weak: other things look like this, too, or the form is broken somewhere.
+    Attributes:
+        protocol: The protocol.
+        evidence: Kind → sentence. Sentences about many messages are counted by kind.
+        framing: The framing.
+        compression: The compression.
+        options: Sink options that the bytes show, with the names in tidelake.config.options.
+        together: Options that only make sense together.
+        schema_ids: Avro schemas that are needed.
+        weak: Other data looks the same, or the form is damaged.
     """
 
     protocol: str
@@ -34,10 +40,15 @@ class Hint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A message with its wrappings taken off (sniff.unpack).
+    """A message without its wrappings (sniff.unpack).
 
-    key, value: the Kafka record's, or those inside the claim-check file that the value is. plain: the value without the compression
-    that was found. members: the JSON object that plain is; names: its members, also where it is cut short, which broken then says.
+    Attributes:
+        key: Key of the Kafka record, or the key inside the claim-check file that its value is.
+        value: Value, likewise.
+        plain: The value without its compression.
+        members: The JSON object in plain.
+        names: Names of its members, also if it is truncated.
+        broken: Why it is truncated.
     """
 
     key: bytes | None
@@ -51,17 +62,17 @@ class View:
 
 
 def plausible(ts: object) -> bool:
-    """Whether a number may be a TSO of our times."""
+    """Whether a number can be a TSO of the years 2010 to 2109."""
     return type(ts) is int and MIN_TSO <= ts < MAX_TSO
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 key`, `2 keys`."""
+    """Format a number with its noun: `1 key`, `2 keys`."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def start(data: bytes | None, most: int = 8) -> str:
-    """The first bytes as hex with blanks: `04 22 4d 18`."""
+    """Format the first bytes as hex with spaces: `04 22 4d 18`."""
     if data is None:
         return "null"
     return (data[:most].hex(" ") + (" …" if len(data) > most else "")) or "no bytes"

@@ -1,4 +1,4 @@
-"""Lines of the storage sink's CSV, whose delimiter, quote and leading fields are configured (docs/reference/protocols.md 9.5)."""
+"""CSV lines of the storage sink, with configurable delimiter, quote and leading fields (docs/reference/protocols.md 9.5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidelake.history.event import Event
 from tidelake.protocols import Context, decoder
 from tidelake.sniff.families.hint import Hint, OptionValue, View, plausible
 
-_HEAD = 4096  # characters in which the separators are looked for
+_HEAD = 4096  # characters that are searched for the separators
 _HEADER = "ticdc-meta$"
 _QUOTED = re.compile(r"(?P<quote>[\"'`])(?:[IUD]|ticdc-meta\$operation)(?P=quote)(?P<delimiter>[^\w\s]{1,3}?|\t)(?P=quote)")
 _BARE = re.compile(r"(?:[IUD]|ticdc-meta\$operation)(?P<delimiter>[^\w\s\\]{1,3}|\t)\w")
@@ -19,7 +19,7 @@ _LEADING = ("include_commit_ts", "output_old_value")
 
 
 def look(view: View) -> Hint | None:
-    """The message as the lines of a CSV file."""
+    """Recognise lines of a CSV file."""
     value = view.value
     if not value or view.names or view.claim_check or value[:1] not in b"IUDt\"'`":
         return None
@@ -46,7 +46,7 @@ def look(view: View) -> Hint | None:
 
 
 def _separators(text: str) -> dict[str, OptionValue] | None:
-    """Delimiter, quote, terminator, null word and header by the first line and the end."""
+    """Delimiter, quote, terminator, null word and header, judging by the first line and the end."""
     head = text[:_HEAD]
     match = _QUOTED.match(head) or _BARE.match(head)
     if match is None or not text.endswith("\n"):
@@ -59,7 +59,7 @@ def _separators(text: str) -> dict[str, OptionValue] | None:
 
 
 def _read(value: bytes, separators: dict[str, OptionValue]) -> tuple[dict[str, OptionValue], list[Event] | None]:
-    """The lines with the first choice of leading fields that makes sense; the commit ts must be one."""
+    """The lines, with the first set of leading fields that decodes with a plausible commit ts."""
     for chosen in product((True, False), repeat=len(_LEADING)):
         options = separators | dict(zip(_LEADING, chosen, strict=True))
         try:

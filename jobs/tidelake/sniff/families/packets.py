@@ -1,4 +1,6 @@
-"""Craft and Canal protobuf: binary, without key (docs/reference/protocols.md 3, 9.4). Their marks are short, so they are read whole."""
+"""Craft and Canal protobuf: binary, without key (docs/reference/protocols.md 3, 9.4). Their magic bytes are short, so they are decoded
+whole.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from tidelake.protocols import Context, decoder
 from tidelake.sniff.families.hint import Hint, OptionValue, View, counted, start
 
 _CRAFT = b"\x01"
-_PACKET = (b"\x10\x01\x18\x07", b"\x18\x07")  # version 1 and type MESSAGES; a default may be left out
-_CAP = 16 << 20  # bytes that are read here
+_PACKET = (b"\x10\x01\x18\x07", b"\x18\x07")  # version 1 and type MESSAGES; a default can be omitted
+_CAP = 16 << 20  # maximum bytes to decode here
 
 
 def look(view: View) -> Hint | None:
-    """The message as Craft's or Canal's. Of a claim-check file there is none: neither protocol writes them."""
+    """Recognise Craft or Canal. Neither protocol writes claim-check files."""
     value = view.value
     if not value or view.names or view.claim_check or len(value) > _CAP:
         return None

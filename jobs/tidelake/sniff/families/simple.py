@@ -1,4 +1,4 @@
-"""Simple, in JSON and in Avro (docs/reference/protocols.md 9.1)."""
+"""Simple in JSON and in Avro (docs/reference/protocols.md 9.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KINDS = ("watermark", "bootstrap", "DDL", "row")
 
 
 def look(view: View) -> Hint | None:
-    """The message as Simple's."""
+    """Recognise Simple."""
     return _json(view) if view.names else _avro(view)
 
 

@@ -1,4 +1,4 @@
-"""Takes the wrappings off a message: a claim-check file around the record, compression around the value, JSON inside."""
+"""Removes the wrappings of a message: a claim-check file around the record, compression around the value, JSON inside."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tidelake.wire.json.json_text import load
 CAP = 64 << 20  # bytes, before and after decompression
 _CLAIM_CHECK = SinkOptions(large_message_handle_option="claim-check")
 _NAME = re.compile(rb'[{,]\s*"([A-Za-z_]{1,40})"\s*:')
-_HEAD = 4096  # bytes in which the members of a broken JSON text are looked for
+_HEAD = 4096  # bytes of truncated JSON that are searched for members
 
 
 def view(key: bytes | None, value: bytes | None) -> View:
-    """The message as families look at it. Never raises."""
+    """Return the message as families see it. Never raises."""
     if value is None or len(value) > CAP:
         return View(key=key, value=value, plain=value or b"")
     inner_key, inner, wrapped = key, value, False
@@ -29,14 +29,14 @@ def view(key: bytes | None, value: bytes | None) -> View:
         if found is not value and found is not None:
             inner_key, inner, wrapped = found_key, found, True
     except DecodeError:
-        pass  # only begins like one
+        pass  # it only begins like one
     method, plain = unpacked(inner)
     seen = View(key=inner_key, value=inner, claim_check=wrapped, compression=method, plain=plain)
     return _with_members(seen) if plain.lstrip()[:1] == b"{" else seen
 
 
 def unpacked(data: bytes) -> tuple[Compression, bytes]:
-    """The compression that the bytes show, and what is inside. Snappy has no mark: it is believed where a block's size is right."""
+    """Return (compression, decompressed bytes). Snappy has no magic bytes: it is assumed if a block's declared size is right."""
     if data.startswith(LZ4_MAGIC):
         inside = _tried(data, "lz4")
         return ("none", data) if inside is None else ("lz4", inside)
@@ -47,14 +47,14 @@ def unpacked(data: bytes) -> tuple[Compression, bytes]:
 
 
 def compression_sentence(view: View) -> Mapping[str, str]:
-    """What shows the compression, as evidence; empty without any."""
+    """Return evidence of the compression; empty without compression."""
     if view.compression == "none":
         return {}
     return {"compression": sentence_of(view.compression, view.value or b"", len(view.plain))}
 
 
 def sentence_of(method: Compression, data: bytes, size: int) -> str:
-    """What shows that data is compressed by this method into size bytes."""
+    """Say what shows that data is compressed with this method."""
     if method == "lz4":
         return f"04 22 4d 18: an LZ4 frame of {len(data):,} bytes, {size:,} inside"
     return f"a raw snappy block: its declared size of {size:,} bytes is what {len(data):,} bytes hold"

@@ -1,4 +1,4 @@
-"""What a message is that has the form of no protocol: enough to know where to look."""
+"""Describes a message that has the form of no protocol."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEMA_FILE = frozenset({"TableColumns", "TableVersion"})
 
 
 def described(view: View) -> str:
-    """One sentence about a message that no family knows, with its first bytes in hex."""
+    """Return one sentence about the message, with its first bytes in hex."""
     if view.value is None:
         return f"null value, key {start(view.key)}: no protocol writes that but Avro, whose keys begin with 00 or 03"
     return f"{_kind(view)}; value begins with {start(view.value, 16)}, key with {start(view.key)}"

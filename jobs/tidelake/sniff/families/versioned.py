@@ -1,4 +1,4 @@
-"""Open Protocol and Maxwell: the two whose Kafka key begins with the version word (docs/reference/protocols.md 2.1, 9.3)."""
+"""Open Protocol and Maxwell, whose Kafka key begins with the version word (docs/reference/protocols.md 2.1, 9.3)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tidelake.sniff.families.unpack import sentence_of, unpacked
 from tidelake.wire.json.json_text import load
 
 VERSION = (1).to_bytes(8, "big")
-_MOST = 1 << 16  # events of a message
+_MOST = 1 << 16  # maximum events of a message
 _KINDS = {1: "row", 2: "DDL", 3: "resolved"}
 _LARGE = {"ohk": "handle-key-only", "ccl": "claim-check"}
 _ROW, _STATEMENT = frozenset({"database", "table", "type"}), frozenset({"type", "sql"})
 
 
 def look(view: View) -> Hint | None:
-    """The message as Open Protocol's or Maxwell's."""
+    """Recognise Open Protocol or Maxwell."""
     key = view.key or b""
     if key.startswith(b"{"):
         return _maxwell_ddl(view, key)
@@ -54,7 +54,7 @@ def _open(key: bytes, value: bytes | None) -> Hint:
 
 
 def _inside(values: list[bytes | None], evidence: dict[str, str], options: dict[str, OptionValue]) -> Hint:
-    """What the first row says of compression and old values."""
+    """What the first row shows of compression and old values."""
     row = next((value for value in values if value), b"")
     method, plain = unpacked(row)
     if method != "none":

@@ -1,1 +1,1 @@
-"""Data quality: expectations, their verdict on a window, and the report that people read."""
+"""Data quality: expectations, their verdict on a window, and the report for people."""

@@ -1,4 +1,6 @@
-"""Expectations against the columns of tables.sql: does the column exist, can its type have such values? Without data and without Spark."""
+"""Checks expectations against the columns of tables.sql: does the column exist, and can its type have such values? Needs no data and no
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tidelake.history.ddl.changes import AddColumn, RenameColumn
 from tidelake.history.ddl.column_types import lake_type
 from tidelake.history.ddl.statement import parse
 
-_OWN = re.compile(r"_[a-z_]+")  # columns of the changelog: _commit_ts, …
+_OWN = re.compile(r"_[a-z_]+")  # the changelog's own columns: _commit_ts, …
 _NUMBERS = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal.*")
 _WHOLE = re.compile(r"tinyint|smallint|int|bigint|decimal\(\d+,0\)")
 _OF_TEXT = re.compile(r"expect_column_values_to_(match_strftime_format|be_json_parseable|match_json_schema)")
@@ -30,8 +32,10 @@ ColumnTypes = Mapping[str, str]  # name in lower case → lake type
 
 
 def columns_of(tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], feed: Feed) -> Mapping[str, ColumnTypes]:
-    """The columns that tables.sql brings to the lake, by `db.table` in lower case, and those that recorded statements add, whose types are
-    not known (empty)."""
+    """Return the columns that tables.sql brings to the lake, by `db.table` in lower case.
+
+    Columns that recorded statements add are included, with an empty type: their types are not known.
+    """
     known: dict[str, dict[str, str]] = {}
     for t in tables:
         name = written(t.database, t.table)
@@ -45,7 +49,7 @@ def columns_of(tables: Sequence[TableContract], ddl: Sequence[RecordedDdl], feed
 
 
 def _brought(statement: RecordedDdl) -> Iterator[str]:
-    """Names of columns that a statement adds, whichever table it means."""
+    """Names of columns that a statement adds, in any table."""
     for change in parse(statement.query, statement.database):
         if isinstance(change, AddColumn):
             yield change.column.name.lower()
@@ -54,7 +58,7 @@ def _brought(statement: RecordedDdl) -> Iterator[str]:
 
 
 def check_rules(feed: Feed) -> None:
-    """Check all expectations of a feed against its tables.sql. Raises ConfigError, ContractError for the first mistake."""
+    """Check all expectations of a feed against its tables.sql. Raises ConfigError or ContractError for the first mistake."""
     rules = read_expectations(feed.folder)
     known = columns_of(read_tables(feed.folder), read_recorded_ddl(feed.folder), feed) if rules else {}
     for rule in rules:
@@ -62,9 +66,10 @@ def check_rules(feed: Feed) -> None:
 
 
 def check_columns(e: Expectation, known: Mapping[str, ColumnTypes]) -> None:
-    """Raise ConfigError where the expectation names a column that its table does not have, or expects what the column's type cannot be.
+    """Check an expectation against the columns of its table. An unknown table passes: it may be created later.
 
-    A table that is not known passes: it may be created later.
+    Raises:
+        ConfigError: The table has no such column, or its type cannot have the expected values.
     """
     columns = known.get(e.table.lower())
     if columns is None or e.type == _MAY_BE_ABSENT:
@@ -92,7 +97,7 @@ def _columns_named(e: Expectation) -> Iterator[str]:
 
 
 def _mismatch(e: Expectation, of_type: str) -> str:
-    """What the type can never be, empty where nothing speaks against it."""
+    """Say what the type can never be; empty if the expectation fits it."""
     if _OF_TEXT.fullmatch(e.type) and of_type != "string":
         return f"{e.type} is for text"
     if _OF_WHAT_PRINTS.fullmatch(e.type) and of_type.startswith("array"):

@@ -1,4 +1,4 @@
-"""Expectations of the users' files → Great Expectations' objects, or a ConfigError that says what is wrong and what is allowed."""
+"""Converts expectations of the users' files to Great Expectations objects; a ConfigError says what is wrong and what is allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelake.validate.quality.validation import quiet
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation as GxExpectation
 
-# Types that Great Expectations 1.24 cannot judge on a Spark DataFrame, with what to take instead.
+# Types that Great Expectations 1.24 cannot validate on a Spark DataFrame, with a replacement.
 NOT_ON_SPARK = {
     "expect_column_values_to_be_dateutil_parseable": "expect_column_values_to_match_strftime_format",
     "expect_column_values_to_match_like_pattern": "expect_column_values_to_match_regex",
@@ -23,14 +23,14 @@ NOT_ON_SPARK = {
     "expect_query_results_to_match_comparison": "expectations of one table",
     "expect_table_row_count_to_equal_other_table": "expect_table_row_count_to_equal",
 }
-# What Tidelake itself sets, or what has no meaning in a file.
+# Arguments that Tidelake sets itself, or that have no meaning in a file.
 _OURS = frozenset({"id", "meta", "severity", "result_format", "catch_exceptions", "rendered_content", "windows", "batch_id"})
-# Optional arguments of which a type that has any needs one: without, it passes whatever the data says.
+# Optional arguments of which a type needs at least one: without any, it passes with all data.
 _LIMITS = frozenset({"min_value", "max_value", "regex", "type_list", "column_set", "column_list", "partition_object"})
 
 
 def build(e: Expectation) -> GxExpectation:
-    """The object that Great Expectations judges by. Raises ConfigError."""
+    """Return the Great Expectations object of an expectation. Raises ConfigError."""
     with quiet():
         kind = _implementation(e)
         arguments = dict(e.arguments)
@@ -43,7 +43,11 @@ def build(e: Expectation) -> GxExpectation:
 
 
 def check_expectation(e: Expectation) -> None:
-    """Whether it can be judged at all, without data. Raises ConfigError with where it stands, what was found and what is allowed."""
+    """Check, without data, whether an expectation can be validated.
+
+    Raises:
+        ConfigError: It cannot; the message has the place, what was found and what is allowed.
+    """
     build(e)
 
 
@@ -100,12 +104,12 @@ def _instance(e: Expectation, kind: type[GxExpectation], arguments: Mapping[str,
         required = sorted(name for name, field in kind.__fields__.items() if field.required)
         remedy = f"{e.type} needs {', '.join(required)}" if required else f"see Great Expectations' page of {e.type}"
         raise ConfigError(f"{e.origin}: {said}", remedy=remedy) from None
-    except (TypeError, ValueError, KeyError) as error:  # what some types raise by hand
+    except (TypeError, ValueError, KeyError) as error:  # some types raise these themselves
         raise ConfigError(f"{e.origin}: {e.type}: {error}") from error
 
 
 def _complaints(errors: list[Any], arguments: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence an argument: pydantic says one for every type that the argument might have had."""
+    """Yield one sentence per argument; pydantic reports one for every type that the argument could have."""
     wrong: dict[str, list[str]] = {}
     for error in errors:
         wrong.setdefault(str(error["loc"][0]), []).append(error["msg"])

@@ -1,4 +1,4 @@
-"""What a report shows of one hour: plain numbers, gathered from manifest, decode record, verdict and certificate."""
+"""Facts that a report shows of one hour: plain numbers from manifest, decode record, verdict and certificate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidelake.validate.quality.verdict import Check
 
 
 class BeforeImageFacts(BaseModel):
-    """Old values of changes beside the rows that stood in the lake: of `compared` keys, changes that do not fit (lake/images.py)."""
+    """Old values of changes compared with the rows in the lake: number of keys, and of changes that do not fit (lake/images.py)."""
 
     compared: int = 0
     differs: int = 0
@@ -19,7 +19,7 @@ class BeforeImageFacts(BaseModel):
 
 
 class TableFacts(BaseModel):
-    """One table in one window. events: row events in the window, repeats included; changes: changelog rows written."""
+    """One table in one window. events: row events including repeats; changes: changelog rows written."""
 
     events: int = 0
     duplicates: int = 0
@@ -30,22 +30,22 @@ class TableFacts(BaseModel):
     changes: int = 0
     rows_before: int | None = None
     rows_after: int | None = None
-    written: str = ""  # what of the snapshot was rewritten
+    written: str = ""  # which part of the snapshot was rewritten
     nulled_zero_dates: dict[str, int] = {}  # column → zero dates that became NULL by policy
-    masked: dict[str, dict[str, int]] = {}  # column → mask → values, NULL and repeats included
+    masked: dict[str, dict[str, int]] = {}  # column → mask → number of values, including NULL and repeats
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced
     invalid_values: dict[str, int] = {}  # column → cells that did not fit their type
-    nulled_values: dict[str, int] = {}  # column → the same, NULL by policy
-    ambiguous: dict[str, int] = {}  # column → values that read like another: docs/types.md
+    nulled_values: dict[str, int] = {}  # column → cells that did not fit their type and became NULL by policy
+    ambiguous: dict[str, int] = {}  # column → ambiguous values: docs/types.md
     unsettled: int = 0
     checksums: dict[str, int] = {}  # verified, mismatch, unverifiable → row events
-    untrusted: list[str] = []  # FLOAT columns that came by Craft
-    partial: int = 0  # rows of which only the key was sent
+    untrusted: list[str] = []  # FLOAT columns that were sent with Craft
+    partial: int = 0  # rows that were sent with their key only
     before_images: BeforeImageFacts | None = None
 
 
 class DdlFacts(BaseModel):
-    """A statement and what was done about it. commit_ts: TSO. why: it was ignored."""
+    """A statement and its effect. commit_ts: TSO; why: why it was ignored."""
 
     commit_ts: int
     query: str
@@ -54,7 +54,7 @@ class DdlFacts(BaseModel):
 
 
 class FindingFacts(BaseModel):
-    """A finding of landing."""
+    """A finding of the land stage."""
 
     code: str
     severity: str
@@ -73,7 +73,7 @@ class RejectedFacts(BaseModel):
 
 
 class HourFacts(BaseModel):
-    """One hour of one feed. status: how far it came; error: why it stopped, as the user saw it."""
+    """One hour of one feed. status: last stage reached; error: why the run stopped, as shown to the user."""
 
     feed: str
     hour: str
@@ -88,14 +88,14 @@ class HourFacts(BaseModel):
     messages: int = 0
     message_bytes: int = 0
     events: dict[str, int] = {}  # by kind: row, ddl, resolved, rejected
-    late_events: int = 0  # from before the window
-    late: dict[str, dict[str, int]] = {}  # table → what these are: replays, conflicts, late (order/late.py)
-    waiting_events: int = 0  # after the resolved ts, for a later window
+    late_events: int = 0  # row events before the window
+    late: dict[str, dict[str, int]] = {}  # table → verdicts on them: replays, conflicts, late (order/late.py)
+    waiting_events: int = 0  # row events after the resolved ts, for a later window
     tables: dict[str, TableFacts] = {}
     ddl: list[DdlFacts] = []
     findings: list[FindingFacts] = []
     rejected: list[RejectedFacts] = []
-    refused: str = ""  # where most messages were: how many, and what they decode as
+    refused: str = ""  # set if most messages were rejected: how many, and what they decode as
     checks: list[Check] = []
     seconds: dict[str, float] = {}  # by stage
     version: str = ""

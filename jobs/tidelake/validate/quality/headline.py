@@ -1,4 +1,4 @@
-"""The first thing a reader sees: what became of the hour, in one sentence, and what to do about it."""
+"""Headline of a report: the result of the hour in one sentence, and what to do about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ _CODE = re.compile(r"([A-Z][A-Z0-9_]+)((?: [^\s:]+)?): ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """word and sentence: the verdict; notes: what limits it; error: code, text; commands: what to run; standing: what readers see."""
+    """The headline of a report.
+
+    Attributes:
+        tone: Colour of the verdict.
+        word: The verdict.
+        sentence: Its explanation.
+        notes: What limits the verdict.
+        error_code: Code of the error.
+        error: Text of the error.
+        commands: Commands to run.
+        standing: What readers see.
+    """
 
     tone: Literal["good", "warn", "bad", "open"]
     word: str
@@ -29,7 +40,7 @@ class Headline:
 
 
 def headline(current: HourFacts, history: Sequence[HourFacts]) -> Headline:
-    """The verdict on an hour."""
+    """Return the headline of an hour. history: facts of earlier hours."""
     if current.status == "published":
         return _published(current)
     if current.status in ("blocked", "failed"):
@@ -47,7 +58,7 @@ def headline(current: HourFacts, history: Sequence[HourFacts]) -> Headline:
 def _published(f: HourFacts) -> Headline:
     warnings = sum(not c.success for c in f.checks)
     notes = [*_notes(f), *([f"{plural(warnings, 'warning')} below."] if warnings else [])]
-    many = sum(t.rows_after is not None for t in f.tables.values()) or len(f.tables)  # a dropped one does not stand
+    many = sum(t.rows_after is not None for t in f.tables.values()) or len(f.tables)  # dropped tables have no rows_after
     tables = f"all {many:,} tables stand" if many > 1 else "its table stands" if many else "it stands"
     where = f" at {moment(f.resolved_ts)}" if f.resolved_ts is not None else ""
     late = f", {lag(f.lag_seconds)}" if f.lag_seconds is not None else ""
@@ -116,7 +127,7 @@ def _commands(f: HourFacts, code: str) -> list[str]:
 
 
 def quarantine_commands(feed: str, hour: str = "") -> list[str]:
-    """What can be done about messages that could not be decoded, of an hour or of all."""
+    """Return the commands for messages that could not be decoded, of an hour or of all hours."""
     which = f"--feed {feed}" + (f" --hour {hour}" if hour else "")
     return [
         f"tidelake quarantine list {which}",

@@ -1,6 +1,6 @@
-"""Judging by Great Expectations, its only user: what Spark counted of every table, and the users' own expectations on a table's rows.
+"""Validates with Great Expectations: Spark's counts of every table, and the users' expectations on a table's rows.
 
-Great Expectations takes seconds to import, so nothing does before something is judged.
+Great Expectations takes seconds to import, so it is imported only when something is validated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Measure", "check_expectation", "judge_frame", "judge_measures"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A number that was counted of a table, and the limits it must keep, at least one. expected, observed: for people; derived if empty."""
+    """A number counted of a table, and at least one limit. expected, observed: texts for people, derived if empty."""
 
     table: str
     rule: str
@@ -47,7 +47,7 @@ class Measure:
 
 
 def judge_measures(measures: Sequence[Measure]) -> list[Check]:
-    """One check a measure, in their order; all are judged by one validation of one small frame."""
+    """Return one check per measure, in order. One validation of one small frame covers all."""
     if not measures:
         return []
     complete = {"result_format": "COMPLETE", "unexpected_index_column_names": ["number"]}
@@ -58,9 +58,13 @@ def judge_measures(measures: Sequence[Measure]) -> list[Check]:
 
 
 def judge_frame(frame: DataFrame, expectations: Sequence[Expectation]) -> list[Check]:
-    """One check an expectation, in their order; frame holds one table's rows of the window and is read several times: cache what is dear.
+    """Return one check per expectation, in order.
 
-    An expectation that cannot be judged (an unknown column, a wrong argument) is a failed check that says why.
+    An expectation that cannot be validated (unknown column, wrong argument) is a failed check that says why.
+
+    Args:
+        frame: One table's rows of the window. It is read several times, so cache what is expensive.
+        expectations: The table's expectations.
     """
     built: dict[int, GxExpectation] = {}
     refused: dict[int, Check] = {}
@@ -95,7 +99,7 @@ def _check(e: Expectation, expected: str, outcome: RuleOutcome) -> Check:
 
 
 def _frame(measures: Sequence[Measure]) -> pd.DataFrame:
-    """Numbers stay Python's own: as float64 a column with gaps would round TSOs."""
+    """Numbers stay Python objects: a float64 column with gaps would round TSOs."""
     import pandas as pd
 
     columns: Mapping[str, list[Any]] = {
@@ -107,7 +111,7 @@ def _frame(measures: Sequence[Measure]) -> pd.DataFrame:
 
 
 def _limits() -> list[GxExpectation]:
-    """Every value is there (NaN is none), none is below its minimum, none above its maximum."""
+    """Every value exists (NaN does not), none is below its minimum, none above its maximum."""
     with quiet():
         from great_expectations.expectations.core import expect_column_pair_values_a_to_be_greater_than_b as pairs
         from great_expectations.expectations.core import expect_column_values_to_not_be_null as single

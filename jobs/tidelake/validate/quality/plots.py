@@ -1,4 +1,4 @@
-"""Plots over hours as inline SVG: stacked bars and a line, with axes, ticks, gridlines, gaps and a summary for those who cannot see them.
+"""Plots over hours as inline SVG: stacked bars and a line, with axes, ticks, gridlines, gaps and a text summary for screen readers.
 
 Colours, fonts and dark mode come from the page's CSS (classes c0 … c5, gap, grid, axis). Every text is escaped.
 """
@@ -13,18 +13,18 @@ from itertools import groupby, pairwise
 
 from markupsafe import Markup
 
-COLOURS = 6  # the page's CSS has that many
+COLOURS = 6  # number of colours in the page's CSS
 _WIDTH, _HEIGHT = 420, 214
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 8, 10, 38
 _INNER = _WIDTH - _LEFT - _RIGHT
 _BASE = _HEIGHT - _BOTTOM
-_LABELS = 7  # that fit below the axis
+_LABELS = 7  # number of labels that fit below the axis
 _TICKS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One value an hour, None where the hour has none. colour: which of the page's."""
+    """One value per hour; None for hours without one. colour: index of the page's colours."""
 
     name: str
     values: Sequence[float | None]
@@ -33,7 +33,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """What is drawn. hours: consecutive; unit: as said after a number; stopped: the hours that were blocked or failed."""
+    """Data of a plot. hours: consecutive; unit: text after a number; stopped: indexes of hours that were blocked or failed."""
 
     title: str
     unit: str
@@ -47,7 +47,7 @@ class Plot:
         return any(s.values[i] is not None for s in self.series)
 
     def total(self, i: int) -> float:
-        """The sum over the series in the i-th hour."""
+        """The sum of all series in the i-th hour."""
         return sum(s.values[i] or 0 for s in self.series)
 
     @property
@@ -56,19 +56,19 @@ class Plot:
         return not all(self.has_data(i) for i in range(len(self.hours)))
 
     def said(self, value: float) -> str:
-        """A number with its unit."""
+        """Format a number with its unit."""
         return f"{value:,.{self.decimals}f} {self.unit}".rstrip()
 
 
 def stacked(plot: Plot) -> Markup:
-    """Bars, one an hour, the series on top of one another."""
+    """Draw stacked bars, one per hour."""
     scale = _Scale.of(0, max(plot.total(i) for i in range(len(plot.hours))))
     bars = (bar for i in range(len(plot.hours)) for bar in _bar(plot, scale, i))
     return _svg(plot, scale, Markup("").join(bars))
 
 
 def line(plot: Plot) -> Markup:
-    """One line with a dot an hour, broken where an hour has no value. Draws the first series."""
+    """Draw the first series as a line with a dot per hour. Hours without a value interrupt the line."""
     values = plot.series[0].values
     known = [v for v in values if v is not None] or [0.0]
     scale = _Scale.of(min(0, *known), max(0, *known))
@@ -121,7 +121,7 @@ def _bar(plot: Plot, scale: _Scale, i: int) -> Iterator[Markup]:
     for s in plot.series:
         value = s.values[i] or 0
         if value > 0:
-            height = max(scale.y(0) - scale.y(value), 1)  # one message among thousands is seen
+            height = max(scale.y(0) - scale.y(value), 1)  # even one message among thousands is visible
             top -= height
             yield Markup('<rect class="c{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(s.colour, x, top, width, height)
 
@@ -141,7 +141,7 @@ def _grid(scale: _Scale) -> Iterator[Markup]:
 
 
 def _gaps(plot: Plot) -> Iterator[Markup]:
-    """One band for hours without data that follow one another."""
+    """One band for each run of hours without data."""
     step = _INNER / len(plot.hours)
     for full, run in groupby(range(len(plot.hours)), plot.has_data):
         if not full:
@@ -151,7 +151,7 @@ def _gaps(plot: Plot) -> Iterator[Markup]:
 
 
 def _x_axis(plot: Plot) -> Iterator[Markup]:
-    """Hours of the day that are multiples of the stride; the date below the first of each day."""
+    """Hours of the day that are multiples of the stride, with the date below the first of each day."""
     step = _INNER / len(plot.hours)
     stride = next((s for s in (1, 2, 3, 4, 6, 8, 12) if len(plot.hours) / s <= _LABELS), 24)
     day = None
@@ -174,7 +174,7 @@ def _stops(plot: Plot) -> Iterator[Markup]:
 
 
 def _tips(plot: Plot) -> Iterator[Markup]:
-    """An invisible rectangle an hour, whose title browsers show under the pointer."""
+    """An invisible rectangle per hour; browsers show its title under the pointer."""
     step = _INNER / len(plot.hours)
     for i, hour in enumerate(plot.hours):
         parts = [f"{s.name} {plot.said(value)}" for s in plot.series if (value := s.values[i]) is not None]

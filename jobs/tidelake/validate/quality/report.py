@@ -1,4 +1,4 @@
-"""The report of one hour: a single HTML file that needs nothing but itself, for screens, phones and paper."""
+"""Report of one hour: a single self-contained HTML file for screens, phones and paper."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masked:
-    """Values of a column that were masked, in rows before and after changes."""
+    """Number of masked values of a column, in rows before and after changes."""
 
     table: str
     column: str
@@ -37,7 +37,7 @@ class Masked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Cells of a column that are not in the lake as the source had them."""
+    """Number of cells of a column that the lake does not have as the source had them."""
 
     table: str
     column: str
@@ -46,7 +46,7 @@ class Loss:
 
 
 def render(current: HourFacts, history: Sequence[HourFacts]) -> str:
-    """The page of an hour. history: facts of earlier hours, for the plots and for what readers see meanwhile."""
+    """Return the page of an hour. history: facts of earlier hours, for the plots and for what readers see meanwhile."""
     failed = sorted((c for c in current.checks if not c.success), key=lambda c: (c.severity, c.table, c.rule))
     quiet = sorted(name for name, t in current.tables.items() if not _moved(t))
     page = _environment().get_template("page.html.j2")
@@ -80,7 +80,7 @@ def render(current: HourFacts, history: Sequence[HourFacts]) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Texts come from the data and from whoever writes it: everything is escaped, and what would not show is replaced."""
+    """Template environment that escapes everything and replaces unprintable characters, because texts come from the data."""
     made = Environment(
         loader=PackageLoader("tidelake.validate.quality", "page"),
         autoescape=True,
@@ -115,7 +115,7 @@ def _totals(f: HourFacts) -> TableFacts:
 
 
 def _passed(f: HourFacts) -> dict[str, list[Check]]:
-    """Passed checks by table; of the window as a whole first."""
+    """Passed checks by table; those of the whole window first."""
     passed: dict[str, list[Check]] = {}
     for c in sorted((c for c in f.checks if c.success), key=lambda c: (c.table, c.column or "", c.rule)):
         passed.setdefault(c.table, []).append(c)

@@ -1,6 +1,6 @@
-"""`python -m tidelake.validate.quality.stored SCHEMAS FEED HOUR`: the stored report page of an hour on stdout, nothing if there is none.
+"""`python -m tidelake.validate.quality.stored SCHEMAS FEED HOUR`: print the stored report page of an hour, or nothing if there is none.
 
-For the page in Airflow, whose server shall hold neither the object store's credentials nor its client.
+Airflow's page calls it, because Airflow's server should have neither the object store's credentials nor its client.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidelake.tso import format_hour, parse_hour
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code, as of the command line; errors go to stderr."""
+    """Print the page and return an exit code of the command line. Errors go to stderr."""
     schemas, feed, hour = arguments
     try:
         store = open_store(load_feed(Path(schemas), feed).lake.uri)

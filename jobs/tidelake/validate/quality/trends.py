@@ -1,4 +1,4 @@
-"""The last hours of a feed as four plots, and their numbers as a table."""
+"""Trends of the last hours of a feed: four plots, and their numbers as a table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tidelake.tso import format_hour, parse_hour
 from tidelake.validate.quality.facts import HourFacts
 from tidelake.validate.quality.plots import COLOURS, Plot, Series, line, stacked
 
-HOURS = 48  # at most that many are drawn, up to the current one
+HOURS = 48  # maximum number of hours that are drawn, up to the current one
 _OPS = ("inserts", "updates", "deletes", "upserts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A plot as it stands on the page. series: for the legend; gaps, stops: whether the legend must explain them."""
+    """A plot on the page. series: for the legend; gaps, stops: whether the legend explains them."""
 
     title: str
     svg: Markup
@@ -29,14 +29,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trends:
-    """Figures in reading order; facts of the hours that have any, the newest first. Without figures there is but one hour to show."""
+    """Figures in reading order, and facts of the hours that have any, newest first. With a single hour there are no figures."""
 
     figures: Sequence[Figure]
     facts: Sequence[HourFacts]
 
 
 def trends(current: HourFacts, history: Sequence[HourFacts]) -> Trends:
-    """Plots of the hours up to and including the current one."""
+    """Return the trends up to and including the current hour."""
     end = parse_hour(current.hour)
     by_hour = {f.hour: f for f in history if f.hour < current.hour} | {current.hour: current}
     every = [end - timedelta(hours=n) for n in reversed(range(HOURS))]
@@ -56,12 +56,12 @@ def trends(current: HourFacts, history: Sequence[HourFacts]) -> Trends:
 
 
 def quarantined(facts: HourFacts) -> int:
-    """Messages of the hour that could not be decoded."""
+    """Return the number of the hour's messages that could not be decoded."""
     return sum(r.messages for r in facts.rejected)
 
 
 def changed_rows(facts: HourFacts, op: str) -> int:
-    """Rows of all tables that the window inserted, updated, …"""
+    """Return how many rows of all tables the window inserted, updated, … (op)."""
     return sum(getattr(t, op) for t in facts.tables.values())
 
 
@@ -96,5 +96,5 @@ def _lag(facts: HourFacts) -> float | None:
 
 
 def _stages(facts: Sequence[HourFacts | None]) -> list[str]:
-    """Every stage that took time, in the order in which they are run."""
+    """Every stage that took time, in running order."""
     return list(dict.fromkeys(stage for f in reversed(facts) if f is not None for stage in f.seconds))

@@ -1,4 +1,4 @@
-"""One validation by Great Expectations: in a context of its own that is kept nowhere, silent, and never an exception for one rule."""
+"""Runs one validation of Great Expectations: in a temporary context, without output, and without an exception for a single rule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _JAVA = "An error occurred while calling"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOutcome:
-    """How one expectation was judged. result: Great Expectations' own; error: why it could not be judged (then success is False)."""
+    """Outcome of one expectation. result: Great Expectations' result; error: why it could not be validated (success is then False)."""
 
     success: bool
     result: Mapping[str, Any]
@@ -30,9 +30,14 @@ class RuleOutcome:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Whatever imports or calls Great Expectations stands in here: it warns about its own use of old names, logs and redirects warnings."""
+    """Suppress output of Great Expectations, which warns about its own use of deprecated names, logs, and redirects warnings.
+
+    Every import and call of Great Expectations runs inside.
+    """
     own = logging.getLogger("great_expectations")
-    queries = [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]  # Spark's: the outcome holds the error
+    queries = [
+        logging.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")
+    ]  # Spark's loggers; the outcome has the error
     before = own.propagate, [q.disabled for q in queries]
     nowhere = logging.NullHandler()
     own.addHandler(nowhere)
@@ -40,7 +45,7 @@ def quiet() -> Iterator[None]:
     for q in queries:
         q.disabled = True
     try:
-        with warnings.catch_warnings():  # restores the hook that an import of Great Expectations replaces, too
+        with warnings.catch_warnings():  # also restores the hook that importing Great Expectations replaces
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -53,7 +58,7 @@ def quiet() -> Iterator[None]:
 def validate(
     engine: Literal["pandas", "spark"], frame: Any, expectations: Sequence[GxExpectation], result_format: Mapping[str, Any] = SUMMARY
 ) -> list[RuleOutcome]:
-    """The outcomes in the order of the expectations. Those that could not be judged are tried once more alone: one may spoil others."""
+    """Return the outcomes in the order of the expectations. Those that fail with an error are tried again alone: one can break others."""
     if not expectations:
         return []
     with quiet():
@@ -65,7 +70,7 @@ def validate(
         source = context.data_sources.add_spark("window", persist=False) if engine == "spark" else context.data_sources.add_pandas("window")
         rows = source.add_dataframe_asset("rows").add_batch_definition_whole_dataframe("all")
         batch = rows.get_batch(batch_parameters={"dataframe": frame})
-        if engine == "spark":  # else its SQL runs in whichever session is the process's first, which does not know its views
+        if engine == "spark":  # otherwise its SQL runs in the process's first session, which lacks its views
             batch.data.execution_engine.spark = frame.sparkSession
         outcomes = _validate(batch, expectations, result_format)
         spoiled = [n for n, outcome in enumerate(outcomes) if outcome.error is not None]
@@ -79,7 +84,7 @@ def _validate(batch: Batch, expectations: Sequence[GxExpectation], result_format
 
     numbered = [copy.copy(e) for e in expectations]
     for number, expectation in enumerate(numbered):
-        expectation.meta = {"number": number}  # results come in an order of their own
+        expectation.meta = {"number": number}  # results come in another order
     try:
         done = batch.validate(ExpectationSuite("window", expectations=list(numbered)), result_format=dict(result_format))
     except Exception as e:  # noqa: BLE001 - whatever it is: these expectations were not judged, and each says so
@@ -94,13 +99,13 @@ def _validate(batch: Batch, expectations: Sequence[GxExpectation], result_format
 
 
 def _error(info: Mapping[str, Any]) -> str | None:
-    """The message of a raised exception; info is one description, or one for each metric that failed."""
+    """The message of a raised exception; info is one description, or one per failed metric."""
     each = [info] if "raised_exception" in info else [i for i in info.values() if isinstance(i, Mapping)]
     return next((_unjudged(str(i.get("exception_message"))).error for i in each if i.get("raised_exception")), None)
 
 
 def _unjudged(message: str) -> RuleOutcome:
-    """One line of the message: its cause where the JVM names one, else the first; the rest is its stack."""
+    """Outcome with one line of the message: the last cause if the JVM names one, else the first line; the rest is the stack."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no message"]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     line = causes[-1] if causes else lines[1].removeprefix(": ") if lines[0].startswith(_JAVA) and len(lines) > 1 else lines[0]

@@ -1,4 +1,4 @@
-"""What validate found for a window, as it is stored, published in the certificate and shown in the report."""
+"""Verdict on a window: stored, published in the certificate and shown in the report."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tidelake.errors import QualityError
 
 
 class Check(BaseModel):
-    """One expectation judged. rule: its name for people; unexpected: how many rows (or cells) broke it, where that is known."""
+    """Result of one expectation. rule: its name for people; unexpected: number of rows (or cells) that break it, if known."""
 
     model_config = ConfigDict(extra="forbid")
 
-    table: str  # db.table; "" for the window as a whole
+    table: str  # db.table; "" for the whole window
     rule: str
     severity: Literal["critical", "warning"]
     success: bool
@@ -23,8 +23,8 @@ class Check(BaseModel):
     expected: str = ""
     unexpected: int = 0
     examples: list[str] = []
-    origin: str = "every table"  # or file and number of the expectation
-    remedy: str = ""  # what lets it pass, where that is not the source or the rule
+    origin: str = "every table"  # or the expectation's file and number
+    remedy: str = ""  # how to let it pass other than by changing the source or the rule
 
 
 class Verdict(BaseModel):
@@ -45,7 +45,7 @@ class Verdict(BaseModel):
         return sorted((c for c in self.checks if not c.success), key=lambda c: (c.severity, c.table, c.rule))
 
     def refuse(self) -> None:
-        """Raises QualityError if a critical check failed."""
+        """Raise QualityError if a critical check failed."""
         critical = [c for c in self.failed if c.severity == "critical"]
         if not critical:
             return
@@ -61,7 +61,7 @@ class Verdict(BaseModel):
         )
 
     def summary(self) -> dict[str, object]:
-        """For the certificate."""
+        """Return the summary for the certificate."""
         return {
             "checked": len(self.checks),
             "failed": len(self.failed),

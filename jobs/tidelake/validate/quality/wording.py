@@ -1,4 +1,4 @@
-"""Great Expectations' outcomes in the words of people: what was expected, what was found, and a few examples."""
+"""Texts for outcomes of Great Expectations: what was expected, what was found, and a few examples."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _LISTED = re.compile(r"(\$\w+_\d+) (?=\$\w+_\d+)")  # `$v__0 $v__1`: members of 
 
 
 def rule(e: Expectation) -> str:
-    """The description that the user gave, else the type's words."""
+    """Return the user's description, else the type's words."""
     return str(e.arguments.get("description") or e.type.removeprefix("expect_").replace("_", " "))
 
 
 def expected(e: Expectation, built: GxExpectation) -> str:
-    """Great Expectations' own sentence where it has one: `price values to be greater than or equal to 0`. Else the arguments."""
+    """Return Great Expectations' sentence if there is one: `price values to be greater than or equal to 0`. Else the arguments."""
     condition = e.arguments.get("row_condition")
     with quiet():
-        plain = built.copy(update={"row_condition": None}) if condition else built  # the condition is said in our words
+        plain = built.copy(update={"row_condition": None}) if condition else built  # the condition is worded here
         plain.render()
     value = plain.rendered_content[0].value if plain.rendered_content else None
     template, params = getattr(value, "template", None) or "", getattr(value, "params", None) or {}
@@ -43,12 +43,12 @@ def expected(e: Expectation, built: GxExpectation) -> str:
 
 
 def arguments(e: Expectation) -> str:
-    """The arguments as they were written: `column price, min_value 0`."""
+    """Return the arguments as written: `column price, min_value 0`."""
     return ", ".join(f"{name} {show(value)}" for name, value in e.arguments.items() if name not in ("description", "notes"))
 
 
 def observed(e: Expectation, outcome: RuleOutcome) -> str:
-    """What was found: counts, a value, or why nothing could be judged."""
+    """Return what was found: counts, a value, or why the expectation could not be validated."""
     result = outcome.result
     if outcome.error is not None:
         return f"could not be judged: {outcome.error}"
@@ -64,12 +64,12 @@ def observed(e: Expectation, outcome: RuleOutcome) -> str:
 
 
 def unexpected(e: Expectation, outcome: RuleOutcome) -> int:
-    """How many rows or values broke the expectation; 0 where it does not count them."""
+    """Return the number of rows or values that break the expectation; 0 if it does not count them."""
     return int(outcome.result.get("observed_value" if e.type == _SQL else "unexpected_count") or 0)
 
 
 def examples(outcome: RuleOutcome) -> list[str]:
-    """A few different values that broke the expectation."""
+    """Return a few distinct values that break the expectation."""
     result = outcome.result
     counted = [c["value"] for c in result.get("partial_unexpected_counts") or () if isinstance(c, Mapping) and "value" in c]
     found = counted or result.get("partial_unexpected_list") or result.get("partial_missing_list") or ()
@@ -77,7 +77,7 @@ def examples(outcome: RuleOutcome) -> list[str]:
 
 
 def show(value: Any) -> str:
-    """A value on one line: numbers with separators, NULL, bytes as hex, at most 120 characters."""
+    """Format a value on one line: numbers with separators, NULL, bytes as hex, at most 120 characters."""
     return _clipped(_text(value), _CHARACTERS)
 
 
@@ -105,7 +105,7 @@ def _number(value: float) -> str:
 
 
 def _parameter(name: str, parameter: Any) -> str:
-    """A value inside the sentence; members of a set are quoted, since they may hold blanks and commas."""
+    """A value inside the sentence. Members of a set are quoted because they can contain spaces and commas."""
     value = parameter.get("value") if isinstance(parameter, Mapping) else parameter
     return f"“{value}”" if name.startswith("v__") and isinstance(value, str) else show(value)
 
@@ -133,13 +133,13 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _mismatches(result: Mapping[str, Any]) -> str:
-    """What an expectation about the set of columns adds."""
+    """Additional text of an expectation about the set of columns."""
     details = (result.get("details") or {}).get("mismatched")
     return "".join(f"; {name}: {show(v)}" for name, v in details.items() if v) if isinstance(details, Mapping) else ""
 
 
 def _distinct(result: Mapping[str, Any]) -> str:
-    """Sets of distinct values."""
+    """Text about sets of distinct values."""
     parts = [
         f"{int(result[key]):,} distinct values {word}"
         for key, word in (("unexpected_count", "that are not expected"), ("missing_count", "missing"))

@@ -24,7 +24,7 @@ _CR, _LF = b"\r\n"
 
 
 class _Manner(NamedTuple):
-    """How a file is written. meant: what stands behind a backslash, if there are `escape`s."""
+    """Format of a file. meant: meanings of the characters after a backslash, if `escape` is set."""
 
     separator: Bytes
     quote: int
@@ -34,7 +34,7 @@ class _Manner(NamedTuple):
 
 
 def scan_csv(piece: bytes, columns: int, number: int, final: bool, separator: bytes, quote: bytes, null: bytes, escape: bool) -> RowRoom:
-    """The rows of a piece of a file. number: of its first row; final: whether the file ends with it."""
+    """Scan a piece of a file. number: of its first row; final: the file ends with this piece."""
     buf = frozen(piece)
     rows = int(np.count_nonzero(buf == _LF)) + 1
     room = RowRoom.of(len(piece), rows, columns, number, False)
@@ -45,7 +45,7 @@ def scan_csv(piece: bytes, columns: int, number: int, final: bool, separator: by
 
 @inlined_step
 def _line_end(buf: Bytes, at: int) -> int:
-    """Its length, 0 where none stands."""
+    """Length of the line end, 0 if there is none."""
     if buf[at] == _LF:
         return 1
     return 2 if buf[at] == _CR and at + 1 < len(buf) and buf[at + 1] == _LF else 0
@@ -53,18 +53,18 @@ def _line_end(buf: Bytes, at: int) -> int:
 
 @step
 def _quoted(buf: Bytes, at: int, how: _Manner, data: Bytes, out: int) -> tuple[int, int, int]:
-    """A field from behind its quote; (behind it, end of its bytes, code)."""
+    """Read a field after its opening quote. Return (position after it, end of its bytes, code)."""
     code = 0
     while True:
         at, out, found = put_text(buf, at, how.quote, how.escape, how.meant, data, out)
         if found != BAD_ESCAPE:
             return at, out, TRUNCATED if found == TRUNCATED else code
-        at, code = at + 1, found  # where the row ends is to be found all the same
+        at, code = at + 1, found  # go on to find the end of the row
 
 
 @step
 def _bare(buf: Bytes, at: int, separator: Bytes, data: Bytes, out: int) -> tuple[int, int]:
-    """A field without quotes."""
+    """Read a field without quotes."""
     while at < len(buf) and _line_end(buf, at) == 0 and not stands(buf, at, separator):
         data[out] = buf[at]
         out += 1
@@ -74,7 +74,7 @@ def _bare(buf: Bytes, at: int, separator: Bytes, data: Bytes, out: int) -> tuple
 
 @inlined_step
 def _row(buf: Bytes, at: int, how: _Manner, columns: int, room: RowRoom) -> tuple[int, int, int, int]:
-    """(behind the row's values, end of its bytes, of its cells, code)."""
+    """Return (position after the row's values, end of its bytes, end of its cells, code)."""
     out, cell, count = room.at[SIZE], room.at[CELLS], 0
     while True:
         begin, there, code = out, True, 0
@@ -104,9 +104,9 @@ def _scan(buf: Bytes, final: bool, how: _Manner, columns: int, room: RowRoom) ->
             continue
         start = at
         at, out, cell, code = _row(buf, at, how, columns, room)
-        while at < len(buf) and _line_end(buf, at) == 0:  # what follows a refused field goes with its line
+        while at < len(buf) and _line_end(buf, at) == 0:  # skip the rest of the line after a rejected field
             at += 1
-        if at >= len(buf) and not final:  # not whole: the next piece begins with it
+        if at >= len(buf) and not final:  # incomplete: the next piece begins with it
             at = start
             break
         at += _line_end(buf, at) if at < len(buf) else 0

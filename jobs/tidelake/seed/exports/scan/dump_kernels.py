@@ -1,4 +1,4 @@
-"""Compiled steps that the scanners of an export's text files share: quoted text in, cells and rows out."""
+"""Compiled steps that the scanners of text exports share: reading quoted text, writing cells and rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tidelake.wire.kernels.compiled import inlined_step, int64, step
 from tidelake.wire.kernels.spans import frozen
 
 _BACKSLASH = ord("\\")
-_NONE = 255  # in place of a meaning
+_NONE = 255  # no meaning
 
 
 def meanings(letters: bytes, meant: bytes) -> Bytes:
-    """What each byte behind a backslash stands for; of a letter that is named twice the last counts. All must be ASCII."""
+    """Return what each byte after a backslash means. If a letter occurs twice, the last one counts. All must be ASCII."""
     table = np.full(256, _NONE, np.uint8)
     table[frozen(letters)] = frozen(meant)
     table.flags.writeable = False
@@ -23,7 +23,7 @@ def meanings(letters: bytes, meant: bytes) -> Bytes:
 
 @inlined_step
 def stands(buf: Bytes, at: int, word: Bytes) -> bool:
-    """Whether the word begins there, whole."""
+    """Whether the complete word begins at this position."""
     if at + len(word) > len(buf):
         return False
     for i in range(len(word)):  # noqa: SIM110  # numba has no all()
@@ -34,7 +34,9 @@ def stands(buf: Bytes, at: int, word: Bytes) -> bool:
 
 @step
 def put_text(buf: Bytes, at: int, quote: int, escape: bool, meant: Bytes, data: Bytes, out: int) -> tuple[int, int, int]:
-    """A text from behind its quote; (behind it, end of its bytes, code). With BAD_ESCAPE it is at the letter that means nothing."""
+    """Read text after its opening quote. Return (position after it, end of its bytes, code); with BAD_ESCAPE the position is the bad
+    letter's.
+    """
     end = len(buf)
     while at < end:
         c = int64(buf[at])
@@ -57,7 +59,7 @@ def put_text(buf: Bytes, at: int, quote: int, escape: bool, meant: Bytes, data: 
 
 @inlined_step
 def put_cell(room: RowRoom, cell: int, there: bool, out: int) -> int:
-    """A value that ends there in the bytes; how many cells there are with it."""
+    """Add a value that ends at `out` in the bytes. Return the number of cells."""
     room.present[cell] = there
     room.offsets[cell + 1] = out
     return cell + 1
@@ -65,7 +67,7 @@ def put_cell(room: RowRoom, cell: int, there: bool, out: int) -> int:
 
 @inlined_step
 def put_row(room: RowRoom, start: int, out: int, cell: int, code: int) -> None:
-    """The next row, which begins at `start` and ends there in bytes and cells; one with a code is refused and leaves neither."""
+    """Finish the row that began at `start` and ends at `out` and `cell`. With a code it is rejected and leaves no bytes or cells."""
     number = room.at[NUMBER]
     if code != 0:
         refused = room.at[BAD]

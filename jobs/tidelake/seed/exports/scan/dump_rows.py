@@ -1,4 +1,4 @@
-"""What the scanners of an export's text files hand over: whole rows of one piece of a file, and those that are none."""
+"""Output of the scanners of text exports: complete rows of one piece of a file, and rejected ones."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WHY = {
     BAD_COUNT: ("BAD_STRUCTURE", "another number of values than the file has columns"),
     BAD_TOKEN: ("BAD_STRUCTURE", "what stands here is no value, row or statement that Dumpling writes"),
 }
-ROWS, BAD, CELLS, SIZE, END, NUMBER, INSIDE = range(7)  # of `Room.at`
+ROWS, BAD, CELLS, SIZE, END, NUMBER, INSIDE = range(7)  # indexes of `RowRoom.at`
 LIST = EVENT.field("after").type
 
 
 class RowRoom(NamedTuple):
-    """Arrays that a scan fills. bad: row number, byte and code of each refused row; at: counts, how far it came, what it goes on with."""
+    """Arrays that a scan fills. bad: row number, byte and code of each rejected row; at: counts, position, and state for the next piece."""
 
     offsets: Ints
     present: Flags
@@ -35,7 +35,7 @@ class RowRoom(NamedTuple):
 
     @classmethod
     def of(cls, size: int, rows: int, columns: int, number: int, inside: bool) -> RowRoom:
-        """Room for so many bytes and rows; number: of the first row; inside: whether a statement goes on."""
+        """Return arrays for this many bytes and rows. number: of the first row; inside: a statement continues."""
         cells = min(rows * columns, size + 1)
         at = np.zeros(7, np.int64)
         at[NUMBER], at[INSIDE] = number, inside
@@ -49,7 +49,7 @@ class RowRoom(NamedTuple):
         )
 
     def rows(self, columns: int) -> pa.ListArray:
-        """The whole rows, one list of cells each."""
+        """Return the complete rows, one list of cells each."""
         n, cells = int(self.at[ROWS]), int(self.at[CELLS])
         data = self.data[: int(self.at[SIZE])].copy()
         starts = (np.arange(n + 1) * columns).astype(np.int32)

@@ -24,11 +24,11 @@ from tidelake.wire.kernels.spans import frozen
 
 _QUOTE, _OPEN, _CLOSE, _COMMA, _SEMICOLON, _SLASH, _STAR, _DASH, _LF = b"'(),;/*-\n"
 _LOWER_X, _UPPER_X, _ZERO, _NINE, _SPACE = b"xX09 "
-_PART, _COMMENT, _STATEMENT, _IS_NULL = -1, -2, -3, -4  # in place of a code
+_PART, _COMMENT, _STATEMENT, _IS_NULL = -1, -2, -3, -4  # internal codes
 
 
 class _Words(NamedTuple):
-    """What is looked for. meant: what stands behind a backslash."""
+    """Words to look for. meant: meanings of the characters after a backslash."""
 
     null: Bytes
     signs: Bytes
@@ -39,7 +39,7 @@ _WORDS = _Words(frozen(b"NULL"), frozen(b"-.+eE"), meanings(b"0nrZ\\'\"", b"\x00
 
 
 def scan_sql(piece: bytes, columns: int, number: int, final: bool, head: bytes, inside: bool, escape: bool) -> RowRoom:
-    """The rows of a piece of a file. head: how its statements begin, VALUES included; inside: whether the piece begins with a row."""
+    """Scan a piece of a file. head: start of its statements, including VALUES; inside: the piece begins with a row."""
     buf = frozen(piece)
     rows = int(np.count_nonzero(buf == _OPEN)) + int(np.count_nonzero(buf == _LF)) + 1
     room = RowRoom.of(len(piece), rows, columns, number, inside)
@@ -56,7 +56,7 @@ def _behind_blanks(buf: Bytes, at: int) -> int:
 
 @step
 def _behind_comment(buf: Bytes, at: int) -> int:
-    """Behind a comment, its semicolon too; `at` where none begins, _PART where it does not end."""
+    """Position after a comment and its semicolon; `at` if no comment begins here, _PART if it does not end."""
     end = len(buf)
     if at + 1 < end and buf[at] == _DASH and buf[at + 1] == _DASH:
         while at < end and buf[at] != _LF:
@@ -67,14 +67,14 @@ def _behind_comment(buf: Bytes, at: int) -> int:
     at += 2
     while at + 1 < end and not (buf[at] == _STAR and buf[at + 1] == _SLASH):
         at += 1
-    if at + 2 >= end:  # what follows decides
+    if at + 2 >= end:  # the next bytes decide
         return _PART
     return at + 3 if buf[at + 2] == _SEMICOLON else at + 2
 
 
 @step
 def _hex(buf: Bytes, at: int, data: Bytes, out: int) -> tuple[int, int, int]:
-    """Digits from behind the quote of x'…'; (behind them, end of the bytes, code)."""
+    """Read digits after the quote of x'…'. Return (position after them, end of the bytes, code)."""
     while at + 1 < len(buf) and buf[at] != _QUOTE:
         value = hexadecimal(buf, at, 2)
         if value < 0:
@@ -103,7 +103,7 @@ def _number(buf: Bytes, at: int, signs: Bytes, data: Bytes, out: int) -> tuple[i
 
 @step
 def _value(buf: Bytes, at: int, escape: bool, words: _Words, data: Bytes, out: int) -> tuple[int, int, int]:
-    """(behind the value, end of its bytes, code); _IS_NULL is no refusal."""
+    """Return (position after the value, end of its bytes, code); _IS_NULL is not an error."""
     at = _behind_blanks(buf, at)
     if at >= len(buf):
         return at, out, TRUNCATED
@@ -119,7 +119,7 @@ def _value(buf: Bytes, at: int, escape: bool, words: _Words, data: Bytes, out: i
 
 @step
 def _row(buf: Bytes, at: int, escape: bool, columns: int, words: _Words, room: RowRoom) -> tuple[int, int, int, int]:
-    """(behind the row and the comma or semicolon that follows, end of its bytes, of its cells, code)."""
+    """Return (position after the row and the following comma or semicolon, end of its bytes, end of its cells, code)."""
     out, cell = room.at[SIZE], room.at[CELLS]
     if buf[at] != _OPEN:
         return at, out, cell, BAD_TOKEN
@@ -141,7 +141,10 @@ def _row(buf: Bytes, at: int, escape: bool, columns: int, words: _Words, room: R
 
 @step
 def _outside(buf: Bytes, at: int, final: bool, head: Bytes) -> tuple[int, int]:
-    """(behind a comment or the beginning of a statement, _COMMENT or _STATEMENT); _PART where the piece ends in it, else BAD_TOKEN."""
+    """Return (position after a comment or the start of a statement, _COMMENT or _STATEMENT).
+
+    The code is _PART if the piece ends in it, else BAD_TOKEN.
+    """
     behind = _behind_comment(buf, at)
     if behind != at:
         if behind != _PART:
@@ -154,7 +157,7 @@ def _outside(buf: Bytes, at: int, final: bool, head: Bytes) -> tuple[int, int]:
 
 @step
 def _resumed(buf: Bytes, at: int, code: int) -> int:
-    """Where it goes on behind a refused row: at the next line, as text has no line end where it is escaped."""
+    """Where to continue after a rejected row: at the next line, because escaped text has no line ends."""
     if code == BAD_COUNT:
         return at
     if code == TRUNCATED:
@@ -178,7 +181,7 @@ def _scan(buf: Bytes, final: bool, head: Bytes, escape: bool, columns: int, word
             at, out, cell, code = _row(buf, at, escape, columns, words, room)
         if code > 0:
             at = _resumed(buf, at, code)
-            if at >= len(buf) and not final:  # not whole: the next piece begins with it
+            if at >= len(buf) and not final:  # incomplete: the next piece begins with it
                 at = start
                 break
         if inside or code > 0:
