@@ -89,7 +89,7 @@ def order(lake: Lake, hour: datetime, redo_from: str | None = None) -> OrderRepo
 
 
 def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdict | None:
-    """Judge what order staged, and hold the lease so that nothing can be staged meanwhile.
+    """Judge what order staged. Hold the lease during it, so that no other run can stage.
 
     Args:
         lake: The feed's opened lake.

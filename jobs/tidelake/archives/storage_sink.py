@@ -163,7 +163,7 @@ def _data_file(name: re.Pattern[str], info: ObjectInfo) -> DataFile | None:
 
 
 def read_lines(path: Path, file: DataFile, quote: str = '"') -> Iterator[pa.Array]:
-    r"""Yield the rows of a local copy, without their ends, \n or \r\n: Canal-JSON objects, or CSV rows, where quoted text may have newlines.
+    r"""Yield the rows of a local copy, without their ends, \n or \r\n: Canal-JSON objects, or CSV rows with newlines in quoted text.
 
     Raises OrderError (DAMAGED_OBJECT) for a row that is too long, StorageError (BAD_OBJECT) for a file that is cut short.
     """

@@ -40,7 +40,7 @@ _STATEMENT = r"(alter|rename|create|drop|recover|flashback|replace)[\s/\\]"  # f
 
 
 class DecodeJob(BaseModel):
-    """What a worker needs to decode: the feed's landed objects, as in their manifest, and the decoding options."""
+    """Description of a decode run for workers: the feed's landed objects, as in their manifest, and the decoding options."""
 
     lake_uri: str
     feed: str

@@ -63,7 +63,7 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """How rows of one name and shape are masked. ever: for rows whose commit ts is unknown or in no span."""
+    """Masking of rows of one name and shape. ever: for rows whose commit ts is unknown or in no span."""
 
     spans: tuple[_Span, ...]
     ever: _Span

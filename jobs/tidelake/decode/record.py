@@ -41,7 +41,7 @@ class PartitionWatermark(BaseModel):
 
 
 class DecodeRecord(BaseModel):
-    """What decode found in an hour. Written after the events, read by order and status. Decoding again recreates a lost record."""
+    """Result of decoding an hour. Written after the events, read by order and status. Decoding again recreates a lost record."""
 
     hour: str
     generation: int
