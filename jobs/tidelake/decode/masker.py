@@ -1,6 +1,6 @@
 """Mask the masked columns of EVENT batches, in the worker that decodes them (docs/masking.md).
 
-The driver has determined the columns, their names and times (decode.mask_names). Rows that it cannot have known stop the hour.
+The driver has determined the columns, their names and times (decode.mask_names). Rows of which it could not know stop the hour.
 """
 
 from __future__ import annotations
