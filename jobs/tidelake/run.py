@@ -38,7 +38,7 @@ def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None
     Args:
         lake: The feed's opened lake.
         hour: First instant of the hour, UTC.
-        progress: Called with (bytes landed, bytes to land).
+        progress: Called with (done, in all), in bytes of the archive or offsets of live topics.
 
     Raises:
         TidelakeError: What `land_hour` and `check_rules` raise. A blocked run leaves a report that gives the reason.
@@ -89,7 +89,7 @@ def order(lake: Lake, hour: datetime, redo_from: str | None = None) -> OrderRepo
 
 
 def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdict | None:
-    """Judge what order staged, and hold the lease so that nothing can be staged meanwhile.
+    """Judge what order staged. Hold the lease during it, so that no other run can stage.
 
     Args:
         lake: The feed's opened lake.
@@ -198,7 +198,7 @@ def run_hour(
         lake: The feed's opened lake.
         hour: First instant of the hour, UTC.
         redo: Decode again even if nothing changed.
-        progress: Called with (bytes landed, bytes to land).
+        progress: Called with (done, in all), in bytes of the archive or offsets of live topics.
 
     Raises:
         TidelakeError: What the stages raise; before landing, what `turns.refuse_out_of_turn` and `namespaces.refuse_taken` raise.

@@ -1,4 +1,4 @@
-"""Archived Kafka objects → MESSAGE batches, one module a layout, named like it (docs/reference/archives.md)."""
+"""Read archived Kafka objects as MESSAGE batches. Each layout is a module with its name (docs/reference/archives.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidelake.errors import ConfigError
 
 
 def layout_of(name: str) -> Layout:
-    """The layout of this name. Raises ConfigError for one that this version does not read."""
+    """Return the layout with this name. Raises ConfigError for a layout that this version does not read."""
     known = get_args(LayoutName)
     if name not in known:
         raise ConfigError(f"source.layout: unknown layout {name!r}", remedy=f"known: {', '.join(known)}")

@@ -1,10 +1,10 @@
 """Aiven's S3 connector, `format.output.type=avro`: Avro containers (docs/reference/archives.md 2, 9).
 
-The codec is inside, whatever the name says.
+The codec is in the container, whatever the object's name is.
 
     connector_records { key: bytes, value: bytes, offset: long, timestamp: long (epoch ms), headers: map<bytes> }
 
-each possibly a union with null. `offset` and `value` must be there; key, timestamp, headers may be left out.
+Each member may be a union with null. `offset` and `value` are required; key, timestamp, headers are optional.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _NEEDED = (("offset",), ("value",))
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     done = 0
     for found in read_columns(_NAME, path, source, _WANTED, _NEEDED, _REMEDY):
         offset, headers = found["offset",], found.get(("headers",))

@@ -2,8 +2,8 @@
 
     <base64 key>,<base64 value>,<offset>,<timestamp, epoch ms>[,<headers>]
 
-one record a line in exactly this order, no header line; headers are `<base64 key>:<base64 value>;` repeated. Null and empty are the
-same empty field, so an empty key, value or header value is read as null.
+One record per line, with the fields in this order, without a header line. Headers are `<base64 key>:<base64 value>;` repeated. Null and
+empty are the same empty field, so an empty key, value or header value is read as null.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _NULL = pa.scalar(None, pa.string())
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     columns = 0
     for block in blocks(path, source):
         columns = columns or _columns(block, source)
@@ -40,7 +43,7 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
 
 
 def _columns(block: Block, source: SourceObject) -> int:
-    """How many columns the object has, by its first records."""
+    """Return the number of columns of the object, from its first records."""
     counts = [line.count(b",") + 1 for line in block.sample() if not _problem(line)]
     if not counts:
         raise refused(
@@ -78,7 +81,7 @@ def _parse(data: bytes, names: list[str]) -> pa.Table:
 
 
 def _headers(column: pa.Array) -> pa.Array:
-    """`k:v;k:v;` → HEADERS; an empty field is a record without headers."""
+    """Convert `k:v;k:v;` to HEADERS. An empty field is a record without headers."""
     text = pc.utf8_rtrim(pc.fill_null(column, ""), ";")
     filled = pc.not_equal(text, "")
     lists = pc.split_pattern(text.filter(filled), ";")
@@ -92,7 +95,7 @@ def _headers(column: pa.Array) -> pa.Array:
 
 
 def _damage(block: Block, source: SourceObject) -> OrderError | None:
-    """The first damaged line of a block, by looking at every one."""
+    """Return the error for the first damaged line of a block; checks every line."""
     for number, line in enumerate(block.split(), block.first):
         if problem := _problem(line):
             return damaged(source, f"line {number}", problem)

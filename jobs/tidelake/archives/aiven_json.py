@@ -5,7 +5,7 @@
     …
     ]
 
-The connector writes a record a line, and that is what is read: no other form of the array.
+The connector writes one record per line. Other forms of the array are not read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _NAME = "aiven-json"
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     closed = False
     for block in blocks(path, source):
         data, first = block.data, block.first
@@ -47,7 +50,7 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
 
 
 def _records(data: bytes, closed: bool) -> tuple[bytes, bool]:
-    """Lines of records without what joins them, and whether the array ended. No string of JSON holds a line's end."""
+    """Return the lines of records without brackets and commas, and whether the array ended. JSON strings contain no line ends."""
     data = data.rstrip(b"\n")
     if data == b"]" or data.endswith(b"\n]"):
         data, closed = data[:-2], True

@@ -2,7 +2,7 @@
 
     {"key":"<base64>"|null,"value":"<base64>"|null,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z","headers":[{"key":"k","value":"<base64>"}]}
 
-one a line, members in any order, 0 or 3 fraction digits. `offset` and `value` must be there; key, timestamp, headers may be left out.
+One record per line, members in any order, 0 or 3 fraction digits. `offset` and `value` are required; key, timestamp, headers are optional.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _NAME = "aiven-jsonl"
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     for block in blocks(path, source):
         if block.data.strip():
             if block.first == 1:

@@ -2,8 +2,8 @@
 
     {"key":"k"|null,"value":{"data":[…],"id":0}|null,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z"}
 
-one a line. The value is a JSON object as the converter wrote it anew: members in another order, numbers in another form, and of a message
-that holds several documents the first one only. Keys are text.
+One record per line. The value is a JSON object as the converter rewrote it: members in another order, numbers in another form, and only the
+first document of a message with several documents. Keys are text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Aiven's S3 connector, `format.output.type=jsonl` with StringConverter (docs/reference/archives.md 2, 9).
+r"""Aiven's S3 connector, `format.output.type=jsonl` with StringConverter (docs/reference/archives.md 2, 9).
 
-    {"key":"k"|null,"value":"{\\"id\\":0}"|null,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z"}
+    {"key":"k"|null,"value":"{\"id\":0}"|null,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z"}
 
-one a line. Bytes that are not UTF-8 were replaced by the converter, so only protocols of text may be archived so.
+One record per line. The converter replaces bytes that are not UTF-8, so only protocols of text may be archived this way.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     connector_records { key: binary, value: binary, offset: int64, timestamp: int64 (epoch ms), headers: map<string, binary> }
 
-`offset` and `value` must be there. `headers` is there only if the object's first record had some. `.parquet.gz` is Parquet, too: the
-codec is inside.
+`offset` and `value` are required. `headers` exists only if the object's first record had some. `.parquet.gz` is Parquet, too: the codec is
+in the file.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ _REMEDY = (
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     for before, batch in row_batches(path, source, lambda schema: _columns(schema, source)):
         yield _batch(batch, before, source)
 
 
 def _columns(schema: pa.Schema, source: SourceObject) -> list[str]:
-    """The columns to read."""
+    """Return the columns to read."""
     check_columns(_NAME, schema, source, ("offset", "value"), _REMEDY)
     if "headers" in schema.names and not are_headers(schema.field("headers").type):
         raise refused(source, _NAME, f"column headers is {schema.field('headers').type}, not map<string, bytes>", _REMEDY)

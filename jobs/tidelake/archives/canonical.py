@@ -1,9 +1,9 @@
-"""Our own canonical objects, as `land` writes them: one archive can be landed from another lake (docs/architecture.md 7).
+"""Tidelake's canonical objects, as `land` writes them, so that an archive can be landed from another lake (docs/architecture.md 7).
 
     { topic, partition, offset, timestamp_ms | ts_ms, key, value, headers: list<struct<key|k, value|v>> }, value null = tombstone
 
-below source.uri: <topic>/hour=YYYY-MM-DDTHH/partition=N/<first>-<last>-<hash>.parquet. More columns may be there.
-Objects of `tidelake archive` say in their footer (COVERS) from which offset to which they have all messages that the log held.
+below source.uri: <topic>/hour=YYYY-MM-DDTHH/partition=N/<first>-<last>-<hash>.parquet. Other columns are ignored.
+The footer of objects of `tidelake archive` (COVERS) gives the range of offsets of which they have all messages that the log held.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _REMEDY = "have it written by Tidelake, or set the layout that the archiver writ
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     for before, batch in row_batches(path, source, lambda schema: _columns(schema, source)):
         found = {name: batch.column(name) for name in batch.schema.names}
         offset = found["offset"].cast(pa.int64())
@@ -43,7 +46,7 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
 
 
 def covers(path: Path) -> tuple[int, int] | None:
-    """The first and last offset of which an object, read before, has all messages that the log held; None where it does not say."""
+    """Return the first and last offset of which an object has all messages that the log held; None if it does not record them."""
     with pq.ParquetFile(path) as file:
         found = _SPAN.fullmatch((file.metadata.metadata or {}).get(COVERS.encode(), b""))
     return (int(found[1]), int(found[2])) if found else None
@@ -61,7 +64,7 @@ def _are_pairs(found: pa.DataType) -> bool:
 
 
 def _headers(column: pa.Array) -> pa.Array:
-    """Lists of pairs, whatever their members are called."""
+    """Convert lists of pairs to HEADERS, whatever the names of their members."""
     pair = column.type.value_type
     if [pair.field(i).name for i in range(pair.num_fields)] == ["key", "value"]:
         return column.cast(HEADERS)

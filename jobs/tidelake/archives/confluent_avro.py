@@ -2,8 +2,8 @@
 
     container of union {null, bytes}
 
-Offsets, keys and headers are as in layout confluent-json; keys lie beside as Avro or JSON. Containers of decoded rows, which AvroFormat
-writes with AvroConverter, are refused: the bytes of the messages are gone.
+Offsets, keys and headers are as in layout confluent-json; key objects are Avro or JSON. Containers of decoded rows, which AvroFormat writes
+with AvroConverter, are refused, because the bytes of the messages are lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _REMEDY = "the connector needs AvroFormat and value.converter = ByteArrayConvert
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     return messages(_NAME, path, source, _values(path, source), {"avro": _values, "json": partial(base64_strings, _NAME)})
 
 

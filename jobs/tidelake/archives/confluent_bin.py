@@ -1,7 +1,7 @@
-"""Confluent's S3 connector, ByteArrayFormat, for protocols of text: a line a value (docs/reference/archives.md 1, 3, 9).
+"""Confluent's S3 connector, ByteArrayFormat, for protocols of text: one value per line (docs/reference/archives.md 1, 3, 9).
 
-A message with a newline inside becomes several records here, and the offsets behind it are wrong: TiDB's Canal-JSON has none, messages
-of other writers may. Offsets, keys and headers are as in layout confluent-json; `format.bytearray.separator` must be its default.
+A message with a newline inside becomes several records, and the offsets after it are wrong. TiDB's Canal-JSON has no newlines inside,
+messages of other writers may. Offsets, keys and headers are as in layout confluent-json; `format.bytearray.separator` must be its default.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _NAME = "confluent-bin"
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     return messages(_NAME, path, source, lines(path, source), {"bin": lines, "json": partial(base64_strings, _NAME)})
 
 

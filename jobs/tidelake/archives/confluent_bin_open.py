@@ -1,6 +1,7 @@
-"""Confluent's S3 connector, ByteArrayFormat, for Open Protocol: its values and keys say their own lengths (docs/reference/archives.md 3).
+"""Confluent's S3 connector, ByteArrayFormat, for Open Protocol, whose values and keys contain their own lengths (docs/reference/archives.md
+3).
 
-The keys must lie beside the values (store.kafka.keys), as `.bin` or JSON. Offsets and headers are as in layout confluent-json;
+The key objects must exist beside the values (store.kafka.keys), as `.bin` or JSON. Offsets and headers are as in layout confluent-json;
 `format.bytearray.separator` must be its default.
 """
 
@@ -21,7 +22,10 @@ _NAME = "confluent-bin-open"
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     keys = {"bin": partial(open_keys, _NAME), "json": partial(base64_strings, _NAME)}
     return messages(_NAME, path, source, open_values(_NAME, path, source), keys)
 

@@ -2,9 +2,9 @@
 
     "<base64 of the value>"
 
-one a line. The object holds values only, and no timestamp; keys and headers may lie beside it. Record i has the offset number in the
-name + i. That is the connector's promise only where it neither drops records nor sorts late ones into other hours, so every such hour
-carries a finding, and objects that contradict each other block.
+One value per line. The object holds values only, and no timestamps; objects with keys and headers may exist beside it. Record i has the
+offset number in the name + i. The connector guarantees this only if it neither drops records nor sorts late ones into other hours. Every
+such hour therefore has a finding, and objects that contradict each other block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _NAME = "confluent-json"
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     return messages(_NAME, path, source, base64_strings(_NAME, path, source), {"json": partial(base64_strings, _NAME)})
 
 

@@ -2,8 +2,8 @@
 
     {"data":[…],"database":"test","id":0}
 
-one a line: the value, a JSON object, as the converter wrote it anew: members in another order, numbers in another form, and of a message
-that holds several documents the first one only. Offsets, keys and headers are as in layout confluent-json; keys are JSON strings.
+One value per line: a JSON object as the converter rewrote it, with members in another order, numbers in another form, and only the first
+document of a message with several documents. Offsets, keys and headers are as in layout confluent-json; keys are JSON strings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _NAME = "confluent-json-nested"
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     return messages(_NAME, path, source, objects(_NAME, path, source), {"json": partial(text_strings, _NAME)})
 
 

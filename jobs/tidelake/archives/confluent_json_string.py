@@ -1,9 +1,9 @@
-"""Confluent's S3 connector, JsonFormat with StringConverter; also MSK Data Delivery with the same (docs/reference/archives.md 1, 9).
+r"""Confluent's S3 connector, JsonFormat with StringConverter; also MSK Data Delivery with the same (docs/reference/archives.md 1, 9).
 
     "{\"id\":0,\"database\":\"test\"}"
 
-one a line: the value as text inside a JSON string. Bytes that are not UTF-8 were replaced by the converter, so only protocols of text
-may be archived so. Offsets, keys and headers are as in layout confluent-json.
+One value per line: its text in a JSON string. The converter replaces bytes that are not UTF-8, so only protocols of text may be archived
+this way. Offsets, keys and headers are as in layout confluent-json.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _NAME = "confluent-json-string"
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     return messages(_NAME, path, source, text_strings(_NAME, path, source), {"json": partial(text_strings, _NAME)})
 
 

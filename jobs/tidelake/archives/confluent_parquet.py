@@ -1,4 +1,4 @@
-"""Confluent's S3 connector, ParquetFormat (docs/reference/archives.md 1), which writes records only: bytes must be put into one first.
+"""Confluent's S3 connector, ParquetFormat (docs/reference/archives.md 1). It writes records only, so bytes must be wrapped in one first.
 
     { value: binary, offset: int64, timestamp?: timestamp[ms] or int64 (epoch ms) }
 
@@ -7,7 +7,7 @@
     transforms.place.type = org.apache.kafka.connect.transforms.InsertField$Value    transforms.place.offset.field = offset
                                                                                      transforms.place.timestamp.field = timestamp
 
-with ByteArrayConverter. Offsets stand in the records, and a null value is a record like any other. Decoded rows are refused.
+with ByteArrayConverter. The records contain the offsets, and a null value is a record like any other. Decoded rows are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _REMEDY = (
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     for before, batch in row_batches(path, source, lambda schema: _columns(schema, source)):
         offset = batch.column("offset").cast(pa.int64())
         check_offsets(offset, source, before)

@@ -2,8 +2,8 @@
 
     {"topic":"t","partition":0,"offset":7,"tstype":"create","ts":1767607200000,"broker":0,"headers":["k","v"],"key":"k","payload":"v"}
 
-Key and payload are text, so only protocols of text may be archived so; names and values of headers stand in one list. An object must
-hold one partition (`kcat -p`), the one that its name says.
+Key and payload are text, so only protocols of text may be archived this way. One list holds names and values of headers. An object must
+hold one partition (`kcat -p`), the one in its name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _MEMBERS = pa.schema(
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     for block in blocks(path, source):
         if block.first == 1 and unlike(block, ("topic", "partition", "offset", "payload")):
             raise refused(source, _NAME, "its lines are not what kcat -J writes", "write it with kcat -C -J -t TOPIC -p PARTITION")
@@ -59,7 +62,7 @@ def _batch(block: Block, source: SourceObject) -> pa.RecordBatch:
 
 
 def _headers(column: pa.Array) -> pa.Array:
-    """Flat lists of names and values → HEADERS; a record that names none has none. Raises ArrowInvalid."""
+    """Convert flat lists of names and values to HEADERS. A record without names has none. Raises ArrowInvalid."""
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
     if (lengths % 2).any():
         raise pa.ArrowInvalid("a header without a value")

@@ -2,7 +2,7 @@
 
     { key: bytes, value: bytes, headers: map, metadata: { timestamp: long (epoch ms), topic, partition, offset } }
 
-each possibly a union with null. The offset in an object's name is its last record's, so only those in the records are used.
+Each member may be a union with null. The offset in an object's name is its last record's, so only the offsets in the records are used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _WANTED: Wanted = {
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     done = 0
     for found in read_columns(_NAME, path, source, _WANTED, (("value",), _OFFSET, _TOPIC, _PARTITION), _REMEDY):
         offset, headers = found[_OFFSET], found.get(("headers",))

@@ -2,7 +2,7 @@
 
     {"key":"<base64>"|null,"value":"<base64>"|null,"headers":{…},"metadata":{"timestamp":ms,"topic":"t","partition":n,"offset":n}}
 
-one a line. The offset in an object's name is its last record's, so only those in the records are used. Headers are not read.
+One record per line. The offset in an object's name is its last record's, so only the offsets in the records are used. Headers are not read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _MEMBERS = pa.schema([("key", pa.string()), ("value", pa.string()), ("metadata",
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     for block in blocks(path, source):
         if block.first == 1 and unlike(block, ("key", "value", "metadata")):
             raise refused(source, _NAME, "its lines are not records of key, value and metadata", _REMEDY)

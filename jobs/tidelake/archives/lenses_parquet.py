@@ -2,8 +2,8 @@
 
     { key: binary, value: binary, headers: map or record, metadata: { timestamp: int64 (epoch ms), topic, partition, offset } }
 
-The offset in an object's name is its last record's, so only those in the records are used. A null member of a record of headers is
-read as a header that is not there.
+The offset in an object's name is its last record's, so only the offsets in the records are used. A null member of a record of headers is
+read as a missing header.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _METADATA = ("timestamp", "topic", "partition", "offset")
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     for before, batch in row_batches(path, source, lambda schema: _columns(schema, source)):
         metadata = {name: pc.struct_field(batch.column("metadata"), name) for name in _METADATA}
         offset = metadata["offset"].cast(pa.int64())

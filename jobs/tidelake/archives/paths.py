@@ -1,19 +1,20 @@
-"""Which objects belong to an hour, and what their names say (docs/reference/archives.md 1, 2, 9).
+"""Find the objects of an hour and read their names (docs/reference/archives.md 1, 2, 9).
 
-Without `source.template` the usual folders below `source.uri` are looked at:
+Without `source.template` the usual folders below `source.uri` are listed:
 
     <topic>/dt=YYYY-MM-DD/hr=HH/<topic>+<partition>+<number>.<ext>         Aiven's connector as most people configure it
     <topic>/year=YYYY/month=MM/day=DD/hour=HH/<topic>+<partition>+<number>.<ext>      Confluent, MSK Data Delivery
 
-The hours are UTC. `-` may stand for `+`, and MSK's suffix `-<seq>-<hex>` may follow the number. A layout may say other places.
-Anything else needs a template, the path below source.uri with {topic} {partition} {yyyy} {MM} {dd} {HH} {start_offset}; the hour's four
-fields stand before the others, so that an hour can be listed without listing the archive. With `hours = "timestamps"` paths have no hour:
+The hours are UTC. `-` may replace `+`, and MSK's suffix `-<seq>-<hex>` may follow the number. A layout may define other places.
+Other archives need a template: the path below source.uri with {topic} {partition} {yyyy} {MM} {dd} {HH} {start_offset}. The hour's four
+fields must come before the others, so that an hour can be listed without listing the archive. With `hours = "timestamps"` paths have no
+hour:
 
     <topic>/partition=N/<topic>+<partition>+<number>.<ext>      Confluent's DefaultPartitioner
     <topic>-<partition>-<number>.<ext>                          Aiven's default
 
-and a template has no field of time ({any} stands for dates). {any} stands for any text without `/`,
-{start_offset} may be missing where offsets are in the records, extensions may be left out. Aiven's own way of writing is taken, too.
+and a template has no field of time ({any} matches dates). {any} matches any text without `/`. {start_offset} may be missing if offsets are
+in the records, extensions may be left out. Aiven's notation is accepted, too.
 
     template = "{topic}/{yyyy}/{MM}/{dd}/{HH}/{topic}-{partition}-{start_offset}.gz"
     template = "{{topic}}/dt={{timestamp:unit=yyyy}}-{{timestamp:unit=MM}}-{{timestamp:unit=dd}}/{{timestamp:unit=HH}}-{{partition}}"
@@ -47,7 +48,7 @@ _IGNORED = re.compile(r"(.*/)?(_SUCCESS|metadata|\..*|_temporary/.*|[^/]*\.(crc|
 
 
 def topics_of(feed: Feed, store: Store) -> list[str]:
-    """The feed's topics: the names it gives, or the topic folders of the archive that fit its pattern, sorted."""
+    """Return the feed's topics: the configured names, or the archive's topic folders that match its pattern, sorted."""
     pattern = feed.topic_pattern
     if pattern is None:
         return list(feed.topics)
@@ -58,17 +59,17 @@ def topics_of(feed: Feed, store: Store) -> list[str]:
 
 
 def list_hour(feed: Feed, store: Store, topic: str, hour: datetime, layout: Layout) -> Listing:
-    """The objects of one topic and hour. Empty files, and those that every archive has beside its data, are passed over."""
+    """Return the objects of one topic and hour. Empty files, and files that archives have beside their data, are skipped."""
     return _listed(store, topic, _places(feed, topic, hour, layout), layout)
 
 
 def list_all(feed: Feed, store: Store, topic: str, layout: Layout) -> Listing:
-    """All objects of one topic, of an archive whose paths have no hour. What else lies there is told only where the topic has a folder."""
+    """Return all objects of one topic, for an archive whose paths have no hour. Unknown files are listed only if the topic has a folder."""
     return _listed(store, topic, _timeless_places(feed, topic, layout), layout)
 
 
 def numbered(feed: Feed) -> bool:
-    """Whether the names of objects hold an offset."""
+    """Return whether the names of objects contain an offset."""
     return feed.source.template is None or "start_offset" in feed.source.template
 
 
@@ -89,13 +90,13 @@ def _listed(store: Store, topic: str, places: Iterator[tuple[str, re.Pattern[str
 
 
 def all_have_keys(keys: list[str]) -> bool:
-    """Whether every object among these, siblings included, has its Kafka keys beside it."""
+    """Return whether every object among these keys, which include siblings, has its Kafka keys beside it."""
     views = {(found["base"], found["view"]) for key in keys if (found := _SIBLING.fullmatch(key))}
     return all((_base(key), "keys") in views for key in keys if not _SIBLING.fullmatch(key))
 
 
 def _siblings(found: list[ObjectInfo]) -> dict[str, list[Sibling]]:
-    """Objects with keys and headers by the name, without extensions, of the object that they belong to."""
+    """Return the objects with keys and headers, by the name (without extensions) of the object that they belong to."""
     out: dict[str, list[Sibling]] = {}
     for info in found:
         if name := _SIBLING.fullmatch(info.key):
@@ -104,12 +105,12 @@ def _siblings(found: list[ObjectInfo]) -> dict[str, list[Sibling]]:
 
 
 def _base(key: str) -> str:
-    """A key without its extensions."""
+    """Return a key without its extensions."""
     return _ENDING.sub("", key, count=1)
 
 
 def _source(info: ObjectInfo, topic: str, names: re.Pattern[str], layout: Layout) -> SourceObject | None:
-    """The object if its name is one of the layout's."""
+    """Return the object if its name matches the layout, else None."""
     found = names.fullmatch(info.key)
     if not found or not set(found["extensions"].lower().split(".")[1:]) <= layout.extensions | CODEC_EXTENSIONS:
         return None
@@ -118,7 +119,7 @@ def _source(info: ObjectInfo, topic: str, names: re.Pattern[str], layout: Layout
 
 
 def _places(feed: Feed, topic: str, hour: datetime, layout: Layout) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """The prefixes to list, and what the keys of data objects below them look like."""
+    """Yield the prefixes to list, and the patterns of the keys of data objects below them."""
     moment = hour.astimezone(UTC)
     known = {"topic": topic} | {name: moment.strftime(code) for name, code in _HOUR_FIELDS.items()}
     template = _template_for(feed, layout)
@@ -131,7 +132,7 @@ def _places(feed: Feed, topic: str, hour: datetime, layout: Layout) -> Iterator[
 
 
 def _timeless_places(feed: Feed, topic: str, layout: Layout) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """The same for an archive whose paths have no hour."""
+    """Yield the prefixes and patterns for an archive whose paths have no hour."""
     template = _template_for(feed, layout)
     if template is None and layout.templates:
         raise _wrong_template(
@@ -144,7 +145,7 @@ def _timeless_places(feed: Feed, topic: str, layout: Layout) -> Iterator[tuple[s
 
 
 def _pattern(rest: str) -> str:
-    """The part of a template after the hour's prefix, as a regular expression."""
+    """Return the part of a template after the hour's prefix, as a regular expression."""
     parts, seen = list[str](), set[str]()
     for i, part in enumerate(_FIELD.split(rest)):
         if i % 2 == 0:
@@ -169,7 +170,7 @@ def _template_for(feed: Feed, layout: Layout) -> str | None:
 
 
 def _template(feed: Feed) -> str | None:
-    """source.template in our own words, checked. Raises ConfigError."""
+    """Return source.template in Tidelake's notation, checked. Raises ConfigError."""
     template = feed.source.template
     if template is None:
         return None

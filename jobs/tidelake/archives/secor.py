@@ -2,10 +2,10 @@
 
     file   := 'SEQ' 06  key class  value class  compressed:bool  blocks:bool  codec class?  metadata  sync:16 bytes  record*
     record := length:int32 be  key length:int32 be  offset:int64 be  value
-    value  := length:int32 be  bytes, compressed as a whole where the file says so
+    value  := length:int32 be  bytes, compressed as a whole if the file's head says so
 
-Strings have a length as Hadoop's variable integer, before a sync marker stands the length -1. Files that are compressed in blocks, other
-keys than LongWritable and several partitions in one file are refused. Keys, timestamps and headers are not in the files.
+Strings begin with their length as Hadoop's variable integer. The length -1 precedes a sync marker. Files that are compressed in blocks,
+keys other than LongWritable and several partitions in one file are refused. The files contain no keys, timestamps and headers.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ from tidelake.wire.kernels.spans import column, frozen
 _NAME = "secor"
 _KEY, _VALUE = "org.apache.hadoop.io.LongWritable", "org.apache.hadoop.io.BytesWritable"
 _REMEDY = "Secor needs SequenceFileReaderWriterFactory, and io.seqfile.compression.type NONE or RECORD with DefaultCodec or GzipCodec"
-_CODECS = {  # zlib's window bits, which tell its own frame from gzip's
+_CODECS = {  # zlib's window bits, which select its own frame or gzip's
     "org.apache.hadoop.io.compress.DefaultCodec": zlib.MAX_WBITS,
     "org.apache.hadoop.io.compress.GzipCodec": zlib.MAX_WBITS | 16,
 }
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's messages as MESSAGE batches.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     rest, done = b"", 0
     with naming(source), decompressed(path, source) as stream:
         codec, sync = _head(stream, source)
@@ -59,7 +62,7 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
 def _batches(
     data: bytes, keys: Longs, starts: Longs, sizes: Longs, codec: str, source: SourceObject, done: int
 ) -> Iterator[pa.RecordBatch]:
-    """The records in batches of about BATCH_BYTES without their codec. done: how many records of the object are before these."""
+    """Yield the decompressed records in batches of about BATCH_BYTES. done: number of the object's records before these."""
     if not codec:
         yield _batch(data, keys, starts, sizes, source, done)
         return
@@ -86,7 +89,7 @@ def _batch(data: bytes, keys: Longs, starts: Longs, sizes: Longs, source: Source
 
 
 def _unpacked(value: bytes, window: int, source: SourceObject, number: int) -> bytes:
-    """A value without its codec: each is a stream of its own, of MAX_LINE bytes at most. number: of the record, from 1."""
+    """Decompress a value: each is a stream of its own, of at most MAX_LINE bytes. number: of the record, from 1."""
     stream = zlib.decompressobj(window)
     try:
         plain = stream.decompress(value, MAX_LINE + 1)
@@ -100,7 +103,7 @@ def _unpacked(value: bytes, window: int, source: SourceObject, number: int) -> b
 
 
 def _head(stream: IO[bytes], source: SourceObject) -> tuple[str, bytes]:
-    """The codec of the values, empty if there is none, and the sync marker."""
+    """Return the codec of the values, empty if there is none, and the sync marker."""
     if stream.read(4) != b"SEQ\x06":
         raise unreadable(source, "not readable as a SequenceFile: it does not begin with SEQ 06")
     kinds = _text(stream), _text(stream)
@@ -119,7 +122,9 @@ def _head(stream: IO[bytes], source: SourceObject) -> tuple[str, bytes]:
 
 
 def _text(stream: IO[bytes]) -> str:
-    """Hadoop's Text: a variable integer, which is one byte up to 127, else -112 minus the number of bytes that follow; the text."""
+    """Read Hadoop's Text: a variable integer and the text. The integer is one byte up to 127, else -112 minus the number of bytes that
+    follow.
+    """
     first = int.from_bytes(stream.read(1), "big", signed=True)
     size = first if first >= -112 else int.from_bytes(stream.read(min(-112 - first, 4)), "big")
     if first < -116 or size > 1 << 16:

@@ -1,15 +1,15 @@
-"""The folder of TiCDC's storage sink: which files there are, in which order they are read, what is missing (docs/reference/archives.md 6).
+"""The folder of TiCDC's storage sink: its files, their reading order, and missing files (docs/reference/archives.md 6).
 
     <database>/<table>/<table version>[/<physical table id>][/<date>]/CDC[_<dispatcher>_]<number>.{json,csv}
         beside it meta/CDC[_<dispatcher>].index, the name of the newest file
     <database>/<table>/meta/schema_<table version>_<checksum>.json        <database>/meta/schema_…json
-    metadata := {"checkpoint-ts": TSO}                                    everything up to it is there
+    metadata := {"checkpoint-ts": TSO}                                    everything up to it is written
 
-As a layout: the files that are numbered together (of a table version, physical table, date and dispatcher) are a partition, its number the
-CRC of its path below the table; a line's offset is its file's number times 2^32, plus the lines before it in the file. So no file moves
-another one's offsets, whenever it comes, and a number that is missing is a gap, as an offset is in Kafka's archives.
-land/sink_hours.py says which hour a file belongs to. A CSV message has the table version as its key: only the version's schema file names
-the columns.
+As a layout: files that are numbered together (of a table version, physical table, date and dispatcher) are a partition. Its number is the
+CRC of its path below the table. A line's offset is its file's number times 2^32, plus the number of lines before it in the file. So no file
+moves another file's offsets, whenever it comes, and a missing number is a gap, like a missing offset in Kafka's archives.
+land/sink_hours.py assigns files to hours. A CSV message has the table version as its key, because only the version's schema file names the
+columns.
 """
 
 from __future__ import annotations
@@ -45,14 +45,16 @@ _INDEX = r"(?P<folder>.+)/meta/CDC(?:_(?P<dispatcher>[^/_]+))?\.index"
 _SCHEMA = re.compile(r"(?P<database>[^/]+)/(?P<table>[^/]+)/meta/schema_(?P<version>\d+)_\d+\.json")
 _VERSION = re.compile(r"/meta/schema_(\d+)_\d+\.json$")
 _METADATA = "metadata"
-_JSON_TS = r'"_tidb":\{[^{}]*"commitTs":(?P<ts>[0-9]{1,19})'  # no text holds that: its quotes follow backslashes
+_JSON_TS = r'"_tidb":\{[^{}]*"commitTs":(?P<ts>[0-9]{1,19})'  # not in any text, where quotes follow backslashes
 HEADER = "ticdc-meta$"
-OFFSET_BITS = 32  # of the lines of a file
+OFFSET_BITS = 32  # bits for the lines of a file
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DataFile:
-    """A file with rows of one table version, in the order in which files of a table are read. date: as in the path, empty without one."""
+    """A file with rows of one table version; sorts in the order in which files of a table are read. date: as in the path, empty without
+    one.
+    """
 
     database: str
     table: str
@@ -67,25 +69,25 @@ class DataFile:
 
     @property
     def topic(self) -> str:
-        """The table, as feeds name topics."""
+        """The table, in the form of topic names."""
         return f"{self.database}.{self.table}"
 
     @property
     def sequence(self) -> str:
-        """What its number counts in: the path below the table, with the dispatcher."""
+        """The sequence that its number belongs to: the path below the table, with the dispatcher."""
         return f"{self.version}/{self.physical}/{self.date}/{self.dispatcher}"
 
     @property
     def partition(self) -> int:
-        """The number of the sequence."""
+        """The number of the sequence as a partition."""
         return zlib.crc32(self.sequence.encode()) >> 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """A file that an index names and that is not there, or empty: about to be written, or lost.
+    """A file that an index names and that is missing or empty: about to be written, or lost.
 
-    above: the number of the newest file that is there, 0 without one; since_ms: when the index was written, epoch ms of the store's clock.
+    above: the number of the newest existing file, 0 without one; since_ms: when the index was written, epoch ms of the store's clock.
     """
 
     file: DataFile
@@ -100,9 +102,10 @@ class Absent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """What a sink's folder holds. schemas: key of the schema file by table version; schema_files: keys of all of them, databases' too;
-    checkpoint_ts: TSO, None before the first one; problems: why the files may not be all there, for people; index_problems: those of them
-    that an index file tells, but for absent: the files that indexes name in vain."""
+    """The content of a sink's folder. schemas: key of the schema file by table version; schema_files: keys of all of them, also of
+    databases; checkpoint_ts: TSO, None before the first one; problems: why files may be missing, as messages; index_problems: those of
+    index files, without absent; absent: files that indexes name and that do not exist.
+    """
 
     files: tuple[DataFile, ...]
     schemas: dict[Version, str]
@@ -114,7 +117,7 @@ class Sink:
 
 
 class _Index(NamedTuple):
-    """An index file. said: its text; file: that it names, None if that is no file's name; since_ms: when it was written."""
+    """An index file. said: its text; file: the file that it names, None for an invalid name; since_ms: when it was written."""
 
     said: str
     file: DataFile | None
@@ -122,8 +125,8 @@ class _Index(NamedTuple):
 
 
 def list_sink(store: Store, date_separator: DateSeparator = "day") -> Sink:
-    """All that a sink has written below a store. Raises StorageError (BAD_OBJECT) for metadata that is no JSON."""
-    checkpoint_ts = checkpoint(store)  # before the listing: what it promises is then in the listing
+    """Return everything that a sink has written below a store. Raises StorageError (BAD_OBJECT) for metadata that is not JSON."""
+    checkpoint_ts = checkpoint(store)  # read before the listing, so that the listing has all files up to it
     name = re.compile(_TABLE + _DATES[date_separator] + _FILE)
     files, schemas, schema_files, indexes = list[DataFile](), dict[Version, str](), list[str](), dict[tuple[str, str], _Index]()
     for info in store.objects():
@@ -160,7 +163,7 @@ def _data_file(name: re.Pattern[str], info: ObjectInfo) -> DataFile | None:
 
 
 def read_lines(path: Path, file: DataFile, quote: str = '"') -> Iterator[pa.Array]:
-    """The rows of a local copy, without their ends, \\n or \\r\\n: Canal-JSON objects, or CSV rows, whose quoted text may hold newlines.
+    r"""Yield the rows of a local copy, without their ends, \n or \r\n: Canal-JSON objects, or CSV rows with newlines in quoted text.
 
     Raises OrderError (DAMAGED_OBJECT) for a row that is too long, StorageError (BAD_OBJECT) for a file that is cut short.
     """
@@ -171,7 +174,7 @@ def read_lines(path: Path, file: DataFile, quote: str = '"') -> Iterator[pa.Arra
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """The lines of one file as messages. CSV keeps its line ends, which its decoder wants to see, and stands in double quotes."""
+    """Yield the lines of one file as MESSAGE batches. CSV must use double quotes, and keeps its line ends, which its decoder needs."""
     csv = source.key.endswith(".csv")
     offset = source.number << OFFSET_BITS
     for rows in _csv_rows(path, source, ord('"'), ends_kept=True) if csv else lines(path, source):
@@ -186,7 +189,7 @@ def _versions(source: SourceObject, count: int) -> pa.Array:
 
 
 def commit_ts(rows: pa.Array, source: SourceObject, options: SinkOptions) -> pa.Array:
-    """The commit ts of lines, null for a header. Raises ConfigError (ARCHIVE_LAYOUT) for lines that carry none."""
+    """Return the commit ts of lines, null for a header. Raises ConfigError (ARCHIVE_LAYOUT) for lines without one."""
     csv = source.key.endswith(".csv")
     texts = rows.cast(pa.string(), safe=False)
     found = pc.struct_field(pc.extract_regex(texts, pattern=_csv_pattern(options.delimiter) if csv else _JSON_TS), "ts")
@@ -206,7 +209,7 @@ def _csv_pattern(delimiter: str) -> str:
 
 
 def _csv_rows(path: Path, source: SourceObject, quote: int, *, ends_kept: bool = False) -> Iterator[pa.Array]:
-    """A newline ends a row where an even number of quotes stands before it: quotes inside quoted text are doubled."""
+    """Yield CSV rows. A newline ends a row if an even number of quotes is before it: quotes inside quoted text are doubled."""
     rest = b""
     for block in blocks(path, source):
         text = rest + block.data + b"\n"
@@ -227,7 +230,7 @@ def _csv_rows(path: Path, source: SourceObject, quote: int, *, ends_kept: bool =
 
 
 def list_schemas(store: Store) -> dict[str, int]:
-    """The schema files of a sink's tables and databases: key → version (TSO)."""
+    """Return the schema files of a sink's tables and databases: key → version (TSO)."""
     out = dict[str, int]()
     for database in store.folders():
         for folder in store.folders(f"{database}/"):
@@ -238,19 +241,19 @@ def list_schemas(store: Store) -> dict[str, int]:
 
 
 def schema_version(key: str) -> int | None:
-    """The version (TSO) of a schema file, by its key; None for another file."""
+    """Return the version (TSO) in the key of a schema file; None for other files."""
     found = _VERSION.search(key)
     return int(found[1]) if found else None
 
 
 def version_of(key: str) -> Version:
-    """Database, table and version of a data file."""
+    """Return database, table and version of a data file."""
     database, table, version = key.split("/")[:3]
     return database, table, int(version)
 
 
 def checkpoint(store: Store) -> int | None:
-    """The TSO up to which all is there, None before the first one was written. Raises StorageError (BAD_OBJECT)."""
+    """Return the TSO up to which everything is written, None before the first one. Raises StorageError (BAD_OBJECT)."""
     text = store.read_if_present(_METADATA)
     if text is None:
         return None
@@ -261,7 +264,7 @@ def checkpoint(store: Store) -> int | None:
 
 
 def _holes(files: list[DataFile]) -> Iterator[str]:
-    """Numbers that are missing in a folder, up to its newest file."""
+    """Describe the missing numbers in each folder, up to its newest file."""
     for (folder, _), group in groupby(files, _place):
         numbers = {file.number for file in group}
         if missing := sorted(set(range(1, max(numbers) + 1)) - numbers):
@@ -269,7 +272,7 @@ def _holes(files: list[DataFile]) -> Iterator[str]:
 
 
 def _index_problems(files: list[DataFile], indexes: dict[tuple[str, str], _Index]) -> Iterator[str]:
-    """Folders without an index, or whose index names none of their files, or an older one than the newest."""
+    """Describe folders without an index, or whose index names an invalid file or an older one than the newest."""
     for (folder, dispatcher), group in groupby(files, _place):
         *_, last = group
         index = indexes.get((folder, dispatcher))
@@ -283,7 +286,7 @@ def _index_problems(files: list[DataFile], indexes: dict[tuple[str, str], _Index
 
 
 def _absent(files: list[DataFile], indexes: dict[tuple[str, str], _Index]) -> Iterator[Absent]:
-    """What indexes name, which are written before the file, and is not there."""
+    """Yield files that an index names and that are missing. An index is written before its file."""
     newest = {place: max(file.number for file in group) for place, group in groupby((f for f in files if f.size), _place)}
     for place, index in sorted(indexes.items()):
         above = newest.get(place, 0)

@@ -33,7 +33,7 @@ TimeSpan = Annotated[timedelta | None, BeforeValidator(_span)]
 
 
 class Maintenance(BaseModel):
-    """What `tidelake maintain` keeps, and the file sizes that it aims at. None: for ever."""
+    """Settings of `tidelake maintain`: what it keeps, and the file sizes that it aims at. None: for ever."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,1 +1,1 @@
-"""Decode: landed messages become rows of the events table."""
+"""The decode stage: turns landed messages into rows of the events table."""

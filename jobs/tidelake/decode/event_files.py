@@ -1,4 +1,4 @@
-"""EVENT batches to the events table's data files, written by the worker that decoded them: one file of each kind for each task."""
+"""Write EVENT batches to data files of the events table, in the worker that decoded them: one file per kind and task."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from pydantic import BaseModel
 from tidelake.io.storage import open_store
 from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
 
-ROW_GROUP_BYTES = 32 << 20  # of Arrow: what a worker holds of each kind, and a reader takes at once
+ROW_GROUP_BYTES = 32 << 20  # Arrow bytes that a worker holds per kind, and that a reader reads at once
 _LISTS = frozenset({"after", "before"})
-_LONG = frozenset({"offset", "ddl", "columns", "error", "raw_key", "raw_value"})  # hardly repeat
+_LONG = frozenset({"offset", "ddl", "columns", "error", "raw_key", "raw_value"})  # columns whose values hardly repeat
 
 FILES = pa.schema([("kind", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("footer", pa.binary())])
 
 
 class EventsPlace(BaseModel):
-    """Where events go. location: of the table; columns: of its files, with their ids, as hex of Arrow's IPC; hour: of all rows;
-    parts: the landed objects' keys by the task that decodes them."""
+    """Destination of events. location: of the table; columns: schema of its files, with field ids, as hex of Arrow's IPC; hour: of all
+    rows; parts: the landed objects' keys, by task.
+    """
 
     location: str
     columns: str
@@ -38,12 +39,12 @@ class EventsPlace(BaseModel):
 
 
 def place(location: str, columns: pa.Schema, hour: str, parts: list[list[str]]) -> EventsPlace:
-    """The same of a schema."""
+    """Return the destination of events for a schema of data files."""
     return EventsPlace(location=location, columns=columns.serialize().to_pybytes().hex(), hour=hour, parts=parts)
 
 
 def write_events(events: Iterable[pa.RecordBatch], place: EventsPlace) -> Iterator[pa.RecordBatch]:
-    """Write all events; FILES, a row for each file. What was uploaded when an error comes is removed."""
+    """Write all events to files and yield a FILES batch with a row per file. After an error, uploaded files are removed."""
     store = open_store(place.location)
     with TemporaryDirectory(prefix="tidelake-decode-") as folder, kept_if_whole(store) as keys:
         files: dict[str, _KindFile] = {}
@@ -66,7 +67,7 @@ def write_events(events: Iterable[pa.RecordBatch], place: EventsPlace) -> Iterat
 
 @dataclass(slots=True)
 class _KindFile:
-    """A file that is being written."""
+    """An open file of one kind."""
 
     file: OpenFile
     hour: str
@@ -80,7 +81,7 @@ class _KindFile:
             self.flush()
 
     def flush(self) -> None:
-        """What is held becomes a row group."""
+        """Write the held events as a row group."""
         if not self.held:
             return
         rows = pa.Table.from_batches(self.held)

@@ -1,7 +1,7 @@
-"""The tables of a feed as far as they are known before its messages are read: for decoders of messages that do not say columns, and for
-the names that the feed will need.
+"""The tables of a feed that are known before its messages are read: for decoders of messages without columns, and for the names that the
+feed needs.
 
-The columns are those of tables.sql, as of the feed's start: what a later statement adds is not among them.
+The columns are those of tables.sql, as of the feed's start. Columns that later statements add are not included.
 """
 
 from __future__ import annotations
@@ -21,28 +21,30 @@ KnownTables = list[tuple[str, str, str]]  # database, table, its Shape as JSON
 
 
 def needs_tables(feed: Feed) -> bool:
-    """Whether decoding asks for columns: of messages without types, and of Avro's checksums, which may cover columns that were not sent."""
+    """Return whether decoding needs columns: for messages without types, and for Avro's checksums, which may cover columns that were not
+    sent.
+    """
     return feed.protocol in UNTYPED or (feed.protocol == "avro" and feed.options.enable_row_checksum)
 
 
 def opening(feed: Feed, cut: Cut | None) -> Catalog:
-    """The tables as a window finds them: of the cut before it, and those of tables.sql that it does not know. Raises ContractError."""
+    """Return the tables at the start of a window: those of the cut before it, and those that only tables.sql has. Raises ContractError."""
     names = cut.catalog.opened() if cut is not None else Catalog()
     borne = {(n.database.lower(), n.table.lower()) for i in names.incarnations.values() for n in i.names}
     for t in read_tables(feed.folder):
-        if (t.database.lower(), t.table.lower()) not in borne:  # a definition is of the first life of a name
+        if (t.database.lower(), t.table.lower()) not in borne:  # a definition describes the first incarnation of a name
             names = create(names, t.database, t.table, t.definition, ALWAYS)
     return names
 
 
 def known_tables(feed: Feed) -> KnownTables:
-    """From tables.sql; none where the messages say all. Raises ContractError."""
+    """Return the tables of tables.sql; none if the messages contain all column facts. Raises ContractError."""
     tables = read_tables(feed.folder) if needs_tables(feed) else []
     return [(t.database, t.table, _shape(t).json) for t in tables]
 
 
 def columns_of(known: KnownTables) -> Callable[[str, str], tuple[ShapeColumn, ...] | None] | None:
-    """As decoders ask for them; names of databases and tables in any case."""
+    """Return the lookup of a table's columns for decoders, None without known tables. It ignores the case of names."""
     shapes = {(database.lower(), table.lower()): Shape.from_json(text).columns for database, table, text in known}
     return (lambda database, table: shapes.get((database.lower(), table.lower()))) if shapes else None
 
@@ -55,5 +57,5 @@ def _shape(table: TableContract) -> Shape:
 
 
 def _full(kind: MysqlType) -> str | None:
-    """Where it says more than the word: digits that values are printed with."""
+    """Return the full type if it has more than the word: the number of digits that values are printed with."""
     return kind.sql if kind.word in ("decimal", "datetime", "timestamp", "time", "bit") and kind.length is not None else None

@@ -1,4 +1,4 @@
-"""The Python Data Source `tidelake`: landed objects in, events or files of them out, decoded in the worker."""
+"""The Python Data Source `tidelake`: reads landed objects, decodes them in the worker, and returns events or writes files of them."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ from tidelake.spark.worker_secrets import NONE, Secrets
 
 BATCH_BYTES = 8 << 20
 BATCH_MESSAGES = 10_000
-_STATEMENT = r"(alter|rename|create|drop|recover|flashback|replace)[\s/\\]"  # with the end of a word, also as JSON writes it
+_STATEMENT = r"(alter|rename|create|drop|recover|flashback|replace)[\s/\\]"  # followed by the end of the word, also in JSON's escapes
 
 
 class DecodeJob(BaseModel):
-    """What a worker needs: the feed's landed objects, as their manifest describes them, and how to decode them."""
+    """Description of a decode run for workers: the feed's landed objects, as in their manifest, and the decoding options."""
 
     lake_uri: str
     feed: str
     objects: list[Landed]
     protocol: str
     options: SinkOptions
-    avro_schemas: str | None = None  # the location as it is told
-    avro_here: dict[str, str] | None = None  # its schemas, where only the driver may have it
+    avro_schemas: str | None = None  # the location for messages
+    avro_here: dict[str, str] | None = None  # its schemas, if only the driver's machine may have it
     claim_check: str | None = None
     handle_only: HandleOnly = "quarantine"
     time_zone: str = "UTC"
     tables: KnownTables = []
     refuse_mismatches: bool = False
-    origins: Origins | None = None  # of a feed whose commit ts come from offsets
-    masks: MaskNames = MaskNames()  # the key is among the secrets
-    statements_only: bool = False  # nothing but the statements, unmasked
-    parts: list[list[str]] = []  # of the keys, by the task that reads them, where not each has one
+    origins: Origins | None = None  # for a feed whose commit ts come from offsets
+    masks: MaskNames = MaskNames()  # the key is in the secrets
+    statements_only: bool = False  # read only the statements, unmasked
+    parts: list[list[str]] = []  # keys by the task that reads them; empty: a task per object
 
 
 class LandedSource(EventSource):
-    """`read_source(spark, LandedSource, job=DecodeJob)`: EVENT rows.
+    """Data source of `read_source(spark, LandedSource, job=DecodeJob)`: yields EVENT rows.
 
-    With `into=EventsPlace` reading it writes them, and its rows tell of the files (event_files.FILES), which are
-    nowhere until they are committed.
+    With `into=EventsPlace`, reading writes the events to files, and its rows describe the files (event_files.FILES). They belong to no
+    table until they are committed.
     """
 
     FORMAT = "tidelake"
@@ -78,7 +78,7 @@ class LandedSource(EventSource):
 
 
 class LandedReader(EventReader[Sequence[str]]):
-    """Plans one partition per object, or as `into` says. into: where the events go."""
+    """Plans one partition per object, or the parts of `into`. into: destination of the events."""
 
     def __init__(self, job: DecodeJob, secrets: Secrets = NONE, into: EventsPlace | None = None) -> None:
         super().__init__(into.parts if into else job.parts or [[o.key] for o in job.objects], secrets)
@@ -109,7 +109,9 @@ class LandedReader(EventReader[Sequence[str]]):
 
 
 def may_hold_statements(messages: pa.RecordBatch, options: SinkOptions) -> pa.RecordBatch:
-    """The messages in which a word stands that a statement begins with: SQL is sent as it is. All, where they may be compressed."""
+    """Return the messages that contain a word that a statement begins with, because SQL is sent as text. All messages if they may be
+    compressed.
+    """
     if options.large_message_handle_compression != "none":
         return messages
     found = (pc.match_substring_regex(messages.column(c), _STATEMENT, ignore_case=True) for c in ("key", "value"))
@@ -117,6 +119,7 @@ def may_hold_statements(messages: pa.RecordBatch, options: SinkOptions) -> pa.Re
 
 
 def context_of(job: DecodeJob) -> Context:
+    """Return the decoders' context for a job."""
     plain = Context(
         options=job.options,
         columns=columns_of(job.tables),
@@ -133,7 +136,7 @@ def context_of(job: DecodeJob) -> Context:
 
 
 def _messages(job: DecodeJob, landed: Landed) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches of a landed object, cut by bytes as well as by rows. Raises OrderError (LANDED_DAMAGED)."""
+    """Yield the MESSAGE batches of a landed object, cut by bytes as well as by rows. Raises OrderError (LANDED_DAMAGED)."""
     parquet = pq.ParquetFile(io.BytesIO(read_landed(open_store(job.lake_uri), job.feed, landed)))
     for batch in parquet.iter_batches(BATCH_MESSAGES, columns=MESSAGE.names):
         start = 0
@@ -150,8 +153,9 @@ def _cuts(batch: pa.RecordBatch) -> list[int]:
 
 
 def _incomplete_rejected(events: pa.RecordBatch, messages: pa.RecordBatch, policy: HandleOnly) -> pa.RecordBatch:
-    """Rows of which the message carries the handle only become `rejected`, all events of their message with them; with the policy
-    `accept` only those of which the rest is in a file that could not be fetched."""
+    """Reject rows for which the message carries only the handle, with all events of their message. With the policy `accept`, reject only
+    rows whose claim-check file could not be fetched.
+    """
     incomplete = pc.is_valid(events.column("claim_check"))
     if policy == "quarantine":
         incomplete = pc.or_(incomplete, pc.fill_null(events.column("handle_only"), False))
@@ -183,7 +187,7 @@ def _incomplete(message: dict[str, object], file: str | None) -> dict[str, objec
 
 
 def _only_new_shapes(events: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
-    """A shape travels once per object."""
+    """Drop shapes that the object has sent before."""
     shapes = events.filter(pc.equal(events.column("kind"), "shape")).column("shape").to_pylist()
     known = pa.array([s for s in shapes if s in seen], pa.int64())
     seen.update(shapes)

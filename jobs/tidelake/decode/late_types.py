@@ -1,8 +1,8 @@
-"""Values of messages that do not say their types (docs/reference/protocols.md 9.2) → canonical text, as Spark SQL, once they are known.
+"""Convert values of messages without types (docs/reference/protocols.md 9.2) to canonical text, as Spark SQL, once the types are known.
 
-Debezium without schema writes a DATE as days, a DATETIME as milli- or microseconds, bytes as base64: only the table's columns at the
-commit ts of the row tell which. The decoder leaves such cells as they were sent; wire/cells/debezium_cells.py is the same rule in
-Python, for messages that say their types.
+Debezium without schema writes a DATE as days, a DATETIME as milli- or microseconds, bytes as base64. Only the table's columns at the row's
+commit ts show the type. The decoder leaves such cells as they were sent. wire/cells/debezium_cells.py is the same rule in Python, for
+messages with types.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.spark.sql_casts import literal
 
-PROTOCOLS = frozenset({"debezium"})  # whose cells without a type are such values
+PROTOCOLS = frozenset({"debezium"})  # protocols whose cells without a type are such values
 _INTEGER = literal("^-?[0-9]{1,18}$")
 _DAY_US, _SECOND_US = 86_400_000_000, 1_000_000
-_MILLI_DIGITS = 3  # a DATETIME of more fraction digits is sent in microseconds
+_MILLI_DIGITS = 3  # a DATETIME with more fraction digits is sent in microseconds
 _ZERO_INSTANT = "1970-01-01T00:00:00Z"
 
 
 def late_text(cell: str, mysql: MysqlType, time_zone: str) -> str | None:
-    """SQL, binary: what a cell as sent means in a column of this type. None where the value is its text.
+    """Return SQL, binary, for the canonical text of a cell as sent, in a column of this type. None if the cell is that text.
 
     Text of another form stays: it is the column's default, sent for a NULL.
     """
@@ -61,14 +61,14 @@ def _day(days: str) -> str:
 
 
 def _clock(micros: str, digits: int) -> str:
-    """Hours may pass 99."""
+    """Return SQL for a clock text. Hours may exceed 99."""
     seconds = f"({micros} div {_SECOND_US}L)"
     clock = f"format_string('%02d:%02d:%02d', {seconds} div 3600L, {seconds} div 60L % 60L, {seconds} % 60L)"
     return f"concat({clock}, substring(format_string('.%06d', {micros} % {_SECOND_US}L), 1, {digits + 1}))" if digits else clock
 
 
 def _timestamp(t: str, digits: int, time_zone: str) -> str:
-    """The instant's text in the feed's time zone, with the fraction as it was sent."""
+    """Return SQL for the instant's text in the feed's time zone, with the fraction as sent."""
     zero = "0000-00-00 00:00:00" + f".{'0' * digits}".rstrip(".")
     clock = f"replace(substring({t}, 1, 19), 'T', ' ')"
     if time_zone != "UTC":
@@ -78,6 +78,6 @@ def _timestamp(t: str, digits: int, time_zone: str) -> str:
 
 
 def _bits(t: str) -> str:
-    """BIT(1) came as a boolean; more bits as base64 of their bytes, the lowest first."""
+    """Return SQL for a BIT value. BIT(1) is sent as a boolean, more bits as base64 of their bytes, lowest first."""
     pairs = f"regexp_extract_all(hex(try_to_binary({t}, 'base64')), '..', 0)"
     return f"IF(length({t}) < 4, {t}, conv(array_join(reverse({pairs}), ''), 16, 10))"

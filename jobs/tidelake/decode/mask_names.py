@@ -1,7 +1,7 @@
-"""Which columns are masked under which names, and when: what decode needs to know of the tables' lives (docs/masking.md).
+"""Determine the masked columns, their names and the times of these names, from the tables' history (docs/masking.md).
 
-A mask belongs to a column and its table, not to their names. The lives that the last cut knows, with the statements since then, say what
-the masked columns are called in rows of any commit ts. Pure.
+A mask belongs to a column and its table, not to their names. The incarnations that the last cut knows, with the statements since then, give
+the names of the masked columns in rows of any commit ts. Pure.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from tidelake.lake.tables import mask_of
 from tidelake.tso import show
 from tidelake.wire.masks import marks_of
 
-UNKNOWN_COLUMN = "UNKNOWN_COLUMN"  # a statement about a column that only rows named: it is not a masked one
+UNKNOWN_COLUMN = "UNKNOWN_COLUMN"  # a statement about a column known only from rows: it is not masked
 _MOVES = (RenameTable, RenameColumn, ModifyColumn, ExchangePartition, CreateTable, RecoverTable, RecoverDatabase, Unsupported)
 _TEXT = MysqlType.parse("text")
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """What is known of the tables. partial: ids of those of which only masked columns are known."""
+    """The known incarnations. partial: ids of tables of which only masked columns are known."""
 
     catalog: Catalog
     partial: frozenset[str] = frozenset()
 
 
 def mask_names(feed: Feed, opening: Catalog, statements: Iterable[Statement] = ()) -> MaskNames:
-    """What decode masks: of the tables that are known, with the statements since then.
+    """Return what decode masks, for the known tables with the statements since then.
 
     Raises OrderError for a statement about a masked table that cannot be followed, as order would.
     """
@@ -69,7 +69,7 @@ def mask_names(feed: Feed, opening: Catalog, statements: Iterable[Statement] = (
 
 
 def _key(database: str, table: str) -> tuple[str, str]:
-    """Equal for names that messages may not tell apart."""
+    """Return a key that is equal for names that messages may not distinguish."""
     return sanitised(database).lower(), sanitised(table).lower()
 
 
@@ -80,9 +80,9 @@ def _has_masks(feed: Feed, i: Incarnation) -> bool:
 
 
 def _named(feed: Feed, i: Incarnation, marks: Sequence[tuple[str, str, str]], whole: bool) -> list[MaskedName]:
-    """The names of a table."""
+    """Return the names of a table with their times and columns."""
     rules = {c: m for name in reversed(_own(i)) for t, c, m in marks if t.lower() == name}
-    last = {c.id: mask_of(feed, i, c) for c in lived(i)}  # by all names that a column bore
+    last = {c.id: mask_of(feed, i, c) for c in lived(i)}  # by all names that a column had
     segments = [(s, {c.name: last[c.id] for c in s.columns}) for s in i.segments]
     first = i.segments[0]
     parts = [(s.after_ts, s.until_ts, columns, False) for s, columns in segments]
@@ -132,8 +132,7 @@ def _applied(lives: Lives, ts: int, change: Change) -> Lives:
 
 
 def _met(feed: Feed, lives: Lives, change: Change, ts: int) -> Lives:
-    """The tables and columns that a statement is about to rename or copy, where nothing told of them: one day they may bear a name that
-    the feed masks."""
+    """Add tables and columns that a statement renames or copies and that are unknown: they may later get a name that the feed masks."""
     if not isinstance(change, RenameTable | RenameColumn | ModifyColumn | CreateTable):
         return lives
     if isinstance(change, CreateTable):
@@ -144,7 +143,7 @@ def _met(feed: Feed, lives: Lives, change: Change, ts: int) -> Lives:
         return lives
     new = change.to if isinstance(change, RenameColumn) else change.column.name
     ruled = any(c.lower() in (change.name.lower(), new.lower()) for t, c, _ in marks_of(feed) if t.lower() in _own(found))
-    if found.id in lives.partial and new.lower() != change.name.lower():  # the table has no such column any more, if it ever had
+    if found.id in lives.partial and new.lower() != change.name.lower():  # the table no longer has such a column, if it ever had one
         found = reshaped(found, tuple(c for c in found.columns if c.name.lower() != new.lower()), ts)
     if not (ruled or found.id in lives.partial) or any(c.name.lower() == change.name.lower() for c in found.columns):
         return replace(lives, catalog=lives.catalog.with_(found))
@@ -153,7 +152,7 @@ def _met(feed: Feed, lives: Lives, change: Change, ts: int) -> Lives:
 
 
 def _with_table(feed: Feed, lives: Lives, names: Sequence[tuple[str, str]]) -> Lives:
-    """names: of the table, then the one that it is about to take."""
+    """Add an unknown table. names: its name, then the name that it will take."""
     wanted = {c.lower(): c for name in names for t, c, _ in marks_of(feed) if t.lower() == written(*name).lower()}
     if lives.catalog.find(*names[0]) is not None:
         return lives
@@ -163,12 +162,12 @@ def _with_table(feed: Feed, lives: Lives, names: Sequence[tuple[str, str]]) -> L
 
 
 def _own(i: Incarnation) -> list[str]:
-    """The names that masks may stand under, the table's own before those of what it was made like."""
+    """Return the table names that masks may use: the table's own, then those of the tables that it was made like."""
     return [written(n.database, n.table).lower() for n in i.names] + [name.lower() for name in i.like]
 
 
 def _concerns(feed: Feed, catalog: Catalog, change: Change) -> bool:
-    """Whether a statement's change may move what is masked: it names a table with masks, or no table at all."""
+    """Whether a change may move what is masked: it names a table with masks, or no table at all."""
     if not isinstance(change, _MOVES):
         return False
     if not change.table:
@@ -179,7 +178,7 @@ def _concerns(feed: Feed, catalog: Catalog, change: Change) -> bool:
 
 
 def _tables(change: Change) -> list[tuple[str, str]]:
-    """All that a change names."""
+    """Return all tables that a change names."""
     names = [(change.database, change.table)]
     match change:
         case RenameTable():

@@ -1,6 +1,6 @@
-"""EVENT batches → the same with masked columns masked, in the worker that decodes them (docs/masking.md).
+"""Mask the masked columns of EVENT batches, in the worker that decodes them (docs/masking.md).
 
-Which columns these are, under which names and when, the driver has found out (decode.mask_names). What it cannot have known stops the hour.
+The driver has determined the columns, their names and times (decode.mask_names). Rows of which it could not know stop the hour.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tidelake.wire.masks import SIDES, MaskPlaces, by_name, kind_of, mark_at, ma
 
 
 class MaskedName(BaseModel):
-    """A name of a table with masks, for rows in (after_ts, until_ts]; None = no end.
+    """A name of a table with masks, for rows in (after_ts, until_ts] (TSO); None = no end.
 
-    columns: the table's columns then, with their marks. rules: marks of columns that are none of these, by name. whole: the columns are
-    all that the table has. before: rows are older than what is known of the columns, so that they may have others.
+    columns: the table's columns at that time, with their marks. rules: marks of other columns, by name. whole: the columns are all that the
+    table has. before: rows are older than what is known of the columns, and may have others.
     """
 
     database: str
@@ -41,8 +41,9 @@ class MaskedName(BaseModel):
 
 
 class MaskNames(BaseModel):
-    """marks: as the feed names its tables, for names that no known table bears. others: names of tables without masks. timed: rows have a
-    commit ts that can be compared with those of statements; else a column is masked if it ever is under the name."""
+    """Names of masked tables. marks: as the feed writes them, for names of unknown tables. others: names of tables without masks. timed:
+    rows have a commit ts comparable with those of statements; otherwise a column is masked if it is ever masked under the name.
+    """
 
     marks: list[tuple[str, str, str]] = []
     masked: list[MaskedName] = []
@@ -62,7 +63,7 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What becomes of rows of one name and shape. ever: of those whose commit ts is not known, or in no span."""
+    """Masking of rows of one name and shape. ever: for rows whose commit ts is unknown or in no span."""
 
     spans: tuple[_Span, ...]
     ever: _Span
@@ -70,7 +71,7 @@ class _Sent:
 
 @dataclass(frozen=True, slots=True)
 class Masker:
-    """Masks EVENT batches. sent: by (database, table, shape's id); shapes: all that came, with the masked ones."""
+    """Masks EVENT batches. sent: by (database, table, shape id); shapes: all received shapes, and their masked ones."""
 
     names: MaskNames
     key: bytes = field(repr=False)
@@ -78,9 +79,10 @@ class Masker:
     shapes: dict[int, Shape] = field(default_factory=dict)
 
     def __call__(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with masked cells and shapes.
+        """Return the batch with masked cells and shapes.
 
-        Raises ConfigError for a mask that the column cannot have, OrderError (MASK_UNKNOWN) for rows that nothing told of.
+        Raises ConfigError for a mask that the column cannot have, OrderError (MASK_UNKNOWN) for rows of an unknown table or column that may
+        be masked.
         """
         rows = events.column("kind")
         carried = events.filter(pc.equal(rows, "shape"))
@@ -121,7 +123,7 @@ class Masker:
         return shaped.set_column(at(side), EVENT.field(side), cells)
 
     def _spans(self, events: pa.RecordBatch, sent: _Sent, rows: Longs) -> Iterator[tuple[_Span, Longs]]:
-        """The rows by how they are masked."""
+        """Yield the rows, grouped by how they are masked."""
         if not sent.spans or not self.names.timed:
             yield sent.ever, rows
             return
@@ -155,7 +157,7 @@ class Masker:
         return _Sent(spans, _Span(0, None, marked(plain, name, marks), strange))
 
     def _like_a_masked_one(self, database: str, table: str, plain: Shape) -> tuple[str, ...]:
-        """The masked columns of a table whose columns all are in the shape of one that nothing told of."""
+        """Return the masked columns of a table whose columns are all in the shape of an unknown table."""
         if any(same_name(database, d) and same_name(table, t) for d, t in self.names.others):
             return ()
         for n in self.names.masked:
@@ -180,7 +182,7 @@ class Masker:
 
 
 def _span(plain: Shape, table: str, n: MaskedName) -> _Span:
-    own = {c: (m,) for c, m in n.columns.items()}  # a mark that is None is one that is known
+    own = {c: (m,) for c, m in n.columns.items()}  # a mark of None is known, too
     found = {c.name: mark_at(own, c.name) for c in plain.columns}
     rules = {c: mark_at(n.rules, c) for c, m in found.items() if m is None}
     strange = tuple(c for c, m in rules.items() if m is None)
@@ -194,12 +196,12 @@ def _has(plain: Shape, column: str) -> bool:
 
 
 def _common(spans: Sequence[_Span]) -> tuple[str, ...]:
-    """Columns that are strange in all of them."""
+    """Return the columns that are strange in all spans."""
     return tuple(c for c in spans[0].strange if all(c in s.strange for s in spans))
 
 
 def masker(names: MaskNames, key: bytes) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """What masks EVENT batches; nothing is touched where there are no masks. Raises ConfigError where a key is missing, or another."""
+    """Return a function that masks EVENT batches; it changes nothing without masks. Raises ConfigError for a missing or different key."""
     if not names.marks:
         return lambda events: events
     refuse_other_key({m for _, _, m in names.marks}, key)

@@ -1,10 +1,11 @@
-"""A commit ts for events that say none, from their offsets: `[watermark] from = "offsets"` (docs/architecture.md 8.1, docs/offsets.md).
+"""Commit ts for events that carry none, computed from their offsets: `[watermark] from = "offsets"` (docs/architecture.md 8.1,
+docs/offsets.md).
 
 commit ts = first TSO of the hour + 1 + (offset - base) * 256 + statements before the event in its message
 
-It ascends with the offset, lies within the hour, and is the same for the same input. base is a multiple of 2^31, so that it does not hang
-on which offset of the hour came first: offsets keep their ts when the hour is landed again with more of them. Rows of one message between
-two statements have one ts and are ordered by their place; a row has its statement's ts if it is before it, as rows at a statement's ts are.
+It ascends with the offset, lies within the hour, and is the same for the same input. base is a multiple of 2^31, so that it does not depend
+on the first offset of the hour: offsets keep their ts when the hour is landed again with more of them. Rows of one message between two
+statements have one ts and are ordered by their place. A row before a statement has the statement's ts, like rows at a statement's ts.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from tidelake.land.store.manifest import Manifest
 from tidelake.tso import begin_ts, end_ts, parse_hour
 from tidelake.wire.kernels.arrays import Longs
 
-STATEMENT_BITS = 8  # of statements in one message
+STATEMENT_BITS = 8  # bits for the number of statements in one message
 BLOCK_BITS = 31
 
-Origins = list[tuple[str, int, int]]  # topic, partition, the commit ts of offset 0
+Origins = list[tuple[str, int, int]]  # topic, partition, commit ts of offset 0
 
 
 def origins(manifest: Manifest) -> Origins:
-    """Where the offsets of an hour's partitions begin to count. Raises OrderError (HOUR_TOO_LARGE)."""
+    """Return the commit ts at which the offsets of an hour's partitions start. Raises OrderError (HOUR_TOO_LARGE)."""
     hour = parse_hour(manifest.hour)
     out: Origins = []
     for topic, partitions in manifest.partitions.items():
@@ -45,7 +46,7 @@ def origins(manifest: Manifest) -> Origins:
 
 
 def placed(events: pa.RecordBatch, known: Origins) -> pa.RecordBatch:
-    """The events of one topic and partition, in message order, with the commit ts of their offsets: rows and statements.
+    """Add the commit ts of their offsets to rows and statements. events: of one topic and partition, in message order.
 
     Raises OrderError (TOO_MANY_STATEMENTS).
     """
@@ -63,7 +64,7 @@ def placed(events: pa.RecordBatch, known: Origins) -> pa.RecordBatch:
 
 
 def _statements_before(statement: pa.BooleanArray, offsets: Longs) -> Longs:
-    """Of every event, how many statements stand before it in its message."""
+    """Return for every event the number of statements before it in its message."""
     is_one = statement.to_numpy(zero_copy_only=False).astype(np.int64)
     before = np.cumsum(is_one) - is_one
     begins = np.append(True, offsets[1:] != offsets[:-1])

@@ -1,4 +1,4 @@
-"""What decode found in an hour, as order, status and reports read it: without Spark, and without the decoders."""
+"""The record of what decode found in an hour, for order, status and reports: without Spark, and without the decoders."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ WRONG_PROTOCOL = "WRONG_PROTOCOL"
 
 
 class PartitionWatermark(BaseModel):
-    """Of one topic and partition in one hour: the largest resolved ts and where it stood."""
+    """The largest resolved ts (TSO) of one topic and partition in one hour, and its offset."""
 
     resolved_ts: int
     offset: int
 
 
 class DecodeRecord(BaseModel):
-    """What decode found in an hour. Written after the events, read by order and status; lost ones are made again by decoding again."""
+    """Result of decoding an hour. Written after the events, read by order and status. Decoding again recreates a lost record."""
 
     hour: str
     generation: int
     decoder: str
     snapshot_id: int
-    counts: dict[str, int]  # by kind
+    counts: dict[str, int]  # kind → rows
     max_commit_ts: int | None  # of row events and statements
     max_timestamp_ms: int | None
     watermarks: dict[str, dict[int, PartitionWatermark]]  # topic → partition
     rejected: dict[str, int] = {}  # by error code
-    waiting: list[WaitingFor] = []  # table schemas that rejected rows wait for
-    refused: RefusedMessages | None = None  # where most messages were
+    waiting: list[WaitingFor] = []  # table schemas that rejected rows wait for, with counts
+    refused: RefusedMessages | None = None  # set if at least half of the messages were refused
 
     @property
     def quarantined(self) -> str:
-        """How many messages were refused, for people; empty where none was."""
+        """The number of refused messages by code, as a message; empty without one."""
         if self.refused is not None:
             return str(self.refused)
         codes = ", ".join(f"{count:,} {code}" for code, count in sorted(self.rejected.items()))
@@ -65,12 +65,12 @@ class DecodeRecord(BaseModel):
 
 
 def read_record(store: Store, feed: str, hour: str) -> DecodeRecord | None:
-    """What decode found in an hour, None if it was not decoded."""
+    """Return what decode found in an hour, None if it was not decoded."""
     return find_document(store, decoded_key(feed, hour), DecodeRecord)
 
 
 def decoder_id(feed: Feed) -> str:
-    """Changes whenever the same bytes may decode to something else: version, protocol, options, what messages leave unsaid."""
+    """Return a hash that changes whenever the same bytes may decode differently: version, protocol, options, facts that messages lack."""
     said = [__version__, feed.protocol, feed.options.model_dump(), feed.avro and feed.avro.schemas]
     unsaid = [feed.time_zone, known_tables(feed)] if needs_tables(feed) else []
     others: list[str] = [feed.policy.checksum] if feed.policy.checksum != "warn" else []
@@ -83,7 +83,7 @@ def decoder_id(feed: Feed) -> str:
 
 
 def record_of(events: LakeTable, manifest: Manifest, hour: str, decoder: str) -> DecodeRecord:
-    """What the events of an hour, as they stand, hold."""
+    """Return the record of an hour's current events."""
     snapshot = events.main
     counts, max_ts, max_ms = _file_facts(events, hour, snapshot)
     rejected = Counter(r["error_code"] for r in control_rows(events, "rejected", [hour], ["error_code"], snapshot))
@@ -102,8 +102,9 @@ def record_of(events: LakeTable, manifest: Manifest, hour: str, decoder: str) ->
 
 
 def _file_facts(events: LakeTable, hour: str, snapshot: int) -> tuple[dict[str, int], int | None, int | None]:
-    """Rows by kind, the largest commit ts of the hour's row events and statements and the largest timestamp of the former, from the
-    files' metrics alone."""
+    """Return rows by kind, the largest commit ts of the hour's row events and statements, and the largest timestamp of row events, from the
+    files' metrics alone.
+    """
     counts: Counter[str] = Counter()
     largest: dict[str, list[int]] = {"commit_ts": [], "timestamp_ms": []}
     kinds = {"commit_ts": ("row", "ddl"), "timestamp_ms": ("row",)}
@@ -136,7 +137,7 @@ def _watermarks(batches: Any) -> dict[str, dict[int, PartitionWatermark]]:
 
 @contextmanager
 def refusals_named(records: Mapping[str, DecodeRecord]) -> Iterator[None]:
-    """Why hours of mostly refused messages block: an OrderError inside becomes one that says so first."""
+    """Name refused messages as the cause when an hour blocks: an OrderError inside the block becomes one that begins with them."""
     try:
         yield
     except OrderError as e:

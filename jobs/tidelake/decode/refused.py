@@ -1,4 +1,4 @@
-"""Hours of which most messages were refused: is the feed's protocol, or one of its options, another than the messages'?"""
+"""Hours with mostly refused messages: find whether the messages have another protocol, or other options, than the feed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tidelake.lake.events import control_batches
 from tidelake.protocols import Context, decode
 from tidelake.sniff import Guess, judge
 
-UNDERSTOOD = frozenset({WAITING, "HANDLE_ONLY", "CLAIM_CHECK", "UNKNOWN_SCHEMA", "CHECKSUM"})  # the protocol of such messages is right
+UNDERSTOOD = frozenset({WAITING, "HANDLE_ONLY", "CLAIM_CHECK", "UNKNOWN_SCHEMA", "CHECKSUM"})  # codes of messages whose protocol is right
 MOST_SAMPLED = 400  # messages from which another protocol is guessed
 MOST_TRIED, MOST_BYTES = 50_000, 64 << 20  # messages, and bytes of them, that the guess has to decode
 _COLUMNS = ("topic", "partition", "offset", "timestamp_ms", "error_code", "raw_key", "raw_value")
 
 
 class RefusedMessages(BaseModel):
-    """At least half of an hour's messages were refused.
+    """The refusals of an hour in which at least half of the messages were refused.
 
-    declared: the feed's protocol; refused: of `messages`; tried: how many of the refused were given to the decoder of `protocol`, which
-    fits them best, with `options` where these differ from the feed's; decoded: how many it took; waiting: how many it would take with
-    their Avro schemas. protocol is None where no other one fits.
+    declared: the feed's protocol; refused: of `messages`; tried: number of refused messages that were given to the decoder of `protocol`,
+    which fits them best, with `options` where these differ from the feed's; decoded: number that it decoded; waiting: number that it would
+    decode with their Avro schemas. protocol is None if no other one fits.
     """
 
     declared: str
@@ -55,13 +55,13 @@ class RefusedMessages(BaseModel):
 
     @property
     def as_what(self) -> str:
-        """The protocol that fits, and the options that it needs."""
+        """The protocol that fits, with the options that it needs."""
         told = ", ".join(f"{name} = {_toml(value)}" for name, value in self.options.items())
         return f"{self.protocol} with {told}" if told else str(self.protocol)
 
     @property
     def remedy(self) -> str:
-        """What to write into feed.toml."""
+        """The settings to write into feed.toml."""
         changes = [] if self.protocol == self.declared else [f'protocol = "{self.protocol}"']
         if self.protocol == "avro" and self.declared != "avro":
             changes.append("[avro] schemas")
@@ -70,7 +70,7 @@ class RefusedMessages(BaseModel):
 
 
 def most_refused(feed: Feed, events: LakeTable, hour: str, messages: int, rejected: Mapping[str, int]) -> RefusedMessages | None:
-    """What is known of an hour of which at least half of the messages were refused, else None. rejected: by error code."""
+    """Return the refusals of an hour if at least half of its messages were refused, else None. rejected: messages by error code."""
     refused = sum(count for code, count in rejected.items() if code not in UNDERSTOOD)
     if not refused or 2 * refused < messages:
         return None
@@ -88,7 +88,7 @@ def most_refused(feed: Feed, events: LakeTable, hour: str, messages: int, reject
 
 
 def _refused_messages(events: LakeTable, hour: str) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches of the refused messages, up to MOST_TRIED and MOST_BYTES."""
+    """Yield MESSAGE batches of the refused messages, up to MOST_TRIED and MOST_BYTES."""
     messages = size = 0
     for batch in control_batches(events, "rejected", [hour], _COLUMNS):
         wrong = batch.filter(pc.invert(pc.is_in(batch.column("error_code"), pa.array(sorted(UNDERSTOOD)))))
@@ -102,14 +102,14 @@ def _refused_messages(events: LakeTable, hour: str) -> Iterator[pa.RecordBatch]:
 
 
 def _guess(feed: Feed, batches: list[pa.RecordBatch]) -> Guess | None:
-    """What most of a sample are; None where that is what feed.toml says, or nothing."""
+    """Return the protocol and options of most of a sample; None if they are those of feed.toml, or unknown."""
     left, sample = MOST_SAMPLED, list[pa.RecordBatch]()
     for batch in batches:
         sample.append(batch.slice(0, left))
         left -= len(sample[-1])
     try:
         verdict = judge(sample, _known(feed))
-    except TidelakeError:  # of the Avro schemas, which decode has told of already
+    except TidelakeError:  # an error of the Avro schemas, which decode has reported already
         return None
     best = next(iter(verdict.guesses), None)
     if best is None or 2 * (best.decoded + best.waiting) < verdict.messages:
@@ -118,7 +118,7 @@ def _guess(feed: Feed, batches: list[pa.RecordBatch]) -> Guess | None:
 
 
 def _different(feed: Feed, guess: Guess) -> dict[str, bool | str]:
-    """Options that the messages show and feed.toml says otherwise."""
+    """Return the options in which the messages differ from feed.toml."""
     shown = dict(guess.options) | {"large_message_handle_compression": guess.compression}
     return {name: value for name, value in shown.items() if value != getattr(feed.options, name)}
 
@@ -131,7 +131,7 @@ def _known(feed: Feed) -> Context:
 
 
 def _missed(protocol: str, batches: list[pa.RecordBatch], context: Context) -> tuple[int, int]:
-    """How many of the messages the decoder refuses, and how many of which only the Avro schemas lack."""
+    """Return the number of messages that the decoder refuses, and the number that only lack Avro schemas."""
     missed = waiting = 0
     for batch in batches:
         events = decode(protocol, batch, context)

@@ -1,4 +1,4 @@
-"""The table schemas that a Simple feed's messages brought, one object a version in the lake: for other workers and later hours."""
+"""The table schemas that a Simple feed's messages carried: one object per version in the lake, for other workers and later hours."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MAX_MISSING = 10_000  # hostile messages may name any number of versions
 
 @dataclass(slots=True)
 class LakeShelf:
-    """A feed's shelf as one task sees it: what was not there at first is not asked for again. Raises StorageError."""
+    """A feed's table schemas, as one task reads them. A schema that was missing once is not requested again. Raises StorageError."""
 
     store: Store
     feed: str
     _missing: set[str] = field(default_factory=set, init=False)
 
     def find(self, database: str, table: str, version: int) -> SimpleTableSchema | None:
-        """The schema of a version, None if no message has brought it so far."""
+        """Return the schema of a version, None if no message has carried it so far."""
         key = table_schema_key(self.feed, database, table, version)
         if key in self._missing:
             return None
@@ -33,7 +33,7 @@ class LakeShelf:
         return None
 
     def keep(self, schema: SimpleTableSchema) -> None:
-        """Put it there unless it is; a version never changes, so it does not matter who is first."""
+        """Store the schema unless it exists. A version never changes, so any writer may be the first."""
         key = table_schema_key(self.feed, schema.database, schema.table, schema.version)
         self.store.put_if_absent(key, schema.json.encode())
         self._missing.discard(key)

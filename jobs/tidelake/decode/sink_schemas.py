@@ -1,7 +1,7 @@
-"""What a storage sink's schema files (docs/reference/protocols.md 9.5) say to decode and order: columns of table versions, statements.
+"""Read a storage sink's schema files (docs/reference/protocols.md 9.5): columns of table versions for decode, statements for order.
 
-They are read from the lake, where landing has put those up to the end of its hour. Of hours that were landed before it did so they are
-read from the archive, and kept.
+They are read from the lake, where landing has put those up to the end of its hour. For hours that an earlier version landed without them,
+they are read from the archive and kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidelake.tso import at, format_hour
 
 
 def version_shapes(feed: Feed, sources: Iterable[str]) -> KnownTables:
-    """The columns of the table versions that these files are of, as `table@version`; none where messages name their columns.
+    """Return the columns of the table versions of these files, as `table@version`; none if messages name their columns.
 
     Raises OrderError (NO_TABLE_SCHEMA), ConfigError.
     """
@@ -46,7 +46,7 @@ def version_shapes(feed: Feed, sources: Iterable[str]) -> KnownTables:
 
 
 def sink_statements(feed: Feed, after_ts: int, until_ts: int) -> list[Statement]:
-    """The statements from after_ts to until_ts (TSO, both included); none where messages carry them. Raises ConfigError."""
+    """Return the statements from after_ts to until_ts (TSO, both included); none if messages carry them. Raises ConfigError."""
     if not _is_sink(feed):
         return []
     lake = open_store(feed.lake.uri)
@@ -65,7 +65,7 @@ def _first(store: Store, prefix: str) -> str | None:
 
 
 def _fetched(feed: Feed, lake: Store, prefix: str) -> str | None:
-    """The archive's file, kept in the lake from now on; its key there."""
+    """Copy the archive's file to the lake and return its key there."""
     archive = open_store(feed.source.uri)
     key = _first(archive, prefix)
     if key is None:

@@ -1,7 +1,8 @@
-"""Rows that wait for their table's schema (Simple, docs/reference/protocols.md 9.1): which they are, has it come, what they hold back.
+"""Rows that wait for their table's schema (Simple, docs/reference/protocols.md 9.1): find them, check for the schema, hold back the
+resolved ts.
 
-Such a row stands among the rejected with its commit ts and the schema version that it names. The resolved ts stays below it until the
-schema has come, its loss is accepted, or it has waited for `wait_hours`: from then on it blocks like any message that is not decoded.
+Such a row is among the rejected messages, with its commit ts and the schema version that it names. The resolved ts stays below it until the
+schema has come, its loss is accepted, or it has waited for `wait_hours`. After that it blocks like any message that is not decoded.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CODE = "NO_TABLE_SCHEMA"
 
 
 class WaitingFor(BaseModel):
-    """A version of a table's schema that rows of an hour wait for. max_commit_ts: TSO of the last of them."""
+    """A version of a table's schema that rows of an hour wait for. max_commit_ts: TSO of the last of these rows."""
 
     database: str
     table: str
@@ -33,7 +34,7 @@ class WaitingFor(BaseModel):
 
 
 def waiting_for(events: LakeTable, hour: str, snapshot_id: int) -> list[WaitingFor]:
-    """What the rows of an hour wait for, sorted."""
+    """Return the schemas that the rows of an hour wait for, sorted."""
     found: dict[tuple[str, str, int], WaitingFor] = {}
     columns = ["error_code", "database", "table", "schema_version", "commit_ts"]
     for row in control_rows(events, "rejected", [hour], columns, snapshot_id):
@@ -46,18 +47,18 @@ def waiting_for(events: LakeTable, hour: str, snapshot_id: int) -> list[WaitingF
 
 
 def has_come(store: Store, feed: str, wanted: Iterable[WaitingFor]) -> bool:
-    """Whether a message has brought one of these by now."""
+    """Return whether a message has carried one of these schemas by now."""
     return any(store.head(table_schema_key(feed, w.database, w.table, w.version)) is not None for w in wanted)
 
 
 def held_back(feed: Feed, store: Store, events: LakeTable, hours: Sequence[str], applied_ts: int, until: str) -> Rejected | None:
-    """The first row after applied_ts, in these hours, that the resolved ts must stay below at the end of hour `until`."""
+    """Return the first row after applied_ts, in these hours, that the resolved ts must stay below at the end of hour `until`."""
     open_ones, _ = undecided(store, events, feed.name, hours)
     waiting = [r for r in open_ones if waits(feed, r, until) and (r.commit_ts or 0) > applied_ts]
     return min(waiting, key=lambda r: r.commit_ts or 0, default=None)
 
 
 def waits(feed: Feed, message: Rejected, until: str) -> bool:
-    """Whether the message is a row that may still wait at the end of hour `until`."""
+    """Return whether the message is a row that may still wait at the end of hour `until`."""
     patience = timedelta(hours=feed.policy.wait_hours)
     return message.code == CODE and parse_hour(until) - parse_hour(message.hour) < patience

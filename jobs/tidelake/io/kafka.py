@@ -132,12 +132,14 @@ class Topics:
     def read(
         self, place: TopicPartition, begin: int, end: int, stopped: Callable[[], bool] = lambda: False
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the messages of a partition from offset begin up to, not including, end: all that the log holds, in order.
+        """Yield the messages of a partition from offset begin up to, not including, end, as MESSAGE batches: all that the log holds, in
+        order.
 
         When a message, or the end, is reached, the client has passed every offset before: an offset that did not come does not exist.
         stopped: polled during the read; returns True to end it early.
 
-        Raises StorageError: NO_BROKER where nothing comes for SILENCE_SECONDS, SOURCE_CHANGED where offsets of the range expire meanwhile.
+        Raises StorageError: NO_BROKER where nothing comes for SILENCE_SECONDS, SOURCE_CHANGED where offsets of the range expire during the
+        read.
         """
         with self._lent(f"read {Coordinates(*place)}") as consumer:
             consumer.assign([KafkaPartition(*place, begin)])
@@ -163,7 +165,7 @@ class Topics:
 
     @contextmanager
     def _administering(self, purpose: str) -> Iterator[AdminClient]:
-        """Yield the admin client, for requests that consumers cannot make in time. Raise its errors as StorageError and discard it."""
+        """Yield the admin client, for requests that consumers cannot make, or not in time. Raise its errors as StorageError, discard it."""
         try:
             self._admin = self._admin or AdminClient(self._settings | {"error_cb": self._heard}, logger=_LOG)
             yield self._admin

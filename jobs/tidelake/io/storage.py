@@ -157,7 +157,7 @@ class _LocalStore(Store):
             self._path(key).unlink(missing_ok=True)
 
     def _listed(self, key: str) -> ObjectInfo | None:
-        """Return a listed object; None if it was removed meanwhile. Raises StorageError (LINK) for a link that hides objects."""
+        """Return a listed object; None if it has been removed since. Raises StorageError (LINK) for a link that hides objects."""
         info, path = self.head(key), self._path(key)
         if info is None and path.is_symlink():
             raise StorageError(

@@ -56,7 +56,7 @@ def check_identity(feed: Feed, store: Store, settings: LakeSettings, catalog: La
 def establish(feed: Feed, store: Store, settings: LakeSettings, catalog: LakeCatalog) -> None:
     """Write the missing records of lake and catalog about each other. Repeatable; the first run decides.
 
-    Raises ConfigError (WRONG_CATALOG) if another run has given the lake another catalog meanwhile.
+    Raises ConfigError (WRONG_CATALOG) if another run has assigned the lake to another catalog.
     """
     ensure_published(catalog)
     table = catalog.load(published_table())

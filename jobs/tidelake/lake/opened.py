@@ -77,12 +77,14 @@ class Lake:
     def hold(self, work: str, *, anyhow: bool = False) -> Iterator[int]:
         """Hold the feed's lease during the block and yield its fence number.
 
+        The first hold also records the lake's identity and checks that the feed still writes to the namespaces of its cuts.
+
         Args:
             work: What the run does; the lease shows it to other runs.
-            anyhow: Skip the check that the feed still writes to its namespace.
+            anyhow: Skip the record and the check.
 
         Raises:
-            ConfigError: NAMESPACE_CHANGED, unless `anyhow`.
+            ConfigError: NAMESPACE_CHANGED, WRONG_CATALOG, unless `anyhow`.
             LeaseError: The lease is not free in time, or was lost.
         """
         with hold(self.store, self.feed.name, work) as fence:

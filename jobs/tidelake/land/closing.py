@@ -28,7 +28,7 @@ Ends = dict[TopicPartition, int | None]  # topic, partition → last known offse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What the lake holds of a landed hour. covered: the complete offsets up to its end; hour: its manifest."""
+    """The lake's data of a landed hour. covered: the complete offsets up to its end; hour: its manifest."""
 
     covered: Covered
     hour: Manifest

@@ -57,7 +57,7 @@ class LandReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What the lake holds already.
+    """The lake's data before the run.
 
     damaged: landed objects of the hour that are gone or have other bytes; earlier: the hours before it without a gap, ascending; complete:
     there are no other earlier hours.

@@ -63,7 +63,7 @@ class ResolvedState:
 
     @property
     def what(self) -> str:
-        """What is waited for, as a message."""
+        """The message about what the partition waits for."""
         if self.problem:
             return f"its resolved ts behind the hour is not known: {self.problem}"
         if not self.read:

@@ -22,7 +22,8 @@ from tidelake.tso import format_hour
 
 
 class SeenMessages(BaseModel):
-    """What was read of an object, or of a live topic's partition: up to a message with a resolved ts after the hour, else everything.
+    """Note on what was read of an object, or of a live topic's partition: up to a message with a resolved ts after the hour, else
+    everything.
 
     ranges: its offsets; resolved_ts: the one after the hour (TSO), else the largest, None without one; offset: the first that has it.
     """
@@ -54,7 +55,7 @@ class _Document(BaseModel):
 
 
 class Notes:
-    """What was read after an hour, by object. `keep` writes it to the lake if something was added."""
+    """Notes on what was read after an hour, by object. `keep` writes them to the lake if something was added."""
 
     def __init__(self, feed: Feed, lake: Store, hour: datetime) -> None:
         self._lake, self._key = lake, closing_key(feed.name, format_hour(hour))

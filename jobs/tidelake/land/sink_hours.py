@@ -47,7 +47,7 @@ _MS = 1000
 
 
 class Fact(BaseModel):
-    """What is known of a file: its smallest commit ts (TSO), None if no line has one."""
+    """Fact about a file: its smallest commit ts (TSO), None if no line has one."""
 
     etag: str
     first_ts: int | None

@@ -60,7 +60,7 @@ class OffsetSpan:
 
     @property
     def next(self) -> int | None:
-        """Where the next hour begins, None while no message of a later hour was read."""
+        """The offset where the next hour begins, None while no message of a later hour was read."""
         return self.fixed if self.fixed is not None else self._beyond if self._beyond != _NONE else None
 
     def wants(self, source: SourceObject, layout: Layout) -> bool:

@@ -1,4 +1,4 @@
-"""What an hour waits for, as text."""
+"""The reasons why an hour waits, as text."""
 
 from __future__ import annotations
 

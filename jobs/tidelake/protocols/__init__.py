@@ -44,7 +44,7 @@ _MODULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a decoder needs besides the message.
+    """Context of a decoder besides the message.
 
     avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA).
     max_bytes: limit of a message, before and after decompression.

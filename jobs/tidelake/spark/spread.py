@@ -15,7 +15,7 @@ _SPLIT_BYTES = (1 << 20, 128 << 20)  # bytes of files per task: least, most
 
 
 def by_bucket(rows: DataFrame, buckets: int) -> DataFrame:
-    """Repartition rows by `_bucket` (0 … buckets - 1, or NULL): one task has all of a bucket, and every task about as many buckets.
+    """Repartition rows by `_bucket` (0 … buckets - 1, or NULL): one task has all of a bucket, and buckets are spread evenly over tasks.
 
     `repartition("_bucket")` would use the hash of the number, which put both of two buckets into one task of four.
     """
@@ -33,7 +33,7 @@ def bucket_and(columns: Sequence[str], buckets: int, spread: SparkSession | None
 
 
 def in_parts(spark: SparkSession, sizes: Mapping[str, int]) -> list[list[str]]:
-    """Distribute objects to tasks by their sizes in bytes. Small objects share a task, because a task costs more than reading one."""
+    """Distribute objects to tasks by their sizes in bytes. Small objects share a task, because starting one costs more than they do."""
     many = max(min(_tasks(spark), len(sizes)), -(-sum(sizes.values()) // _TASK_BYTES))
     parts: list[tuple[int, int, list[str]]] = [(0, n, []) for n in range(many)]
     heapify(parts)

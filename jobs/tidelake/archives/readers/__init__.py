@@ -1,1 +1,1 @@
-"""What archive layouts share: the shape of a layout, file codecs, and readers of rows, lines and containers."""
+"""Shared code of archive layouts: the shape of a layout, file codecs, and readers of rows, lines and containers."""

@@ -1,8 +1,8 @@
-"""Aiven's JSON records, whose keys and values are base64, text or JSON, as the converter wrote them (docs/reference/archives.md 2, 9).
+"""Aiven's JSON records, whose keys and values are base64, text or JSON, depending on the converter (docs/reference/archives.md 2, 9).
 
     {"key":…,"value":…,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z","headers":[{"key":"k","value":"<base64>"}]}
 
-Members are in any order, timestamps have 0 or 3 fraction digits. `offset` and `value` must be there.
+Members are in any order, timestamps have 0 or 3 fraction digits. `offset` and `value` are required.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _MEMBERS = {
 
 
 def lines_of(layout: str, form: str, path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches, a record a line. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield an object's lines as MESSAGE batches, one record per line.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     for block in blocks(path, source):
         if block.data.strip():
             if block.first == 1:
@@ -45,7 +48,7 @@ def lines_of(layout: str, form: str, path: Path, source: SourceObject) -> Iterat
 
 
 def check_members(layout: str, form: str, block: Block, source: SourceObject) -> None:
-    """Raise ConfigError (ARCHIVE_LAYOUT) for an object whose first records show that the connector was set up otherwise."""
+    """Raise ConfigError (ARCHIVE_LAYOUT) if all first records of an object show that the connector has other settings."""
     lines = block.sample()
     if lines[0].strip() == b"[":
         raise refused(source, layout, "it is one JSON array", 'set layout = "aiven-json", or the connector\'s format.output.type = jsonl')
@@ -58,7 +61,7 @@ def check_members(layout: str, form: str, block: Block, source: SourceObject) ->
 
 
 def batch_of(form: str, block: Block, source: SourceObject) -> pa.RecordBatch:
-    """The block's records. Raises OrderError (DAMAGED_OBJECT)."""
+    """Return the block's records as a MESSAGE batch. Raises OrderError (DAMAGED_OBJECT)."""
     if form == BASE64 and (plain := aiven_lines.records(block.data, block.lines)) is not None:
         members = {"timestamp_ms": plain.timestamp_ms, "key": plain.key, "headers": plain.headers}
         return message_batch(source, plain.offset, plain.value, **members)
@@ -84,7 +87,7 @@ def _bytes(texts: pa.Array, form: str) -> pa.Array:
 
 
 def _raw_values(block: Block, source: SourceObject) -> pa.Array:
-    """The values' JSON as it stands there."""
+    """Return the values' JSON text unchanged."""
     data = frozen(block.data)
     ends = np.append(np.flatnonzero(data == ord("\n")), len(data))
     starts = np.append(0, ends[:-1] + 1)
@@ -96,7 +99,7 @@ def _raw_values(block: Block, source: SourceObject) -> pa.Array:
 
 
 def _unusable(record: Any, form: str) -> str:
-    """Why a record shows other settings than we need; empty if it does not."""
+    """Return why a record shows other settings than needed; empty if it does not."""
     if not isinstance(record, dict):
         return "a line holds a bare value, not a record"
     missing = [name for name in ("offset", "value") if name not in record]
@@ -115,7 +118,7 @@ def _unusable(record: Any, form: str) -> str:
 
 
 def _damage(block: Block, source: SourceObject, form: str) -> OrderError | None:
-    """The first damaged line of a block, by looking at every one."""
+    """Return the error for the first damaged line of a block; checks every line."""
     for number, line in enumerate(block.split(), block.first):
         if line.strip() and (problem := _problem(record_of(line), form)):
             return damaged(source, f"line {number}", problem)

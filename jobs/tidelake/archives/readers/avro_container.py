@@ -1,9 +1,9 @@
-"""Avro object containers, read block by block (Avro 1.11 specification, Object Container Files).
+"""Read Avro object containers block by block (Avro 1.11 specification, Object Container Files).
 
     container := 'Obj' 01  metadata:map<bytes>  sync:16 bytes  block*
     block     := records:long  size:long  data  sync
 
-The codec is inside, whatever the object's name says: null, deflate, snappy, zstandard, bzip2, xz.
+The codec is in the container, whatever the object's name is: null, deflate, snappy, zstandard, bzip2, xz.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ RecordColumns = dict[avro_columns.Path, pa.Array]
 
 _MAGIC = b"Obj\x01"
 _MAX_BLOCK = 256 << 20  # bytes, packed or not; Avro's writers begin a new block after some 16 to 64 KiB
-_MAX_RECORDS = 4 << 20  # of a block: empty ones take a byte each, and many times as much as columns
+_MAX_RECORDS = 4 << 20  # per block: empty records take a byte each, and many times as much as columns
 _SYNC = 16
 
 
 def read_columns(
     layout: str, path: Path, source: SourceObject, wanted: Wanted, needed: tuple[avro_columns.Path, ...], remedy: str
 ) -> Iterator[RecordColumns]:
-    """The wanted members of all records, in batches of about BATCH_BYTES; a member that the schema lacks is missing there.
+    """Yield the wanted members of all records, in batches of about BATCH_BYTES. A member that the schema lacks is left out.
 
-    Raises ConfigError (ARCHIVE_LAYOUT) where a needed one is missing or one is of another type, OrderError (DAMAGED_OBJECT),
-    StorageError (BAD_OBJECT).
+    Raises ConfigError (ARCHIVE_LAYOUT) if a needed member is missing or one has another type, OrderError (DAMAGED_OBJECT), StorageError
+    (BAD_OBJECT).
     """
     done = 0
     with path.open("rb") as file:
@@ -58,7 +58,7 @@ def read_columns(
 
 
 def _several(blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[list[int], list[int], bytes]]:
-    """Blocks one behind another until they have BATCH_BYTES: their records, their sizes, their bytes."""
+    """Join blocks until they have BATCH_BYTES. Yields their record counts, their sizes and their bytes."""
     rows, parts, size = list[int](), list[bytes](), 0
     for count, data in blocks:
         rows.append(count)
@@ -118,7 +118,7 @@ def _codec(layout: str, metadata: dict[str, bytes], source: SourceObject) -> Cal
 
 
 def _blocks(file: IO[bytes], sync: bytes, source: SourceObject) -> Iterator[tuple[int, bytes]]:
-    """How many records each block has, and its bytes."""
+    """Yield the record count and the bytes of each block."""
     done = 0
     while (start := file.read(1)) != b"":
         file.seek(-len(start), 1)
@@ -140,7 +140,7 @@ def _blocks(file: IO[bytes], sync: bytes, source: SourceObject) -> Iterator[tupl
 
 
 def _unpacked(blocks: Iterator[tuple[int, bytes]], unpack: Callable[[bytes], bytes], source: SourceObject) -> Iterator[tuple[int, bytes]]:
-    """The blocks without their codec. Every record has a byte at least, so a block that says more records is damaged."""
+    """Yield the decompressed blocks. Every record has at least one byte, so a block that declares more records is damaged."""
     done = 0
     for rows, block in blocks:
         try:
@@ -154,7 +154,7 @@ def _unpacked(blocks: Iterator[tuple[int, bytes]], unpack: Callable[[bytes], byt
 
 
 def _long(file: IO[bytes]) -> int:
-    """A zigzag varint."""
+    """Read a zigzag varint."""
     value = 0
     for shift in range(0, 70, 7):
         byte = file.read(1)

@@ -1,4 +1,4 @@
-"""Standard base64 (RFC 4648, padded) of a whole Arrow column at once, strictly."""
+"""Decode standard base64 (RFC 4648, padded), strictly, for a whole Arrow column at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelake.wire.kernels import base64_kernels
 
 
 class Base64Error(ValueError):
-    """A value that is not base64; row: its index in the column."""
+    """A value is not base64. row: its index in the column."""
 
     def __init__(self, row: int) -> None:
         super().__init__(f"row {row} is not base64")
@@ -21,7 +21,7 @@ class Base64Error(ValueError):
 
 
 def decode(column: pa.Array) -> pa.Array:
-    """string or binary → binary, nulls stay. Raises Base64Error with the first wrong row."""
+    """Decode a column of string or binary to binary; nulls stay. Raises Base64Error with the first wrong row."""
     if column.null_count == len(column):
         return pa.nulls(len(column), pa.binary())
     offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
@@ -32,10 +32,10 @@ def decode(column: pa.Array) -> pa.Array:
 
 
 def decode_run(text: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]) -> tuple[pa.Buffer, pa.Buffer]:
-    """Offsets and data of a binary column from the characters of all its values; value i is text[offsets[i]:offsets[i+1]]."""
+    """Return offsets and data of a binary column from the characters of all its values. Value i is text[offsets[i]:offsets[i+1]]."""
     data, starts = np.empty(len(text) // 4 * 3, np.uint8), np.empty(len(offsets), np.int32)
     text = text.view()
-    text.flags.writeable = False  # one kind of array, one compilation
+    text.flags.writeable = False  # one kind of array needs one compilation
     wrong = base64_kernels.decode(text, offsets, data, starts)
     if wrong != base64_kernels.ALL:
         raise Base64Error(wrong)
@@ -43,9 +43,9 @@ def decode_run(text: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]) -> t
 
 
 def is_base64(value: bytes) -> bool:
-    """Whether one value is padded standard base64."""
+    """Return whether one value is padded standard base64."""
     try:
         a2b_base64(value, strict_mode=True)
     except BinasciiError:
         return False
-    return len(value) % 4 == 0  # Python lets `AAAA=` pass
+    return len(value) % 4 == 0  # Python accepts `AAAA=`

@@ -1,7 +1,6 @@
-"""File codecs, told by the object's first bytes; a name that promises another codec is an error (docs/reference/archives.md 0).
+"""Detect file codecs by the object's first bytes. A name with another codec is an error (docs/reference/archives.md 0).
 
-gzip, zstd and lz4 frames are read by Arrow, which checks their checksums and their ends. xerial snappy, which Java's
-SnappyOutputStream writes, is
+Arrow reads gzip, zstd and lz4 frames and checks their checksums and ends. xerial snappy, which Java's SnappyOutputStream writes, is
 
     file  := 82 'SNAPPY' 00  version:int32  compatible:int32  chunk*
     chunk := length:int32  raw snappy block
@@ -31,9 +30,9 @@ _SNAPPY_CHUNK = 64 << 20  # Java's writer makes chunks of 32 KiB
 
 @contextmanager
 def decompressed(path: Path, source: SourceObject) -> Iterator[IO[bytes]]:
-    """The object's bytes without its codec, as a forward-only stream.
+    """Yield the object's decompressed bytes, as a forward-only stream.
 
-    Raises StorageError (BAD_OBJECT), here or while reading: cut short, damaged, or of another codec than the name says.
+    Raises StorageError (BAD_OBJECT), here or while reading: cut short, damaged, or of another codec than the name has.
     """
     with path.open("rb") as file:
         codec = _codec(file.read(8), source)
@@ -49,7 +48,7 @@ def decompressed(path: Path, source: SourceObject) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def naming(source: SourceObject) -> Iterator[None]:
-    """Errors of codecs as StorageError that names the object. Only reads of the stream may stand inside."""
+    """Raise errors of codecs as StorageError (BAD_OBJECT) that names the object. The block may only read the stream."""
     try:
         yield
     except (OSError, EOFError, ValueError) as e:
@@ -67,7 +66,7 @@ def _codec(start: bytes, source: SourceObject) -> str:
 
 
 class _XerialSnappy(BufferedIOBase):
-    """Reads the chunks of a xerial snappy file one after another."""
+    """Reads the chunks of a xerial snappy file one by one."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -101,7 +100,7 @@ class _XerialSnappy(BufferedIOBase):
 
 
 def unpacked_block(block: bytes) -> bytes:
-    """A raw snappy block without its codec. Raises ValueError, EOFError or OSError."""
+    """Decompress a raw snappy block. Raises ValueError, EOFError or OSError."""
     size = _snappy_length(block)
     if size > _SNAPPY_CHUNK:
         raise ValueError(f"a snappy chunk says it unpacks to {size} bytes")
@@ -110,7 +109,7 @@ def unpacked_block(block: bytes) -> bytes:
 
 
 def _snappy_length(block: bytes) -> int:
-    """The unpacked size that a raw snappy block begins with, a varint."""
+    """Return the unpacked size at the start of a raw snappy block, a varint."""
     value = shift = 0
     for byte in block[:5]:
         value |= (byte & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""Lines of JSON records: Arrow's reader for all of them, a plain one to say what is wrong with one."""
+"""Parse lines of JSON records with Arrow's reader; a plain reader locates the first damaged line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelake.archives.readers.lines import Block
 
 
 def parse(data: bytes, members: pa.Schema) -> pa.Table:
-    """The members of all lines' records; others are passed over. Raises ArrowInvalid."""
+    """Return these members of all lines' records; other members are ignored. Raises ArrowInvalid."""
     return pj.read_json(
         pa.BufferReader(data),
         read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
@@ -22,13 +22,13 @@ def parse(data: bytes, members: pa.Schema) -> pa.Table:
 
 
 def unlike(block: Block, needed: tuple[str, ...]) -> bool:
-    """Whether the first lines show other records than those with these members. Lines that are no JSON show nothing."""
+    """Return whether the first lines are records without these members. Lines that are not JSON do not count."""
     records = [record for line in block.sample() if (record := record_of(line)) is not None]
     return bool(records) and not any(isinstance(record, dict) and record.keys() >= set(needed) for record in records)
 
 
 def record_of(line: bytes) -> Any:
-    """The line's JSON value, None where it is not JSON."""
+    """Return the line's JSON value, None if it is not JSON."""
     try:
         return json.loads(line)
     except ValueError:
@@ -36,7 +36,7 @@ def record_of(line: bytes) -> Any:
 
 
 def first_damage(block: Block, offset: tuple[str, ...], texts: tuple[str, ...], otherwise: str) -> tuple[str, str]:
-    """Where the first damaged line of a block is, and what is wrong with it. offset: its path; texts: members of base64."""
+    """Return the place of a block's first damaged line, and its problem. offset: path of the offset; texts: members in base64."""
     for number, line in enumerate(block.split(), block.first):
         if problem := _problem(record_of(line), offset, texts):
             return f"line {number}", problem

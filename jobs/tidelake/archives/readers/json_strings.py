@@ -1,4 +1,4 @@
-"""Objects of one JSON value a line, as Connect's JsonFormat writes them, as columns of bytes."""
+"""Read objects with one JSON value per line, as Connect's JsonFormat writes them, as columns of bytes."""
 
 from __future__ import annotations
 
@@ -26,28 +26,31 @@ _WRAPPED = pa.schema([("v", pa.string())])
 
 
 def base64_strings(layout: str, path: Path, source: SourceObject) -> Iterator[pa.Array]:
-    """JSON strings of base64 → bytes. Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT)."""
+    """Yield JSON strings of base64 as bytes.
+
+    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    """
     remedy = "the connector needs JsonFormat and value.converter = ByteArrayConverter"
     for block in _checked(layout, path, source, is_string, "its lines are not JSON strings", remedy):
         yield _base64(block, source)
 
 
 def text_strings(layout: str, path: Path, source: SourceObject) -> Iterator[pa.Array]:
-    """JSON strings → their text in UTF-8. Raises as `base64_strings` does."""
+    """Yield the text of JSON strings in UTF-8. Raises what `base64_strings` raises."""
     remedy = 'the connector needs JsonFormat and value.converter = StringConverter; for base64 set layout = "confluent-json"'
     for block in _checked(layout, path, source, _is_other_text, "its lines are not JSON strings of text", remedy):
         yield _texts(block, source)
 
 
 def objects(layout: str, path: Path, source: SourceObject) -> Iterator[pa.Array]:
-    """JSON objects → their text as it stands there. Raises as `base64_strings` does."""
+    """Yield the unchanged text of JSON objects. Raises what `base64_strings` raises."""
     remedy = 'the connector needs JsonFormat and value.converter = JsonConverter; for strings set layout = "confluent-json-string"'
     for block in _checked(layout, path, source, _is_object, "its lines are not JSON objects", remedy):
         yield _whole(block, source)
 
 
 def _checked(layout: str, path: Path, source: SourceObject, fits: Callable[[bytes], bool], problem: str, remedy: str) -> Iterator[Block]:
-    """The object's lines. Refuses one of whose first lines none fits."""
+    """Yield the object's lines. Refuses an object if none of its first lines fits."""
     for block in blocks(path, source):
         if block.first == 1 and not any(map(fits, block.sample())):
             raise refused(source, layout, problem, remedy)
@@ -55,7 +58,7 @@ def _checked(layout: str, path: Path, source: SourceObject, fits: Callable[[byte
 
 
 def _base64(block: Block, source: SourceObject) -> pa.Array:
-    """The lines' base64 text without quotes is one run of characters."""
+    """Decode a block's lines. Their base64 text without quotes is one run of characters."""
     text, starts, ends = _lines(block)
     lengths = ends - starts - 2
     if (lengths < 0).any() or (text[starts] != _QUOTE).any() or (text[ends - 1] != _QUOTE).any():
@@ -73,7 +76,7 @@ def _base64(block: Block, source: SourceObject) -> pa.Array:
 
 
 def _texts(block: Block, source: SourceObject) -> pa.Array:
-    """Every line becomes the member of an object, so that Arrow's reader of JSON lines takes it."""
+    """Read a block's JSON strings. Every line is wrapped as member of an object, so that Arrow's reader of JSON lines accepts it."""
     wrapped = b'{"v":' + block.data.replace(b"\n", b'}\n{"v":') + b"}"
     try:
         rows = pj.read_json(
@@ -100,26 +103,26 @@ def _whole(block: Block, source: SourceObject) -> pa.Array:
 
 
 def _lines(block: Block) -> tuple[npt.NDArray[np.uint8], Longs, Longs]:
-    """The block's bytes, and where its lines start and end."""
+    """Return the block's bytes, and where its lines start and end."""
     text = np.frombuffer(block.data, np.uint8)
     ends = np.append(np.flatnonzero(text == _END), len(text))
     return text, np.append(0, ends[:-1] + 1), ends
 
 
 def _first(block: Block, wrong: Callable[[bytes], bool]) -> int:
-    """The number of the first wrong line, of the block's first one if none is."""
+    """Return the number of the first wrong line; of the block's first line if none is wrong."""
     return next((number for number, line in enumerate(block.split(), block.first) if wrong(line)), block.first)
 
 
 def is_string(line: bytes) -> bool:
-    """Whether it looks like a JSON string."""
+    """Return whether a line looks like a JSON string."""
     return len(line) >= 2 and line.startswith(b'"') and line.endswith(b'"')
 
 
 def _is_text(line: bytes) -> bool:
     try:
         value = json.loads(line)
-        return isinstance(value, str) and value.encode() is not None  # half of a surrogate pair is no text
+        return isinstance(value, str) and value.encode() is not None  # half of a surrogate pair is not text
     except ValueError:
         return False
 

@@ -1,4 +1,4 @@
-"""Text objects as blocks of whole lines."""
+"""Read text objects as blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _SAMPLE = 5
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole lines of an object, without the last one's end. first: number of the first line, from 1."""
+    """Whole lines of an object, without the end of the last line. first: number of the first line, from 1."""
 
     data: bytes
     first: int
 
     @property
     def lines(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return self.data.count(b"\n") + 1
 
     def split(self) -> list[bytes]:
-        """The lines, for looking at errors."""
+        """Return the lines, to find errors."""
         return self.data.split(b"\n")
 
     def sample(self) -> list[bytes]:
-        """The first few lines: what they are decides what the object is."""
+        """Return the first few lines, which decide the kind of the object."""
         return self.data.split(b"\n", _SAMPLE)[:_SAMPLE]
 
 
 def blocks(path: Path, source: SourceObject) -> Iterator[Block]:
-    """The object's lines in blocks of about BATCH_BYTES; a last line needs no end.
+    """Yield the object's lines in blocks of about BATCH_BYTES. The last line needs no line end.
 
     Raises StorageError (BAD_OBJECT) for a wrong codec, OrderError (DAMAGED_OBJECT) for a line of more than MAX_LINE bytes.
     """

@@ -1,8 +1,8 @@
-"""How many rows of a Parquet row group may be decoded at once, told by its pages before any is decoded.
+"""Compute how many rows of a Parquet row group may be decoded at once, from its page headers, before any page is decoded.
 
-A row group's metadata says how large its pages are, not how large their values become: a dictionary holds a value once and rows
-repeat it (RLE_DICTIONARY), and a value may repeat the one before it (DELTA_BYTE_ARRAY). So a file of a few KB may hold many GB. What a
-page can become at most follows from its header (Parquet format, PageHeader, in Thrift's compact protocol):
+A row group's metadata contains the size of its pages, but not the size of their decoded values. A dictionary holds a value once and rows
+repeat it (RLE_DICTIONARY), and a value may repeat the one before it (DELTA_BYTE_ARRAY). A file of a few KB may therefore hold many GB. The
+largest decoded size of a page follows from its header (Parquet format, PageHeader, in Thrift's compact protocol):
 
     plain      the page's plain size                     of each value at most that
     dictionary number of values × the dictionary's largest value
@@ -19,11 +19,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-MAX_DECODED = 64 << 20  # bytes of a batch, about
-MAX_PAGE = 512 << 20  # plain bytes of one page, which is in memory whole
-MAX_NESTED = 1 << 30  # of headers in a row group: one record may have all of them
+MAX_DECODED = 64 << 20  # approximate bytes of a batch
+MAX_PAGE = 512 << 20  # plain bytes of one page, which is held in memory as a whole
+MAX_NESTED = 1 << 30  # bytes of headers in a row group: one record may have all of them
 _FIXED = 8  # bytes of a number, and of an offset or index beside a value
-_ENTRIES = 1 << 18  # of a dictionary, looked at one by one
+_ENTRIES = 1 << 18  # largest dictionary whose entries are checked one by one
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _PLAIN, _PLAIN_DICTIONARY, _DELTA, _RLE_DICTIONARY = 0, 2, 7, 8
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli", "LZ4_RAW": "lz4_raw"}
@@ -34,7 +34,9 @@ Struct = dict[int, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPage:
-    """One page. size: its plain bytes; values: how many, NULLs included; encoding: of the values; start: its content in the file."""
+    """A page of a column. size: its plain bytes; values: their number, NULLs included; encoding: of the values; start: its content in the
+    file.
+    """
 
     kind: int
     size: int
@@ -45,7 +47,7 @@ class DataPage:
 
 
 def most_rows(data: memoryview, group: pq.RowGroupMetaData, columns: Collection[str]) -> int:
-    """How many rows of the group decode to about MAX_DECODED bytes at the most. data: the file; columns: top-level names.
+    """Return how many rows of the group decode to at most about MAX_DECODED bytes. data: the file; columns: top-level names.
 
     Raises ValueError for pages that are damaged, or larger than MAX_PAGE or MAX_NESTED when decoded.
     """
@@ -59,7 +61,7 @@ def most_rows(data: memoryview, group: pq.RowGroupMetaData, columns: Collection[
 
 
 def _of_values(data: memoryview, chunk: pq.ColumnChunkMetaData) -> int:
-    """Rows of a column with a value a row."""
+    """Return the number of rows for a column with one value per row."""
     largest, most = 0, MAX_DECODED
     for page in pages(data, chunk):
         if page.kind == _DICTIONARY:
@@ -70,14 +72,14 @@ def _of_values(data: memoryview, chunk: pq.ColumnChunkMetaData) -> int:
 
 
 def _a_value(page: DataPage, largest: int) -> int:
-    """Bytes of a value: of plain pages on average, as a batch decodes no more than the page has, else at most."""
+    """Return the bytes of a value: the average for plain pages, because a batch decodes no more than the page has; else the maximum."""
     if page.encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
         return largest
     return page.size if page.encoding == _DELTA else page.size // page.values
 
 
 def _of_nested(data: memoryview, chunk: pq.ColumnChunkMetaData, rows: int) -> int:
-    """Rows of a column with any number of values a row: by all values of the group."""
+    """Return the number of rows for a column with any number of values per row, from all values of the group."""
     largest = total = 0
     for page in pages(data, chunk):
         if page.kind == _DICTIONARY:
@@ -91,7 +93,7 @@ def _of_nested(data: memoryview, chunk: pq.ColumnChunkMetaData, rows: int) -> in
 
 
 def _largest(data: memoryview, chunk: pq.ColumnChunkMetaData, page: DataPage) -> int:
-    """The size of a dictionary's largest value, or of all where its codec or its number of values makes that long to find."""
+    """Return the size of a dictionary's largest value; the size of the whole dictionary if its codec or its size make that too slow."""
     codec = _CODECS.get(chunk.compression)
     if page.values > _ENTRIES or (codec is None and chunk.compression != "UNCOMPRESSED"):
         return page.size
@@ -107,7 +109,7 @@ def _largest(data: memoryview, chunk: pq.ColumnChunkMetaData, page: DataPage) ->
 
 
 def pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[DataPage]:
-    """The pages of a column in a row group, the dictionary first. Raises ValueError."""
+    """Yield the pages of a column in a row group, the dictionary first. Raises ValueError."""
     at = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         at = min(at, chunk.dictionary_page_offset)
@@ -132,11 +134,11 @@ def _page(header: Struct, start: int) -> DataPage:
     return DataPage(kind=kind, size=header.get(2, -1), values=said.get(1, 0), encoding=encoding, start=start, packed=header.get(3, -1))
 
 
-# Thrift's compact protocol, as far as page headers use it
+# The part of Thrift's compact protocol that page headers use
 
 
 def _struct(data: memoryview, at: int, end: int) -> tuple[Struct, int]:
-    """A struct's members by number, and where it ends; binary members are passed over."""
+    """Return a struct's members by number, and where it ends. Binary members are skipped."""
     out, number = Struct(), 0
     while True:
         head, at = _byte(data, at, end)

@@ -1,4 +1,4 @@
-"""Parquet objects, row group by row group, in batches of about BATCH_BYTES, whatever their pages decode to."""
+"""Read Parquet objects, row group by row group, in batches of about BATCH_BYTES, whatever the decoded size of their pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BYTES = (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())
 
 
 def row_batches(path: Path, source: SourceObject, choose: Callable[[pa.Schema], list[str]]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of the columns that `choose` takes, each with the number of records before it.
+    """Yield batches of the columns that `choose` returns, each with the number of records before it.
 
     Raises what `choose` raises, OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
     """
@@ -39,13 +39,13 @@ def row_batches(path: Path, source: SourceObject, choose: Callable[[pa.Schema], 
 
 
 def _rows(group: pq.RowGroupMetaData) -> int:
-    """How many rows of a group make up a batch, by its plain size."""
+    """Return the number of rows of a group for a batch, by its plain size."""
     rows, size = int(group.num_rows), int(group.total_byte_size)
     return max(1, min(rows, BATCH_BYTES * rows // max(size, 1)))
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Small batches put together until they have about BATCH_BYTES."""
+    """Join small batches until they have about BATCH_BYTES."""
     held, size = list[pa.RecordBatch](), 0
     for batch in batches:
         if held and size + batch.nbytes > BATCH_BYTES:
@@ -62,7 +62,7 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def check_columns(layout: str, schema: pa.Schema, source: SourceObject, needed: tuple[str, ...], remedy: str) -> None:
-    """Raise ConfigError (ARCHIVE_LAYOUT) for missing columns, keys and values that are not bytes, offsets that are no integers."""
+    """Raise ConfigError (ARCHIVE_LAYOUT) for missing columns, keys or values that are not bytes, or offsets that are not integers."""
     missing = [name for name in needed if name not in schema.names]
     if missing:
         raise refused(source, layout, f"it has no column {' and no column '.join(missing)}", remedy)
@@ -75,18 +75,18 @@ def check_columns(layout: str, schema: pa.Schema, source: SourceObject, needed: 
 
 
 def are_headers(found: pa.DataType) -> bool:
-    """Whether it is a map of bytes by name."""
+    """Return whether a type is a map of bytes by name."""
     return pa.types.is_map(found) and found.key_type == pa.string() and found.item_type in _BYTES
 
 
 def headers_of_maps(maps: pa.Array) -> pa.Array:
-    """Maps → HEADERS."""
+    """Convert maps to HEADERS."""
     pairs = pa.StructArray.from_arrays([maps.keys, maps.items.cast(pa.binary())], names=["key", "value"])
     return pa.ListArray.from_arrays(maps.offsets, pairs, mask=maps.is_null() if maps.null_count else None).cast(HEADERS)
 
 
 def headers_of_structs(structs: pa.Array) -> pa.Array:
-    """Records with a member a header → HEADERS; what is null is not there."""
+    """Convert records with one member per header to HEADERS. Null members are left out."""
     names = [structs.type.field(i).name for i in range(structs.type.num_fields)]
     if not names:
         return pa.array([[]] * len(structs), HEADERS)

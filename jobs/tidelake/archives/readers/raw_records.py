@@ -1,10 +1,10 @@
-"""Records of Confluent's ByteArrayFormat: raw bytes with a newline behind each (docs/reference/archives.md 1, 3).
+r"""Read records of Confluent's ByteArrayFormat: raw bytes, each followed by a newline (docs/reference/archives.md 1, 3).
 
-Nothing tells a newline inside a record from the one behind it. Lines of JSON have none inside; Open Protocol says its own lengths:
+A newline inside a record looks like the one after it. Lines of JSON have none inside. Open Protocol contains its own lengths:
 
-    value := { length:uint64 be  payload }*  \\n        key := 1:uint64 be  { length:uint64 be  payload }*  \\n
+    value := { length:uint64 be  payload }*  \n        key := 1:uint64 be  { length:uint64 be  payload }*  \n
 
-where the next byte after a part is 00, as no length reaches 2^56, or the newline.
+The next byte after a part is 00, because no length reaches 2^56, or the newline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEWLINE = ord("\n")
 
 
 def lines(path: Path, source: SourceObject) -> Iterator[pa.Array]:
-    """Every line is a record; the \\r of a line end \\r\\n is none of it."""
+    r"""Yield every line as a record, without the \r of a line end \r\n."""
     for block in blocks(path, source):
         data = frozen(block.data)
         ends = np.append(np.flatnonzero(data == _NEWLINE), len(data))
@@ -35,19 +35,19 @@ def lines(path: Path, source: SourceObject) -> Iterator[pa.Array]:
 
 
 def open_keys(layout: str, path: Path, source: SourceObject) -> Iterator[pa.Array]:
-    """Keys of Open Protocol."""
+    """Yield keys of Open Protocol."""
     return _units(layout, path, source, 8)
 
 
 def open_values(layout: str, path: Path, source: SourceObject) -> Iterator[pa.Array]:
-    """Values of Open Protocol."""
+    """Yield values of Open Protocol."""
     return _units(layout, path, source, 0)
 
 
 def _units(layout: str, path: Path, source: SourceObject, head: int) -> Iterator[pa.Array]:
-    """Records of parts with lengths, behind `head` bytes that are not looked into.
+    """Yield records of parts with lengths, after `head` bytes that are not checked.
 
-    Raises ConfigError (ARCHIVE_LAYOUT) if it begins with something else, OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
+    Raises ConfigError (ARCHIVE_LAYOUT) if the object begins with something else, OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
     """
     rest, done = b"", 0
     with naming(source), decompressed(path, source) as stream:

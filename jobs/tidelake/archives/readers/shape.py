@@ -1,7 +1,7 @@
-"""The one shape of an archive layout: what it declares, what it lists, what it reads, and how it reports damage.
+"""The common shape of archive layouts: their declaration, their listings, their reader, and their errors.
 
-A layout is a module of this package with a constant `LAYOUT`. `read` gets a local copy of one object and yields MESSAGE batches of
-at most about BATCH_BYTES of payload, in the order of the object's records.
+A layout is a module of this package with a constant `LAYOUT`. `read` receives a local copy of one object and yields MESSAGE batches of at
+most about BATCH_BYTES of payload, in the order of the object's records.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceObject:
-    """One object of an hour. number: the offset in its name, which is the first record's only where the layout says so; modified_ms: when
-    it was written, epoch ms of the store's clock, 0 where nobody asked.
+    """One object of an hour. number: the offset in its name, which is the first record's only if the layout declares it; modified_ms: when
+    it was written, epoch ms of the store's clock, 0 if unknown.
 
-    Whoever reads it puts local copies of its siblings where `beside` says.
+    A reader must put local copies of its siblings at the paths that `beside` returns.
     """
 
     topic: str
@@ -54,18 +54,18 @@ class SourceObject:
 
     @property
     def parts(self) -> tuple[SourceObject | Sibling, ...]:
-        """Every object that is read: itself and its siblings."""
+        """All objects to read: the object and its siblings."""
         return (self, *self.siblings)
 
 
 def beside(path: Path, view: str) -> Path:
-    """Where the local copy of a sibling lies, if `path` is that of the object."""
+    """Return the path of a sibling's local copy. path: that of the object."""
     return path.with_name(f"{path.name}.{view}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """Numbered files of a partition that are missing behind those that are there. first, last: their numbers; said: how it is known."""
+    """Numbered files of a partition that are missing after the existing ones. first, last: their numbers; said: the evidence."""
 
     topic: str
     partition: int
@@ -76,10 +76,10 @@ class Lost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What lies in the folders of an hour: objects in the order of topic, partition, key, and files that are none of the layout's.
+    """The objects in the folders of an hour, by topic, partition and key, and the files that the layout does not know.
 
-    newest_ms: when the newest object was written, epoch ms of the store's clock; doubts: why something may be missing, for people;
-    lost: what is missing for certain, of layouts whose indexes tell. None of these makes two listings differ.
+    newest_ms: when the newest object was written, epoch ms of the store's clock; doubts: why something may be missing, as messages; lost:
+    certainly missing files, for layouts with indexes. These three do not count when listings are compared.
     """
 
     objects: tuple[SourceObject, ...]
@@ -91,16 +91,16 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a layout declares.
+    """Declaration of a layout.
 
-    extensions: what may stand in its objects' names, without codecs. number_is_first_offset: the name's number is the first record's
-    offset and the records count on from it. number_is_last_offset: it is the last record's offset. has_keys: Kafka keys are in the
-    objects. has_siblings: objects may have `.keys` and `.headers` beside them. file_bits: partitions are folders of the archive with files
-    numbered from 1, and all but this many low bits of an offset are the file's number; 0 where partitions and offsets are Kafka's.
-    covers: of a local copy, the first and last offset of which the object has all that the topic held, so that those between that it lacks
-    are no loss; None where it does not say. templates: where its objects lie, as in source.template, if not in the usual folders.
-    optional: what the connector writes only if it is told to, of OPTIONAL, so that an object may hold none of it.
-    protocols: those whose messages survive it, None if all do. losses: what the layout cannot carry, by the finding's code, for people.
+    extensions: allowed extensions of its objects, without codecs. number_is_first_offset: the number in the name is the first record's
+    offset, and the records count up from it. number_is_last_offset: the number is the last record's offset. has_keys: objects contain Kafka
+    keys. has_siblings: objects may have `.keys` and `.headers` objects beside them. file_bits: partitions are folders of the archive with
+    files numbered from 1, and all but this many low bits of an offset are the file's number; 0 if partitions and offsets are Kafka's.
+    covers: for a local copy, returns the first and last offset of which the object has everything that the topic held, so that missing
+    offsets between them are no loss; None if it does not record them. templates: paths of its objects, as in source.template, if not the
+    usual folders. optional: what the connector writes only if it is configured, of OPTIONAL, so that an object may have none of it.
+    protocols: those whose messages survive it, None if all do. losses: what the layout cannot carry, as messages, by finding code.
     """
 
     read: Callable[[Path, SourceObject], Iterator[pa.RecordBatch]]
@@ -126,7 +126,7 @@ def message_batch(
     key: pa.Array | None = None,
     headers: pa.Array | None = None,
 ) -> pa.RecordBatch:
-    """A MESSAGE batch of one object's records; members that the archive does not carry are null."""
+    """Return a MESSAGE batch of one object's records. Members that the archive does not carry are null."""
     n = len(offset)
     columns = {
         "topic": pa.repeat(pa.scalar(source.topic, pa.string()), n),
@@ -142,24 +142,24 @@ def message_batch(
 
 
 def absent(batch: pa.RecordBatch) -> frozenset[str]:
-    """What no record of a MESSAGE batch has, of OPTIONAL. An empty list of headers is one."""
+    """Return the members (of OPTIONAL) that no record of a MESSAGE batch has. An empty list of headers counts as present."""
     return frozenset(what for what, column in _COLUMNS.items() if batch.column(column).null_count == len(batch))
 
 
 def sound(offsets: pa.Array) -> bool:
-    """Whether every record has an offset, from 0."""
+    """Return whether every record has an offset of 0 or more."""
     return not offsets.null_count and bool(pc.all(pc.greater_equal(offsets, 0), min_count=0).as_py())
 
 
 def check_offsets(offsets: pa.Array, source: SourceObject, before: int) -> None:
-    """Raise OrderError unless every record has an offset, from 0. before: how many records of the object are before these."""
+    """Raise OrderError unless every record has an offset of 0 or more. before: number of the object's records before these."""
     if not sound(offsets):
         first = next(i for i, value in enumerate(offsets.to_pylist()) if value is None or value < 0)
         raise damaged(source, f"record {before + 1 + first}", "no offset, or one below 0")
 
 
 def check_place(layout: str, topics: pa.Array, partitions: pa.Array, source: SourceObject) -> None:
-    """Raise ConfigError if records say another topic or partition than the object's name, or none."""
+    """Raise ConfigError if records have another topic or partition than the object's name, or none."""
     there = pc.and_(pc.equal(topics, pa.scalar(source.topic).cast(topics.type)), pc.equal(partitions, source.partition))
     if not pc.all(pc.fill_null(there, False), min_count=0).as_py():
         raise refused(
@@ -171,7 +171,7 @@ def check_place(layout: str, topics: pa.Array, partitions: pa.Array, source: Sou
 
 
 def damaged(source: SourceObject, where: str, problem: str) -> OrderError:
-    """A record that the archive holds damaged. where: `line 17`, `record 3` (both from 1)."""
+    """Return the error for a damaged record in the archive. where: `line 17`, `record 3` (both from 1)."""
     return OrderError(
         f"{source.key}, {where}: {problem}; nothing of the hour is recorded as landed",
         code="DAMAGED_OBJECT",
@@ -180,7 +180,7 @@ def damaged(source: SourceObject, where: str, problem: str) -> OrderError:
 
 
 def unreadable(source: SourceObject, problem: str) -> StorageError:
-    """An object that is cut short, or of another codec or file format than it says."""
+    """Return the error for an object that is cut short, or has another codec or file format than its name."""
     return StorageError(
         f"{source.key}: {problem}",
         code="BAD_OBJECT",
@@ -189,5 +189,5 @@ def unreadable(source: SourceObject, problem: str) -> StorageError:
 
 
 def refused(source: SourceObject, layout: str, problem: str, remedy: str) -> ConfigError:
-    """An archive that was written with settings from which messages cannot be told."""
+    """Return the error for an archive that was written with settings from which messages cannot be restored."""
     return ConfigError(f"{source.key} is not layout {layout!r} as Tidelake needs it: {problem}", code="ARCHIVE_LAYOUT", remedy=remedy)

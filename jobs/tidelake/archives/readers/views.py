@@ -1,7 +1,7 @@
-"""Values of one object, with the keys and headers of the objects beside it (docs/reference/archives.md 1: `.keys`, `.headers`).
+"""Read the values of one object, with the keys and headers of its sibling objects (docs/reference/archives.md 1: `.keys`, `.headers`).
 
-All three have the same records in the same order, so they are joined by counting. Their formats are independent of one another: the
-extension tells which one it is. Header values are base64 text, whatever the format.
+All three have the same records in the same order and are joined by position. Their formats are independent of each other; the extension
+gives the format. Header values are base64 text in every format.
 
     headers, JSON   {"headers":[{"key":"k","value":"<base64>"}]}
     headers, Avro   array of records {key: string, value: string|null}
@@ -34,7 +34,7 @@ _HEADERS = pa.schema([("headers", pa.list_(pa.struct([("key", pa.string()), ("va
 def messages(
     layout: str, path: Path, source: SourceObject, values: Iterator[pa.Array], readers: Mapping[str, ReadColumn]
 ) -> Iterator[pa.RecordBatch]:
-    """MESSAGE batches; offsets count from the number in the name. readers: of keys, by extension.
+    """Yield MESSAGE batches with offsets that count up from the number in the name. readers: of keys, by extension.
 
     Raises what the readers raise, OrderError (DAMAGED_OBJECT) if a sibling has more or fewer records.
     """
@@ -51,7 +51,7 @@ def messages(
 
 
 class _Stream:
-    """The records of a sibling, as many at a time as the object's batches have."""
+    """The records of a sibling, read in portions of the size of the object's batches."""
 
     def __init__(self, sibling: Sibling, path: Path, source: SourceObject, layout: str, readers: Mapping[str, ReadColumn]) -> None:
         self._values_key = source.key
@@ -66,7 +66,7 @@ class _Stream:
         self._done = 0
 
     def take(self, count: int) -> pa.Array:
-        """The next `count` records."""
+        """Return the next `count` records."""
         parts, missing = list[pa.Array](), count
         while missing:
             if not self._rest and (batch := next(self._batches, None)) is not None:
@@ -116,7 +116,7 @@ def _avro_headers(layout: str, path: Path, source: SourceObject) -> Iterator[pa.
 
 
 def header_lists(column: pa.Array) -> pa.Array:
-    """List of {key, base64 value} → HEADERS. Raises Base64Error, and ArrowInvalid for names that are not UTF-8."""
+    """Convert lists of {key, base64 value} to HEADERS. Raises Base64Error, and ArrowInvalid for names that are not UTF-8."""
     if column.null_count == len(column):
         return pa.nulls(len(column), HEADERS)
     pairs = column.values

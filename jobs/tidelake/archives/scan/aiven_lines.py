@@ -1,9 +1,9 @@
-"""Lines of Aiven's JSON records with base64 keys and values → columns in one pass, compiled (docs/reference/archives.md 2, 9).
+"""Read lines of Aiven's JSON records with base64 keys and values into columns, in one compiled pass (docs/reference/archives.md 2, 9).
 
     {"key":"<base64>"|null,"value":"<base64>"|null,"offset":n,"timestamp":"2026-01-05T10:50:00.292Z"|null,"headers":[]|null}
 
-Members in any order, each once at most; 0 or 3 fraction digits. This is what the connector writes of messages without headers. Anything
-else, be it right or wrong, is left to a reader that knows all of JSON: what is taken here is what that one would give.
+Members in any order, each at most once; 0 or 3 fraction digits. The connector writes this form for messages without headers. All other
+lines, valid or not, are left to a reader of full JSON. For the lines read here, both readers give the same result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidelake.wire.kernels.compiled import compiled, int64
 from tidelake.wire.kernels.spans import frozen
 
 _BAD = -1
-_MARGIN = bytes(8)  # behind the lines: no step accepts it, so none looks further
+_MARGIN = bytes(8)  # after the lines: no step accepts it, so none reads further
 _QUOTE, _COMMA, _COLON, _OPEN, _CLOSE, _LIST, _LIST_END, _SPACE, _END, _ZERO, _NINE, _POINT, _Z, _N = b'",:{}[] \n09.Zn'
 _NAMES = b"key\0value\0offset\0timestamp\0headers\0"  # in the order of the members below
 _KEY, _VALUE, _OFFSET, _STAMP, _HEADERS = 1, 2, 4, 8, 16
@@ -33,7 +33,7 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A column for each member; null where it is null or missing."""
+    """One column per member; null where the member is null or missing."""
 
     offset: pa.Array
     timestamp_ms: pa.Array
@@ -43,7 +43,7 @@ class Records:
 
 
 def records(data: bytes, lines: int) -> Records | None:
-    """All lines' records, None if one is anything else than said above. lines: how many there are."""
+    """Return the records of all lines, None if a line has another form. lines: their number."""
     numbers, there = np.empty((2, lines), np.int64), np.empty(lines, np.uint8)
     texts, starts = np.empty((2, len(data) // 4 * 3), np.uint8), np.zeros((2, lines + 1), np.int32)
     done = _scan(frozen(data + _MARGIN), len(data), TABLES, _WORDS, numbers, there, texts, starts, np.zeros(2, np.int64))
@@ -69,7 +69,7 @@ def _binary(data: Bytes, starts: Ints, null: npt.NDArray[np.bool_]) -> pa.Array:
 
 
 def _headers(null: npt.NDArray[np.bool_]) -> pa.Array:
-    """Empty lists."""
+    """Return empty lists, or null."""
     if null.all():
         return pa.nulls(len(null), HEADERS)
     none = pa.array([], HEADERS.value_type)
@@ -82,7 +82,7 @@ _WORDS = frozen(_NAMES + _FORM)
 
 @compiled
 def _scan(buf: Bytes, end: int, tables: Ints, words: Bytes, numbers: Longs, there: Bytes, texts: Bytes, starts: Ints, at: Longs) -> int:
-    """How many records there are; _BAD if one is not as said, or there are more than there is room for. Fills in all but the first four.
+    """Return the number of records; _BAD if one has another form, or there are more than fit. Fills all but the first four arguments.
 
     numbers: offsets and timestamps; texts, starts: of keys and values; at: how much of the texts is filled.
     """
@@ -102,7 +102,7 @@ def _scan(buf: Bytes, end: int, tables: Ints, words: Bytes, numbers: Longs, ther
 
 @compiled
 def _record(buf: Bytes, p: int, tables: Ints, words: Bytes, numbers: Longs, there: Bytes, texts: Bytes, at: Longs, row: int) -> int:
-    """Past the object whose first member begins at p."""
+    """Read the object whose first member begins at p. Returns the position after it."""
     seen, full, more = int64(0), int64(0), True
     while more:
         p = _spaces(buf, p)
@@ -131,7 +131,7 @@ def _record(buf: Bytes, p: int, tables: Ints, words: Bytes, numbers: Longs, ther
 
 @compiled
 def _content(buf: Bytes, p: int, member: int, tables: Ints, words: Bytes, numbers: Longs, texts: Bytes, at: Longs, row: int) -> int:
-    """Past a member's value that is not null."""
+    """Read a member's non-null value. Returns the position after it."""
     if member in (_VALUE, _KEY):
         side = 0 if member == _KEY else 1
         p, at[side] = unquoted(buf, p, tables, texts[side], at[side])
@@ -150,7 +150,7 @@ def _spaces(buf: Bytes, p: int) -> int:
 
 @compiled
 def _member(buf: Bytes, p: int, words: Bytes) -> int:
-    """Which member's name begins at p."""
+    """Return which member's name begins at p."""
     if buf[p] != _QUOTE:
         return _BAD
     at, member = int64(0), int64(1)
@@ -169,7 +169,7 @@ def _member(buf: Bytes, p: int, words: Bytes) -> int:
 
 @compiled
 def _past_name(buf: Bytes, p: int) -> int:
-    """Past a name that was found at p."""
+    """Return the position after the name that begins at p."""
     p += 1
     while buf[p] != _QUOTE:
         p += 1
@@ -178,7 +178,7 @@ def _past_name(buf: Bytes, p: int) -> int:
 
 @compiled
 def _value(buf: Bytes, p: int) -> int:
-    """Past the colon."""
+    """Return the position of the value after the colon."""
     p = _spaces(buf, p)
     return _spaces(buf, p + 1) if buf[p] == _COLON else _BAD
 
@@ -209,7 +209,7 @@ def _long(buf: Bytes, p: int, out: Longs, row: int) -> int:
 
 @compiled
 def _time(buf: Bytes, p: int, words: Bytes, out: Longs, row: int) -> int:
-    """Past the text of a moment after 1970 in UTC."""
+    """Read the text of a moment from 1970 on, in UTC. Returns the position after it."""
     if buf[p] != _QUOTE or not _has_form(buf, p + 1, words, len(words) - _FORM_SIZE, _FORM_SIZE):
         return _BAD
     p += 1
@@ -229,7 +229,7 @@ def _time(buf: Bytes, p: int, words: Bytes, out: Longs, row: int) -> int:
 
 @compiled
 def _has_form(buf: Bytes, p: int, words: Bytes, form: int, size: int) -> bool:
-    """Whether the text at p is as the form says, where 0 stands for any digit."""
+    """Whether the text at p matches the form, in which 0 stands for any digit."""
     for i in range(size):
         wanted, found = words[form + i], buf[p + i]
         if (found < _ZERO or found > _NINE) if wanted == _ZERO else found != wanted:
@@ -239,7 +239,7 @@ def _has_form(buf: Bytes, p: int, words: Bytes, form: int, size: int) -> bool:
 
 @compiled
 def _day(buf: Bytes, p: int) -> int:
-    """Days since 1970; _BAD for a day that is not in the calendar."""
+    """Return the days since 1970; _BAD for an invalid date."""
     year, month, day = _digits(buf, p, 4), _digits(buf, p + 5, 2), _digits(buf, p + 8, 2)
     if year < 1970 or month < 1 or month > 12 or day < 1 or day > 28 + _more_days(year, month):
         return _BAD
@@ -248,7 +248,7 @@ def _day(buf: Bytes, p: int) -> int:
 
 @compiled
 def _second(buf: Bytes, p: int) -> int:
-    """Of the day; _BAD for a time that no day has."""
+    """Return the second of the day; _BAD for an invalid time."""
     hour, minute, second = _digits(buf, p, 2), _digits(buf, p + 3, 2), _digits(buf, p + 6, 2)
     return _BAD if hour > 23 or minute > 59 or second > 59 else (hour * 60 + minute) * 60 + second
 
@@ -263,7 +263,7 @@ def _digits(buf: Bytes, p: int, count: int) -> int:
 
 @compiled
 def _more_days(year: int, month: int) -> int:
-    """How many days more than 28 a month has."""
+    """Return by how many days a month exceeds 28."""
     if month == 2:
         return 1 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 0
     return 2 if month in (4, 6, 9, 11) else 3
@@ -271,7 +271,7 @@ def _more_days(year: int, month: int) -> int:
 
 @compiled
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01; a year begins in March here, so that a leap day is its last."""
+    """Return the days since 1970-01-01. Here a year begins in March, so that a leap day is its last."""
     if month <= 2:
         year -= 1
         month += 12

@@ -1,6 +1,6 @@
-"""Records of an Avro container's blocks → columns, compiled (Avro 1.11 specification, Binary Encoding).
+"""Read records of an Avro container's blocks into columns, compiled (Avro 1.11 specification, Binary Encoding).
 
-A schema becomes a flat list of steps, so records need no recursion; what the steps cannot say is refused by `program`.
+A schema is compiled to a flat list of steps, so records need no recursion. `program` refuses schemas that the steps cannot express.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ _DEPTH = 20
 
 
 class UnsupportedError(ValueError):
-    """A schema that the steps cannot say, or that a wanted member does not fit."""
+    """A schema that the steps cannot express, or that does not match a wanted member."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnsProgram:
-    """steps: (what, column or count, null branch); kinds: what every wanted member that the schema has is, by its path."""
+    """Steps that read a schema. steps: (operation, column or count, null branch); kinds: the kind of every wanted member that the schema
+    has, by path.
+    """
 
     steps: Longs
     kinds: Mapping[Path, int]
@@ -39,14 +41,15 @@ class ColumnsProgram:
 
 @dataclass(frozen=True, slots=True)
 class ScannedColumns:
-    """Of some blocks: int64 and binary columns by path; pairs as list<struct<key, value>>, null where the member is."""
+    """Columns of some blocks by path: int64 and binary; pairs as list<struct<key, value>>, null if the member is null."""
 
     rows: int
     found: Mapping[Path, pa.Array]
 
 
 def program(schema: Any, wanted: Mapping[Path, int]) -> ColumnsProgram:
-    """The steps for a schema. wanted: LONG, BYTES or PAIRS (a map of bytes, or an array of key and value) by path; () is the record itself.
+    """Return the steps for a schema. wanted: LONG, BYTES or PAIRS (a map of bytes, or an array of key and value) by path; () is the record
+    itself.
 
     Raises UnsupportedError.
     """
@@ -56,9 +59,9 @@ def program(schema: Any, wanted: Mapping[Path, int]) -> ColumnsProgram:
 
 
 def read_blocks(data: Bytes, ends: Longs, counted: Longs, plan: ColumnsProgram, wanted: Mapping[Path, int]) -> ScannedColumns | int:
-    """The columns of blocks that lie one behind another, or the index of the first record that cannot be read or ends its block wrongly.
+    """Return the columns of consecutive blocks, or the index of the first record that cannot be read or ends its block wrongly.
 
-    ends: where each block ends in the data; counted: how many records all blocks up to it have.
+    ends: where each block ends in the data; counted: number of records in all blocks up to it.
     """
     places, rows = list(wanted), int(counted[-1])
     longs = np.zeros((len(places), rows), np.int64)
@@ -97,7 +100,7 @@ class _Compiler:
         self.kinds: dict[Path, int] = {}
 
     def compile(self, schema: Any, path: Path) -> list[tuple[int, int, int]]:
-        """The steps that read one value."""
+        """Return the steps that read one value."""
         if len(path) > _DEPTH:
             raise UnsupportedError(f"{'.'.join(path[:3])}… goes too deep")
         if isinstance(schema, list):
@@ -137,7 +140,7 @@ class _Compiler:
         return [(UNION, len(inner), null), *inner]
 
     def _pair_value(self, item: Any, form: str, path: Path) -> int:
-        """The null branch of the values of a map, or of an array of key and value; NOWHERE if they cannot be null."""
+        """Return the null branch of the values of a map, or of an array of key and value; NOWHERE if they cannot be null."""
         if isinstance(item, dict) and item.get("type") == "record" and form == "array":
             fields = item["fields"]
             if [field["name"] for field in fields] == ["key", "value"] and fields[0]["type"] == "string":
@@ -171,7 +174,7 @@ def _shown(path: Path) -> str:
 def _scan(
     buf: Bytes, ends: Longs, counted: Longs, steps: Longs, longs: Longs, starts: Longs, sizes: Longs, counts: Longs, pairs: Longs
 ) -> tuple[int, int]:
-    """How many records were read, and how many pairs they hold, BAD if a record could not be read or a block does not end with one."""
+    """Return the number of records read, and the number of their pairs; BAD if a record cannot be read or does not end with its block."""
     pos, row, found = 0, 0, 0
     for block in range(len(ends)):
         end = ends[block]
@@ -199,7 +202,7 @@ def _record(
     row: int,
     found: int,
 ) -> tuple[int, int]:
-    """The position after a record, and the number of pairs with its own."""
+    """Read a record. Returns the position after it, and the number of pairs including its own."""
     i = 0
     while i < len(steps):
         what, place, null = steps[i, 0], steps[i, 1], steps[i, 2]
@@ -222,14 +225,14 @@ def _record(
 
 @compiled
 def _branch(buf: Bytes, pos: int, end: int, null: int) -> tuple[bool, int]:
-    """Whether a union's other branch than null follows, and where."""
+    """Read a union's branch. Returns whether it is not null, and the position of its value."""
     value, pos = varint(buf, pos, end)
     return value != null, pos if value in (0, 1) else BAD
 
 
 @compiled
 def _put(buf: Bytes, pos: int, end: int, what: int, longs: Longs, starts: Longs, sizes: Longs, place: int, row: int) -> int:
-    """A number or bytes; the position after it."""
+    """Read a number or bytes. Returns the position after it."""
     value, pos = varint(buf, pos, end)
     if what == BYTES:
         pos, value = _sized(pos, end, value)
@@ -242,7 +245,7 @@ def _put(buf: Bytes, pos: int, end: int, what: int, longs: Longs, starts: Longs,
 
 @compiled
 def _sized(pos: int, end: int, size: int) -> tuple[int, int]:
-    """The position after so many bytes, BAD if they are not there; and the size."""
+    """Return the position after `size` bytes, BAD if they are missing, and the size."""
     if pos < 0 or size < 0 or size > end - pos:
         return BAD, 0
     return pos + size, size
@@ -250,7 +253,7 @@ def _sized(pos: int, end: int, size: int) -> tuple[int, int]:
 
 @compiled
 def _pairs(buf: Bytes, pos: int, end: int, null: int, pairs: Longs, found: int) -> tuple[int, int]:
-    """A map, or an array of key and value: the position after it, and the number of pairs with its own."""
+    """Read a map, or an array of key and value. Returns the position after it, and the number of pairs including its own."""
     while True:
         count, pos = varint(buf, pos, end)
         if pos < 0 or count == 0:

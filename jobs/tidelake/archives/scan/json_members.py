@@ -1,4 +1,4 @@
-"""Where a member of JSON objects stands, one object a line, compiled: its text can then be taken as it is."""
+"""Find a member of JSON objects, one object per line, compiled. Its text can then be copied unchanged."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ _BLANK, _LOWER_N = 0x20, 0x6E
 
 
 def member(data: Bytes, starts: Longs, ends: Longs, name: bytes) -> tuple[Longs, Longs] | int:
-    """Start and size of the member of this name in every line, NULL where it is null or missing; or the index of the first line that is
-    no object. Values are not looked into: let a JSON reader judge them. The last of several members of a name counts."""
+    """Return start and size of the named member in every line, NULL if it is null or missing; or the index of the first line that is not an
+    object.
+
+    Values are not checked: a JSON reader must do that. The last of several members with one name counts.
+    """
     found, sizes = np.zeros(len(starts), np.int64), np.full(len(starts), NULL, np.int64)
     done = int(_members(data, starts, ends, frozen(name), found, sizes))
     return (found, sizes) if done == len(starts) else done
@@ -36,7 +39,7 @@ def _members(buf: Bytes, starts: Longs, ends: Longs, name: Bytes, found: Longs, 
 
 @compiled
 def _member(buf: Bytes, p: int, end: int, name: Bytes, found: Longs, sizes: Longs, i: int) -> int:
-    """Past one member and the comma behind it; BAD if there is none."""
+    """Return the position after one member and its comma; BAD if there is none."""
     begin = p + 1
     p = _string_end(buf, p, end)
     wanted = p >= 0 and _same(buf, begin, p - 1, name)
@@ -73,7 +76,7 @@ def _same(buf: Bytes, begin: int, end: int, name: Bytes) -> bool:
 
 @compiled
 def _string_end(buf: Bytes, p: int, end: int) -> int:
-    """Past the string that begins at p."""
+    """Return the position after the string that begins at p."""
     if p < 0 or p >= end or buf[p] != QUOTE:
         return BAD
     p += 1
@@ -86,7 +89,7 @@ def _string_end(buf: Bytes, p: int, end: int) -> int:
 
 @compiled
 def _value_end(buf: Bytes, p: int, end: int) -> int:
-    """Past the value that begins at p."""
+    """Return the position after the value that begins at p."""
     depth = 0
     while p >= 0 and p < end:
         c = buf[p]

@@ -1,4 +1,4 @@
-"""Where records of Open Protocol end that stand one behind another with a newline after each, compiled (docs/reference/archives.md 3)."""
+"""Find the ends of consecutive Open Protocol records, each followed by a newline, compiled (docs/reference/archives.md 3)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ _LENGTH = 8
 
 
 def record_ends(data: Bytes, head: int, ends: Longs) -> tuple[int, bool]:
-    """Fills in the positions of the newlines behind complete records; how many, and whether the bytes after them are no record.
+    """Fill in the positions of the newlines after complete records. Returns their number, and whether the bytes after them are not a
+    record.
 
-    head: bytes before the first part of a record. A record that goes on after the data's end is not wrong.
+    head: bytes before the first part of a record. A record that continues after the data's end is not wrong.
     """
     found, wrong = _ends(data, head, ends)
     return int(found), bool(wrong)

@@ -1,4 +1,4 @@
-"""Records of a Hadoop SequenceFile without compression, or with it inside each record → where they stand, compiled."""
+"""Find the records of a Hadoop SequenceFile without compression, or with compression inside each record, compiled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ _SYNC = 16
 
 
 def records(data: Bytes, sync: Bytes, keys: Longs, starts: Longs, sizes: Longs) -> tuple[int, int, bool]:
-    """Fills in the keys, 8 bytes each, and where the values stand: how many records are complete, where they end, whether the next
-    bytes are none. A record is { length:int32 be, key length:int32 be = 8, key, value }; FFFFFFFF stands before a sync marker."""
+    """Fill in the keys, 8 bytes each, and the places of the values. Returns the number of complete records, where they end, and whether the
+    next bytes are not a record.
+
+    A record is { length:int32 be, key length:int32 be = 8, key, value }; FFFFFFFF precedes a sync marker.
+    """
     found, pos, wrong = _records(data, sync, keys, starts, sizes)
     return int(found), int(pos), bool(wrong)
 
@@ -45,7 +48,7 @@ def _records(buf: Bytes, sync: Bytes, keys: Longs, starts: Longs, sizes: Longs) 
 
 @compiled
 def number(buf: Bytes, pos: int, size: int) -> int:
-    """Big-endian bytes."""
+    """Return the number in big-endian bytes."""
     value = 0
     for k in range(size):
         value = value << 8 | buf[pos + k]

@@ -22,7 +22,7 @@ log = logging.getLogger("tidelake.archive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveTotals:
-    """What one run made durable. bytes: of the messages' keys and values."""
+    """Totals of what one run made durable. bytes: of the messages' keys and values."""
 
     messages: int = 0
     bytes: int = 0

@@ -18,7 +18,7 @@ _OBJECT = re.compile(r".*/partition=(\d+)/(\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far a partition is archived: the offset where it resumes, and the open hour."""
+    """The archived extent of a partition: the offset where it resumes, and the open hour."""
 
     next: int
     hour: str

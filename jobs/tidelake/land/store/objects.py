@@ -75,7 +75,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlet:
-    """Where readers put their objects. folder: for the objects' files, which outlive their reader; encoders: for ObjectWriter."""
+    """Destination of readers' objects. folder: for the objects' files, which outlive their reader; encoders: for ObjectWriter."""
 
     folder: Path
     encoders: Executor
