@@ -117,7 +117,10 @@ class UpstreamWork:
         rows.put(ident, row)
 
     def changes(self, commit_ts: int) -> list[SourceChange]:
-        """Return the net events by physical table, deletes first if a key changed, else by handle (docs/reference/protocols.md 1.6, 1.7)."""
+        """Return the net events by physical table, deletes first if a key changed, else by handle.
+
+        Source: docs/reference/protocols.md 1.6, 1.7.
+        """
         parts: dict[int, list[tuple[Ident, SourceChange]]] = {}
         split: set[int] = set()
         for (name, ident), before in self.before.items():
