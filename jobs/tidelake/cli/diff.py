@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def diff(
     feed: FeedName,
-    ts: Annotated[list[str], typer.Option("--ts", metavar="TSO", help="TSO or time. Give it twice: the older, then the newer.")],
+    ts: Annotated[list[str], typer.Option("--ts", metavar="TSO", help="TSO or time. Give it twice: first from, then to.")],
     table: Annotated[
         str, typer.Option("--table", metavar="db.t", help="The table, by its name at either TSO; `all` for every table.")
     ] = "all",

@@ -21,7 +21,7 @@ def abandon(
 
     Tables that were already switched go back to the snapshots, columns and names of the previous cut. Staged branches are dropped. No row
     of a published cut is deleted. The number of the cut is not used again. Landed and decoded hours stay: run the hour again to stage it
-    anew. If the command is killed, run it again.
+    again. If the command is killed, run it again.
     """
     from tidelake.publish.abandon import abandon as give_up
 

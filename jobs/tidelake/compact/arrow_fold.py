@@ -1,8 +1,8 @@
-"""Folds changes into the snapshot of one bucket in Arrow. Same result as lake.fold and compact.images in SQL. Oracle:
-history.ordering.fold.
+"""Folds changes into the snapshot of one bucket in Arrow, with the result of lake.fold and lake.images in SQL.
 
-Keys are mapped to numbers, so key operations work on arrays. The surviving rows are computed from keys and places alone; other columns are
-read one by one, and only for surviving rows. A table whose key has a NULL is refused: SQL's rules for NULL keys are not implemented here.
+Oracle: history.ordering.fold. Keys are mapped to numbers, so key operations work on arrays. The surviving rows are computed from keys and
+places alone; other columns are read one by one, and only for surviving rows. A table whose key has a NULL is refused: SQL's rules for NULL
+keys are not implemented here.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def fold(base: BucketRows, changes: BucketRows, rules: FoldRules, columns: Seque
 
     Raises:
         KeyTwice: The snapshot has duplicate keys.
-        Refused: The result is larger than most_bytes.
+        LeftToSpark: The result is larger than most_bytes, or only SQL can fold the bucket.
     """
     keys = _keys(base, changes, rules.key)
     _check(base, keys, rules.key)

@@ -1,4 +1,4 @@
-"""Compares the row images of a bucket's keys in Arrow. Same result as compact.images.Images.verdict in SQL."""
+"""Compares the row images of a bucket's keys in Arrow. Same result as lake.images.Images.verdict in SQL."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ _SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
 class ComparedImages(BaseModel, frozen=True):
-    """How old values are compared. columns: columns to compare; share: one of so many keys is compared; sampled: key columns that select
-    it.
+    """How old values are compared.
+
+    Attributes:
+        columns: Columns to compare.
+        sampled: Key columns that select the sample.
+        share: One of so many keys is compared.
+        key_only_deletes: Deletes have only the key's columns.
     """
 
     columns: list[str]

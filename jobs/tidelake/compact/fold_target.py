@@ -53,8 +53,9 @@ class FoldTarget:
 
     @property
     def carries_its_columns(self) -> bool:
-        """Whether the snapshot that the cut would keep has the table's columns. It does not if a column was added or widened and no row
-        changed.
+        """Whether the snapshot that the cut would keep has the table's columns.
+
+        It does not if a column was added or widened and no row changed.
         """
         return self.table.columns(self.base_snapshot) == self.table.columns()
 

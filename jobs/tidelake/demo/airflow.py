@@ -1,7 +1,7 @@
-"""Airflow on the demo lake, on loopback only: `python -m tidelake.demo.airflow`, run in a checkout. Ctrl-C ends all of it.
+"""Runs Airflow on the demo lake, on loopback only: `python -m tidelake.demo.airflow`, in a checkout. Ctrl-C stops everything.
 
-It starts what `airflow standalone` starts, but each part by itself: standalone's two log servers listen on every interface, and nothing
-can tell them not to. Airflow is a program here, never imported: the package does not depend on it.
+It starts the same parts as `airflow standalone`, but separately, because standalone's two log servers listen on all interfaces and have no
+setting for it. Airflow runs as a program and is never imported: the package does not depend on it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ COMPONENTS = {
     "triggerer": ["triggerer", "--skip-serve-logs"],
 }
 START_SECONDS, STOP_SECONDS = 240, 20
-_MARK = "TIDELAKE_AIRFLOW"  # in the environment of every process below ours, so that stopping finds them wherever they moved
+_MARK = "TIDELAKE_AIRFLOW"  # in the environment of every child process, so that stop() finds them all
 _LOG_TAIL = 2_000
 
 
 class Airflow:
-    """Airflow with its home in a folder and the DAGs of a checkout. `with Airflow(home, checkout, port) as airflow: …`"""
+    """Airflow with its home in a folder and the DAGs of a checkout: `with Airflow(home, checkout, port) as airflow: …`"""
 
     def __init__(self, home: Path, checkout: Path, port: int, settings: Mapping[str, str] | None = None) -> None:
         self.home = home.resolve()
@@ -82,7 +82,7 @@ class Airflow:
             time.sleep(0.5)
 
     def stop(self) -> None:
-        """End every process that came from here, tasks and their Spark server included."""
+        """Stop all child processes, including tasks and their Spark server."""
         deadline = time.monotonic() + STOP_SECONDS
         number = signal.SIGTERM
         while left := self._marked():
@@ -96,7 +96,7 @@ class Airflow:
         self._processes.clear()
 
     def run(self, *arguments: str) -> str:
-        """An `airflow` command's output. Raises ConfigError with its end if it fails."""
+        """Run an `airflow` command and return its output. Raises ConfigError with the end of the output if it fails."""
         done = subprocess.run(
             self._command(*arguments),
             env=self.environment,
@@ -111,14 +111,14 @@ class Airflow:
         return done.stdout
 
     def check(self) -> None:
-        """Raises ConfigError if a part has ended."""
+        """Raise ConfigError if a part has ended."""
         for name, process in self._processes.items():
             if process.poll() is not None:
                 tail = self._log(name).read_text(errors="replace")[-_LOG_TAIL:]
                 raise ConfigError(f"Airflow's {name} ended with status {process.returncode}; its log ends with:\n{tail}")
 
     def is_healthy(self) -> bool:
-        """Whether all parts say so."""
+        """Whether all parts report that they are healthy."""
         try:
             with urllib.request.urlopen(f"{self.url}/api/v2/monitor/health", timeout=5) as answer:
                 found: dict[str, Any] = json.load(answer)
@@ -128,7 +128,7 @@ class Airflow:
 
     @property
     def password(self) -> str:
-        """The password of the user admin, which Airflow made at its first start."""
+        """Return the password of the user admin, which Airflow generated at its first start."""
         file = self.home / "simple_auth_manager_passwords.json.generated"
         return str(json.loads(file.read_text())["admin"])
 
@@ -139,7 +139,7 @@ class Airflow:
             "AIRFLOW__API__HOST": HOST,
             "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),  # what Airflow makes up itself is short enough for warnings
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),  # Airflow's own default is so short that it warns
             "AIRFLOW__CORE__DAGS_FOLDER": str(checkout / "dags"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
@@ -147,8 +147,8 @@ class Airflow:
             "AIRFLOW__CORE__PARALLELISM": str(max(2, os.cpu_count() or 2)),
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(checkout / "plugins"),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
-            "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",  # no new hour comes into the demo's archives
-            "SPT_NOENV": "1",  # titles of processes must not overwrite their environment, which says whose they are
+            "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",  # the demo's archives get no new hours
+            "SPT_NOENV": "1",  # process titles must not overwrite the environment, which has the mark
             "TIDELAKE_SCHEMAS": str(checkout / "schemas"),
             _MARK: self._mark,
         }
@@ -167,7 +167,7 @@ class Airflow:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until Ctrl-C or SIGTERM; the exit code."""
+    """Run until Ctrl-C or SIGTERM. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tidelake.demo.airflow", description=__doc__)
     parser.add_argument("--dir", type=Path, default=Path(".tidelake/demo"), help="the demo lake; kept if it is there")
     parser.add_argument("--port", type=int, default=8080, help="of Airflow's web server, on 127.0.0.1")
@@ -209,7 +209,7 @@ _WELCOME = """Airflow is ready: {url}
 
 
 def is_free(port: int) -> bool:
-    """Whether nothing listens there."""
+    """Whether nothing listens on a port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -222,7 +222,7 @@ def is_free(port: int) -> bool:
 def _environment(path: Path) -> list[bytes]:
     try:
         return path.read_bytes().split(b"\0")
-    except OSError:  # gone, or another user's
+    except OSError:  # the process ended, or belongs to another user
         return []
 
 

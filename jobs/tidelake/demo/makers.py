@@ -1,4 +1,4 @@
-"""Column values of the bazaar: one small function per column, with the odd values that real columns hold."""
+"""Column values of the bazaar: one small function per column, with unusual values as in real columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEYOND_INT64 = 1 << 63
 
 
 class World:
-    """What values depend on: chance, the moment (epoch ms), a serial number, and keys of rows that exist."""
+    """State that values depend on: random numbers, the time (ms since the epoch), a serial number, and keys of existing rows."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed).random
@@ -24,31 +24,31 @@ class World:
         self.any_key: Callable[[str], Row | None] = lambda table: None
 
     def chance(self, share: float) -> bool:
-        """True in this share of the cases."""
+        """Return True with this probability."""
         return self._random() < share
 
     def below(self, n: int) -> int:
-        """A number in [0, n)."""
+        """Return a random number in [0, n)."""
         return int(self._random() * n)
 
     def one_of(self, values: Sequence[T]) -> T:
-        """One of the values."""
+        """Return one of the values at random."""
         return values[int(self._random() * len(values))]
 
     def serial(self) -> int:
-        """A number never given before."""
+        """Return a number that was never returned before."""
         self._serial += 1
         return self._serial
 
     def at(self, now_ms: int) -> None:
-        """Set the moment."""
+        """Set the time."""
         if now_ms != self._now_ms:
             self._now_ms = now_ms
             self._now = f"{datetime.fromtimestamp(now_ms // 1000, UTC):%Y-%m-%d %H:%M:%S}.{now_ms % 1000:03d}"
 
     @property
     def now(self) -> str:
-        """The moment as DATETIME(3) text."""
+        """Return the time as DATETIME(3) text."""
         return self._now
 
 
@@ -56,12 +56,12 @@ Maker = Callable[[World], Value]
 
 
 def row(table: SourceTable, world: World) -> Row:
-    """A new row with a key that no row has or had."""
+    """Return a new row with a key that no row has or had."""
     return tuple([maker(world) for maker in _makers(table)])
 
 
 def mutation(table: SourceTable, old: Row, world: World) -> Row:
-    """The row with one to three values outside its keys and unique columns made anew (they may come out equal)."""
+    """Return the row with one to three new values outside its keys and unique columns. New values can equal the old ones."""
     free = _free_columns(table)
     makers, new = _makers(table), list(old)
     for _ in range(1 + world.below(min(3, len(free)))):
@@ -71,7 +71,7 @@ def mutation(table: SourceTable, old: Row, world: World) -> Row:
 
 
 def renamed_key(table: SourceTable, old: Row, world: World) -> Row:
-    """The row with a new value in one of the columns whose change splits the update."""
+    """Return the row with a new value in one of the columns whose change splits the update."""
     i = world.one_of(table.split_by)
     return (*old[:i], _makers(table)[i](world), *old[i + 1 :])
 
@@ -97,7 +97,7 @@ def _plan(table: SourceTable) -> tuple[list[Maker], list[int]]:
 
 
 def _maker(table: str, column: SourceColumn) -> Maker:
-    """By table and column, by column and type, or by column."""
+    """The maker of a column: by table and column, by column and type, or by column."""
     keys = (f"{table}.{column.name}", f"{column.name} {column.type}", column.name)
     return next(_MAKERS[k] for k in keys if k in _MAKERS)
 

@@ -1,4 +1,4 @@
-"""The most memory that this process and those it started had at once, as Linux counts it."""
+"""Peak memory of this process and its descendants, from Linux's /proc."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
 
 
 def peaks() -> dict[str, int]:
-    """Bytes by program (python, java, …), the largest process of each; {} where there is no /proc."""
+    """Return the peak bytes by program (python, java, …), of the largest process of each; {} without /proc."""
     parents = dict(filter(None, map(_parent, Path("/proc").glob("[0-9]*"))))
     out: dict[str, int] = {}
     for pid in parents:
@@ -23,7 +23,7 @@ def peaks() -> dict[str, int]:
 def _parent(folder: Path) -> tuple[int, int] | None:
     try:
         return int(folder.name), int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:  # gone
+    except OSError:  # the process ended
         return None
 
 

@@ -1,4 +1,4 @@
-"""The demo: an embedded S3 server, four feeds of one market place, three hours; every table compared with the truth."""
+"""The demo: an embedded S3 server, four feeds of one marketplace, three hours; every table is compared with the truth."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tidelake.query.render import expressions, local
 from tidelake.run import run_hour
 from tidelake.tso import format_hour
 
-_MARK = ".tidelake-demo"  # in a folder that a demo made
+_MARK = ".tidelake-demo"  # file in folders that a demo created
 FEEDS = {"bazaar-open": "open", "bazaar-craft": "craft", "bazaar-avro": "avro", "bazaar-canal": "canal-json"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedResult:
-    """What became of one feed. equal: tables that equal the truth at the last cut, of all of them."""
+    """Result for one feed. equal: number of tables that equal the truth at the last cut."""
 
     feed: str
     protocol: str
@@ -49,7 +49,7 @@ class FeedResult:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The variables that the demo feeds name."""
+    """Return the variables that the demo feeds use."""
     return {
         "TIDELAKE_ARCHIVE": "s3://lake/archive",
         "TIDELAKE_LAKE": "s3://lake/lake",
@@ -58,7 +58,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def demo_schemas(asked: Path) -> Path:
-    """The folder with the demo feeds: the one asked for, else the copy inside the package. Raises ConfigError."""
+    """Return the folder with the demo feeds: the requested one, else the copy inside the package. Raises ConfigError."""
     inside = Path(__file__).parent / "schemas"
     for folder in (asked, inside):
         if set(FEEDS) <= set(feed_names(folder)):
@@ -67,7 +67,7 @@ def demo_schemas(asked: Path) -> Path:
 
 
 def refuse_foreign_folder(folder: Path) -> None:
-    """Raises ConfigError for a folder that is not empty and was not made by a demo."""
+    """Raise ConfigError for a folder that is not empty and was not created by a demo."""
     ours = (folder / _MARK).exists() or folder.absolute().parent.name == ".tidelake"
     if not ours and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
         raise ConfigError(f"--dir: {folder} is not empty and was not made by a demo, which would remove it", remedy="give a new folder")
@@ -75,9 +75,9 @@ def refuse_foreign_folder(folder: Path) -> None:
 
 @contextmanager
 def demo_lake(folder: Path, *, fresh: bool) -> Iterator[dict[str, str]]:
-    """The embedded S3 server with the demo's variables in the environment; yields all of them.
+    """Start the embedded S3 server, set the demo's variables in the environment, and yield all of them.
 
-    fresh: what an earlier demo left in the folder goes. Raises ConfigError for a folder with something else in it.
+    fresh: remove what an earlier demo left in the folder. Raises ConfigError for a folder with something else in it.
     """
     if fresh:
         refuse_foreign_folder(folder)
@@ -92,7 +92,7 @@ def demo_lake(folder: Path, *, fresh: bool) -> Iterator[dict[str, str]]:
 
 
 def make_archives(hours: int, rows_per_hour: int) -> Workload:
-    """The archives of the four protocols, and the truth about them."""
+    """Generate the archives of the four protocols, with the true contents."""
     return generate(open_store(os.environ["TIDELAKE_ARCHIVE"]), list(FEEDS.values()), hours=hours, rows_per_hour=rows_per_hour)
 
 
@@ -120,7 +120,7 @@ def play(folder: Path, schemas: Path, feed: str, workload: Workload) -> FeedResu
 
 
 def compare(lake: Lake, workload: Workload, protocol: str, hour: datetime) -> dict[str, list[str]]:
-    """What differs from the truth at the hour's cut, per table."""
+    """Return the differences from the truth at the hour's cut, by table."""
     delivery = workload.deliveries[protocol]
     ts, out = delivery.resolved(hour), dict[str, list[str]]()
     unsettled = {} if delivery.marks else delivery.unsettled(hour)

@@ -1,8 +1,9 @@
-"""TiCDC's delivery of a history into Kafka partitions (docs/reference/protocols.md 1.7, 6.1, 11).
+"""TiCDC's delivery of a history to Kafka partitions (docs/reference/protocols.md 1.7, 6.1, 11).
 
-Every flush sends the commits up to a horizon that lags behind the clock, in order, batched per partition. A resolved ts goes to
-every partition about every 5 s, and one exactly at a statement's commit ts before the statement. After a crash everything after an
-older checkpoint is sent again: first the resolved ts that goes back, then rows, statements and resolved ts alike, in other batches.
+Every flush sends the commits up to a horizon that lags behind the clock, in order, batched per partition. Every partition gets a resolved
+ts about every 5 s, and one exactly at a statement's commit ts before the statement. After a crash everything after an older checkpoint is
+sent
+again: first the lower resolved ts, then rows, statements and resolved ts, in other batches.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _Partition = tuple[str, int]
 
 
 class Replicator:
-    """One changefeed of a history. crashes: minutes after the start. Take all of `messages`, then read `delivery`."""
+    """One changefeed of a history. crashes: minutes after the start. Consume all of `messages`, then read `delivery`."""
 
     def __init__(self, history: History, sink: ProtocolSink, *, crashes: Sequence[float] = DEFAULT_CRASHES, seed: int = 0) -> None:
         self.delivery = Delivery(marks=sink.marks)
@@ -41,16 +42,16 @@ class Replicator:
         self._crashes = deque(history.start_ms + int(m * 60_000) for m in sorted(crashes))
         self._source: Iterator[Commit] = history.commits()
         self._ahead: Commit | None = next(self._source, None)
-        self._sent: deque[Commit] = deque()  # what a crash may send again
+        self._sent: deque[Commit] = deque()  # commits that are sent again after a crash
         self._clock_ms = self._horizon_ms = history.start_ms
         self._newest_ts = self._resolved_ts = 0
         self._resolved_due_ms = history.start_ms + 1_000
         self._checkpoint_due_ms = history.start_ms + 3_000
-        self._checkpoints = deque([(self._clock_ms, from_ms(self._clock_ms))])  # (clock ms, ts) that a restart may go back to
+        self._checkpoints = deque([(self._clock_ms, from_ms(self._clock_ms))])  # (clock ms, ts) to which a restart can go back
         self._partitions: dict[_Partition, tuple[int, int]] = {(t, p): (0, 0) for t in sink.topics for p in range(sink.partitions)}
 
     def messages(self) -> Iterator[Message]:
-        """All messages, in the order they are sent."""
+        """Yield all messages in sending order."""
         while self._horizon_ms < self._end_ms:
             self._tick()
             commits = list(self._take())
@@ -69,7 +70,7 @@ class Replicator:
         return low + int(self._random() * (high - low))
 
     def _tick(self) -> None:
-        """Move the clock: by a flush interval, or in quick steps while the horizon is far behind after a restart."""
+        """Advance the clock: by a flush interval, or in quick steps while the horizon is far behind after a restart."""
         behind = self._clock_ms - self._horizon_ms
         if behind > 3_000:
             self._clock_ms += self._between(20, 60)
@@ -79,7 +80,7 @@ class Replicator:
             self._horizon_ms = max(self._horizon_ms, self._clock_ms - self._between(_BEHIND_MS, 300))
 
     def _take(self) -> Iterator[Commit]:
-        """The next commits up to the horizon, kept as long as a crash may send them again."""
+        """The next commits up to the horizon. They are kept as long as a crash can send them again."""
         while self._ahead is not None and physical_ms(self._ahead.commit_ts) <= self._horizon_ms:
             self._sent.append(self._ahead)
             if self._ahead.commit_ts > self._newest_ts:
@@ -91,7 +92,7 @@ class Replicator:
             self._sent.popleft()
 
     def _count(self, commit: Commit) -> None:
-        """Note a commit that was never sent before."""
+        """Count a commit that was never sent before."""
         if isinstance(commit, Ddl):
             self.delivery.ddl.append(commit)
         else:
@@ -110,7 +111,7 @@ class Replicator:
         yield from self._flush(rows)
 
     def _batches(self, rows: Iterable[SourceChange]) -> Iterator[tuple[_Partition, list[SourceChange]]]:
-        """Rows by partition, in order, as many a message as the sink allows."""
+        """Rows by partition, in order, with as many per message as the sink allows."""
         parts: dict[_Partition, list[SourceChange]] = {}
         for row in rows:
             if self._sink.wants(row.table):
@@ -125,7 +126,7 @@ class Replicator:
             yield self._send_rows(partition, batch)
 
     def _describe(self, batch: Iterable[SourceChange]) -> Iterator[Message]:
-        """The schemas that these rows name and no message has brought yet, to the partitions that get them."""
+        """Send the schemas that these rows name and that were not sent yet, to the partitions that get schemas."""
         if not isinstance(self.encoder, SimpleEncoder):
             return
         for table in dict.fromkeys(change.table for change in batch):
@@ -141,7 +142,7 @@ class Replicator:
         return message
 
     def _send(self, partition: _Partition, encode: Callable[[int], TopicRecord]) -> Message:
-        """One message: CreateTime never decreases inside a partition, the encoder's clock is a few ms earlier."""
+        """Send one message. CreateTime never decreases inside a partition; the encoder's clock is a few ms earlier."""
         offset, last_ms = self._partitions.get(partition, (0, 0))
         at_ms = max(last_ms, self._clock_ms + self._between(0, 150))
         key, value = encode(at_ms - self._between(1, 20))
@@ -150,12 +151,12 @@ class Replicator:
         return Message(*partition, offset, at_ms, key, value)
 
     def _state(self, ddl: Ddl) -> Iterator[Message]:
-        """The statement, on the partitions that get statements."""
+        """Send a statement to the partitions that get statements."""
         for partition in [p for p in self._partitions if p[1] < self._sink.ddl_partitions]:
             yield self._send(partition, lambda at_ms: self.encoder.ddl(ddl, at_ms))
 
     def _advance(self) -> Iterator[Message]:
-        """The regular resolved ts, somewhat behind the horizon; sometimes exactly the last commit's."""
+        """Send the regular resolved ts, somewhat behind the horizon; sometimes exactly the last commit's."""
         if self._horizon_ms >= self._resolved_due_ms:
             self._resolved_due_ms = self._horizon_ms + self._between(*_RESOLVED_EVERY_MS)
             ts = from_ms(self._horizon_ms - self._between(200, 2_500))
@@ -169,11 +170,11 @@ class Replicator:
             self._record_checkpoint()
 
     def _record_checkpoint(self) -> None:
-        """All that was sent has a CreateTime before the checkpoint's time."""
+        """Record a checkpoint. All sent messages have a CreateTime before its time."""
         self.delivery.saw_checkpoint(self._clock_ms + 200, self._resolved_ts)
 
     def _resolve(self, ts: int) -> Iterator[Message]:
-        """A resolved ts to all partitions."""
+        """Send a resolved ts to all partitions."""
         self._resolved_ts = ts
         if not self._sink.marks:
             return
@@ -198,7 +199,7 @@ class Replicator:
                 yield self._send_rows(partition, batch)
 
     def _restart(self) -> Iterator[Message]:
-        """Come back after some seconds, at a checkpoint of 20 to 60 s ago, or at the start."""
+        """Continue after some seconds, at a checkpoint of 20 to 60 s ago, or at the start."""
         back_ms = self._between(*_BACK_MS)
         while len(self._checkpoints) > 1 and self._checkpoints[1][0] <= self._clock_ms - back_ms:
             self._checkpoints.popleft()

@@ -1,4 +1,4 @@
-"""The changefeeds of the bazaar: per protocol its topics, limits and encoder (docs/reference/protocols.md 1.7, 2 to 5)."""
+"""The changefeeds of the bazaar: topics, limits and encoder by protocol (docs/reference/protocols.md 1.7, 2 to 5)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from tidelake.demo.messages.model import Encoder, SourceChange, SourceTable
 
 @dataclass(frozen=True)
 class ProtocolSink:
-    """How one changefeed delivers. topic: may name {database} and {table}; batch: events a message at most.
+    """How one changefeed delivers.
 
-    ddl_partitions: how many partitions get DDL messages. marks: whether DDL and resolved ts are sent; without them (Avro) tables
-    without a key are left out and checkpoints are recorded instead. bootstraps: how many partitions get a table's schema, sent before
-    the first row that names it (Simple).
+    Attributes:
+        topic: Name, possibly with {database} and {table}.
+        batch: Maximum events per message.
+        ddl_partitions: Number of partitions that get DDL messages.
+        marks: DDL and resolved ts are sent. Without them (Avro) tables without a key are left out and checkpoints are recorded.
+        bootstraps: Number of partitions that get a table's schema, before the first row that names it (Simple).
     """
 
     protocol: str
@@ -31,28 +34,28 @@ class ProtocolSink:
     partitions: int
     batch: int
     ddl_partitions: int
-    encoder: Callable[[int, Iterable[SourceTable]], Encoder]  # of a seed and all shapes of the tables it replicates
+    encoder: Callable[[int, Iterable[SourceTable]], Encoder]  # (seed, all shapes of the tables that it replicates)
     marks: bool = True
     bootstraps: int = 0
 
     def wants(self, table: SourceTable) -> bool:
-        """Whether the table is replicated at all."""
+        """Whether the table is replicated."""
         return self.marks or bool(table.key)
 
     def route(self, change: SourceChange) -> tuple[str, int]:
-        """Topic and partition: by the key's values, so that a row stays where it is while key and table name do; else by table."""
+        """Return (topic, partition) by table name and key, so that a row stays in its partition until one of them changes."""
         table = change.table
         topic = self.topic.format(database=table.database, table=table.name) if "{" in self.topic else self.topic
         return topic, zlib.crc32(f"{table.database}.{table.name}{change.key!r}".encode()) % self.partitions
 
     @property
     def topics(self) -> list[str]:
-        """The topics known beforehand: those that every resolved ts goes to."""
+        """Return the topics known beforehand, which get every resolved ts."""
         return [] if "{" in self.topic else [self.topic]
 
 
 def _led_to(shapes: Iterable[SourceTable]) -> Iterable[SourceTable]:
-    """The shapes that come after those before the first message."""
+    """The shapes after the initial ones."""
     return islice(shapes, len(tables()), None)
 
 

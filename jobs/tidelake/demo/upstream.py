@@ -1,4 +1,4 @@
-"""The simulated database: rows, transactions with TiCDC's net events, DDL statements, and the contents as canonical text."""
+"""The simulated database: rows, transactions with TiCDC's net events, DDL statements, and contents as canonical text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidelake.demo.bazaar import TRUNCATE_TABLE, DdlStep, tables
 from tidelake.demo.makers import World
 from tidelake.demo.messages.model import Row, SourceChange, SourceColumn, SourceTable, Value
 
-Ident = int | Row  # a row's place in TiKV: the clustered primary key's values, or a hidden row id
+Ident = int | Row  # a row's handle in TiKV: the clustered primary key's values, or a hidden row id
 TableContents = dict[str, Any]
 
 _CLASS = {"delete": 0, "update": 1, "insert": 2}
@@ -28,7 +28,7 @@ _TRUTH_TYPES = {
 
 
 class RowsByKey:
-    """The rows of one table: by place, with a fair pick in constant time. `removed` holds some deleted rows, to be born again."""
+    """The rows of one table by handle, with random selection in constant time. `removed` has some deleted rows to insert again."""
 
     def __init__(self, table: SourceTable) -> None:
         self.table = table
@@ -42,11 +42,11 @@ class RowsByKey:
         return len(self._idents)
 
     def pick(self, world: World) -> Ident | None:
-        """The place of some row, None in an empty table."""
+        """Return the handle of a random row; None in an empty table."""
         return world.one_of(self._idents) if self._idents else None
 
     def place_of(self, row: Row) -> Ident:
-        """Where a new row goes."""
+        """Return the handle for a new row."""
         if self.table.clustered:
             return self.table.key_of(row)
         self._next_row_id += 1
@@ -67,7 +67,7 @@ class RowsByKey:
         return self.by_ident.pop(ident)
 
     def reshape(self, table: SourceTable) -> None:
-        """Give every row the columns of another shape: columns kept by position, added ones at the end with their default."""
+        """Give every row the columns of another shape: columns are kept by position, added ones are at the end with their default."""
         old, new = self.table.columns, table.columns
         self.table = table
         self.removed.clear()
@@ -82,21 +82,21 @@ class RowsByKey:
 
 @dataclass
 class UpstreamWork:
-    """A transaction being made: the rows as they were before their first change, and the tables where a key moved."""
+    """An open transaction: the rows before their first change, and the tables where a key changed."""
 
     upstream: SimulatedUpstream
     before: dict[tuple[str, Ident], Row | None] = field(default_factory=dict)
     moved: set[str] = field(default_factory=set)
 
     def insert(self, name: str, row: Row) -> Ident:
-        """Add a row; returns its place."""
+        """Add a row and return its handle."""
         rows = self.upstream.rows[name]
         ident = rows.place_of(row)
         self._put(name, ident, row)
         return ident
 
     def update(self, name: str, ident: Ident, row: Row) -> Ident:
-        """Replace a row; returns its place, another one if a clustered key changed."""
+        """Replace a row and return its handle, which is another one if a clustered key changed."""
         rows = self.upstream.rows[name]
         if not rows.table.clustered or rows.table.key_of(row) == ident:
             self._put(name, ident, row)
@@ -106,7 +106,7 @@ class UpstreamWork:
         return self.insert(name, row)
 
     def delete(self, name: str, ident: Ident) -> Row:
-        """Remove a row; returns it."""
+        """Remove a row and return it."""
         row = self.upstream.rows[name].take(ident)
         self.before.setdefault((name, ident), row)
         return row
@@ -117,7 +117,10 @@ class UpstreamWork:
         rows.put(ident, row)
 
     def changes(self, commit_ts: int) -> list[SourceChange]:
-        """The net events (docs/reference/protocols.md 1.6, 1.7): by physical table, deletes first if a key moved, else by place."""
+        """Return the net events by physical table, deletes first if a key changed, else by handle.
+
+        Source: docs/reference/protocols.md 1.6, 1.7.
+        """
         parts: dict[int, list[tuple[Ident, SourceChange]]] = {}
         split: set[int] = set()
         for (name, ident), before in self.before.items():
@@ -132,7 +135,7 @@ class UpstreamWork:
 
 
 def _net(table: SourceTable, commit_ts: int, ident: Ident, before: Row | None, after: Row | None) -> list[SourceChange]:
-    """No event, one, or the delete and insert that replace a key update."""
+    """No event, one, or the delete and insert that replace an update of the key."""
     if before == after:
         return []
     ops: list[tuple[str, Row | None, Row | None]]
@@ -161,13 +164,13 @@ def _sorted(changes: list[tuple[Any, SourceChange]], split: bool) -> list[Source
 
 
 class SimulatedUpstream:
-    """All tables by the name they were created with; a table's present name is in its shape."""
+    """All tables by their name at creation; a table's present name is in its shape."""
 
     def __init__(self) -> None:
         self.rows = {t.name: RowsByKey(t) for t in tables()}
 
     def execute(self, statement: DdlStep) -> None:
-        """Let a DDL statement happen."""
+        """Execute a DDL statement."""
         name, after = statement.on, statement.after
         if after is None:
             del self.rows[name]
@@ -177,7 +180,7 @@ class SimulatedUpstream:
             self.rows[name].reshape(after)
 
     def contents(self) -> dict[str, TableContents]:
-        """Every table as it stands, as the truth files of a workload say it: columns, types, key, rows in key order."""
+        """Return every table in the form of the truth files: columns, types, key, rows in key order."""
         return {f"{r.table.database}.{r.table.name}": _contents(r) for _, r in sorted(self.rows.items())}
 
 
@@ -198,7 +201,7 @@ def _truth_type(column: SourceColumn) -> str:
 
 
 def canonical(column: SourceColumn, value: Value) -> Any:
-    """A value as canonical text (docs/architecture.md 6), ENUM and SET as names, bytes as {"hex": …}; NULL is None."""
+    """Return a value as canonical text (docs/architecture.md 6): ENUM and SET as names, bytes as {"hex": …}, NULL as None."""
     if value is None:
         return None
     if isinstance(value, bytes):

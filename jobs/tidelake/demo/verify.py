@@ -1,4 +1,4 @@
-"""Compare printed tables with the truth files of a workload (their README says what the canonical text of each type is)."""
+"""Compares printed tables with the truth files of a workload (their README defines the canonical text of each type)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ TruthRow = Mapping[str, Any]
 def differences(
     got: Iterable[TruthRow], table: Mapping[str, Any], ignore: Iterable[str] = (), unsettled: Iterable[tuple[Any, ...]] = ()
 ) -> list[str]:
-    """What differs between printed rows and a table of the truth, in sentences; [] if they are equal.
+    """Return the differences between printed rows and a table of the truth as sentences; [] if they are equal.
 
-    ignore: columns that cannot be compared; unsettled: keys of rows of which either state is right.
+    ignore: columns that cannot be compared; unsettled: keys of rows for which both states are right.
     """
     columns = [c for c in table["columns"] if c not in set(ignore)]
     open_keys = {tuple(str(v) for v in key) for key in unsettled}

@@ -1,6 +1,6 @@
-"""Compile what decodes, once: `python -m tidelake.demo.warm` decodes a few of the demo's messages in every protocol.
+"""Compiles the decoders once: `python -m tidelake.demo.warm` decodes a few of the demo's messages in every protocol.
 
-Compiled code is kept beside its sources, or in the user's cache where that is read-only; later processes load it.
+Compiled code is kept beside its sources, or in the user's cache if that folder is read-only; later processes load it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROW_EVENTS = 400
 
 
 def warm(protocol: str) -> int:
-    """Compile one protocol's decoder; how many events it decoded. What the demo does not write is compiled for no messages."""
+    """Compile one protocol's decoder and return the number of events it decoded. Protocols that the demo does not write get no messages."""
     if protocol == "avro":
         image = Image(shape=Shape((ShapeColumn("id", "int"),)), cells=[b"7"], number=0, whole=True)
         verdict([image], corrupted=False, zone="UTC", rules=ChecksumRules(names_sent=True, mended=False), refuse=False)
@@ -38,7 +38,7 @@ def warm(protocol: str) -> int:
 
 
 def main() -> int:
-    """Warm every protocol, two at a time."""
+    """Compile the decoders of all protocols, two at a time."""
     names = protocol_names()
     with ProcessPoolExecutor(2) as pool:
         for name, events in zip(names, pool.map(warm, names), strict=True):

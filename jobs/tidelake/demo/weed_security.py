@@ -1,8 +1,8 @@
-"""What keeps everybody but the embedded S3 server itself out of its inner servers (master, volume, filer, admin): SeaweedFS' security.toml.
+"""Protects the embedded S3 server's inner servers (master, volume, filer, admin) from other processes: SeaweedFS' security.toml.
 
-Without it each of them answers whoever reaches its port: the filer gives and takes every object, the master hands out tickets for the
-volumes, and one call adds an administrator to S3. With it HTTP of filer and volumes needs a token signed with a key, the master's HTTP and
-everything that speaks gRPC a certificate; keys and certificate are made anew at each start, and only the folder's owner can read them.
+Without it each of them answers anybody who reaches its port: the filer reads and writes every object, the master issues tickets for the
+volumes, and one call adds an administrator to S3. With it HTTP of filer and volumes needs a token signed with a key; the master's HTTP and
+everything with gRPC needs a certificate. Keys and certificate are new at each start, and only the folder's owner can read them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 
 NAMES = ("security.toml", "tls.crt", "tls.key")
 
-_SIGNED = ("jwt.signing", "jwt.signing.read", "jwt.filer_signing", "jwt.filer_signing.read")  # volumes and filer, to write and to read
+_SIGNED = ("jwt.signing", "jwt.signing.read", "jwt.filer_signing", "jwt.filer_signing.read")  # volumes and filer, for writing and reading
 _CERTIFIED = ("admin", "client", "filer", "master", "mq", "msg_agent", "msg_broker", "s3", "volume", "worker")
 _DAYS = 3650
 
 
 def write_security(folder: Path, host: str) -> None:
-    """Write security.toml and what it names into the folder in which `weed` is started, which serves on this address."""
+    """Write security.toml and its files into the folder in which `weed` is started. host: address that it serves on."""
     settings, certificate, key = (folder / name for name in NAMES)
     made = _certificate(host)
     for path, content in zip((certificate, key), made, strict=True):
@@ -33,13 +33,13 @@ def write_security(folder: Path, host: str) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    path.unlink(missing_ok=True)  # whose mode might be another
+    path.unlink(missing_ok=True)  # its mode could be different
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         out.write(content)
 
 
 def _certificate(host: str) -> tuple[bytes, bytes]:
-    """A certificate that stands for itself, and its key, as PEM: who shows it has read the folder."""
+    """A self-signed certificate and its key as PEM. Whoever has the key can read the folder."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

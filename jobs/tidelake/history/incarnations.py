@@ -84,7 +84,7 @@ class Removal:
         values: Values of the partition; None for a range.
         null: Rows with NULL belong to it.
         text: Bounds compare as text (dates), else as numbers.
-        modulus: The values are remainders of the column's absolute value.
+        modulus: If set, the values are absolute remainders of the column by this number.
     """
 
     ts: int
@@ -99,7 +99,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """At ts rows of this table were exchanged with rows of another.
+    """Rows of this table were exchanged with rows of another at ts.
 
     Attributes:
         ts: The TSO.

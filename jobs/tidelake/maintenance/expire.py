@@ -1,5 +1,6 @@
-"""Expires cuts: first they leave the published ones, then what only they needed is removed. After an interruption the next maintenance
-continues.
+"""Expires cuts. They first leave the published cuts; then what only they needed is removed.
+
+After an interruption the next maintenance continues.
 
 Iceberg's expire_snapshots expires everything older than five days unless it gets a time, even if it gets ids (measured). So it gets the
 year 1970 and the ids.

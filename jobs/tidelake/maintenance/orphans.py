@@ -97,10 +97,10 @@ def _of_table(lake: Lake, p: TablePlan, before_ms: int, *, remove: bool) -> Tabl
 
 
 def _unnamed(lake: Lake, store: Store, identifier: str, folder: str) -> list[ObjectInfo]:
-    """The objects of a table's folder that its metadata does not name. Objects are listed first, so files that are added meanwhile do not
-    count.
+    """The objects of a table's folder that its metadata does not name.
 
-    Raises StorageError (FILE_LOST) if the table's own metadata is not among them: then names and objects cannot be compared.
+    Objects are listed first, so files that are added meanwhile do not count. Raises StorageError (FILE_LOST) if the table's own metadata is
+    not among them: then names and objects cannot be compared.
     """
     inside = list(store.objects(f"{folder}/"))
     table = lake.catalog.load(identifier)

@@ -1,5 +1,4 @@
-"""Redo: decodes published hours again and rebuilds the lake from there up to its newest cut; then switches to the result in one
-publication.
+"""Redo: decodes published hours again, rebuilds the lake up to its newest cut, and switches to the result in one publication.
 
 The window starts at the last cut before the first hour and ends at the newest cut's hour. The cuts between become one; tables as of any TSO
 between are still available from the changelogs. Until it is published readers see the newest cut. A redo that is interrupted before its

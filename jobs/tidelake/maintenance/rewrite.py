@@ -1,9 +1,9 @@
-"""Rewrites small files and delete files of tables into few large files with the same rows, and removes old files of changelogs; published
-like any run.
+"""Rewrites small files and delete files of tables, and removes old files of changelogs; published like any run.
 
-The newest cut is published again under the next number, with the same window, rows and columns, and new snapshot ids. So the next hour
-starts from the rewritten tables, an interrupted rewrite is dropped or finished like an hour, and the cut before it stays readable until
-it expires. Iceberg rewrites on a branch; it commits a `replace` snapshot, which readers of changes skip.
+The rewritten table has few large files with the same rows. The newest cut is published again under the next number, with the same window,
+rows and columns, and new snapshot ids. So the next hour starts from the rewritten tables, an interrupted rewrite is dropped or finished
+like an hour, and the cut before it stays readable until it expires. Iceberg rewrites on a branch; it commits a `replace` snapshot, which
+readers of changes skip.
 """
 
 from __future__ import annotations

@@ -101,8 +101,9 @@ def marks(
 
 
 def rows_ahead(feed: Feed, events: LakeTable, records: Mapping[str, DecodeRecord]) -> list[ClockAhead]:
-    """Return for each hour the row or statement with the latest commit ts, if that cannot be true. It waits until the resolved ts reaches
-    it.
+    """Return for each hour the row or statement with the latest commit ts, if that cannot be true.
+
+    It waits until the resolved ts reaches it.
     """
     found = []
     for hour, record in records.items():

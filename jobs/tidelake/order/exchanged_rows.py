@@ -288,7 +288,7 @@ def _changes(gone: DataFrame, came: DataFrame) -> DataFrame:
 
 
 def _mirrored(changes: DataFrame, one: _Side, other: _Side) -> DataFrame:
-    """The same rows as changes of the other table."""
+    """Rows of one table as the opposite changes of the other table."""
     return changes.selectExpr(
         *_called(one, other), "IF(_change_type = 'DELETE', 'INSERT', 'DELETE') AS _change_type", "1 - _ordinal AS _ordinal"
     )

@@ -1,5 +1,6 @@
-"""Reasons why a cut is incomplete: those of its own window, those inherited from earlier cuts, and the policy to publish no such cut
-(`[policy] incomplete`).
+"""Reasons why a cut is incomplete, and the policy to publish no such cut (`[policy] incomplete`).
+
+A cut has the reasons of its own window and those inherited from earlier cuts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""How far a feed's changes are complete: the resolved ts M of an hour, from the decode records since the last cut (docs/architecture.md 7,
-8.1).
+"""How far a feed's changes are complete: the resolved ts M of an hour (docs/architecture.md 7, 8.1).
+
+M is computed from the decode records since the last cut.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Rows that fit their table neither before nor after any statement, or whose table is not defined (window.SchemaMismatch). They are put
-aside and need a decision.
+"""Rows that fit no schema of their table, or whose table is not defined (window.SchemaMismatch). They are put aside and need a decision.
 
-They form groups: rows of one hour with the same name and shape, so they lack the same statement. The coordinates of a group's first row
-identify it. The document of a cut's mismatches is written before the cut, so it also shows those that block the window.
+A row fits no schema if it fits its table neither before nor after any statement. The rows form groups: rows of one hour with the same name
+and shape, so they lack the same statement. The coordinates of a group's first row identify it. The document of a cut's mismatches is
+written before the cut, so it also shows those that block the window.
 """
 
 from __future__ import annotations

@@ -10,8 +10,10 @@ from tidelake.validate.quality.verdict import Check
 
 
 def reconciled(feed: Feed, images: dict[str, ImageCounts]) -> list[Check]:
-    """Return one check per table: whether its changes fit the rows in the lake. Raises QualityError (BEFORE_IMAGES) if the policy is to
-    block.
+    """Return one check per table: whether its changes fit the rows in the lake.
+
+    Raises:
+        QualityError: BEFORE_IMAGES: they do not and the policy is to block.
     """
     blocks = feed.policy.on_before_image == "block"
     checks = [

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 def replace(catalog: LakeCatalog, intent: Intent, newest: Cut) -> None:
-    """Change a staged intent so that it replaces the newest cut: main moves from where it is now; tables that the new cut lacks leave their
-    names.
+    """Change a staged intent so that it replaces the newest cut.
+
+    Main moves from where it is now; tables that the new cut lacks leave their names.
     """
     cut, now = intent.cut, places(newest)
     intent.advances = [a.model_copy(update={"base": catalog.load(a.identifier).main}) for a in intent.advances]

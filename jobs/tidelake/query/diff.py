@@ -112,8 +112,7 @@ def _lower(at: TableAsOf, incarnation: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """A table at one TSO. columns and key are those to compare, in the same order on both sides; binary: columns that are binary on
-    both."""
+    """A table at one TSO. columns, key: what is compared, in the same order on both sides; binary: columns that are binary on both."""
 
     name: str | None
     ts: int

@@ -163,8 +163,9 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str])
 
 
 def _ends(lake: Lake, i: Incarnation, fold: Fold) -> list[str]:
-    """SQL for the times at which rows left, up to fold.until_ts. Cuts have the truncations of their windows, the ledger those of cuts that
-    are gone, the incarnation all removed partitions.
+    """SQL for the times at which rows left, up to fold.until_ts.
+
+    Cuts have the truncations of their windows, the ledger those of removed cuts, the incarnation all removed partitions.
     """
     seqs = lineage(lake.catalog, lake.feed.name)
     with ThreadPoolExecutor(_READERS) as pool:

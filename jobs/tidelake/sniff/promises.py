@@ -1,5 +1,6 @@
-"""Guarantees of an archive's layout for Kafka's messages: kept or lost, with the connector setting that fixes it; and what prevents
-landing.
+"""Guarantees of an archive's layout for Kafka's messages, and what prevents landing.
+
+A guarantee is kept, lost or unsure. For a lost one there is the connector setting that fixes it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Tries the printed feed.toml: loads it as a feed, and lists an hour like `land`; if paths have no hours, it lists all objects of a
-topic."""
+"""Tries the printed feed.toml: loads it as a feed and lists an hour like `land`; without hours in paths it lists all objects of a topic."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _take(found: Sample, some: Iterable[ObjectInfo]) -> None:
 
 
 def _chosen(folders: Sequence[str], most: int) -> list[str]:
-    """At most about this many folders, in order."""
+    """Select about this many folders, in order."""
     counted = [name for name in folders if _COUNTED.fullmatch(name)]
     others = [name for name in folders if not _COUNTED.fullmatch(name)]
     step = max(1, -(-len(others) // max(1, most - 2)))

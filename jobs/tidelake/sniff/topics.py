@@ -1,5 +1,4 @@
-"""Facts about one topic in a sample of an archive: partitions, hours and gaps between them, offsets, and the time that folders stand
-for."""
+"""Facts about one topic in a sample of an archive: partitions, hours and gaps between them, offsets, and what its hour folders mean."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Messages of every protocol, written the way their producers write them."""
+"""Encoders of every protocol, which write messages like their producers."""

@@ -1,6 +1,6 @@
-"""Avro with Confluent framing and the TiDB extension, as classic TiCDC writes it (docs/reference/protocols.md 4).
+"""Avro encoder with Confluent framing and the TiDB extension, like classic TiCDC (docs/reference/protocols.md 4).
 
-value := 00, i32be schema id, record; null for deletes    key := the same, of the handle columns
+value := 00, i32be schema id, record; null for deletes    key := 00, i32be schema id, record of the handle columns
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _OPS = {"insert": b"c", "update": b"u"}
 
 
 class AvroEncoder:
-    """Row changes → Avro records, with decimals and BIGINT UNSIGNED as strings. `schemas`: what the registry holds, id → text.
+    """Encodes row changes as Avro records, with decimals and BIGINT UNSIGNED as strings. `schemas`: the registry's content, id → text.
 
-    Schemas are registered on first use, those of `shapes` beforehand: their ids then do not depend on the rows.
+    Schemas are registered on first use; those of `shapes` beforehand, so that their ids do not depend on the rows.
     """
 
     def __init__(self, shapes: Iterable[SourceTable] = ()) -> None:
@@ -34,7 +34,7 @@ class AvroEncoder:
             self._plan(shape)
 
     def rows(self, changes: Sequence[SourceChange], build_ms: int = 0) -> TopicRecord:
-        """One row event; the value of a delete is null."""
+        """Encode one row event. The value of a delete is null."""
         (change,) = changes
         key, value = self._plans.get(change.table) or self._plan(change.table)
         row = change.before if change.after is None else change.after
@@ -47,16 +47,16 @@ class AvroEncoder:
         return framed_key, value.write([*cells, _OPS[change.op], change.commit_ts, physical_ms(change.commit_ts)])
 
     def ddl(self, ddl: Ddl, build_ms: int = 0) -> TopicRecord:
-        """Only with avro-enable-watermark (4.1): the demo's feeds send none."""
+        """Encode a statement. Sent only with avro-enable-watermark (4.1); the demo's feeds do not use it."""
         members = {"query": ddl.query, "type": ddl.code, "schema": ddl.database, "table": ddl.table, "commitTs": ddl.commit_ts}
         return None, b"\x01" + json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
 
     def resolved(self, ts: int, build_ms: int = 0) -> TopicRecord:
-        """Only with avro-enable-watermark (4.1): the demo's feeds send none."""
+        """Encode a resolved ts. Sent only with avro-enable-watermark (4.1); the demo's feeds do not use it."""
         return None, b"\x02" + ts.to_bytes(8, "big")
 
     def _plan(self, table: SourceTable) -> tuple[_Record, _Record]:
-        """The table's key and value records, registered."""
+        """Register and return the table's key and value records."""
         records = [_Record(self._register(s), s) for s in (key_schema(table), value_schema(table))]
         self._plans[table] = records[0], records[1]
         return self._plans[table]
@@ -69,24 +69,24 @@ class AvroEncoder:
 
 
 class _Record:
-    """A record schema under its id, compiled to one writer per field."""
+    """A record schema with its id, compiled to one writer per field."""
 
     def __init__(self, schema_id: int, schema: Schema) -> None:
         self._frame = b"\x00" + schema_id.to_bytes(4, "big")
         self._writers = [writer(f["type"]) for f in schema["fields"]]
 
     def write(self, values: Sequence[Value]) -> bytes:
-        """The framed record."""
+        """Return the framed record."""
         return b"".join([self._frame, *[write(v) for write, v in zip(self._writers, values, strict=True)]])
 
 
 def record(schema_id: int, schema: Schema, values: Sequence[Value]) -> bytes:
-    """One framed record: values in the order of the schema's fields, ENUM and SET as names."""
+    """Return one framed record. values: in the order of the schema's fields, ENUM and SET as names."""
     return _Record(schema_id, schema).write(values)
 
 
 def writer(schema: Any) -> _Writer:
-    """How a field's values are written, by its schema alone: those of other handling modes and checksums are understood too."""
+    """Return the function that writes a field's values, from its schema alone; other handling modes and checksums work as well."""
     if isinstance(schema, list):
         null = schema.index("null")
         branch, other = zigzag(1 - null), writer(schema[1 - null])
@@ -112,7 +112,7 @@ def _bit(value: int) -> bytes:
 
 
 def _unscaled(text: str, scale: int) -> bytes:
-    """A decimal as big-endian two's complement of its unscaled number, in as few bytes as hold it."""
+    """A decimal as big-endian two's complement of its unscaled number, in as few bytes as possible."""
     whole, _, digits = text.partition(".")
     number = int(whole + digits.ljust(scale, "0"))
     size = ((number if number >= 0 else ~number).bit_length() + 8) // 8

@@ -1,4 +1,4 @@
-"""The Avro schemas that TiCDC registers for a table (docs/reference/protocols.md 4.2), with decimals and BIGINT UNSIGNED as strings."""
+"""Avro schemas that TiCDC registers for a table (docs/reference/protocols.md 4.2), with decimals and BIGINT UNSIGNED as strings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WORDS |= {1: "INT", 2: "INT", 9: "INT", 3: "INT", 8: "BIGINT", 4: "FLOAT", 5: "
 
 
 def key_schema(table: SourceTable) -> Schema:
-    """The schema of a table's keys."""
+    """Return the schema of a table's keys."""
     return _schema(table, [{"name": table.columns[i].name, "type": _type(table.columns[i])} for i in table.key])
 
 
 def value_schema(table: SourceTable) -> Schema:
-    """The schema of a table's values."""
+    """Return the schema of a table's values."""
     return _schema(table, [*map(_field, table.columns), *_EXTENSION])
 
 
@@ -33,7 +33,7 @@ def _schema(table: SourceTable, fields: list[Schema]) -> Schema:
 
 
 def _field(column: SourceColumn) -> Schema:
-    """A nullable column is a union, whose first branch is that of the default (4.2)."""
+    """Schema of a column. A nullable column is a union whose first branch is the default's (4.2)."""
     plain, default = _type(column), _default(column)
     if column.flag & NULLABLE:
         return {"default": default, "name": column.name, "type": ["null", plain] if default is None else [plain, "null"]}

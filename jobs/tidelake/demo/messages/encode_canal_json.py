@@ -1,7 +1,7 @@
-"""Canal-JSON as TiCDC writes it (docs/reference/protocols.md 5): one event a message, every value a string.
+"""Canal-JSON encoder like TiCDC (docs/reference/protocols.md 5): one event per message, every value a string.
 
-Classic TiCDC orders the members of `mysqlType` at random: here each message starts at a place drawn from a seed, so that equal
-seeds give equal bytes.
+Classic TiCDC orders the members of `mysqlType` at random. Here a seed determines the first member of each message, so that equal seeds give
+equal bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Cell = Callable[[Any], str]
 
 
 class CanalJsonEncoder:
-    """Row changes, DDL and watermarks → Canal-JSON records. Without tidb_extension there are no watermarks to encode."""
+    """Encodes row changes, DDL and watermarks as Canal-JSON records. Without tidb_extension there are no watermarks."""
 
     def __init__(self, *, seed: int = 0, tidb_extension: bool = True, content_compatible: bool = False) -> None:
         self._random = Random(seed).random
@@ -42,7 +42,7 @@ class CanalJsonEncoder:
         self._plans: dict[SourceTable, _Plan] = {}
 
     def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
-        """One row event; the key is empty, not null (docs/reference/protocols.md 1.7)."""
+        """Encode one row event. The key is empty, not null (docs/reference/protocols.md 1.7)."""
         (change,) = changes
         plan = self._plans.get(change.table) or self._plans.setdefault(change.table, _Plan(change.table, self._compatible))
         start = int(self._random() * len(plan.types))
@@ -59,13 +59,13 @@ class CanalJsonEncoder:
         return b"", f'{head},{types},"old":{old},"data":[{plan.members(cells)}]{self._tidb("commitTs", change.commit_ts)}}}'.encode()
 
     def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
-        """One statement."""
+        """Encode one statement."""
         kind = next((w for w, codes in DDL_WORDS.items() if ddl.code in codes), "ALTER")
         head = _head(ddl.database, ddl.table, "null", "true", kind, ddl.commit_ts, build_ms, easyjson_string(ddl.query))
         return None, f"{head},{_EMPTY}{self._tidb('commitTs', ddl.commit_ts)}}}".encode()
 
     def resolved(self, ts: int, build_ms: int) -> TopicRecord:
-        """A watermark."""
+        """Encode a watermark."""
         head = _head("", "", "null", "false", "TIDB_WATERMARK", ts, build_ms, '""')
         return None, f"{head},{_EMPTY}{self._tidb('watermarkTs', ts)}}}".encode()
 
@@ -92,20 +92,20 @@ class _Plan:
         self._sql = list(zip(self._names, map(jdbc_type, table.columns), limits, strict=True))
 
     def cells(self, row: Row) -> list[str]:
-        """The values as JSON strings, or null."""
+        """Return the values as JSON strings, or null."""
         return ["null" if v is None else cell(v) for cell, v in zip(self._cells, row, strict=True)]
 
     def members(self, cells: list[str], only: list[int] | None = None) -> str:
-        """An object of the cells, or of some of them."""
+        """Return an object of the cells, or of some of them."""
         indexes = range(len(cells)) if only is None else only
         return "{" + ",".join([self._names[i] + cells[i] for i in indexes]) + "}"
 
     def mysql_types(self, start: int) -> str:
-        """The members of mysqlType from some column on, round to the one before it."""
+        """Return the members of mysqlType, starting with a column and continuing at the first one after the last."""
         return ",".join(self.types[start:] + self.types[:start])
 
     def sql_types(self, row: Row) -> str:
-        """The members of sqlType: an unsigned number beyond its signed type has the next larger type's code (5.3)."""
+        """Return the members of sqlType. An unsigned number above its signed type's maximum has the next larger type's code (5.3)."""
         return ",".join(
             [
                 f"{name}{limit[1] if limit and isinstance(v, int) and v > limit[0] else code}"
@@ -115,7 +115,7 @@ class _Plan:
 
 
 def jdbc_type(column: SourceColumn) -> int:
-    """The number of a column's type in java.sql.Types (5.3)."""
+    """Return the number of a column's type in java.sql.Types (5.3)."""
     if column.code in _JDBC:
         return _JDBC[column.code]
     return 2004 if column.is_binary else _JDBC_TEXT.get(column.code, 2005)

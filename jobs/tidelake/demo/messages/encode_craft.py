@@ -1,4 +1,4 @@
-"""Craft, TiCDC's columnar binary batches (docs/reference/protocols.md 3).
+"""Encoder of Craft, TiCDC's columnar binary batches (docs/reference/protocols.md 3).
 
 message := version headers body* dictionary size-tables reversed-uvarint(length of the size tables)
 """
@@ -21,13 +21,13 @@ _Cell = Callable[[Any], bytes]
 
 
 class CraftEncoder:
-    """Row changes, DDL and resolved ts → Craft records. A FLOAT is written as its float64; TiCDC's bug (3.8) is not imitated."""
+    """Encodes row changes, DDL and resolved ts as Craft records. A FLOAT is written as its float64; TiCDC's bug (3.8) is not imitated."""
 
     def __init__(self) -> None:
         self._plans: dict[SourceTable, tuple[bytes, list[_Cell]]] = {}
 
     def rows(self, changes: Sequence[SourceChange], build_ms: int = 0) -> TopicRecord:
-        """One batch; the key is empty, not null (docs/reference/protocols.md 1.7)."""
+        """Encode one batch. The key is empty, not null (docs/reference/protocols.md 1.7)."""
         terms: dict[str, int] = {}
         schemas = [_term(terms, c.table.database) for c in changes]
         names = [_term(terms, c.table.name) for c in changes]
@@ -45,7 +45,7 @@ class CraftEncoder:
         return b"", _message(headers, bodies, terms, groups)
 
     def ddl(self, ddl: Ddl, build_ms: int = 0) -> TopicRecord:
-        """One statement."""
+        """Encode one statement."""
         terms: dict[str, int] = {}
         schema = _term(terms, ddl.database) if ddl.database else _NONE
         name = _term(terms, ddl.table) if ddl.table else _NONE
@@ -54,7 +54,7 @@ class CraftEncoder:
         return None, _message(_headers([ddl.commit_ts], _DDL, [_NONE], [schema], [name]), [body], terms, [])
 
     def resolved(self, ts: int, build_ms: int = 0) -> TopicRecord:
-        """An event without body and terms."""
+        """Encode a resolved ts: an event without body and terms."""
         return None, _message(_headers([ts], _RESOLVED, [_NONE], [_NONE], [_NONE]), [b""], {}, [])
 
     def _head(self, table: SourceTable, terms: dict[str, int]) -> bytes:
@@ -95,7 +95,7 @@ def _table(sizes: list[int]) -> bytes:
 
 
 def _cell(column: SourceColumn) -> _Cell:
-    """How a value's bytes are made (3.6)."""
+    """Function that writes a column's values as bytes (3.6)."""
     if column.code in (4, 5):
         return struct.Struct("<d").pack
     if column.code == 13:

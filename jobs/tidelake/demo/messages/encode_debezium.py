@@ -1,9 +1,9 @@
-"""Debezium in JSON as TiCDC writes it, with the TiDB extension (docs/reference/protocols.md 9.2).
+"""Debezium JSON encoder like TiCDC, with the TiDB extension (docs/reference/protocols.md 9.2).
 
-One event a message, types only in its schema.
+One event per message; the types are only in its schema.
 
-What is lost is what TiCDC loses: a zero DATETIME is NULL, or 0 where NULL is not allowed; a DECIMAL is a double. No table of the
-bazaar has a nullable column with a default, whose NULLs TiCDC replaces.
+It loses the same values as TiCDC: a zero DATETIME is NULL, or 0 if NULL is not allowed; a DECIMAL is a double. TiCDC also replaces NULLs of
+nullable columns with a default, but no table of the bazaar has such a column.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _Cell = Callable[[Any], str]
 
 
 class DebeziumEncoder:
-    """Row changes, DDL and watermarks → Debezium records. schema: off with debezium-disable-schema.
+    """Encodes row changes, DDL and watermarks as Debezium records. schema: off with debezium-disable-schema.
 
-    led_to: the shapes that statements lead to, in order; a DROP leads to none.
+    led_to: the shapes after each statement, in order; a DROP has none.
     """
 
     def __init__(self, led_to: Iterable[SourceTable] = (), *, schema: bool = True) -> None:
@@ -49,7 +49,7 @@ class DebeziumEncoder:
         self._plans: dict[SourceTable, _Plan] = {}
 
     def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
-        """One row event."""
+        """Encode one row event."""
         (change,) = changes
         t = change.table
         plan = self._plans.get(t) or self._plans.setdefault(t, _Plan(t))
@@ -67,7 +67,7 @@ class DebeziumEncoder:
         return self._message(plan.key(row), plan.key_schema), self._message(payload, plan.schema)
 
     def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
-        """One statement. The change of a table is told with its columns afterwards; that of TRUNCATE TABLE is not told."""
+        """Encode one statement, with the table's columns afterwards; TRUNCATE TABLE has no columns."""
         if ddl.commit_ts not in self._statements:
             self._statements[ddl.commit_ts] = None if ddl.code == _DROP else next(self._shapes, None)
         database, after = raw_string(ddl.database), self._statements[ddl.commit_ts]
@@ -78,7 +78,7 @@ class DebeziumEncoder:
         return self._message(f'{{"databaseName":{database}}}', of_key), self._message(payload, of_value)
 
     def resolved(self, ts: int, build_ms: int) -> TopicRecord:
-        """A watermark."""
+        """Encode a watermark."""
         payload = f'{{{_source("", "", ts)},"ts_ms":{build_ms},"transaction":null,"op":"m"}}'
         of_key, of_value = watermark_schemas(CLUSTER)
         return self._message("{}", of_key), self._message(payload, of_value)
@@ -110,16 +110,16 @@ class _Plan:
         self.schema, self.key_schema = row_schema(CLUSTER, table), key_schema(CLUSTER, table)
 
     def image(self, row: Row) -> str:
-        """All columns."""
+        """Return all columns."""
         return "{" + ",".join([name + ("null" if v is None else cell(v)) for v, (name, cell) in zip(row, self._cells, strict=True)]) + "}"
 
     def key(self, row: Row) -> str:
-        """The columns of the handle; none where the table has no key."""
+        """Return the columns of the handle; empty if the table has no key."""
         return "{" + ",".join([self._cells[i][0] + self._cells[i][1](row[i]) for i in self._handle]) + "}"
 
 
 def _cell(column: SourceColumn) -> _Cell:
-    """How a value that is not NULL is written."""
+    """Function that writes a column's values other than NULL."""
     kind = MysqlType.parse(column.type)
     if column.elements:
         return lambda v: raw_string(column.names(v))
@@ -155,7 +155,7 @@ def _integer(value: int) -> str:
 
 
 def _bits(length: int) -> _Cell:
-    """BIT(1) is a boolean, more bits are bytes, the lowest first."""
+    """BIT(1) is a boolean; more bits are bytes, the lowest first."""
     if length == 1:
         return lambda v: "true" if v else "false"
     return lambda v: _base64(v.to_bytes((length + 7) // 8, "little"))
@@ -172,7 +172,7 @@ def _not_zero(column: SourceColumn, cell: _Cell) -> _Cell:
 
 
 def _instant(value: str) -> str:
-    """The demo's changefeeds print TIMESTAMP in UTC."""
+    """TIMESTAMP in UTC, as the demo's changefeeds print it."""
     return "1970-01-01T00:00:00Z" if value.startswith(_ZERO) else f"{value.replace(' ', 'T')}Z"
 
 

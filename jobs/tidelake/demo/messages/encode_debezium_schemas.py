@@ -1,4 +1,4 @@
-"""The `schema` members of Debezium's messages, and the tables in its statements, as TiCDC writes them (docs/reference/protocols.md 9.2)."""
+"""`schema` members of Debezium's messages, and the tables in its statements, like TiCDC (docs/reference/protocols.md 9.2)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tidelake.wire.cells.mysql_codes import NULLABLE, UNSIGNED, word
 Said = dict[str, Any]
 
 _TYPES = {1: "int16", 2: "int16", 3: "int32", 4: "float", 5: "double", 7: "string", 8: "int64", 9: "int32", 10: "int32", 11: "int64"}
-_TYPES |= {12: "int64", 13: "int32", 16: "bytes", 246: "double"}  # of others string
+_TYPES |= {12: "int64", 13: "int32", 16: "bytes", 246: "double"}  # others are string
 _UNSIGNED_TYPES = {2: "int32", 3: "int64"}
 _MEANINGS = {7: "ZonedTimestamp", 10: "Date", 11: "MicroTime", 12: "Timestamp", 13: "Year"}
 _DATA = {16: "Bits", 225: "TiDBVectorFloat32", 245: "Json", 247: "Enum", 248: "EnumSet"}
 _NUMBERS = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
-_BARE = frozenset({13, 15, 16, 246, 254})  # types whose word is told without `unsigned`
+_BARE = frozenset({13, 15, 16, 246, 254})  # types whose word is written without `unsigned`
 _WITH_CHARSET = frozenset({15, 249, 250, 251, 252, 254, 247, 248})
 _MILLI_DIGITS = 3
 
 
 def compact(said: Any) -> str:
-    """JSON without blanks."""
+    """Format JSON without spaces."""
     return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
 
 
 def row_schema(cluster: str, table: SourceTable) -> str:
-    """Of a row's value."""
+    """Return the schema of a row's value."""
     name, fields = f"{cluster}.{table.database}.{table.name}", [_field(c) for c in table.columns]
     images = [
         {"type": "struct", "optional": True, "name": f"{name}.Value", "field": side, "fields": fields} for side in ("before", "after")
@@ -39,21 +39,21 @@ def row_schema(cluster: str, table: SourceTable) -> str:
 
 
 def key_schema(cluster: str, table: SourceTable) -> str:
-    """Of a row's key."""
+    """Return the schema of a row's key."""
     fields = [_field(table.columns[i]) for i in table.key]
     return compact({"type": "struct", "name": f"{cluster}.{table.database}.{table.name}.Key", "optional": False, "fields": fields})
 
 
 @cache
 def watermark_schemas(cluster: str) -> tuple[str, str]:
-    """Of a watermark's key and value."""
+    """Return the schemas of a watermark's key and value."""
     key = {"type": "struct", "name": f"{cluster}.watermark.Key", "optional": False, "fields": list[Said]()}
     return compact(key), compact(_envelope(f"{cluster}.watermark", [_SOURCE, *_TAIL]))
 
 
 @cache
 def statement_schemas() -> tuple[str, str]:
-    """Of a statement's key and value."""
+    """Return the schemas of a statement's key and value."""
     key: Said = {"type": "struct", "name": "io.debezium.connector.mysql.SchemaChangeKey", "optional": False, "version": 1}
     key["fields"] = [{"field": "databaseName", "optional": False, "type": "string"}]
     value: Said = {"optional": False, "type": "struct", "version": 1, "name": "io.debezium.connector.mysql.SchemaChangeValue"}
@@ -63,7 +63,7 @@ def statement_schemas() -> tuple[str, str]:
 
 
 def changed_table(table: SourceTable) -> Said:
-    """A table as it is after a statement."""
+    """Return a table as it is after a statement."""
     columns = [_described(c, i) for i, c in enumerate(table.columns, 1)]
     return {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": list(table.primary), "columns": columns, "comment": None}
 
@@ -174,7 +174,7 @@ _TRANSACTION: Said = {
     "field": "transaction",
 }
 _TAIL = [_struct("op", "string", False), _struct("ts_ms", "int64", True), _TRANSACTION]
-_CHANGES: Said = {  # what stands inside a change is left out
+_CHANGES: Said = {  # the fields of a change are left out
     "field": "tableChanges",
     "optional": False,
     "type": "array",

@@ -1,4 +1,4 @@
-"""Open Protocol as classic TiCDC writes it (docs/reference/protocols.md 2).
+"""Open Protocol encoder like classic TiCDC (docs/reference/protocols.md 2).
 
 key := u64be 1 { u64be length, key JSON }*    value := { u64be length, value JSON }*    columns in alphabetic order
 """
@@ -19,13 +19,13 @@ _Cell = Callable[[Any], str]
 
 
 class OpenEncoder:
-    """Row changes, DDL and resolved ts → Open Protocol records."""
+    """Encodes row changes, DDL and resolved ts as Open Protocol records."""
 
     def __init__(self) -> None:
         self._plans: dict[SourceTable, list[tuple[int, str, _Cell]]] = {}
 
     def rows(self, changes: Sequence[SourceChange], build_ms: int = 0) -> TopicRecord:
-        """One batch."""
+        """Encode one batch."""
         keys, values = [_VERSION], list[bytes]()
         for change in changes:
             keys.append(_framed(_row_key(change)))
@@ -33,12 +33,12 @@ class OpenEncoder:
         return b"".join(keys), b"".join(values)
 
     def ddl(self, ddl: Ddl, build_ms: int = 0) -> TopicRecord:
-        """One statement."""
+        """Encode one statement."""
         key = f'{{"ts":{ddl.commit_ts}{_names(ddl.database, ddl.table)},"t":{_DDL}}}'
         return _VERSION + _framed(key), _framed(f'{{"q":{json_string(ddl.query)},"t":{ddl.code}}}')
 
     def resolved(self, ts: int, build_ms: int = 0) -> TopicRecord:
-        """The value is one zero length."""
+        """Encode a resolved ts. The value is one zero length."""
         return _VERSION + _framed(f'{{"ts":{ts},"t":{_RESOLVED}}}'), bytes(8)
 
     def _row_value(self, change: SourceChange) -> str:
@@ -70,7 +70,7 @@ def _row_key(change: SourceChange) -> str:
 
 
 def _plan(table: SourceTable) -> list[tuple[int, str, _Cell]]:
-    """Per column in order of the names: its position, the text before its value, how to write the value."""
+    """For each column in name order: its position, the text before its value, and the function that writes the value."""
     order = sorted(range(len(table.columns)), key=lambda i: table.columns[i].name.encode())
     return [(i, _head(table.columns[i], i in table.key), _cell(table.columns[i])) for i in order]
 

@@ -1,6 +1,6 @@
-"""Simple in JSON as TiCDC writes it (docs/reference/protocols.md 9.1): one event a message, values as strings, columns in alphabetic order.
+"""Simple JSON encoder like TiCDC (docs/reference/protocols.md 9.1): one event per message, values as strings, columns in alphabetic order.
 
-A row names the version of its table's schema; a BOOTSTRAP message, or the statement that led to it, says what that version is.
+A row names the version of its table's schema. A BOOTSTRAP message, or the statement that created the version, describes it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _Cell = Callable[[Any], str]
 
 
 class SimpleEncoder:
-    """Row changes, DDL, watermarks and table schemas → Simple records. Versions count the shapes in order of their first use.
+    """Encodes row changes, DDL, watermarks and table schemas as Simple records. Versions number the shapes in order of first use.
 
-    led_to: the shapes that statements lead to, in order; a DROP leads to none.
+    led_to: the shapes after each statement, in order; a DROP has none.
     """
 
     def __init__(self, led_to: Iterable[SourceTable] = ()) -> None:
@@ -38,7 +38,7 @@ class SimpleEncoder:
         self._plans: dict[SourceTable, list[tuple[int, str, _Cell]]] = {}
 
     def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
-        """One row event."""
+        """Encode one row event."""
         (change,) = changes
         t = change.table
         head = f'{{"version":1,"database":{json_string(t.database)},"table":{json_string(t.name)},"tableID":{_table_id(change)}'
@@ -48,7 +48,7 @@ class SimpleEncoder:
         return b"", f"{head}{data}{old}}}".encode()
 
     def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
-        """One statement."""
+        """Encode one statement."""
         kind = next((w for w, codes in DDL_WORDS.items() if ddl.code in codes), "ALTER")
         if ddl.commit_ts not in self._statements:
             self._statements[ddl.commit_ts] = None if kind == "ERASE" else next(self._shapes, None)
@@ -57,11 +57,11 @@ class SimpleEncoder:
         return None, f'{{"version":1,"type":"{kind}","sql":{json_string(ddl.query)},{_times(ddl.commit_ts, build_ms)}{schema}}}'.encode()
 
     def resolved(self, ts: int, build_ms: int) -> TopicRecord:
-        """A watermark."""
+        """Encode a watermark."""
         return None, f'{{"version":1,"type":"WATERMARK",{_times(ts, build_ms)}}}'.encode()
 
     def bootstrap(self, table: SourceTable, build_ms: int) -> TopicRecord:
-        """The table's schema."""
+        """Encode the table's schema."""
         return None, f'{{"version":1,"type":"BOOTSTRAP",{_times(0, build_ms)},"tableSchema":{self._schema(table)}}}'.encode()
 
     def _schema(self, table: SourceTable) -> str:
@@ -77,7 +77,7 @@ class SimpleEncoder:
 
     def _version(self, table: SourceTable) -> int:
         known = self._known.get(table)
-        if known is None:  # the same shape may be another object
+        if known is None:  # an equal shape can be another object
             known = self._known[table] = self._versions.setdefault(repr(table), _FIRST_VERSION + len(self._versions))
             self._last[table.name] = table
         return known
@@ -96,7 +96,7 @@ def _table_id(change: SourceChange) -> int:
 
 
 def _plan(table: SourceTable) -> list[tuple[int, str, _Cell]]:
-    """Per column in order of the names: its position, its name as a member, how to write the value."""
+    """For each column in name order: its position, its name as a member, and the function that writes the value."""
     order = sorted(range(len(table.columns)), key=lambda i: table.columns[i].name.encode())
     return [(i, json_string(table.columns[i].name), _cell(table.columns[i])) for i in order]
 
@@ -127,7 +127,7 @@ def _described(column: SourceColumn) -> dict[str, Any]:
 
 
 def _length(kind: MysqlType) -> int | None:
-    """As TiDB counts: of temporal types the width of the text."""
+    """Length as TiDB counts it: for temporal types the width of the text."""
     if kind.word not in _WIDTHS:
         return kind.length
     return _WIDTHS[kind.word] + (1 + kind.length if kind.length else 0)

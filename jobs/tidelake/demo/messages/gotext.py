@@ -38,7 +38,7 @@ raw_string = _writer(_ESCAPES | {c: c for c in "<>&\u2028\u2029"})
 
 
 def quote(data: bytes) -> str:
-    """The bytes as strconv.Quote writes them, without the outer quotes (docs/reference/protocols.md 2.4)."""
+    """Return the bytes as strconv.Quote writes them, without the outer quotes (docs/reference/protocols.md 2.4)."""
     return "".join(map(_quoted, data.decode("utf-8", "surrogateescape")))
 
 
@@ -56,13 +56,13 @@ def _quoted(char: str) -> str:
 
 
 def json_number(number: float) -> str:
-    """A float as encoding/json writes it: shortest digits, exponents below 1e-6 and from 1e21."""
+    """Format a float like encoding/json: shortest digits, exponents below 1e-6 and from 1e21."""
     if number == 0 or 1e-6 <= abs(number) < 1e21:
         return plain_number(number)
     return repr(number).replace("e-0", "e-")
 
 
 def plain_number(number: float) -> str:
-    """A float in shortest digits without exponent (Go's 'f')."""
+    """Format a float with shortest digits and without exponent (Go's 'f')."""
     text = repr(number)
     return (f"{Decimal(text):f}" if "e" in text else text).removesuffix(".0")

@@ -1,6 +1,6 @@
-"""What the simulated upstream speaks of: columns, tables, transactions of row changes, DDL statements.
+"""Types of the simulated upstream: columns, tables, transactions of row changes, DDL statements.
 
-Values are TiCDC's own before any protocol sees them (docs/reference/protocols.md 1.3): ENUM and SET as numbers, DECIMAL, times and JSON
+Values are TiCDC's own before any protocol encodes them (docs/reference/protocols.md 1.3): ENUM and SET as numbers, DECIMAL, times and JSON
 as text, BINARY and BLOB as bytes. An encoder turns changes into the key and value of one Kafka message.
 """
 
@@ -43,7 +43,7 @@ _CODES = {
     "blob": 252,
     "char": 254,
 }
-_WITH_CHARSET = frozenset({"varchar", "char", "text", "enum", "set"})  # every other type has the charset `binary`
+_WITH_CHARSET = frozenset({"varchar", "char", "text", "enum", "set"})  # all other types have the charset `binary`
 _WIDTHS = {  # display widths that TiDB adds (docs/reference/protocols.md 5.3)
     "bigint": "bigint(20)",
     "bigint unsigned": "bigint(20) unsigned",
@@ -58,7 +58,7 @@ _COLUMN = re.compile(r"(\w+) (.+?)(?: (NOT NULL|NULL))?(?: DEFAULT (.+))?")
 class SourceColumn:
     """A column as TiCDC knows it.
 
-    type: the full SQL type as TiDB prints it; code, flag: docs/reference/protocols.md 1.1, 1.2; default: its text.
+    type: full SQL type as TiDB prints it; code, flag: docs/reference/protocols.md 1.1, 1.2; default: its text.
     """
 
     name: str
@@ -69,7 +69,7 @@ class SourceColumn:
 
     @classmethod
     def parse(cls, sql: str) -> SourceColumn:
-        """`price DECIMAL(12,2) NOT NULL DEFAULT 0.00`, without the flags that keys and indexes add."""
+        """Parse `price DECIMAL(12,2) NOT NULL DEFAULT 0.00`, without the flags that keys and indexes add."""
         match = _COLUMN.fullmatch(sql)
         if not match:
             raise ValueError(f"not a column: {sql!r}")
@@ -95,7 +95,7 @@ class SourceColumn:
         return bool(self.flag & BINARY)
 
     def names(self, number: int) -> str:
-        """What an ENUM's index or a SET's bitmap stands for: names, joined by commas."""
+        """Return the names for an ENUM's index or a SET's bitmap, joined by commas."""
         if self.code == _CODES["enum"]:
             return self.elements[number - 1]
         return ",".join(e for i, e in enumerate(self.elements) if number >> i & 1)
@@ -103,10 +103,10 @@ class SourceColumn:
 
 @dataclass(frozen=True, eq=False)
 class SourceTable:
-    """One shape of a table; a DDL statement makes another. Compared by identity.
+    """One shape of a table; a DDL statement creates another. Compared by identity.
 
-    physical_ids: of a hash-partitioned table, partition by partition; else its own id. clustered: whether the primary key is the
-    row's place in TiKV; else rows have a hidden row id.
+    physical_ids: ids of the partitions of a hash-partitioned table, else its own id. clustered: the primary key is the row's handle in
+    TiKV; else rows have a hidden row id.
     """
 
     database: str
@@ -131,20 +131,20 @@ class SourceTable:
         return tuple(i for i, c in enumerate(self.columns) if c.flag & (HANDLE_KEY | UNIQUE_KEY))
 
     def key_of(self, row: Row) -> Row:
-        """The identifying values of a row."""
+        """Return the identifying values of a row."""
         return tuple([row[i] for i in self.key])
 
     def at(self, name: str) -> int:
-        """Position of a column."""
+        """Return the position of a column."""
         return next(i for i, c in enumerate(self.columns) if c.name == name)
 
     def with_columns(self, columns: Sequence[SourceColumn]) -> SourceTable:
-        """The table with other columns."""
+        """Return the table with other columns."""
         return replace(self, columns=tuple(columns))
 
 
 class SourceChange(NamedTuple):
-    """One row event. row_id: TiDB's handle or hidden row id, None for other handles; physical_id: of a partitioned table's part."""
+    """One row event. row_id: TiDB's handle or hidden row id, None for other handles; physical_id: id of the partition."""
 
     table: SourceTable
     commit_ts: int
@@ -163,14 +163,14 @@ class SourceChange(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """What one transaction changed, net, in TiCDC's order. Never empty."""
+    """Net changes of one transaction, in TiCDC's order. Never empty."""
 
     commit_ts: int
     rows: list[SourceChange]
 
 
 class Ddl(NamedTuple):
-    """A DDL statement; table as TiCDC names it: the new name of RENAME TABLE. code: TiDB's job type (docs/reference/protocols.md 1.8)."""
+    """A DDL statement. table: as TiCDC names it, for RENAME TABLE the new name; code: TiDB's job type (docs/reference/protocols.md 1.8)."""
 
     commit_ts: int
     database: str
@@ -180,7 +180,7 @@ class Ddl(NamedTuple):
 
     @property
     def json(self) -> str:
-        """A line of a feed's ddl.jsonl."""
+        """Return the line of a feed's ddl.jsonl."""
         return json.dumps({"commit_ts": self.commit_ts, "database": self.database, "query": self.query})
 
 
@@ -189,13 +189,13 @@ TopicRecord = tuple[bytes | None, bytes | None]
 
 
 class Encoder(Protocol):
-    """Changes → Kafka key and value. build_ms: the encoder's clock, epoch ms; only Canal-JSON writes it."""
+    """Encodes changes as Kafka key and value. build_ms: the encoder's clock (ms since the epoch)."""
 
     def rows(self, changes: Sequence[SourceChange], build_ms: int) -> TopicRecord:
-        """One message of row changes, as many as the sink's batch limit allows."""
+        """Return one message of row changes, at most as many as the sink's batch limit allows."""
 
     def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
-        """One message of a DDL statement."""
+        """Return one message of a DDL statement."""
 
     def resolved(self, ts: int, build_ms: int) -> TopicRecord:
-        """One message of a resolved ts (TSO)."""
+        """Return one message of a resolved ts (TSO)."""

@@ -1,7 +1,7 @@
-"""Value of an added column in older rows: TiDB gives the constant default at the time of the statement, else NULL, else the type's zero
-value.
+"""Value of an added column in older rows.
 
-Literals are read like MySQL reads them. A literal that needs further interpretation or conversion counts as unknown.
+TiDB gives the constant default at the time of the statement, else NULL, else the type's zero value. Literals are read like MySQL reads
+them. A literal that needs further interpretation or conversion counts as unknown.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.spark.data_source import EventReader, EventSource
 from tidelake.spark.worker_secrets import NONE, Secrets
 
-# task: which one takes the rows; rows: Typed.rows as a stream of Arrow's IPC; told: what the worker found of the table, as JSON of Told
+# task: which one takes the rows; rows: Typed.rows as a stream of Arrow's IPC; told: WorkerFindings as JSON
 SENT = pa.schema([("task", pa.int32()), ("table", pa.int32()), ("bucket", pa.int32()), ("rows", pa.binary()), ("told", pa.string())])
 
 

@@ -131,11 +131,10 @@ def with_values(rows: DataFrame, table: TableRows) -> DataFrame:
 
 
 def deduplicated(events: DataFrame, table: TableRows) -> DataFrame:
-    """Keep one of each change: a whole event before a partial one, then the one with the lowest coordinates
-    (history.ordering.deduplicated).
+    """Keep one of each change (history.ordering.deduplicated).
 
-    In each bucket the events are sorted by commit ts, as the changelog keeps them: the sort compares numbers before keys, and the write
-    uses the same order.
+    A whole event goes before a partial one, then the one with the lowest coordinates. In each bucket the events are sorted by commit ts, as
+    the changelog keeps them: the sort compares numbers before keys, and the write uses the same order.
 
     If offsets order the feed, repeats cannot be told from changes: every event is kept, in no order.
     """

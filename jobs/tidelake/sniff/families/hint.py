@@ -40,7 +40,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A message without its wrappings (sniff.unpack).
+    """A message without its wrappings (sniff.families.unpack).
 
     Attributes:
         key: Key of the Kafka record, or the key inside the claim-check file that its value is.

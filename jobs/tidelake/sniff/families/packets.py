@@ -1,5 +1,6 @@
-"""Craft and Canal protobuf: binary, without key (docs/reference/protocols.md 3, 9.4). Their magic bytes are short, so they are decoded
-whole.
+"""Craft and Canal protobuf: binary, without key (docs/reference/protocols.md 3, 9.4).
+
+Their magic bytes are short, so messages are decoded whole.
 """
 
 from __future__ import annotations

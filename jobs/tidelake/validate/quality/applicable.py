@@ -1,5 +1,6 @@
-"""Checks expectations against the columns of tables.sql: does the column exist, and can its type have such values? Needs no data and no
-Spark.
+"""Checks expectations against the columns of tables.sql, without data and without Spark.
+
+It checks that the column exists and that its type can have such values.
 """
 
 from __future__ import annotations

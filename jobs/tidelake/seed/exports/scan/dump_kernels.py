@@ -34,8 +34,9 @@ def stands(buf: Bytes, at: int, word: Bytes) -> bool:
 
 @step
 def put_text(buf: Bytes, at: int, quote: int, escape: bool, meant: Bytes, data: Bytes, out: int) -> tuple[int, int, int]:
-    """Read text after its opening quote. Return (position after it, end of its bytes, code); with BAD_ESCAPE the position is the bad
-    letter's.
+    """Read text after its opening quote. Return (position after it, end of its bytes, code).
+
+    With BAD_ESCAPE the position is the bad letter's.
     """
     end = len(buf)
     while at < end:
