@@ -39,9 +39,12 @@ def archive(
 ) -> None:
     """Follow Kafka topics and write the archive that `land` reads. Runs until it is stopped.
 
-    Use it if no other archiver (such as a Kafka Connect sink) writes your topics to S3. The archive itself says where to continue:
-    you can kill the command and start it again at any time, and every offset is archived exactly once. Only one can run at a time.
-    SIGTERM stores what was read and exits with 0. Exit code 3: messages expired before they were archived.
+    Use it if no other archiver (such as a Kafka Connect sink) writes your topics to S3.
+    The archive itself says where to continue: you can kill the command and start it again at any time.
+    Every offset is archived exactly once.
+    Only one can run at a time.
+    SIGTERM stores what was read and exits with 0.
+    Exit code 3: messages expired before they were archived.
     """
     from tidelake.land.archiver.follow import Goal
     from tidelake.land.archiver.follow import archive as follow

@@ -31,8 +31,9 @@ def ddl(
 ) -> None:
     """Show the DDL ledger: every published statement, its effect, and the table's snapshots before and after it.
 
-    The ledger also has schema changes that only rows showed, without a statement. `docs/ddl.md` describes what each kind of statement
-    does. Does not start Spark.
+    The ledger also has schema changes that only rows showed, without a statement.
+    `docs/ddl.md` describes what each kind of statement does.
+    Does not start Spark.
     """
     from tidelake.lake.ddl_ledger import entries
 

@@ -37,7 +37,8 @@ def demo(
 ) -> None:
     """Run the whole pipeline on generated data and compare every table with the truth.
 
-    The demo starts an S3 server of its own and generates four feeds of one marketplace in four protocols. Each run starts from scratch.
+    The demo starts an S3 server of its own and generates four feeds of one marketplace in four protocols.
+    Each run starts from scratch.
     """
     from tidelake.demo.memory import peaks
     from tidelake.demo.play import FEEDS, demo_lake, demo_schemas, make_archives, play

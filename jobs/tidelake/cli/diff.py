@@ -41,8 +41,8 @@ def diff(
 ) -> None:
     """Compare tables at two TSOs: how many rows were added, removed and changed.
 
-    With --rows the rows are printed as well, each with `_change`: added, removed, before or after. At published cuts the command does not
-    start Spark.
+    With --rows the rows are printed as well, each with `_change`: added, removed, before or after.
+    At published cuts the command does not start Spark.
     """
     from tidelake.query.diff import differences
 

@@ -40,7 +40,8 @@ def register(app: typer.Typer) -> None:
 def check(schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug: Debug = False) -> None:
     """Check the files of every feed: feed.toml, tables.sql, ddl.jsonl and expectations.
 
-    The command reads no data and needs no environment variables. Exit code 2: a file has a mistake.
+    The command reads no data and needs no environment variables.
+    Exit code 2: a file has a mistake.
     """
     names = _every(schemas)
     results = {name: _checked(schemas, name) for name in names}
@@ -181,8 +182,8 @@ def status(
 ) -> None:
     """Show the state of a feed: resolved ts, published cut, hours, tables, quarantine. Does not start Spark.
 
-    Without --feed the command prints one line for every feed under schemas/. Exit code 1: the state of a feed could not be read; its line
-    says why.
+    Without --feed the command prints one line for every feed under schemas/.
+    Exit code 1: the state of a feed could not be read; its line says why.
     """
     from tidelake.query.status import feed_status
 

@@ -31,9 +31,11 @@ def maintain(
 ) -> None:
     """Rewrite small files and delete files, expire snapshots and old changes, drop tables that no cut needs, remove orphan files.
 
-    The section `maintenance` of feed.toml says which cuts are retained: every cut for keep_cuts, then the last cut of each day for
-    keep_daily. Every retained cut reads as before. Changes are kept for keep_changelog, by default forever. You can run the command again
-    at any time, also after it was killed.
+    The section `maintenance` of feed.toml says which cuts are retained.
+    Every cut is retained for keep_cuts, then the last cut of each day for keep_daily.
+    Every retained cut reads as before.
+    Changes are kept for keep_changelog, by default forever.
+    You can run the command again at any time, also after it was killed.
     """
     from tidelake.maintenance.maintain import maintain as work
 

@@ -19,9 +19,12 @@ def abandon(
 ) -> None:
     """Give up a publication that was begun and cannot be finished. Does not start Spark.
 
-    Tables that were already switched go back to the snapshots, columns and names of the previous cut. Staged branches are dropped. No row
-    of a published cut is deleted. The number of the cut is not used again. Landed and decoded hours stay: run the hour again to stage it
-    again. If the command is killed, run it again.
+    Tables that were already switched go back to the snapshots, columns and names of the previous cut.
+    Staged branches are dropped.
+    No row of a published cut is deleted.
+    The number of the cut is not used again.
+    Landed and decoded hours stay: run the hour again to stage it again.
+    If the command is killed, run it again.
     """
     from tidelake.publish.abandon import abandon as give_up
 
@@ -39,8 +42,9 @@ def unlock(
 ) -> None:
     """Free a feed's lease that does not expire by itself: its holder's clock is wrong, or its document is damaged.
 
-    A lease is valid for a minute and its holder renews it. The command does not free a lease that is still valid. Make sure that no run
-    works on the feed: such a run fails at its next step.
+    A lease is valid for a minute and its holder renews it.
+    The command does not free a lease that is still valid.
+    Make sure that no run works on the feed: such a run fails at its next step.
     """
     from tidelake.io.lease import unlock as free
     from tidelake.io.storage import open_store

@@ -33,8 +33,10 @@ def rollback(
 ) -> None:
     """Set all tables back to a published cut, as one new cut. Does not start Spark, write rows or delete anything.
 
-    The hours after that cut can then be run again. You can also roll back to a cut that an earlier rollback undid. If --to names no cut,
-    the error lists the nearest ones. Readers that use snapshot ids are not affected.
+    The hours after that cut can then be run again.
+    You can also roll back to a cut that an earlier rollback undid.
+    If --to names no cut, the error lists the nearest ones.
+    Readers that use snapshot ids are not affected.
     """
     from tidelake.publish.rollback import lines
     from tidelake.publish.rollback import rollback as set_back
@@ -59,8 +61,9 @@ def redo(
 ) -> None:
     """Decode published hours again, rebuild the lake from there up to its newest cut, and switch to the result as one cut.
 
-    Until the switch readers see the published tables. The certificate counts the rows of each table that differ. If a redo is killed, run
-    the same command again; if it was already publishing, the next command finishes it.
+    Until the switch readers see the published tables.
+    The certificate counts the rows of each table that differ.
+    If a redo is killed, run the same command again; if it was already publishing, the next command finishes it.
     """
     from tidelake.maintenance.redo import plan_redo
     from tidelake.maintenance.redo import redo as build_anew

@@ -47,8 +47,9 @@ def seed(
 ) -> None:
     """Load a full export (Dumpling's CSV or SQL, or Parquet) as the first cut of a feed, at the TSO of the export.
 
-    Start the changefeed at the same TSO: the first hour that you run afterwards continues from there and skips changes that the export
-    already has. Exit code 3: rows cannot be read or values do not fit; nothing is published.
+    Start the changefeed at the same TSO.
+    The first hour that you run afterwards continues from there and skips changes that the export already has.
+    Exit code 3: rows cannot be read or values do not fit; nothing is published.
     """
     from tidelake.seed.exports.dialect import dialect
 

@@ -76,9 +76,10 @@ def sniff(
 ) -> None:
     """Find out what an archive or a file of messages holds, and print a feed.toml to start from.
 
-    For a folder or s3:// prefix: layouts, topics, hours, offsets, protocols, and which guarantees hold. For a file: protocol,
-    framing, compression and sink options, with the evidence. A guess is certain if every message decodes with it. Exit
-    codes: 0 certain or likely, 2 wrong use, 3 undecided or not from TiCDC or Canal.
+    For a folder or s3:// prefix: layouts, topics, hours, offsets, protocols, and which guarantees hold.
+    For a file: protocol, framing, compression and sink options, with the evidence.
+    A guess is certain if every message decodes with it.
+    Exit codes: 0 certain or likely, 2 wrong use, 3 undecided or not from TiCDC or Canal.
     """
     from tidelake.protocols import decoder
     from tidelake.sniff import judge

@@ -48,9 +48,10 @@ def land(
 ) -> None:
     """Copy the messages of an hour from the archive or the live topics to Parquet, with a manifest.
 
-    Landing an hour again compares it with the archive and changes nothing unless the archive changed. A dry run lists objects that were
-    added, removed or changed, and what the hour still waits for to be complete; if that is a resolved ts, the dry run stores how far it has
-    read. Exit code 3: something is missing or contradictory; the messages that are there are landed.
+    Landing an hour again compares it with the archive and changes nothing unless the archive changed.
+    A dry run lists objects that were added, removed or changed, and what a complete hour still waits for.
+    If it waits for a resolved ts, the dry run stores how far it has read.
+    Exit code 3: something is missing or contradictory; the messages that are there are landed.
     """
     if dry_run:
         from tidelake.land.comparison import compare_hour
@@ -205,8 +206,10 @@ def run(
 ) -> None:
     """Run all five stages for an hour (or N hours) in one Spark application.
 
-    You can run an hour again at any time, also after a run was killed: the tables end up the same. Hours are run in order. An hour after a
-    gap, or before the first published one, is refused, and the error has the command to run. With --dry-run such an hour gives exit code 3.
+    You can run an hour again at any time, also after a run was killed: the tables end up the same.
+    Hours are run in order.
+    An hour after a gap, or before the first published one, is refused, and the error has the command to run.
+    With --dry-run such an hour gives exit code 3.
     """
     from tidelake.run import hours_from
 

@@ -128,9 +128,10 @@ def changelog(
 ) -> None:
     """Show a table's changes in commit order: INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE. Starts Spark only with --scd2.
 
-    With --scd2 the command shows every version of every row, with _valid_from_ts, _valid_to_ts (TSO), _valid_from, _valid_to (in the feed's
-    time zone) and _current. A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts; NULL means that it is still valid. Tables
-    without a key have no versions.
+    With --scd2 the command shows every version of every row.
+    Columns: the source's, then _valid_from_ts, _valid_to_ts (TSO), _valid_from, _valid_to (in the feed's time zone) and _current.
+    A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts; NULL means that it is still valid.
+    Tables without a key have no versions.
     """
     from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
     from tidelake.lake.cuts import changelog_retained_after

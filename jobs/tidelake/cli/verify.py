@@ -59,9 +59,12 @@ def verify(
 ) -> None:
     """Compare tables with their source at one TSO, by checksums over key ranges. Ranges that differ are narrowed down to rows.
 
-    With --connect the command queries the source. Without it, the command prints SQL to run at the source; give the output back with
-    --answers, and the command writes the next SQL for the ranges that differ. The command only reads. Exit code 0: equal; 3: different. At
-    a published cut it does not start Spark.
+    With --connect the command queries the source.
+    Without it, the command prints SQL to run at the source.
+    Give the output back with --answers; the command then writes the next SQL for the ranges that differ.
+    The command only reads.
+    At a published cut it does not start Spark.
+    Exit code 0: equal; 3: different.
     """
     if connect and (answers or sql):
         raise ConfigError("--connect asks the source itself", remedy="leave out --answers and --sql, or unset TIDELAKE_UPSTREAM")
