@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidelake.config.lake_paths import cuts
 from tidelake.errors import OrderError, OwnershipError, QualityError
 from tidelake.lake.opened import Lake
-from tidelake.lake.target import Target
+from tidelake.lake.staged import Target
 from tidelake.lake.turns import is_published, refuse_out_of_turn
 from tidelake.land import LandReport, land_hour
 from tidelake.tso import format_hour

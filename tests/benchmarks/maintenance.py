@@ -45,7 +45,7 @@ class Point:
 
 
 def curve(folder: Path, cuts: int, *, every: int | None, settings: Maintenance = SETTINGS) -> Iterator[Point]:
-    """A point each 24 cuts, an hour apart; every: an maintenance after so many, before the point is taken."""
+    """A point each 24 cuts, an hour apart; every: maintenance runs after so many, before the point is taken."""
     (folder / "lake").mkdir(parents=True)
     with Lake.of(lakes.feed(folder, maintenance=settings)) as lake:
         cut = None

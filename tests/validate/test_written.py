@@ -9,8 +9,7 @@ import pytest
 from tests.lake.histories import publish, resolved, row
 from tests.lake.windows import KV, opened
 from tidelake.lake.cut import TableCounts
-from tidelake.lake.staged import read_staged
-from tidelake.lake.target import Target
+from tidelake.lake.staged import Target, read_staged
 from tidelake.run import order
 from tidelake.tso import parse_hour
 from tidelake.validate import written as module

@@ -58,7 +58,7 @@ def _say_plan(plan: MaintenancePlan) -> None:
     if plan.changelog_retained_after:
         say(f"  changes are kept after {show(plan.changelog_retained_after)}")
     if plan.staged is not None:
-        say(f"  hour {plan.staged} is staged and not published: files are rewritten by an maintenance after it")
+        say(f"  hour {plan.staged} is staged and not published: files are rewritten by the next maintenance")
     for p in plan.tables:
         say(f"  {p.table}: {_table(p)}")
     if plan.folders:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tidelake.config.lake_paths import BRANCH, run_key
 from tidelake.errors import OrderError
 from tidelake.io.documents import find_document
@@ -9,8 +11,20 @@ from tidelake.lake.cut import Cut, Staged
 from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
-from tidelake.lake.target import Target
 from tidelake.lake.turns import is_published
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The window that a run stages, judges or publishes.
+
+    Attributes:
+        hour: Last hour of the window.
+        redo_from: First hour of a redo, which rebuilds everything published from that hour on. None for the next window.
+    """
+
+    hour: str
+    redo_from: str | None = None
 
 
 def read_staged(lake: Lake, target: Target) -> tuple[Cut | None, Staged | None]:

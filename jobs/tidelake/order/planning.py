@@ -21,7 +21,7 @@ from tidelake.lake.cuts import Base, base_of, lineage
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.namespaces import refuse_taken, take
 from tidelake.lake.opened import Lake
-from tidelake.lake.target import Target
+from tidelake.lake.staged import Target
 from tidelake.lake.turns import is_published
 from tidelake.order.clocks import is_ahead
 from tidelake.order.incomplete import Lack, decided, of_holes

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tidelake.lake.cut import Staged
 from tidelake.lake.opened import Lake
-from tidelake.lake.target import Target
+from tidelake.lake.staged import Target
 from tidelake.order.hand_over import hand_over
 from tidelake.order.late import judge_late
 from tidelake.order.planning import plan_window

@@ -237,7 +237,7 @@ def _cell(value: str | None, column: ShapeColumn, options: SinkOptions, at: str)
 
 @lru_cache(maxsize=64)
 def _flat(text: str) -> str:
-    """As it stands in the lines, which are read as one character a byte: a str takes four once a letter is beyond U+FFFF."""
+    """Text in the lines' encoding: one character a byte, because a str takes four bytes a character beyond U+FFFF."""
     return text.encode().decode("latin-1")
 
 

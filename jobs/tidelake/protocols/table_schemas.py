@@ -33,7 +33,7 @@ class SinkTableSchema:
 
 
 def table_schemas(path: Path) -> Callable[[str, str], tuple[ShapeColumn, ...] | None]:
-    """Of a schema file, or of all in a folder and below; of several versions of a table the newest. Raises ConfigError."""
+    """Read a schema file, or all schema files in a folder and below; the newest version of each table. Raises ConfigError."""
     files = sorted(path.rglob(PATTERN)) if path.is_dir() else [path]
     if not files:
         raise ConfigError(f"{path}: no {PATTERN}")

@@ -21,9 +21,8 @@ from tidelake.io.documents import find_document
 from tidelake.io.texts import plural
 from tidelake.lake.cut import Staged, TableCounts
 from tidelake.lake.opened import Lake
-from tidelake.lake.staged import read_staged
+from tidelake.lake.staged import Target, read_staged
 from tidelake.lake.tables import PARTIAL
-from tidelake.lake.target import Target
 from tidelake.order.sql.invalid_values import setting
 from tidelake.spark.sql_casts import literal
 from tidelake.tso import show

@@ -30,11 +30,11 @@ json_string = _writer(_ESCAPES | {"\b": "\\b", "\f": "\\f"})
 """A string with its quotes as encoding/json writes it; text that is not UTF-8 is given as bytes."""
 
 easyjson_string = _writer(_ESCAPES)
-"""The same as easyjson writes it, which has no short forms of U+0008 and U+000C."""
+"""JSON text as easyjson writes it: without short forms of U+0008 and U+000C."""
 
 
 raw_string = _writer(_ESCAPES | {c: c for c in "<>&\u2028\u2029"})
-"""The same as json-iterator writes it without HTML escapes."""
+"""JSON text as json-iterator writes it, without HTML escapes."""
 
 
 def quote(data: bytes) -> str:

@@ -38,7 +38,7 @@ class Cells:
         )
 
     def array(self, there: Flags) -> pa.Array:
-        """As list<binary>, null where the event has no such side."""
+        """The cells as list<binary>; null where the event has no such side."""
         offsets, data = pa.py_buffer(self.offsets), pa.py_buffer(self.data)
         cells = pa.Array.from_buffers(pa.binary(), len(self.present), [_bitmap(self.present), offsets, data])
         return pa.Array.from_buffers(EVENT.field("after").type, len(there), [_bitmap(there), pa.py_buffer(self.starts)], children=[cells])

@@ -34,12 +34,12 @@ def compiled(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """As `compiled`, for small helpers: LLVM makes them a part of every caller. A call costs, as arrays are passed by value."""
+    """Compile a small helper that LLVM inlines into every caller. A call would cost, because arrays are passed by value."""
     return _cached(function, forceinline=True)
 
 
 def merged(function: F) -> F:
-    """As `compiled`, for the steps of one caller: numba merges them before it compiles, which takes half the time of `inlined`."""
+    """Compile a step of one caller: numba merges it before it compiles, which takes half the time of `inlined`."""
     return _cached(function, inline="always")
 
 

@@ -54,7 +54,7 @@ def scan_simple(
     after: ImageSide,
     before: ImageSide,
 ) -> tuple[int, int]:
-    """As json_canal.scan_canal."""
+    """Scan a batch of messages; arguments and result are those of json_canal.scan_canal."""
     for i in range(start, len(wanted)):
         message = wanted[i]
         verdict = LEFT

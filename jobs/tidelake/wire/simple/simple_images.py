@@ -154,7 +154,7 @@ def scan(
     memory: dict[str, object],
     name: str,
 ) -> Scanned:
-    """As json_batches.scan; what was learned without the schemas that are known now is forgotten."""
+    """Scan with json_batches.scan, and forget what was learned without the schemas that are known now."""
     current, last = f"{name} {schemas(memory).generation}", f"{name} last"
     if memory.get(last) != current:
         memory.pop(str(memory.get(last)), None)

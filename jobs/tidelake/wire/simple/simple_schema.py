@@ -77,7 +77,7 @@ class SimpleTableSchema:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Of the columns."""
+        """Names of the columns."""
         return frozenset(c.name for c in self.columns)
 
     def says_the_same(self, other: SimpleTableSchema) -> bool:
