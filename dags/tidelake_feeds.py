@@ -4,8 +4,7 @@
 * **Waiting**: `land` waits, deferred, until the hour is complete (`closed_by` in feed.toml), three hours at most; not for older hours.
 * **Manual runs**: trigger with `hour`, for example `2026-01-05T10`. With `until` as well, the hours from `hour` to `until` are landed and
   decoded one by one and published as one cut at `until`. With `wait` off the run does not wait.
-* **Redo**: with `redo` the hours are decoded again; if they are published, all hours from `hour` on are published again, like `tidelake
-    redo`.
+* **Redo**: with `redo` the hours are decoded again; published hours are published again, like `tidelake redo`.
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
   --max-active-runs 1` (both ends included; windows go in order). Before that, set `first_hour` in feed.toml to the first hour.
 * **Failures**: temporary errors (storage, network, a lease held by another run) are retried with growing delays. A wrong file, a gap or a

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part")
 _KNOWN: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()  # session → names of the sources registered in it
+_REGISTERING = Lock()
 
 
 def read_source(spark: SparkSession, source: type[EventSource], **options: BaseModel) -> DataFrame:
@@ -43,15 +45,19 @@ def read_source(spark: SparkSession, source: type[EventSource], **options: BaseM
 
 
 def _register(spark: SparkSession, source: type[EventSource]) -> None:
-    """Register the source once per session. Spark refuses a name that the active session has, so this session is made active first."""
-    known = _KNOWN.setdefault(spark, set())
-    if source.FORMAT in known:
-        return
-    if not is_client(spark):
-        jvm: Any = spark._jvm  # PySpark reads the active session from here
-        jvm.SparkSession.setActiveSession(spark._jsparkSession)
-    spark.dataSource.register(source)
-    known.add(source.FORMAT)
+    """Register the source once per session. Spark refuses a name that the active session has, so this session is made active first.
+
+    Several threads may read at once: the tables of a seed are filled side by side.
+    """
+    with _REGISTERING:
+        known = _KNOWN.setdefault(spark, set())
+        if source.FORMAT in known:
+            return
+        if not is_client(spark):
+            jvm: Any = spark._jvm  # PySpark reads the active session from here
+            jvm.SparkSession.setActiveSession(spark._jsparkSession)
+        spark.dataSource.register(source)
+        known.add(source.FORMAT)
 
 
 class EventSource(DataSource):
