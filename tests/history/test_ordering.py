@@ -77,7 +77,7 @@ def test_of_equal_changes_the_one_with_the_lowest_coordinates_stays(changes: lis
 
 
 @given(deliveries(keyed=False))
-def test_equal_rows_without_a_key_are_as_many_as_in_the_stretch_that_has_most(changes: list[RowChange]) -> None:
+def test_equal_rows_without_a_key_are_as_many_as_in_the_replay_epoch_that_has_most(changes: list[RowChange]) -> None:
     wanted = []
     for content in {(c.table, c.op, c.commit_ts, c.before, c.after) for c in changes}:
         alike = sorted((c for c in changes if (c.table, c.op, c.commit_ts, c.before, c.after) == content), key=lambda c: c.at)
@@ -115,12 +115,12 @@ def test_an_insert_and_an_upsert_of_one_key_at_one_ts_are_one_change() -> None:
     assert [c.op for c in deduplicated([change("upsert", 5, 7, 2), change("insert", 5, 7, 1)])] == ["insert"]
 
 
-def test_equal_rows_of_one_stretch_are_all_kept_where_there_is_no_key() -> None:
+def test_equal_rows_of_one_replay_epoch_are_all_kept_where_there_is_no_key() -> None:
     both = [change("insert", 5, None, 1), change("insert", 5, None, 2)]
     assert deduplicated(both) == both
 
 
-def test_a_stretch_that_a_crash_cut_short_is_filled_by_its_repeat() -> None:
+def test_a_replay_epoch_that_a_crash_cut_short_is_filled_by_its_repeat() -> None:
     cut = [change("insert", 5, None, 1)]
     again = [change("insert", 5, None, 2, replay_epoch=1), change("insert", 5, None, 3, replay_epoch=1)]
     assert [c.at[2] for c in deduplicated(cut + again)] == [1, 3]

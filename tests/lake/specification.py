@@ -55,7 +55,7 @@ class _Reader:
         self.changes: list[RowChange] = []
         self.marks: dict[Coordinates, int | None] = {Coordinates(TOPIC, p): None for p in range(partitions)}
         self._lives = lives
-        self._offsets, self._stretch, self._last = Counter[int](), Counter[int](), Counter[int]()
+        self._offsets, self._epoch, self._last = Counter[int](), Counter[int](), Counter[int]()
 
     def read(self, message: Message) -> None:
         p, e = message.partition, message.event
@@ -63,7 +63,7 @@ class _Reader:
         self._offsets[p] += 1
         ts = e.commit_ts or 0
         if e.kind == "resolved":
-            self._stretch[p] += ts < self._last[p]
+            self._epoch[p] += ts < self._last[p]
             self._last[p] = ts
             where = Coordinates(TOPIC, p)
             self.marks[where] = max(self.marks[where] or 0, ts)
@@ -74,7 +74,7 @@ class _Reader:
             key = None if e.table == BARE else whole[:1]
             life = str(self._lives[str(e.table), ts])
             change = RowChange(
-                table=life, op=str(e.op), commit_ts=ts, at=at, key=key, before=before, after=after, replay_epoch=self._stretch[p]
+                table=life, op=str(e.op), commit_ts=ts, at=at, key=key, before=before, after=after, replay_epoch=self._epoch[p]
             )
             self.changes.append(change)
 

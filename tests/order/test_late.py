@@ -69,7 +69,7 @@ def test_an_update_comes_again_as_its_two_halves_or_the_other_way_round(tmp_path
         assert rows_of(lake, "d.k") == table(("3", "a"), ("2", "c"))
 
 
-def test_equal_rows_of_a_table_without_key_count_by_stretch(tmp_path: Path) -> None:
+def test_equal_rows_of_a_table_without_key_count_by_replay_epoch(tmp_path: Path) -> None:
     def m(value: str, ts: int) -> Any:
         return row(0, "insert", ts, TEXT, (value,), table="m")
 

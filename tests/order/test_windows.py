@@ -42,7 +42,7 @@ def test_rows_wait_through_as_many_hours_as_the_resolved_ts_is_behind(tmp_path: 
         assert rows_of(lake, "d.k", 250) == table(("100", "a"), ("200", "a"))
 
 
-def test_repeats_of_a_stretch_change_nothing_wherever_the_window_ends(tmp_path: Path) -> None:
+def test_repeats_in_a_replay_epoch_change_nothing_wherever_the_window_ends(tmp_path: Path) -> None:
     with opened(tmp_path) as (feed, lake):
         sent = [
             row(0, "insert", 10, KV, ("1", "a")),

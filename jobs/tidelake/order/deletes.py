@@ -71,7 +71,7 @@ def _with_epochs(rows: DataFrame) -> DataFrame:
 
 
 def _between(rows: DataFrame) -> DataFrame:
-    """Add the commit ts and replay_epoch of the nearest dated rows before and after."""
+    """Add the commit ts and replay epoch of the nearest dated rows before and after."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as F
 
