@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from tidelake.compact.arrow_fold import FoldedBucket, FoldRules, KeyTwice, LeftToSpark, fold
 from tidelake.compact.arrow_images import ComparedImages
-from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
 from tidelake.history.ordering import RowChange, in_window
 from tidelake.history.ordering import fold as folded
 from tidelake.wire.kernels.arrays import Longs
 
 AFTER, UNTIL = 10, 14
+CLASS = {"DELETE": 0, "UPDATE_AFTER": 1}
 Cells = tuple[Any, ...]
 
 
@@ -45,11 +45,8 @@ KINDS = {
 VALUES = {"v": pa.string(), "n": pa.int32(), "d": pa.float64()}
 META = {
     "_change_type": pa.string(),
+    "_change_seq": pa.decimal128(38, 0),
     "_commit_ts": pa.int64(),
-    "_topic": pa.string(),
-    "_kafka_partition": pa.int32(),
-    "_offset": pa.int64(),
-    "_ordinal": pa.int32(),
 }
 
 
@@ -74,10 +71,10 @@ def table(columns: dict[str, pa.DataType], rows: Sequence[Cells]) -> TableRows:
 
 def logged(change: RowChange, width: int) -> list[Cells]:
     """What a changelog has of a change, as order.sql.rows.changes makes it."""
-    at = (change.commit_ts, *change.at)
 
     def rows(kind: str, cells: Cells | None) -> list[Cells]:
-        return [] if cells is None else [(*cells, kind, *at)]
+        seq = (change.commit_ts * 10 + CLASS.get(kind, 2)) * 10**20 + change.at[1] * 10**9 + change.at[2] * 10 + change.at[3]
+        return [] if cells is None else [(*cells, kind, Decimal(seq), change.commit_ts)]
 
     if change.op == "update" and change.before is not None and change.after is not None:
         if change.before[:width] != change.after[:width]:
@@ -97,8 +94,8 @@ def contents(found: FoldedBucket) -> tuple[list[Cells], list[int]]:
     return list(zip(*columns, strict=True)), stamps
 
 
-def rules(kind: Kind, images: ComparedImages | None = None, by_arrival: bool = False) -> FoldRules:
-    return FoldRules(key=list(kind.columns), after_ts=AFTER, until_ts=UNTIL, by_arrival=by_arrival, images=images)
+def rules(kind: Kind, images: ComparedImages | None = None) -> FoldRules:
+    return FoldRules(key=list(kind.columns), after_ts=AFTER, until_ts=UNTIL, images=images)
 
 
 values = st.tuples(st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, None]), st.sampled_from([0.5, -0.0, 0.0, None]))
@@ -138,7 +135,7 @@ def expected_images(kind: Kind, base: dict[Cells, Cells], log: Sequence[Cells], 
         news = [r for r in mine if r[wide] != "UPDATE_BEFORE"]
         if not news or kinds["UPDATE_AFTER"] != kinds["UPDATE_BEFORE"]:
             continue
-        last = max(news, key=lambda r: (r[wide + 1], CLASS.get(r[wide], 2), r[wide + 2 :]))
+        last = max(news, key=lambda r: r[wide + 1])
         left = Counter([base[key]] if key in base else [])
         for r in mine:
             left[r[:wide]] += 1 if r[wide] in ("INSERT", "UPDATE_AFTER") else -1
@@ -169,39 +166,26 @@ def test_what_stands_is_what_the_rules_of_order_say(name: str, data: st.DataObje
     found, stamps = contents(standing)
     wanted = folded(rows, inside, tuple(range(width)))
     assert found == sorted(wanted.values(), key=lambda r: r[:width])
-    window = [r for r in log if AFTER < r[-5] <= UNTIL]
-    newest = {r[:width]: r[-5] for r in sorted(window, key=lambda r: r[-5]) if r[-6] != "UPDATE_BEFORE"}
+    window = [r for r in log if AFTER < r[-1] <= UNTIL]
+    newest = {r[:width]: r[-1] for r in sorted(window, key=lambda r: r[-2]) if r[-3] != "UPDATE_BEFORE"}
     assert stamps == [newest.get(r[:width], AFTER) for r in found]
     assert (standing.compared, standing.suspects) == expected_images(kind, rows, window, thin)
 
 
-CLASS = {"DELETE": 0, "UPDATE_AFTER": 1}
-PLACES = st.tuples(
-    st.integers(AFTER, UNTIL + 1),
-    st.sampled_from(["s", "t", ""]),
-    st.sampled_from([0, 1, MOVED_LAST, MOVED_FIRST]),
-    st.integers(0, 2),
-    st.integers(0, 1),
+CHANGES = st.tuples(
+    st.integers(0, 2), st.sampled_from(["DELETE", "UPDATE_AFTER", "INSERT"]), st.integers(AFTER, UNTIL + 1), st.integers(0, 10**19 - 1)
 )
 
 
-CHANGES = st.tuples(st.integers(0, 2), st.sampled_from(["DELETE", "UPDATE_AFTER", "INSERT"]), PLACES)
-
-
 @settings(max_examples=200, deadline=None)
-@given(log=st.lists(CHANGES, unique_by=lambda x: (x[0], x[2])), by_arrival=st.booleans())
-def test_rows_that_a_statement_moved_and_changes_by_arrival_have_their_place(log: list[tuple[int, str, Any]], by_arrival: bool) -> None:
+@given(log=st.lists(CHANGES, unique_by=lambda x: x[2:]))
+def test_the_change_with_the_greatest_number_is_the_newest(log: list[tuple[int, str, int, int]]) -> None:
     kind = KINDS["number"]
-    rows = [(k, f"{n}", n, None, change, *at) for n, (k, change, at) in enumerate(log)]
+    rows = [(k, f"{n}", n, None, change, Decimal(ts * 10**19 + place), ts) for n, (k, change, ts, place) in enumerate(log)]
     base = table(kind.columns | VALUES | {"_commit_ts": pa.int64()}, [])
     changes = table(kind.columns | VALUES | META, rows)
-
-    def place(r: Cells) -> Cells:
-        moved = {MOVED_LAST: 3, MOVED_FIRST: -1}.get(r[7])
-        return (r[5], moved if moved is not None else 0 if by_arrival else CLASS.get(r[4], 2), *r[6:])
-
-    newest: dict[int, Cells] = {r[0]: r for r in sorted(rows, key=place) if AFTER < r[5] <= UNTIL}
-    standing = fold_all(kind, base, changes, rules(kind, by_arrival=by_arrival))
+    newest = {r[0]: r for r in sorted(rows, key=lambda r: r[5]) if AFTER < r[6] <= UNTIL}
+    standing = fold_all(kind, base, changes, rules(kind))
     assert contents(standing)[0] == [r[:4] for _, r in sorted(newest.items()) if r[4] != "DELETE"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -103,7 +104,7 @@ def _append(lake: Lake, identifier: str, rows: Sequence[tuple[int, str]], commit
 
 def _inserts(table: LakeTable, rows: Sequence[tuple[int, str]], commit_ts: int) -> pa.Table:
     """Rows of (id, v) as a table or a changelog has them."""
-    known = {"_change_type": "INSERT", "_commit_ts": commit_ts, "_commit_at": at(commit_ts), "_topic": "t", "_kafka_partition": 0}
-    known |= {"_offset": 1, "_ordinal": 0}
+    known = {"_change_type": "INSERT", "_change_seq": Decimal(commit_ts), "_commit_ts": commit_ts, "_commit_at": at(commit_ts)}
+    known |= {"_origin": "event", "_topic": "t", "_kafka_partition": 0, "_offset": 1, "_ordinal": 0}
     schema = table.table.schema().as_arrow()
     return pa.Table.from_pylist([known | {"id": i, "v": v} for i, v in rows], schema=schema)

@@ -42,6 +42,7 @@ from tidelake.maintenance.expire import drop_gone, forget_documents, let_go
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
 from tidelake.maintenance.needs import stale_branches
 from tidelake.maintenance.orphans import leftovers, remove_leftovers
+from tidelake.order.change_sequence import sequence_of
 from tidelake.order.late import late_rows
 from tidelake.order.sql.changelog import begin_branch, open_changelog
 from tidelake.order.sql.rows import TableRows
@@ -73,7 +74,8 @@ def table() -> Incarnation:
 
 def rows(feed: Feed, i: Incarnation) -> TableRows:
     """What order would stage of it."""
-    return TableRows(feed=feed, incarnation=i, names=i.names, shapes=(), bucket="id", buckets=1, hours=1)
+    sequence = sequence_of(0, 0, 0, by_arrival=False)
+    return TableRows(feed=feed, incarnation=i, names=i.names, shapes=(), bucket="id", buckets=1, hours=1, sequence=sequence)
 
 
 def unmarked(lake: LakeCatalog, identifier: str) -> LakeTable:

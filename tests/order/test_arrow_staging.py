@@ -142,9 +142,7 @@ def staged_by(lake: Lake, hour: str, tells: list[str] | None = None) -> tuple[St
     advance = staged.changelogs["d.k@-1"]
     table = lake.catalog.load(advance.identifier)
     spark = lake.spark.read.option("versionAsOf", advance.to).table(f"lake.{advance.identifier}")
-    rows = [
-        r.asDict() for r in spark.orderBy("_commit_ts", "id", "part", "_change_type", "_topic", "_kafka_partition", "_offset").collect()
-    ]
+    rows = [r.asDict() for r in spark.orderBy("_change_seq", "id", "part", "_topic", "_kafka_partition").collect()]
     places: dict[str, list[int]] = {}
     for f in table.files({}, [], advance.to):
         places.setdefault(str(tuple(f.partition)), []).append(f.rows)

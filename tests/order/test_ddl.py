@@ -188,7 +188,7 @@ def test_a_row_leaves_with_the_partition_that_the_server_put_it_in(tmp_path: Pat
             typed.append(f"CAST(IF(n = {n}, v, NULL) AS {lake_column(lake.feed, i, i.columns[0]).type}) AS c{n}")
             for name in dict.fromkeys(place(v) for v in values):
                 left = emptied(replace(i, empty=False), (name,), 9)
-                fold = Fold(feed=lake.feed, incarnation=left, columns=i.columns, applied_ts=1, until_ts=9, by_arrival=False)
+                fold = Fold(feed=lake.feed, incarnation=left, columns=i.columns, applied_ts=1, until_ts=9)
                 told.append(f"IF(n = {n} AND {fold.left(fold.removals[0])}, '{name}', NULL)")
             wanted += [(n, str(v), [place(v)]) for v in values]
         cells = ", ".join(f"({n}, '{v}', {'NULL' if v is None else repr(str(v))})" for n, p in enumerate(PLACES) for v in p[2])

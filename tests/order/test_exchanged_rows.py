@@ -154,14 +154,18 @@ def test_rows_change_places_at_the_statement_s_place_among_row_events(story: Sto
 
 def test_changes_say_that_no_event_brought_them(story: Story) -> None:
     _, lake, _ = story
-    names = ("_commit_ts", "_change_type", "_topic", "_kafka_partition", "_ordinal", "id", "v")
-    found = [c for of in changes_of(lake, "d.n", 0, None) for c in of.rows.read_all().select(names).to_pylist()]
-    assert sorted(tuple(c.values()) for c in found if c["_commit_ts"] in (51, 80)) == [
-        (51, "INSERT", "", -3, 1, 1, "p now"),
-        (51, "INSERT", "", -3, 1, 2, "at 30"),
-        (51, "UPDATE_AFTER", "t", 0, 0, 2, "at 51"),
-        (51, "UPDATE_BEFORE", "t", 0, 0, 2, "at 30"),
-        (80, "INSERT", "", -2, 1, 2, "c"),
+    names = ("_commit_ts", "_change_type", "_origin", "_topic", "_kafka_partition", "_offset", "_ordinal", "id", "v")
+    found = [
+        c
+        for of in changes_of(lake, "d.n", 0, None)
+        for c in of.rows.read_all().sort_by([("_change_seq", "ascending"), ("id", "ascending")]).select(names).to_pylist()
+    ]
+    assert [tuple(c.values()) for c in found if c["_commit_ts"] in (51, 80)] == [
+        (51, "INSERT", "partition_exchange", None, None, None, None, 1, "p now"),
+        (51, "INSERT", "partition_exchange", None, None, None, None, 2, "at 30"),
+        (51, "UPDATE_BEFORE", "event", "t", 0, 24, 0, 2, "at 30"),
+        (51, "UPDATE_AFTER", "event", "t", 0, 24, 0, 2, "at 51"),
+        (80, "INSERT", "partition_exchange", None, None, None, None, 2, "c"),
     ]
     facts = hour_facts(lake, "2026-01-05T10").tables
     assert (facts["d.p"].inserts, facts["d.t"].deletes) == (4, 1)
@@ -265,7 +269,7 @@ def test_a_partition_whose_column_is_masked_is_not_told(tmp_path: Path) -> None:
     statements = [Statement(commit_ts=n, database="d", query=q) for n, q in enumerate(said, 1)]
     seen = ObservedTable(database="d", table="p", shape=KV, first_ts=2, last_ts=2, rows=1)
     (p,) = compile_window(Catalog(), statements, [seen], Policy()).catalog.incarnations.values()
-    fold = Fold(feed=made, incarnation=p, columns=p.columns, applied_ts=0, until_ts=9, by_arrival=False)
+    fold = Fold(feed=made, incarnation=p, columns=p.columns, applied_ts=0, until_ts=9)
     with pytest.raises(OrderError, match=r"d\.p: the column that tells the partition of its rows is masked") as error:
         fold.left(fold.removals[0])
     assert error.value.code == "UNSUPPORTED_DDL"

@@ -12,6 +12,7 @@ import pytest
 from tests.lake import lakes
 from tidelake.history.incarnations import Incarnation, Name
 from tidelake.order import packs
+from tidelake.order.change_sequence import sequence_of
 from tidelake.order.packs import FEW, PACK, SMALL, in_packs
 from tidelake.order.sql.rows import TableRows
 from tidelake.spark.lake_settings import lake_settings
@@ -43,6 +44,7 @@ def tables(folder: Path, sizes: dict[str, int]) -> list[TableRows]:
             bucket=None,
             buckets=1,
             hours=1,
+            sequence=sequence_of(0, 0, 0, by_arrival=False),
         )
         for name in sizes
     ]

@@ -35,6 +35,7 @@ from tidelake.io import storage
 from tidelake.io.storage import open_store
 from tidelake.order.arrow import arrow_staging as arrow_order
 from tidelake.order.arrow.arrow_source import OrderJob
+from tidelake.order.change_sequence import sequence_of
 from tidelake.order.sql.order_masks import hashed
 from tidelake.order.sql.rows import TableRows
 from tidelake.spark import worker_secrets
@@ -202,7 +203,17 @@ def _ask_all(spark: SparkSession, feed: Feed) -> None:
     definition = TableDef(columns=(ColumnDef(name="id", type=BIGINT), ColumnDef(name="v", type=BIGINT)), primary_key=("id",))
     (i,) = create(Catalog(), "d", "k", definition, ALWAYS).incarnations.values()
     sent = shape("id bigint", "v bigint")
-    rows = TableRows(feed=feed, incarnation=i, names=i.names, shapes=(sent,), bucket="id", buckets=1, hours=1)
+    sequence = sequence_of(0, 0, 0, by_arrival=False)
+    rows = TableRows(
+        feed=feed,
+        incarnation=i,
+        names=i.names,
+        shapes=(sent,),
+        bucket="id",
+        buckets=1,
+        hours=1,
+        sequence=sequence,
+    )
     masked = hashed(events, rows)
     assert masked is not events
     masked.collect()

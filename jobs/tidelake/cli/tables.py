@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from tidelake.lake.opened import Lake
     from tidelake.query.asof import AsOf
 
-_ORDER = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_BEFORE' THEN 1 WHEN 'UPDATE_AFTER' THEN 2 ELSE 3 END"
-_MOVED = "CASE _kafka_partition WHEN {last} THEN 1 WHEN {first} THEN -1 ELSE 0 END"  # sort key of rows that a statement moved
+_ORDER = " ORDER BY _change_seq"
 TableOption = Annotated[str, typer.Option("--table", metavar="db.t", help="The table, by its name at that time; `all` for every table.")]
 
 
@@ -133,7 +132,6 @@ def changelog(
     A version is valid at ts if _valid_from_ts <= ts < _valid_to_ts; NULL means that it is still valid.
     Tables without a key have no versions.
     """
-    from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
     from tidelake.lake.cuts import changelog_retained_after
     from tidelake.query.changes import changes_of
 
@@ -143,8 +141,6 @@ def changelog(
             raise ConfigError("--from does not go with --scd2", remedy="versions are those of the whole life of the table; filter them")
         _versions(schemas, feed, table, to, format_, limit)
         return
-    moved = _MOVED.format(last=MOVED_LAST, first=MOVED_FIRST)
-    order = f" ORDER BY _commit_ts, {moved}, {_ORDER}, _topic, _kafka_partition, _offset, _ordinal"
     with opened(schemas, feed, quiet=True) as lake:
         gone = changelog_retained_after(lake.catalog, feed)
         if gone > from_:
@@ -152,10 +148,10 @@ def changelog(
         for changes in changes_of(lake, table, from_, to):
             rows = local(changes.rows, lake.feed.time_zone)
             if format_ is ChangeFormat.jsonl:
-                to_stdout(rows, expressions(changes.columns), order)
+                to_stdout(rows, expressions(changes.columns), _ORDER)
             else:
                 page = ShownRows(title=f"changes of {table}", limit=limit, vertical=format_ is ChangeFormat.vertical)
-                print_rows([c.name for c in changes.columns], flat(changes.columns), rows, page, order)
+                print_rows([c.name for c in changes.columns], flat(changes.columns), rows, page, _ORDER)
 
 
 def _versions(schemas: Path, feed: str, table: str, ts: int | None, format_: ChangeFormat, limit: int) -> None:

@@ -7,7 +7,7 @@ keys are not implemented here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,13 +17,11 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake.compact.arrow_images import DELETE, INSERT, OLD, UPDATE, ComparedImages, Weights
-from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
 from tidelake.lake.key_sample import are_picked
 from tidelake.wire.kernels.arrays import Longs
 
 TOO_LARGE = "the bucket is too large for a worker"
-CHANGE_TYPE, COMMIT_TS, PARTITION = "_change_type", "_commit_ts", "_kafka_partition"
-MARKS = (CHANGE_TYPE, COMMIT_TS, "_topic", PARTITION, "_offset", "_ordinal")  # the changelog's own columns that the fold reads
+CHANGE_TYPE, CHANGE_SEQ, COMMIT_TS = MARKS = "_change_type", "_change_seq", "_commit_ts"  # the changelog's own columns that the fold reads
 
 _KINDS = {"UPDATE_BEFORE": OLD, "DELETE": DELETE, "UPDATE_AFTER": UPDATE}
 _SHOWN = 3  # number of duplicate keys that are shown
@@ -48,7 +46,6 @@ class FoldRules(BaseModel, frozen=True):
     key: list[str]
     after_ts: int
     until_ts: int
-    by_arrival: bool
     images: ComparedImages | None = None
 
 
@@ -171,42 +168,34 @@ def _check(base: BucketRows, keys: _Keys, key: Sequence[str]) -> None:
 
 
 def _newest(changes: BucketRows, keys: _Keys, rules: FoldRules) -> _Newest:
-    """The greatest place of each key, column by column; after the first column hardly any key has several changes left."""
+    """The change of each key with the greatest number. The commit ts is compared first: few keys then have several changes left."""
     ts = np.asarray(changes.whole(COMMIT_TS).fill_null(_LEAST))
     inside = (ts > rules.after_ts) & (ts <= rules.until_ts)
     rows = np.flatnonzero(inside & (keys.kinds != OLD))
     many = np.count_nonzero(np.bincount(keys.changes[rows], minlength=keys.many))
-    for values_of in (lambda r: ts[r], *_places(changes, keys, rules)):
-        values, of = values_of(rows), keys.changes[rows]
-        best = np.full(keys.many, _LEAST)
-        np.maximum.at(best, of, values)
-        rows = rows[values == best[of]]
-        if len(rows) == many:
-            break
+    rows = _greatest(rows, ts[rows], keys)
+    if len(rows) > many:
+        rows = _greatest(rows, _place(changes.cells(CHANGE_SEQ, rows)[0]), keys)
     last = np.full(keys.many, -1)
     last[keys.changes[rows]] = rows
     rows = np.sort(last[last >= 0])
     return _Newest(rows, keys.changes[rows], np.flatnonzero(inside))
 
 
-def _places(changes: BucketRows, keys: _Keys, rules: FoldRules) -> Iterator[Callable[[Longs], Longs]]:
-    """The columns that lake.fold.place compares after the commit ts."""
+def _greatest(rows: Longs, values: Longs, keys: _Keys) -> Longs:
+    """Those of the rows with the greatest value of their key."""
+    best = np.full(keys.many, _LEAST)
+    np.maximum.at(best, keys.changes[rows], values)
+    kept: Longs = rows[values == best[keys.changes[rows]]]
+    return kept
 
-    def number(column: str) -> Callable[[Longs], Longs]:
-        return lambda rows: np.asarray(changes.cells(column, rows)[0].cast(pa.int64()).fill_null(_LEAST))
 
-    def order(rows: Longs) -> Longs:
-        partition = number(PARTITION)(rows)
-        kinds = np.zeros(len(rows), np.int64) if rules.by_arrival else keys.kinds[rows]
-        return np.where(partition == MOVED_LAST, 3, np.where(partition == MOVED_FIRST, -1, kinds))
-
-    def topic(rows: Longs) -> Longs:
-        coded = _coded(changes.cells("_topic", rows)[0])
-        rank: Longs = np.argsort(np.asarray(pc.sort_indices(coded.dictionary)))
-        ranks: Longs = rank[np.asarray(coded.indices)]
-        return ranks
-
-    yield from (order, topic, number(PARTITION), number("_offset"), number("_ordinal"))
+def _place(sequence: pa.Array) -> Longs:
+    """The rank of numbers among these numbers."""
+    coded = _coded(sequence)
+    rank = np.argsort(np.asarray(pc.sort_indices(coded.dictionary)))
+    ranks: Longs = rank[np.asarray(coded.indices)]
+    return ranks
 
 
 def _coded(cells: pa.Array) -> pa.DictionaryArray:

@@ -176,7 +176,6 @@ def _table(work: FoldWork, changes: ChangelogSlice, images: Images | None) -> Ta
             key=fold.key,
             after_ts=max(fold.applied_ts, fold.emptied_ts),
             until_ts=fold.until_ts,
-            by_arrival=fold.by_arrival,
             images=compared,
         ),
     )

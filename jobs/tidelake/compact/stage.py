@@ -78,7 +78,6 @@ def _work(lake: Lake, staged: Staged, i: Incarnation, base: tuple[int, TableCut 
         columns=kept(feed, i, i.columns),
         applied_ts=since,
         until_ts=staged.cut.resolved_ts,
-        by_arrival=feed.by_arrival,
     )
     changes, earlier = None, staged.cut.changelogs.get(i.id)
     if advance is not None:

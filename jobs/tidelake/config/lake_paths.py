@@ -10,7 +10,8 @@ SYSTEM = "_tidelake"  # namespace of Tidelake's own tables
 MAIN = "main"
 BRANCH = "run_"  # prefix of staging branches, run_<cut>_<fence>
 _OWN_COLUMNS = (
-    "_change_type _commit_ts _commit_at _commit_at_day _topic _kafka_partition _offset _ordinal _partial "  # of changelogs and snapshots
+    "_change_type _change_seq _commit_ts _commit_at _commit_at_day _origin "
+    "_topic _kafka_partition _offset _ordinal _partial "  # of changelogs and snapshots
     "_valid_from_ts _valid_to_ts _valid_from _valid_to _current _change"  # of --scd2 and diff
 )
 BUCKET = "tidelake_bucket"  # partition field of bucketed tables; Iceberg allows no column of that name
@@ -20,7 +21,7 @@ _WORKING_COLUMNS = (  # columns that the queries that fold and compare rows add
 )
 RESERVED_COLUMNS = frozenset(f"{BUCKET} {_OWN_COLUMNS} {_ICEBERG_COLUMNS} {_WORKING_COLUMNS}".split())
 _SOURCE_COLUMN = "__src"
-MOVED_LAST, MOVED_FIRST = -2, -3  # `_kafka_partition` of rows that a statement moved: after or before all row events of their commit ts
+EVENT, PARTITION_EXCHANGE = "event", "partition_exchange"  # `_origin` of a change
 
 
 IDENTITY = "lake.json"  # identity of the lake and of the catalog that holds its tables

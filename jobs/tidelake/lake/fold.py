@@ -10,7 +10,6 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
-from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import ALWAYS, Column, Incarnation, Removal
 from tidelake.lake.catalog import LakeColumn
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from tidelake.lake.images import Images
 
 _BY_NAME = CastRules(time_zone="UTC", names_sent=True)
-_CLASS = "CASE _change_type WHEN 'DELETE' THEN 0 WHEN 'UPDATE_AFTER' THEN 1 ELSE 2 END"
-FIRST = "named_struct('t', _commit_ts, 'c', 2, 'k', '', 'p', -1, 'o', -1L, 'n', -1)"  # place of a snapshot's row, in the form of `place`
+BEFORE_CHANGES = "CAST(-1 AS DECIMAL(38, 0))"  # a snapshot's row comes before all changes, as if it had this `_change_seq`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +36,6 @@ class Fold:
     columns: tuple[Column, ...]
     applied_ts: int
     until_ts: int
-    by_arrival: bool
     few: bool = False  # few rows and changes: one task folds them all
 
     @property
@@ -98,7 +95,7 @@ def change_rows(changelog: DataFrame, columns: Sequence[LakeColumn], fold: Fold)
     inside = changelog.where(f"_commit_ts > {after} AND _commit_ts <= {fold.until_ts} AND {from_hour}")
     values = (f"{_of_change(c, physical(columns, c.id), fold)} AS {quote(c.lake_name)}" for c in fold.columns)
     marks = ["_partial"] if any(c.name == PARTIAL.name and c.source_id is None for c in columns) else []
-    rows = inside.selectExpr(*values, "_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal", *marks)
+    rows = inside.selectExpr(*values, "_change_type", "_change_seq", "_commit_ts", "_topic", "_kafka_partition", "_offset", *marks)
     if not fold.removals:
         return rows
     left = f"({' OR '.join(_left_by(fold, r) for r in fold.removals)})"
@@ -125,12 +122,6 @@ def _in_partition(name: str, r: Removal) -> str:
 
 def _written(bound: str, r: Removal) -> str:
     return literal(bound) if r.text else bound
-
-
-def place(fold: Fold) -> str:
-    """Return SQL of a change's place among the changes of its key: the greatest place is the newest change."""
-    order = f"CASE _kafka_partition WHEN {MOVED_LAST} THEN 3 WHEN {MOVED_FIRST} THEN -1 ELSE {'0' if fold.by_arrival else _CLASS} END"
-    return f"named_struct('t', _commit_ts, 'c', {order}, 'k', _topic, 'p', _kafka_partition, 'o', _offset, 'n', _ordinal)"
 
 
 def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bucket: str | None = None, buckets: int = 1) -> DataFrame:
@@ -170,22 +161,22 @@ def _united(
     marks: Sequence[str] = (),
     images: Images | None = None,
 ) -> DataFrame:
-    """Unite the rows of both sides. `_at`: order within the key; `_gone`: a delete. With images, adds old rows: their key, no `_at`."""
+    """Unite the rows of both sides. `_at`: their order; `_gone`: a delete. With images, adds old rows: their key, no `_at`."""
     from pyspark.sql import functions as F
 
-    names, key, at = [quote(c.lake_name) for c in fold.columns], {quote(k) for k in fold.key}, place(fold)
+    names, key = [quote(c.lake_name) for c in fold.columns], {quote(k) for k in fold.key}
     parts = []
     if base is not None:
         more = [*(["false AS _partial"] if marks else []), *(images.of_base() if images else [])]
-        parts.append(base.selectExpr(*names, "_commit_ts", f"{FIRST} AS _at", "false AS _gone", *more))
+        parts.append(base.selectExpr(*names, "_commit_ts", f"{BEFORE_CHANGES} AS _at", "false AS _gone", *more))
     if changes is not None:
         old, gone = "_change_type = 'UPDATE_BEFORE'", "_change_type = 'DELETE' AS _gone"
         if images is None:
-            newer = changes.where(f"NOT {old}").selectExpr(*names, "_commit_ts", f"{at} AS _at", gone, *marks)
+            newer = changes.where(f"NOT {old}").selectExpr(*names, "_commit_ts", "_change_seq AS _at", gone, *marks)
         else:
             light = [n if n in key else f"IF({old}, NULL, {n}) AS {n}" for n in names]
             kept = changes.where(f"NOT {old} OR {images.sampled}")
-            newer = kept.selectExpr(*light, "_commit_ts", f"IF({old}, NULL, {at}) AS _at", gone, *images.of_change())
+            newer = kept.selectExpr(*light, "_commit_ts", f"IF({old}, NULL, _change_seq) AS _at", gone, *images.of_change())
         parts.append(newer)
     rows = reduce(lambda a, b: a.unionByName(b), parts)
     if fold.few:  # in one partition the fold and the write need no shuffle, which costs more to plan than the rows do

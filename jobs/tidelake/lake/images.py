@@ -25,7 +25,7 @@ from tidelake.config.policy import SAMPLE
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.cut import ImageCounts, TableCounts
-from tidelake.lake.fold import FIRST, Fold, place
+from tidelake.lake.fold import BEFORE_CHANGES, Fold
 from tidelake.lake.key_sample import picked
 from tidelake.lake.tables import is_bucketable, key_columns, lake_column, mask_of
 from tidelake.spark.sql_casts import literal, quote
@@ -39,7 +39,7 @@ _PRINTED = frozenset({"float", "json", "vector"})
 _HASH = "shiftrightunsigned(xxhash64({}), 24)"  # 40 bits: the hashes of eight million changes of one key add up within 64 bits
 _SUSPECT = 1 << 32  # more keys than a table has
 _STANDS = "'INSERT', 'UPDATE_AFTER'"
-_ASIDE = "struct(_topic, _kafka_partition, _offset, _ordinal)"
+_ASIDE = "struct(_change_seq, _topic, _kafka_partition, _offset)"
 _META = ("_commit_ts", "_change_type", f"{_ASIDE} AS _from")
 
 
@@ -187,10 +187,12 @@ def _findings(images: Images, base: DataFrame | None, changes: DataFrame) -> Dat
     """
     key = f"struct({', '.join(quote(k) for k in images.fold.key)}) AS _key"
     values = f"struct({', '.join(quote(c) for c in images.columns)}) AS _v"
-    rows = changes.where(images.sampled).selectExpr(key, values, *_META, f"{place(images.fold)} AS _at")
+    rows = changes.where(images.sampled).selectExpr(key, values, *_META, "_change_seq AS _at")
     if base is not None:
-        none = "struct('' AS _topic, -1 AS _kafka_partition, -1L AS _offset, -1 AS _ordinal)"
-        there = ("_commit_ts", "'' AS _change_type", f"{none} AS _from", f"{FIRST} AS _at")
+        none = (
+            f"struct({BEFORE_CHANGES} AS _change_seq, CAST(NULL AS STRING) AS _topic, CAST(NULL AS INT) AS _kafka_partition, 0L AS _offset)"
+        )
+        there = ("_commit_ts", "'' AS _change_type", f"{none} AS _from", f"{BEFORE_CHANGES} AS _at")
         rows = rows.unionByName(base.where(images.sampled).selectExpr(key, values, *there))
     together = "OVER (PARTITION BY _key, _commit_ts)"
     earlier = "OVER (PARTITION BY _key ORDER BY _commit_ts RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
@@ -222,7 +224,7 @@ def _example(images: Images) -> str:
     """Return SQL of a finding's message: `id=3 at t[0]@17: v was a, here b`."""
     kinds = images.columns
     key = ", ', ', ".join(f"concat({literal(f'{k}=')}, {_shown(f'_key.{quote(k)}', kinds.get(k, ''))})" for k in images.fold.key)
-    place = "_from._topic, '[', _from._kafka_partition, ']@', _from._offset"
+    place = "coalesce(concat(_from._topic, '[', _from._kafka_partition, ']@', _from._offset), 'an exchange of partitions')"
     both = ((literal(f"{c} was "), f"_v.{quote(c)}", f"_was.v.{quote(c)}", kind) for c, kind in kinds.items())
     each = (f"IF({v} <=> {w}, NULL, concat({c}, {_shown(v, kind)}, ', here ', {_shown(w, kind)}))" for c, v, w, kind in both)
     said = f"""CASE code WHEN 'duplicate_inserts' THEN 'insert of a row that stands here'

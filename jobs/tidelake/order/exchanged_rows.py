@@ -2,10 +2,10 @@
 
 At the statement's place in commit order both tables are folded as `asof` does, from the last cut and the changelogs staged so far. Rows
 that leave a table are written as DELETE, rows that come as INSERT, so every reader of changelogs sees the move. These changes come from no
-message: their `_kafka_partition` is LAST, their `_offset` the statement's number among those of its commit ts.
+message: their `_origin` is partition_exchange, and they have no coordinates. They come after all row events of their commit ts.
 
 A statement can arrive in the window after the cut of its own commit ts (docs/architecture.md 8.1). That cut does not change: the rows are
-then exchanged one TSO tick after it, before all row events of that ts (FIRST).
+then exchanged one TSO tick after it, before all row events of that ts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
-from tidelake.config.lake_paths import MOVED_FIRST, MOVED_LAST
+from tidelake.config.lake_paths import PARTITION_EXCHANGE
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import Column, Exchange, Incarnation
 from tidelake.history.projection import lived
@@ -26,6 +26,7 @@ from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import last_snapshot, places
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
 from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider
+from tidelake.order.change_sequence import exchanged_sql
 from tidelake.order.planning import PlannedWindow
 from tidelake.order.sql.changelog import advanced, all_columns, begin_branch, open_changelog, sql_name
 from tidelake.order.sql.rows import TableRows
@@ -151,6 +152,7 @@ def _side(plan: PlannedWindow, i: Incarnation, other: Incarnation, e: Exchange, 
         bucket=bucket_column(key_columns(plan.lake.feed, i, lived(i))),
         buckets=advance.buckets if advance else _buckets(plan, i, other, staged),
         hours=1,
+        sequence=plan.seen.sequence,
     )
     if advance is not None:
         return _Side(table=table, changelog=plan.lake.catalog.load(advance.identifier), at=advance.to, begin=None, columns=columns)
@@ -234,7 +236,7 @@ def _check_types(plan: PlannedWindow, spark: SparkSession, e: Exchange, side: _S
 def _older(plan: PlannedWindow, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
     """The changes before the statement."""
     frame = spark.read.option("versionAsOf", side.at).table(sql_name(side.changelog.identifier))
-    return frame.where(f"_commit_ts <= {e.ts} OR (_commit_ts = {_moment(plan, e)} AND _kafka_partition = {MOVED_FIRST})")
+    return frame.where(f"_commit_ts <= {e.ts} OR (_commit_ts = {_moment(plan, e)} AND _origin = '{PARTITION_EXCHANGE}')")
 
 
 def _fits(plan: PlannedWindow, p: _Side, e: Exchange) -> str:
@@ -271,7 +273,6 @@ def _fold(plan: PlannedWindow, side: _Side, e: Exchange, since: int) -> Fold:
         columns=side.columns,
         applied_ts=since,
         until_ts=_moment(plan, e),
-        by_arrival=plan.lake.feed.by_arrival,
     )
 
 
@@ -282,16 +283,13 @@ def _called(one: _Side, other: _Side) -> list[str]:
 
 
 def _changes(gone: DataFrame, came: DataFrame) -> DataFrame:
-    """Changes of one table. If a key both leaves and comes, it is deleted first."""
-    left, new = (("'DELETE' AS _change_type", "0 AS _ordinal"), ("'INSERT' AS _change_type", "1 AS _ordinal"))
-    return gone.selectExpr("*", *left).unionByName(came.selectExpr("*", *new))
+    """Changes of one table. If a key both leaves and comes, `_change_seq` puts its delete first."""
+    return gone.selectExpr("*", "'DELETE' AS _change_type").unionByName(came.selectExpr("*", "'INSERT' AS _change_type"))
 
 
 def _mirrored(changes: DataFrame, one: _Side, other: _Side) -> DataFrame:
     """Rows of one table as the opposite changes of the other table."""
-    return changes.selectExpr(
-        *_called(one, other), "IF(_change_type = 'DELETE', 'INSERT', 'DELETE') AS _change_type", "1 - _ordinal AS _ordinal"
-    )
+    return changes.selectExpr(*_called(one, other), "IF(_change_type = 'DELETE', 'INSERT', 'DELETE') AS _change_type")
 
 
 def _append(plan: PlannedWindow, rows: DataFrame, side: _Side, e: Exchange) -> None:
@@ -305,12 +303,10 @@ def _append(plan: PlannedWindow, rows: DataFrame, side: _Side, e: Exchange) -> N
     written = rows.selectExpr(
         *values,
         "_change_type",
+        f"{exchanged_sql(ts, '_change_type', last=ts == e.ts, statement=e.number)} AS _change_seq",
         f"{ts}L AS _commit_ts",
         f"timestamp_millis({ts >> 18}) AS _commit_at",
-        "'' AS _topic",
-        f"{MOVED_LAST if ts == e.ts else MOVED_FIRST} AS _kafka_partition",
-        f"{e.number}L AS _offset",
-        "_ordinal",
+        f"'{PARTITION_EXCHANGE}' AS _origin",
         f"false AS {quote(PARTIAL.name)}",
     )
     writer = all_columns(written, side.changelog).writeTo(sql_name(side.changelog.identifier, plan.branch))

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
 from tidelake.history.event import Shape
 from tidelake.history.incarnations import Name
 from tidelake.history.window import ObservedTable, Window
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
+from tidelake.order.change_sequence import ChangeSequence, sequence_of
 from tidelake.order.offset_rules import TablePlaces
 from tidelake.order.progress import WindowProgress
 from tidelake.spark.sql_casts import literal
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 _HOUR_MS = 3_600_000
 _GROUP = ("database", "table", "shape", "before_shape", "place")
 _AT = ("hour", "topic", "partition")
+_OBSERVED = ("database", "table", "shape", "before_shape", "rows", "first_ts", "last_ts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,7 @@ class WindowRows:
         late_from: Lowest commit ts of the late rows.
         late_names: Tables of the late rows, as sent.
         partitions: Where the window's rows come from, if the feed is ordered by offsets.
+        sequence: How the window's changes are numbered.
     """
 
     groups: tuple[ObservedRows, ...]
@@ -71,6 +75,7 @@ class WindowRows:
     late_from: int
     late_names: list[tuple[str, str]]
     partitions: TablePlaces
+    sequence: ChangeSequence
 
     @property
     def names(self) -> list[tuple[str, str]]:
@@ -118,9 +123,7 @@ class WindowRows:
         )
 
 
-def look(
-    frame: DataFrame, events: LakeTable, window: Window, done: WindowProgress, seeded_ts: int = 0, by_offsets: bool = False
-) -> WindowRows:
+def look(frame: DataFrame, events: LakeTable, window: Window, done: WindowProgress, feed: Feed, seeded_ts: int = 0) -> WindowRows:
     """Read the row events of the hours to scan and return what they are.
 
     Args:
@@ -128,11 +131,11 @@ def look(
         events: The events table.
         window: The window.
         done: The progress of the feed.
+        feed: The feed.
         seeded_ts: TSO of the export that the last cut builds on, else 0.
-        by_offsets: The feed is ordered by offsets.
 
     Raises:
-        OrderError: TSO_TOO_LARGE, NO_COMMIT_TS.
+        OrderError: TSO_TOO_LARGE, NO_COMMIT_TS, TOO_MANY_POSITIONS.
     """
     scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
     where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in done.again)])
@@ -140,14 +143,14 @@ def look(
     place = f"""CASE WHEN commit_ts IS NULL THEN 'undated' WHEN commit_ts < 0 THEN 'huge' WHEN commit_ts > {m} THEN 'waiting'
         WHEN commit_ts > {a} THEN 'window' WHEN hour NOT IN ({new}) THEN 'published'
         WHEN commit_ts <= {seeded_ts} THEN 'seeded' ELSE 'late' END"""
-    grouped = frame.where(where_any).selectExpr("*", f"{place} AS place").groupBy(*_GROUP, *(_AT if by_offsets else ()))
+    grouped = frame.where(where_any).selectExpr("*", f"{place} AS place").groupBy(*_GROUP, *(_AT if feed.by_offsets else ()))
     found = [r.asDict() for r in grouped.agg(*_aggregates()).collect()]
     _refuse(found)
     places = ("window", "seeded", "late", "waiting", "undated")
     inside, seeded, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
     mine, behind = [r for r in found if r["place"] in ("window", "undated")], [r for r in found if r["place"] == "late"]
     return WindowRows(
-        groups=tuple(ObservedRows(**{k: v for k, v in r.items() if k not in ("place", "deletes", *_AT)}) for r in mine),
+        groups=tuple(ObservedRows(**{k: v for k, v in r.items() if k in _OBSERVED}) for r in mine),
         shapes=_shapes(events, done.scan),
         inside=inside,
         seeded=seeded,
@@ -159,7 +162,13 @@ def look(
         where_late=f"{where_any} AND hour IN ({new}) AND commit_ts >= 0 AND commit_ts > {seeded_ts} AND commit_ts <= {a}",
         late_from=min((r["first_ts"] for r in behind), default=0),
         late_names=sorted({(r["database"], r["table"]) for r in behind}),
-        partitions=_partitions(mine) if by_offsets else {},
+        partitions=_partitions(mine) if feed.by_offsets else {},
+        sequence=sequence_of(
+            min((r["first_offset"] for r in mine), default=0),
+            max((r["last_offset"] for r in mine), default=0),
+            max((r["last_ordinal"] for r in mine), default=0),
+            by_arrival=feed.by_arrival,
+        ),
     )
 
 
@@ -177,6 +186,9 @@ def _aggregates() -> list[Column]:
         F.count("*").alias("rows"),
         F.min("commit_ts").alias("first_ts"),
         F.max("commit_ts").alias("last_ts"),
+        F.min("offset").alias("first_offset"),
+        F.max("offset").alias("last_offset"),
+        F.max("ordinal").alias("last_ordinal"),
         F.sum((F.col("op") == "delete").cast("int")).alias("deletes"),
     ]
 

@@ -113,7 +113,7 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
             raise stands_still(feed, done, window.applied_ts)
         accepted, lacks = decided(feed, lake.store, events, done, window)
     frame = _row_events(lake, events, done.scan)
-    seen = look(frame, events, window, done, cut.seeded_ts if cut else 0, feed.by_offsets)
+    seen = look(frame, events, window, done, feed, cut.seeded_ts if cut else 0)
     lacks += [Lack("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
     sent = _statements(lake, events, cut, window, done, seen)

@@ -147,6 +147,7 @@ def _table(plan: PlannedWindow, seen: WindowRows, incarnation: str) -> TableRows
         buckets=previous.buckets if previous else _buckets(plan.lake.feed, i.name, seen.rows_of(names)),
         hours=seen.hours_of(names),
         images=seen.images_of(names),
+        sequence=seen.sequence,
     )
 
 

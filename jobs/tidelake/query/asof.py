@@ -212,7 +212,6 @@ def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: C
         columns=kept(lake.feed, i, i.columns_at(ts)),
         applied_ts=since,
         until_ts=ts,
-        by_arrival=lake.feed.by_arrival,
     )
     return _folded(lake, spark, fold, snapshot, after, newest)
 

@@ -22,7 +22,7 @@ from tidelake.query.render import Rendered
 from tidelake.tso import show
 from tidelake.wire.masks import read_documented
 
-META = ("_change_type", "_commit_ts", "_topic", "_kafka_partition", "_offset", "_ordinal")
+META = ("_change_type", "_commit_ts", "_origin", "_topic", "_kafka_partition", "_offset", "_ordinal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class ChangeRows:
 
     Attributes:
         columns: The change's own columns, then the source's.
-        rows: The changes, not sorted.
+        rows: The changes with `_change_seq`, not sorted.
     """
 
     columns: list[Rendered]
@@ -82,7 +82,7 @@ def _of_life(lake: Lake, cut: Cut, i: Incarnation, name: Name, after_ts: int, un
     meta = [*META, *marks]
     names = [*meta, *(c.name for c in source)]
     columns = [*(Rendered(name=m, type=None) for m in meta), *(Rendered(name=c.name, type=_type(c)) for c in source)]
-    yield ChangeRows(columns=columns, rows=changelog.scan({"_commit_ts": span}, names, at.snapshot_id))
+    yield ChangeRows(columns=columns, rows=changelog.scan({"_commit_ts": span}, [*names, "_change_seq"], at.snapshot_id))
 
 
 def _type(c: LakeColumn) -> MysqlType:

@@ -22,7 +22,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, lineage, newest_cut
 from tidelake.lake.ddl_ledger import entries
-from tidelake.lake.fold import Fold, base_rows, change_rows, place
+from tidelake.lake.fold import BEFORE_CHANGES, Fold, base_rows, change_rows
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
 from tidelake.order.sql.changelog import sql_name
@@ -42,7 +42,7 @@ VALIDITY = {
     "_current": "BOOLEAN",
 }
 _READERS = 16
-_FIRST = ("'INSERT' AS _change_type", "'' AS _topic", "-1 AS _kafka_partition", "-1L AS _offset", "-1 AS _ordinal")
+_FIRST = ("'INSERT' AS _change_type", f"{BEFORE_CHANGES} AS _change_seq")
 
 
 def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> tuple[DataFrame, list[Rendered]]:
@@ -75,7 +75,7 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
     own = kept(lake.feed, incarnation, incarnation.columns_at(ts))
     start = _start(lake, incarnation, ts)
     since = start.resolved_ts if start else 0
-    fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=since, until_ts=ts, by_arrival=lake.feed.by_arrival)
+    fold = Fold(feed=lake.feed, incarnation=whole, columns=own, applied_ts=since, until_ts=ts)
     columns = [Rendered(name=c.lake_name, type=shown_type(lake.feed, incarnation, c)) for c in own]
     validity = [Rendered(name=n, type=None) for n in VALIDITY]
     began = _began(lake, spark, after, start, fold) if start else _seeded(lake, spark, after, fold)
@@ -87,7 +87,7 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
     marks = [PARTIAL.name] if changes is not None and PARTIAL.name in changes.columns else []
     if began is not None:
         first = began.selectExpr("*", *_FIRST, *(f"false AS {m}" for m in marks))
-        changes = first if changes is None else changes.unionByName(first)
+        changes = first if changes is None else changes.select(*first.columns).unionByName(first)
     assert changes is not None
     versions = _versions(changes, fold, marks, _ends(lake, incarnation, fold))
     return versions, [*columns, *(Rendered(name=m, type=None) for m in marks), *validity]
@@ -146,7 +146,7 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str])
 
     key, names = [quote(k) for k in fold.key], [quote(c.lake_name) for c in fold.columns]
     rest = [n for n in names if n not in key]
-    one = F.expr(f"max_by(struct({', '.join([*rest, *marks, '_change_type'])}), {place(fold)})").alias("_row")
+    one = F.expr(f"max_by(struct({', '.join([*rest, *marks, '_change_type'])}), _change_seq)").alias("_row")
     last = changes.where("_change_type != 'UPDATE_BEFORE'").groupBy(*key, "_commit_ts").agg(one)
     following = f"lead(_commit_ts) OVER (PARTITION BY {', '.join(key)} ORDER BY _commit_ts)"
     ended = last.withColumn("_to", F.expr(f"least({following}, array_min(array({', '.join(ends)})))" if ends else following))

@@ -33,6 +33,7 @@ from tidelake.lake.fold import Fold
 from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
+from tidelake.order.change_sequence import sequence_of
 from tidelake.order.incomplete import Lack, reasons, refuse
 from tidelake.order.sql.order_masks import hashed
 from tidelake.order.sql.rows import TableRows, counters, typed
@@ -185,7 +186,7 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     measures = [F.coalesce(F.sum(F.expr(sql)), F.lit(0)).alias(name) for name, sql in sums.items()]
     observed = Observed(rows, F.count(F.lit(1)).alias("rows"), *measures, again=lambda: typed(hashed(_frame(run, i), table), table))
     columns = kept(feed, i, i.columns)
-    fold = Fold(feed=feed, incarnation=i, columns=columns, applied_ts=0, until_ts=run.ts, by_arrival=False)
+    fold = Fold(feed=feed, incarnation=i, columns=columns, applied_ts=0, until_ts=run.ts)
     values = observed.rows.selectExpr(*(f"a.c{c.id} AS {quote(c.lake_name)}" for c in columns), "commit_ts AS _commit_ts")
     buckets = next(t.buckets for t in run.prepared.plan.tables if t.name == run.prepared.of_export[i.id].name)
     folded = fill_table(spark, lake.catalog, fold, values, run.name, buckets)
@@ -210,6 +211,7 @@ def _table_rows(run: _Run, i: Incarnation) -> TableRows:
         bucket=bucket_column(key_columns(feed, i, i.columns)),
         buckets=1,
         hours=1,
+        sequence=sequence_of(0, 0, 0, by_arrival=False),  # an export makes no changes
     )
 
 

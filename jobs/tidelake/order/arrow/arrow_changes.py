@@ -14,16 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.config.lake_paths import EVENT
 from tidelake.history.ordering import CLASS
 from tidelake.order.arrow.arrow_rows import AT, BARE_UPDATE, DELETE, INSERT, MOVE, UPDATE, UPSERT
 from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.order.change_sequence import CHANGE_TYPES
 from tidelake.spark.buckets import buckets_of
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 SLICE = 1 << 17  # events that are converted at once: about a row group
 _OPS = {INSERT: "insert", UPSERT: "upsert", DELETE: "delete", BARE_UPDATE: "update", UPDATE: "update", MOVE: "update"}
 _CLASS = np.array([CLASS[_OPS[k]] for k in range(len(_OPS))], np.int8)
-_TYPES = pa.array(["INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE"])
+_TYPES = pa.array(CHANGE_TYPES)
 _OLD = {DELETE: 3, UPDATE: 1, MOVE: 3}  # kind → index in _TYPES of its old image
 _NEW = {INSERT: 0, UPSERT: 2, BARE_UPDATE: 2, UPDATE: 2, MOVE: 0}
 _TYPE_OF = np.array([[_OLD.get(k, 0), _NEW.get(k, 0)] for k in range(len(_OPS))])
@@ -85,9 +87,12 @@ class BucketChanges:
         place = pa.array(np.where(side == 0, np.cumsum(side == 0) - 1, len(old) + np.cumsum(side) - 1))
         columns = {c.name: _two(self.rows, c.id, old, new).take(place) for c in self.table.columns}
         at = pa.array(rows[event])
-        ts = np.asarray(self.rows.column("commit_ts").take(at))
-        columns["_change_type"] = _TYPES.take(pa.array(_TYPE_OF[kind[event], side]))
+        ts, offset, ordinal = (np.asarray(self.rows.column(c).take(at)).astype(np.int64) for c in ("commit_ts", "offset", "ordinal"))
+        types = _TYPE_OF[kind[event], side]
+        columns["_change_type"] = _TYPES.take(pa.array(types))
+        columns["_change_seq"] = self.table.sequence.numbers(ts, offset, ordinal, types)
         columns["_commit_ts"] = pa.array(ts)
+        columns["_origin"] = pa.repeat(EVENT, len(ts))
         columns["_commit_at"] = pa.array((ts >> 18) * 1000).cast(pa.timestamp("us", "UTC"))
         changes = pa.table(columns | {name: self.rows.column(c).take(at) for name, c in _META.items()})
         left = (kind[event] == MOVE) & (side == 0)

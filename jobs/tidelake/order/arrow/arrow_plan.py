@@ -52,4 +52,5 @@ def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
         buckets=table.buckets,
         location=target.table.location(),
         schema_hex=file_schema(target, pa.schema(fields)).serialize().to_pybytes().hex(),
+        sequence=table.sequence,
     )

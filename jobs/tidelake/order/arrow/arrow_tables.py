@@ -8,6 +8,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from tidelake.order.arrow.arrow_cells import CellType
+from tidelake.order.change_sequence import ChangeSequence
 
 
 class CellPosition(BaseModel, frozen=True):
@@ -48,6 +49,7 @@ class ArrowTable(BaseModel, frozen=True):
         buckets: Number of buckets.
         location: Location of the changelog's files, as in event_files.EventsPlace.
         schema_hex: Arrow schema of the changelog's files, as hex.
+        sequence: How its changes are numbered.
     """
 
     names: tuple[SentName, ...]
@@ -57,6 +59,7 @@ class ArrowTable(BaseModel, frozen=True):
     buckets: int
     location: str
     schema_hex: str
+    sequence: ChangeSequence
 
     @property
     def schema(self) -> pa.Schema:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
-from tidelake.config.lake_paths import CATALOG
+from tidelake.config.lake_paths import CATALOG, EVENT
 from tidelake.decode.late_types import PROTOCOLS, late_text
 from tidelake.history.ddl.column_types import MysqlType, lake_type
 from tidelake.history.event import Shape
@@ -20,6 +20,7 @@ from tidelake.history.ordering import CLASS
 from tidelake.history.projection import CellPlace, Projection, lived, project
 from tidelake.history.window import same_name
 from tidelake.lake.tables import kept, lake_column, value_rules
+from tidelake.order.change_sequence import ChangeSequence
 from tidelake.spark.spread import bucket_and, by_bucket
 from tidelake.spark.sql_casts import NAMES_SENT, CastRules, cast, converted, literal, losses, quote
 
@@ -41,6 +42,7 @@ class TableRows:
     bucket: str | None  # the changelog column that rows are bucketed by
     buckets: int
     hours: int  # from the first to the last commit ts
+    sequence: ChangeSequence
     few: bool = False  # one task takes all rows
     images: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # shapes after changes, shapes of deletes
 
@@ -179,8 +181,10 @@ def changes(events: DataFrame, table: TableRows, names: dict[int, str]) -> DataF
     return exploded.selectExpr(
         *(f"v.c{p.column.id} AS {quote(names[p.column.id])}" for p in table.projections if p.column.id in names),
         "t AS _change_type",
+        f"{table.sequence.sql('t')} AS _change_seq",
         "commit_ts AS _commit_ts",
         "timestamp_millis(shiftright(commit_ts, 18)) AS _commit_at",
+        f"'{EVENT}' AS _origin",
         "topic AS _topic",
         "partition AS _kafka_partition",
         "offset AS _offset",
