@@ -16,7 +16,7 @@ from rich.table import Table
 
 from tests.benchmarks import child
 from tests.benchmarks.figures import Figure
-from tests.benchmarks.scale_archive import Size, make, names
+from tests.benchmarks.scale_archive import MASK_KEY, VALUES, Size, make, names
 
 HEAP = {"TIDELAKE_DRIVER_MEMORY": "2g"}
 WINDOW = Size(rows=1_000_000, changes=1_000_000, keys=200_000)
@@ -29,11 +29,11 @@ def measure(console: Console, size: Size = WINDOW, *, baseline: bool = True) -> 
         console.print(f"  {size.tables:,} × {size.rows:,} rows, {size.changes:,} changes of {size.keys:,} keys each", style="dim")
         make(Path(folder), size)
         console.print("  both hours, in one Spark application", style="dim")
-        line = child.run("scale_hour", folder, environment=HEAP)
+        line = child.run("scale_hour", folder, environment=HEAP | MASK_KEY)
         plain = None
         if baseline:
             console.print("  the plain pipeline: MERGE INTO, copy-on-write", style="dim")
-            plain = child.run("scale_plain", folder, json.dumps(names(size)), environment=HEAP)
+            plain = child.run("scale_plain", folder, json.dumps(names(size)), environment=HEAP | MASK_KEY)
     total = {kind: sum(used[kind] for used in line["stages"].values()) for kind in ("seconds", "cpu")}
     _show(console, size, line | {"whole": total}, plain)
     if plain and plain["rows"] != line["rows"]:
@@ -65,6 +65,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.scale", description=__doc__)
     for name in ("tables", "rows", "changes", "keys", "hot"):
         parser.add_argument(f"--{name}", type=int, default=getattr(WINDOW, name), help="default: %(default)s")
+    parser.add_argument(
+        "--values", choices=VALUES, default="plain", help="masked: one column is hashed; zero-dates: every tenth date is one"
+    )
     parser.add_argument("--seeded", action="store_true", help="tables begin with an export, which is quicker for large ones")
     parser.add_argument("--no-baseline", action="store_true", help="leave MERGE INTO out")
     flags = vars(parser.parse_args())

@@ -46,17 +46,21 @@ _CREATE = (
 _ROW = (
     '{"id":{"t":8,"h":true,"f":11,"v":%d},"buyer":{"t":15,"f":64,"v":"buyer%d"},"amount":{"t":246,"f":64,"v":"%d.%02d"},'
     '"qty":{"t":3,"f":64,"v":%d},"note":{"t":15,"f":64,"v":"note of row %d in its version %d"},'
-    '"placed":{"t":12,"f":64,"v":"2026-01-05 10:%02d:%02d"},"state":{"t":3,"f":64,"v":%d}}'
+    '"placed":{"t":12,"f":64,"v":"%s"},"state":{"t":3,"f":64,"v":%d}}'
 )
 _GROUP = 4096  # messages of a row group
 _FILE_ROWS = 500_000  # of an export
+_MASK_KEY = '[policy]\nmask_key = "${TIDELAKE_MASK_KEY}"\n'
+_MASK = '[columns."shop.{name}".buyer]\nmask = "hash"\n'
+MASK_KEY = {"TIDELAKE_MASK_KEY": "a key for the benchmark, of 32 bytes"}
+VALUES = ("plain", "masked", "zero-dates")  # one column is hashed; every tenth date is a zero date
 _BUCKETS = '[tables."shop.{name}"]\nbuckets = {buckets}\n'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """rows: of each table after the first hour; changes: row events of each in the second, which concern so many keys; hot: how many of
-    them are of one key; seeded: the tables begin with an export."""
+    them are of one key; seeded: the tables begin with an export; values: one of VALUES."""
 
     tables: int = 1
     rows: int
@@ -64,6 +68,7 @@ class Size:
     keys: int
     hot: int = 0
     seeded: bool = False
+    values: str = "plain"
 
     @property
     def events(self) -> int:
@@ -96,9 +101,10 @@ def make_feed(folder: Path, size: Size) -> Feed:
     schemas.mkdir(parents=True)
     buckets = 1 << (size.rows // 1_000_000).bit_length() if size.rows >= 1_000_000 else 1  # as order finds for so many events
     own = "".join(_BUCKETS.format(name=name, buckets=buckets) for name in names(size)) if size.seeded else ""
+    own += _MASK_KEY + "".join(_MASK.format(name=name) for name in names(size)) if size.values == "masked" else ""
     (schemas / "feed.toml").write_text(_FEED.format(partitions=PARTITIONS, folder=folder) + own)
     (schemas / "tables.sql").write_text("".join(_CREATE.format(name=name) for name in names(size)))
-    return load_feed(folder / "schemas", "scale", {})
+    return load_feed(folder / "schemas", "scale", MASK_KEY)
 
 
 def make_hours(folder: Path, size: Size) -> None:
@@ -145,20 +151,21 @@ def _changed(size: Size, partition: int) -> tuple[list[int], list[int]]:
     return [*keys.tolist(), *[0] * size.hot], [*rounds.tolist(), *range(1000, 1000 + size.hot)]
 
 
-def _image(key: int, version: int) -> str:
-    return _ROW % (key, key % 9973, key % 100_000, version % 100, version % 7, key, version, key % 60, version % 60, version % 5)
+def _image(key: int, version: int, zero_dates: bool) -> str:
+    placed = "0000-00-00 00:00:00" if zero_dates and key % 10 == 0 else f"2026-01-05 10:{key % 60:02d}:{version % 60:02d}"
+    return _ROW % (key, key % 9973, key % 100_000, version % 100, version % 7, key, version, placed, version % 5)
 
 
 def _messages(size: Size, rows: tuple[list[int], list[int]], hour: datetime) -> Iterator[tuple[bytes, bytes]]:
-    ts, sent = from_ms(int(hour.timestamp() * 1000)), 0
+    ts, sent, zero = from_ms(int(hour.timestamp() * 1000)), 0, size.values == "zero-dates"
     for name in names(size):
         for first in range(0, len(rows[0]), BATCH):
             heads, bodies = list[bytes](), list[bytes]()
             for key, version in zip(*(side[first : first + BATCH] for side in rows), strict=True):
                 sent += 1
                 heads.append(b'{"ts":%d,"scm":"shop","tbl":"%s","t":1}' % (ts + (sent << 8), name.encode()))
-                old = f',"p":{_image(key, version - 1)}' if version else ""
-                bodies.append(f'{{"u":{_image(key, version)}{old}}}'.encode())
+                old = f',"p":{_image(key, version - 1, zero)}' if version else ""
+                bodies.append(f'{{"u":{_image(key, version, zero)}{old}}}'.encode())
             yield (1).to_bytes(8, "big") + _framed(heads), _framed(bodies)
     yield (1).to_bytes(8, "big") + _framed([b'{"ts":%d,"t":3}' % (ts + (3_599_999 << 18))]), _framed([b""])
 

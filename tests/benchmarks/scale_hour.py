@@ -24,7 +24,7 @@ def main(folder: Path) -> None:
     one JSON object."""
     first, second = HOURS
     stages: dict[str, Used] = {}
-    with kept_session("benchmark"), Lake.of(load_feed(folder / "schemas", "scale", {})) as lake:
+    with kept_session("benchmark"), Lake.of(load_feed(folder / "schemas", "scale")) as lake:
         with measured() as filling:
             if newest_cut(lake.catalog, lake.store, lake.feed.name) is not None:
                 pass  # an earlier run did

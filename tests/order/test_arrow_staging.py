@@ -1,4 +1,4 @@
-"""What workers stage in Arrow is what Spark stages, for rows that both can read; what workers cannot read is left to Spark, whole."""
+"""Workers stage in Arrow what Spark stages. A table that workers do not take is left to Spark, whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.lake.histories import Message, ddl, feeder, resolved, row, shape
 from tests.logged import messages_of
 from tidelake.config.feed import TablePolicy
-from tidelake.config.policy import Policy
+from tidelake.config.policy import ColumnPolicy
 from tidelake.lake.cut import Staged
 from tidelake.lake.opened import Lake
 from tidelake.order.arrow import arrow_plan, arrow_writer
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("spark_app")
 
 SQL = """CREATE TABLE d.k (id BIGINT, part VARCHAR(9), price DECIMAL(12,2), at DATETIME(6), kind ENUM('a','b,c'), tags SET('x','y'),
  raw VARBINARY(9),
- seen TIMESTAMP, n INT UNSIGNED, f DOUBLE, PRIMARY KEY (id, part));
+ seen TIMESTAMP, n INT UNSIGNED, f DOUBLE, e ENUM('','z'), v VECTOR(2), word VARCHAR(9), gone TEXT, PRIMARY KEY (id, part));
 CREATE TABLE d.bag (v VARCHAR(20));
 """
 COLUMNS = {
@@ -43,7 +43,12 @@ COLUMNS = {
     "seen": "timestamp",
     "n": "int unsigned",
     "f": "double",
+    "e": "enum",
+    "v": "vector",
+    "word": "varchar",
+    "gone": "text",
 }
+MASKED = {"d.k": {"word": ColumnPolicy(mask="truncate(2)"), "gone": ColumnPolicy(mask="null"), "n": ColumnPolicy(invalid_values="null")}}
 ALL = shape(*(f"{n} {t}" for n, t in COLUMNS.items()), key=("id", "part"))
 KEY = shape("id bigint", "part varchar", key=("id", "part"))
 MORE = shape(*(f"{n} {t}" for n, t in COLUMNS.items()), "late int", key=("id", "part"))
@@ -61,13 +66,17 @@ def image(key: tuple[int, str], version: int, late: bool) -> tuple[str | None, .
         str(key[0]),
         key[1],
         f"{n}.{n % 100:02d}" if n % 5 else None,
-        f"2026-01-0{n % 9 + 1} 10:00:00.{n:06d}",
+        f"2026-01-0{n % 9 + 1} 10:00:00.{n:06d}" if n % 11 else "0000-00-00 00:00:00",
         str(n % 3),
         str(n % 4),
         f"r{n}" if n % 2 else "\x01\x02",
-        f"2026-07-01 0{n % 10}:00:00",
-        str(n),
-        f"{n}.5",
+        f"2026-11-01 0{n % 10}:00:00",
+        str(n) if n % 13 else f"{n} pieces",
+        f"{n}.5" if n % 17 else "NaN",
+        str(n % 4),
+        f"[{n},0.5]",
+        f"é{n}",
+        "secret",
     )
     return (*cells, str(version) if version % 2 else None) if late else cells
 
@@ -151,9 +160,11 @@ def staged_by(lake: Lake, hour: str, tells: list[str] | None = None) -> tuple[St
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_workers_stage_what_spark_stages(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(tmp_path) as (feed, lake):
+    with opened(tmp_path, columns=MASKED, time_zone="America/New_York") as (feed, lake):
         hour = feed.add(lake, messages(seed))
-        ours, rows, places = staged_by(lake, hour)
+        heard: list[str] = []
+        ours, rows, places = staged_by(lake, hour, heard)
+        assert not any("left to Spark's SQL" in h for h in heard), heard
         monkeypatch.setattr(arrow_order, "can_be_read", lambda *_: False)
         by_spark, wanted, wanted_places = staged_by(lake, hour)
     assert rows == wanted
@@ -161,6 +172,12 @@ def test_workers_stage_what_spark_stages(seed: int, tmp_path: Path, monkeypatch:
     assert len(places) == 8, "four buckets, two days"
     counts = ours.counts["d.k@-1"]
     assert counts == by_spark.counts["d.k@-1"]
+    lost = counts.nulled_zero_dates, counts.nulled_values, counts.invalid_values, counts.ambiguous
+    assert [*map(set, lost)] == [{"at"}, {"n"}, {"f", "e"}, {"seen", "e"}], lost
+    assert min(n for found in lost for n in found.values()) > 3, lost
+    assert set(counts.invalid_value_examples) == {"f", "e"}
+    assert {(r["word"][0], len(r["word"])) for r in rows if r["word"] is not None} == {("é", 2)}
+    assert {r["gone"] for r in rows} == {None}
     assert min(counts.duplicates, counts.key_changes, counts.updates_without_before_image, counts.deletes, counts.inserts) > 3, counts
     assert counts.changes == len(rows) > 300
 
@@ -175,23 +192,18 @@ def test_rows_come_by_commit_ts_in_every_file(tmp_path: Path) -> None:
             assert len(found) == f.rows
 
 
-@pytest.mark.parametrize(
-    ("cell", "value"),
-    [("0000-00-00 00:00:00", None), ("2026-01-01 24:00:00", None)],
-    ids=["nulled_zero_dates by policy", "counted as lost"],
-)
-def test_a_table_with_a_cell_that_workers_do_not_read_is_left_to_spark_whole(cell: str, value: str | None, tmp_path: Path) -> None:
+def test_a_table_with_a_key_that_is_null_is_left_to_spark_whole(tmp_path: Path) -> None:
     two = shape("id bigint", "part varchar", "at datetime", key=("id", "part"))
     rows = [row(n % 2, "insert", 10 + n, two, (str(n), "p", "2026-01-01 00:00:00")) for n in range(50)]
-    late = row(0, "insert", 99, two, ("99", "p", cell))
-    with opened(tmp_path, policy=Policy(zero_date="null")) as (feed, lake):
+    late = row(0, "insert", 99, two, ("no number", "p", "2026-01-01 00:00:00"))
+    with opened(tmp_path) as (feed, lake):
         heard: list[str] = []
         feed.add(lake, [*rows, *resolved(5, 0, 1)])  # files of their own, which workers read and write before they see the other one
         staged, found, _ = staged_by(lake, feed.add(lake, [late, *resolved(100, 0, 1)]), heard)
-        assert (len(found), found[-1]["at"]) == (51, value)
+        assert (len(found), found[-1]["id"]) == (51, None)
         assert any("left to Spark's SQL" in h for h in heard), heard
         counts = staged.counts["d.k@-1"]
-        assert (counts.events, sum(counts.nulled_zero_dates.values()) + sum(counts.invalid_values.values())) == (51, 1)
+        assert (counts.events, counts.invalid_values) == (51, {"id": 1})
         advance = staged.changelogs["d.k@-1"]
         location = lake.catalog.load(advance.identifier).table.location().removeprefix("file://")
         known = {Path(f.path.removeprefix("file://")).name for f in lake.catalog.load(advance.identifier).files({}, [], advance.to)}

@@ -18,6 +18,7 @@ from tests.order.type_cases import CASES, Case
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.io import duckdb_door as duck
 from tidelake.lake.catalog import LakeColumn, LakeTable
+from tidelake.order.arrow.arrow_cells import cell_type, values
 from tidelake.query.render import Rendered, expressions, local
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
@@ -46,7 +47,17 @@ def stored(spark_app: None, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         typed.selectExpr("n", *(c.name for c in columns), *lost_of).coalesce(1).writeTo("lake.types.t").append()
         read = {"Spark": spark.table("lake.types.t").toArrow()}
     table = catalog.load("types.t")
-    return read | {"pyiceberg": table.scan().read_all(), "DuckDB": _by_duckdb(table)}
+    return read | {"pyiceberg": table.scan().read_all(), "DuckDB": _by_duckdb(table), "Arrow": _by_arrow()}
+
+
+def _by_arrow() -> pa.Table:
+    """What workers read of the cells."""
+    columns: dict[str, Any] = {"n": pa.array(range(COUNT), pa.int32())}
+    for k, c in enumerate(CASES):
+        cells = pa.array([*c.cells, *[None] * (COUNT - len(c.cells))], pa.binary())
+        columns[f"c{k}"], lost = values(cells, cell_type(c.mysql, c.rules))
+        columns[f"lost{k}"] = [""] * COUNT if lost is None else [LOSSES[n - 1] if n else "" for n in lost]
+    return pa.table(columns)
 
 
 def _literal(c: Case, n: int) -> str:
@@ -84,7 +95,7 @@ def compared(c: Case, value: Any) -> Any:
     return np.array(json.loads(value), np.float32).tobytes() if c.mysql.word == "vector" else value
 
 
-@pytest.mark.parametrize("engine", ["Spark", "pyiceberg", "DuckDB"])
+@pytest.mark.parametrize("engine", ["Spark", "pyiceberg", "DuckDB", "Arrow"])
 def test_every_value_comes_back_as_it_was_or_is_counted(stored: dict[str, pa.Table], engine: str, tmp_path: Path) -> None:
     rows = stored[engine]
     assert rows.num_rows == COUNT
@@ -100,8 +111,9 @@ def test_every_value_comes_back_as_it_was_or_is_counted(stored: dict[str, pa.Tab
     assert differ == []
 
 
-def test_every_loss_is_counted_and_nothing_else_is(stored: dict[str, pa.Table]) -> None:
-    rows = stored["pyiceberg"].sort_by("n")
+@pytest.mark.parametrize("engine", ["pyiceberg", "Arrow"])
+def test_every_loss_is_counted_and_nothing_else_is(stored: dict[str, pa.Table], engine: str) -> None:
+    rows = stored[engine].sort_by("n")
     for k, c in enumerate(CASES):
         wanted = [loss for _, loss in c.wanted] + [""] * (COUNT - len(c.cells))
         assert rows.column(f"lost{k}").to_pylist() == wanted, c.type

@@ -25,6 +25,7 @@ from tidelake.order.packs import in_packs
 from tidelake.order.planning import PlannedWindow
 from tidelake.order.replay_epochs import steps_back, with_replay_epoch
 from tidelake.order.sql.changelog import sql_name, stage_changelog
+from tidelake.order.sql.invalid_values import invalid_value_examples
 from tidelake.order.sql.order_masks import hashed
 from tidelake.order.sql.rows import TableRows, at_once, of_table, sent_names
 from tidelake.spark.spread import THREADS
@@ -100,9 +101,14 @@ def _by_workers(
         threads=THREADS,
     )
     staged, left = stage_by_workers(spark, ordering, [(t, seen.rows_of(t.names)) for t in todo])
+    done = []
     for table, advance, counts in staged:
+        if counts.invalid_values:
+            rows = of_table(plan.frame.where(seen.where), table.names)
+            counts = counts.model_copy(update={"invalid_value_examples": invalid_value_examples(rows, table, counts.invalid_values)})
         _told(plan, spark, table, advance, counts)
-    return [(table.incarnation.id, advance, counts) for table, advance, counts in staged], left
+        done.append((table.incarnation.id, advance, counts))
+    return done, left
 
 
 def _told(plan: PlannedWindow, spark: SparkSession, table: TableRows, advance: Advance | None, counts: TableCounts) -> None:

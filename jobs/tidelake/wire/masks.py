@@ -156,6 +156,11 @@ def _names(table: str, database: str, sent: str) -> bool:
     return same_name(database, own.database) and same_name(sent, own.table)
 
 
+def truncated(cells: pa.BinaryArray, mark: str, of_bytes: bool) -> pa.BinaryArray:
+    """The first characters of cells, or bytes; NULL stays NULL. mark: `truncate(n)`."""
+    return _replaced(cells.cast(pa.binary()), mark, b"", of_bytes)
+
+
 def _replaced(cells: pa.BinaryArray, mark: str, key: bytes, of_bytes: bool) -> pa.BinaryArray:
     """The cells hashed or truncated; NULL stays NULL."""
     if mark.startswith("hash"):

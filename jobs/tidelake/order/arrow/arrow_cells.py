@@ -1,101 +1,209 @@
-"""Canonical text to lake types in Arrow, for cells that need no special treatment (docs/types.md).
+"""Canonical text to lake types in Arrow, and what is lost (docs/types.md). spark.sql_casts is the same rule for tables that Spark orders.
 
-spark.sql_casts defines what a cell becomes. This module reads only cells for which that rule loses, nulls and repairs nothing, and refuses
-all others. A table with other cells is read by spark.sql_casts. So this module counts no losses.
+A batch of cells is read at once. Only if some cell is not a value of its type are the distinct cells sorted out: those of another form
+first, then, by halves, those that Arrow refuses. Such cells become NULL and count as lost; nothing is rounded, cut or guessed.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake.history.ddl.column_types import MAX_PRECISION, MysqlType, lake_type
-from tidelake.spark.sql_casts import DATES, CastRules, is_numbered
+from tidelake.spark.sql_casts import DATES, LOSSES, CastRules, is_numbered
+from tidelake.wire.kernels.arrays import Flags
+from tidelake.wire.masks import truncated
 
+Codes = npt.NDArray[np.int8]  # loss of each cell: 0, or 1 + its index in LOSSES
+INVALID, NULLED, ZERO_DATE, REPAIRED, AMBIGUOUS = range(1, len(LOSSES) + 1)
 _INTEGERS = {"int": pa.int32(), "bigint": pa.int64()}
 _FLOATS = {"float": pa.float32(), "double": pa.float64()}
-_SIMPLE = _INTEGERS | _FLOATS | {"string": pa.string(), "binary": pa.binary(), "date": pa.date32(), "timestamp_ntz": pa.timestamp("us")}
+_TEXTS = {"string": pa.string(), "binary": pa.binary()}
+_TIMES = {"date": pa.date32(), "timestamp_ntz": pa.timestamp("us"), "timestamp": pa.timestamp("us", "UTC")}
+_TYPES = _INTEGERS | _FLOATS | _TEXTS | _TIMES | {"array<float>": pa.list_(pa.float32())}
 _ONE_DATE, _ONE_MOMENT = 10, (19, 21, 26)  # characters of a date; of a datetime without and with fractions (from, to)
-_YEARS = (1970, 2039)
-_MOST_SETS = 10_000  # distinct values of one SET column in a batch
+_YEARS = (1970, 2039)  # years in which all libraries have the same rules for time zones
+_NUMBER = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
+_INTEGER = "^-?[0-9]+$"
+_JSON_NUMBER = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+_VECTOR = rf"^\[ *({_JSON_NUMBER}( *, *{_JSON_NUMBER})*)? *\]$"
+_ZERO = r"^[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)"
 
 
 class NotPlain(Exception):
-    """Raised for cells that spark.sql_casts must read."""
+    """Raised if a batch has a cell that is not a value of its type."""
 
 
 class CellType(BaseModel, frozen=True):
-    """Target type of cells.
+    """How the cells of a column are read.
 
     Attributes:
+        word: MySQL's word for the type.
         lake: The lake's type.
-        dated: A MySQL date or time, whose texts have fixed lengths.
         zone: Time zone of a timestamp, else empty.
         names: Members, if the cells are numbers of members.
-        several: The numbers are bit sets of members.
+        mask: The column's mask, if any. Hashed cells are text.
+        of_bytes: The cells are bytes and not text.
+        invalid: What becomes of a cell that is no value of the type: it blocks publishing, is NULL, or is kept as text.
+        zero_dates: Dates whose month or day is zero become NULL by policy; otherwise they are invalid.
     """
 
+    word: str
     lake: str
-    dated: bool
     zone: str
     names: tuple[str, ...] | None
-    several: bool
+    mask: str | None
+    of_bytes: bool
+    invalid: str
+    zero_dates: bool
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return arrow_type(self.lake)
 
 
-def cell_type(mysql: MysqlType, rules: CastRules) -> CellType | None:
-    """Return how cells of a column are read; None if only spark.sql_casts can read them."""
+def cell_type(mysql: MysqlType, rules: CastRules) -> CellType:
+    """Return how cells of a column are read."""
     lake = lake_type(mysql, rules.values)
-    if rules.values.mask is not None or (mysql.elements is not None and "" in mysql.elements) or arrow_type(lake) is None:
-        return None
     return CellType(
+        word=mysql.word,
         lake=lake,
-        dated=mysql.word in DATES and lake != "string",
         zone=rules.time_zone if lake == "timestamp" else "",
-        names=mysql.elements if is_numbered(mysql, rules) else None,
-        several=mysql.word == "set",
+        names=mysql.elements if is_numbered(mysql, rules) and rules.values.mask != "hash" else None,
+        mask=rules.values.mask,
+        of_bytes=mysql.is_binary,
+        invalid=rules.values.invalid_values,
+        zero_dates=rules.values.zero_date == "null",
     )
 
 
-def arrow_type(lake: str) -> pa.DataType | None:
-    """Return the Arrow type of a lake type; None if this module does not read cells of it."""
+def arrow_type(lake: str) -> pa.DataType:
+    """Return the Arrow type of a lake type."""
     if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", lake):
         return pa.decimal128(int(match[1]), int(match[2]))
-    return pa.timestamp("us", "UTC") if lake == "timestamp" else _SIMPLE.get(lake)
+    return _TYPES[lake]
 
 
-def values(cells: pa.Array, kind: CellType) -> pa.Array:
-    """Convert binary cells to values. Raises NotPlain."""
+def values(cells: pa.Array, kind: CellType) -> tuple[pa.Array, Codes | None]:
+    """Convert binary cells to values. Return (values, the loss of each cell; None if nothing is lost)."""
+    if kind.mask == "null":
+        return pa.nulls(len(cells), kind.arrow), None
+    if kind.mask is not None and kind.mask.startswith("truncate"):
+        cells = truncated(cells, kind.mask, kind.of_bytes)
     if kind.lake == "binary":
-        return cells
+        return cells, None
     try:
-        text = cells.cast(pa.string())
-        return text if kind.lake == "string" and kind.names is None else _read(text, kind)
-    except pa.ArrowInvalid as e:
-        raise NotPlain(f"values that are not plain {kind.lake}") from e
+        found, lost = _read(cells, kind), None
+    except NotPlain:
+        coded = cells.dictionary_encode()
+        distinct, of_distinct = _apart(coded.dictionary, kind)
+        found = distinct.take(coded.indices)
+        lost = np.append(of_distinct, np.int8(0))[np.asarray(coded.indices.fill_null(len(of_distinct)))]
+    doubtful = _ambiguous(found, kind)
+    if doubtful is None or not doubtful.any():
+        return found, lost
+    return found, np.where(doubtful, np.int8(AMBIGUOUS), np.zeros(len(found), np.int8) if lost is None else lost)
 
 
-def _read(text: pa.Array, kind: CellType) -> pa.Array:
+def _apart(cells: pa.Array, kind: CellType) -> tuple[pa.Array, Codes]:
+    """Read distinct cells, some of which are no values."""
+    if kind.lake == "string" and kind.names is None:
+        found = _decoded(cells)
+        repaired = np.asarray(pc.not_equal(found.cast(pa.binary()), cells))
+        return found, np.where(repaired, np.int8(REPAIRED), np.int8(0))
+    zero = _matches(cells, _ZERO) if kind.word in DATES else np.zeros(len(cells), np.bool_)
+    formed = np.logical_and.reduce([~zero, *(_matches(cells, form) for form in _forms(kind))])
+    fit = cells.filter(pa.array(formed))
+    found = _decimals(fit, kind.arrow) if pa.types.is_decimal(kind.arrow) else _halved(fit, kind)
+    found = found.take(pa.array(np.cumsum(formed) - 1, mask=~formed))
+    gone = np.asarray(found.is_null())
+    if kind.names is not None and kind.invalid == "string":
+        return pc.coalesce(found, pa.array([c.decode(errors="replace") for c in cells.to_pylist()], pa.string())), np.zeros(
+            len(cells), np.int8
+        )
+    of_zero = ZERO_DATE if kind.zero_dates else INVALID
+    of_other = INVALID if kind.invalid == "reject" else NULLED
+    return found, np.where(gone, np.where(zero, np.int8(of_zero), np.int8(of_other)), np.int8(0))
+
+
+def _decoded(cells: pa.Array) -> pa.Array:
+    """Text, with U+FFFD for what is not UTF-8."""
+    return pa.array([c.decode(errors="replace") for c in cells.to_pylist()], pa.string())
+
+
+def _halved(cells: pa.Array, kind: CellType) -> pa.Array:
+    """Read cells; NULL for those that are no values. Many are read at once unless one of them is none."""
+    try:
+        return _read(cells, kind)
+    except NotPlain:
+        if len(cells) == 1:
+            return pa.nulls(1, kind.arrow)
+        half = len(cells) // 2
+        return pa.concat_arrays([_halved(part, kind) for part in (cells[:half], cells[half:])])
+
+
+def _matches(cells: pa.Array, form: str) -> Flags:
+    return np.asarray(pc.match_substring_regex(cells, form))
+
+
+def _forms(kind: CellType) -> tuple[str, ...]:
+    """The regular expressions that the values of a type match, each of them."""
     if kind.names is not None:
-        return _named(text, kind.names, kind.several)
-    to = arrow_type(kind.lake)
-    if kind.dated:
-        _refuse_unless(_of_length(text, kind.lake), "a date or time that is written otherwise")
+        return (_INTEGER,)
+    if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", kind.lake):
+        return _digits(int(match[1]), int(match[2])), "[0-9]"
+    if kind.word in DATES:
+        return (DATES[kind.word],)
+    return ({"array<float>": _VECTOR, "float": f"^{_NUMBER}$", "double": f"^{_NUMBER}$"}.get(kind.lake, _INTEGER),)
+
+
+def _digits(precision: int, scale: int) -> str:
+    """Decimals that fit their type; zeros at both ends do not count. The groups are the sign, and the digits on both sides of the point."""
+    whole, fraction = f"([0-9]{{0,{precision - scale}}})", f"([0-9]{{0,{scale}}})"
+    return rf"^([-+]?)0*{whole}(?:\.{fraction}0*)?$"
+
+
+def _decimals(cells: pa.Array, to: pa.Decimal128Type) -> pa.Array:
+    """Read decimals that match `_digits`."""
+    return pc.replace_substring_regex(cells.cast(pa.string()), _digits(to.precision, to.scale), r"\10\2.\3").cast(to)
+
+
+def _read(cells: pa.Array, kind: CellType) -> pa.Array:
+    """Read cells, all of which are values. Raises NotPlain if that is not certain."""
+    try:
+        return _value_of(cells.cast(pa.string()), kind)
+    except pa.ArrowInvalid as e:
+        raise NotPlain(str(e)) from e
+
+
+def _value_of(text: pa.Array, kind: CellType) -> pa.Array:
+    to = kind.arrow
+    if kind.names is not None:
+        return _members(text, kind.names) if kind.word == "set" else _member(text, kind.names)
+    if kind.lake == "string":
+        return text
+    if kind.lake == "array<float>":
+        return _vectors(text)
+    if kind.word in DATES:
+        _refuse_unless(_of_length(text, kind.lake))
     if kind.lake in _INTEGERS:
-        _refuse_if(text, ("x", "X"), "a number in hex")
+        _refuse_if(text, "x", "X")  # Arrow reads hex
     elif pa.types.is_decimal(to):
-        _refuse_if(text, ("e", "E", "-.", "+."), "a decimal that is written otherwise")
-        _refuse_unless(_fits(text, to), "a decimal with more digits than its type")
+        _refuse_if(text, "e", "E", "-.", "+.")
+        _refuse_unless(_fits(text, to))
     if kind.lake == "timestamp":
-        moments = text.cast(pa.timestamp("us"))
-        _refuse_unless(_in_years(moments), "a time that no TIMESTAMP has")
-        return pc.assume_timezone(moments, kind.zone, ambiguous="raise", nonexistent="raise").cast(to)
+        return _instants(text.cast(pa.timestamp("us")), kind.zone)
     found = text.cast(to)
     if kind.lake in _FLOATS:
-        _refuse_unless(pc.is_finite(found), "a number that is not finite")
+        _refuse_unless(pc.is_finite(found))
     return found
 
 
@@ -109,10 +217,30 @@ def _of_length(text: pa.Array, lake: str) -> pa.Array:
     return pc.or_(pc.or_(day, pc.equal(length, plain)), exact)
 
 
-def _in_years(moments: pa.Array) -> pa.Array:
-    """Whether a TIMESTAMP is in the years for which time zone rules are certain; libraries predict others differently."""
+def _instants(moments: pa.Array, zone: str) -> pa.Array:
+    """Read clock times of a zone; of a time that its clocks showed twice, the first. Raises NotPlain if its clocks skipped one."""
     first, end = (datetime(year, 1, 1) for year in _YEARS)  # noqa: DTZ001 - of any zone
-    return pc.and_(pc.greater_equal(moments, first), pc.less(moments, end))
+    certain = pc.and_(pc.greater_equal(moments, first), pc.less(moments, end))
+    if not pc.all(certain, min_count=0).as_py():
+        if len(moments) > 1:
+            raise NotPlain("a year without certain rules")
+        return _instant(moments[0], zone)
+    found = pc.assume_timezone(moments, zone, ambiguous="earliest", nonexistent="earliest")
+    _refuse_unless(pc.equal(pc.local_timestamp(found), moments))
+    return found.cast(_TIMES["timestamp"])
+
+
+def _instant(moment: pa.Scalar, zone: str) -> pa.Array:
+    """A clock time of a year for which Arrow has no rules."""
+    try:
+        there = (
+            datetime.fromisoformat(f"{moment.as_py().isoformat()}{zone}")
+            if zone[0] in "+-"
+            else moment.as_py().replace(tzinfo=ZoneInfo(zone))
+        )
+        return pa.array([there.astimezone(UTC)], _TIMES["timestamp"])
+    except (ValueError, OverflowError) as e:
+        raise NotPlain("a year that no instant has") from e
 
 
 def _fits(text: pa.Array, to: pa.Decimal128Type) -> pa.Array:
@@ -126,28 +254,59 @@ def _fits(text: pa.Array, to: pa.Decimal128Type) -> pa.Array:
     return pc.and_(pc.and_(pc.less_equal(whole, to.precision - to.scale), pc.less_equal(digits, MAX_PRECISION)), one_before)
 
 
-def _refuse_if(text: pa.Array, parts: tuple[str, ...], why: str) -> None:
+def _refuse_if(text: pa.Array, *parts: str) -> None:
     for part in parts:
-        _refuse_unless(pc.invert(pc.match_substring(text, part)), why)
+        _refuse_unless(pc.invert(pc.match_substring(text, part)))
 
 
-def _refuse_unless(held: pa.Array, why: str) -> None:
+def _refuse_unless(held: pa.Array) -> None:
     """Raise NotPlain unless all values are true or NULL."""
     if not pc.all(held, min_count=0).as_py():
-        raise NotPlain(why)
+        raise NotPlain("a cell of another form")
 
 
-def _named(text: pa.Array, names: tuple[str, ...], several: bool) -> pa.Array:
-    """Names of members by number, or of a SET by bits. 0 is the empty value of both."""
-    if not several:
-        numbers = text.cast(pa.int32())
-        _refuse_unless(pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, len(names))), "a number of no member")
-        return pa.array(["", *names], pa.string()).take(numbers)
+def _member(text: pa.Array, names: tuple[str, ...]) -> pa.Array:
+    """Names of an ENUM's members by number. 0 is the empty value."""
+    numbers = text.cast(pa.int32())
+    _refuse_unless(pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, len(names))))
+    return pa.array(["", *names], pa.string()).take(numbers)
+
+
+def _members(text: pa.Array, names: tuple[str, ...]) -> pa.Array:
+    """Names of a SET's members by bits. 0 is the empty set."""
     coded = text.cast(pa.uint64()).dictionary_encode()
-    if len(coded.dictionary) > _MOST_SETS:
-        raise NotPlain("too many different sets")
     bits: list[int] = coded.dictionary.to_pylist()
     if any(b >> len(names) for b in bits):
         raise NotPlain("a bit of no member")
     known = pa.array([",".join(n for i, n in enumerate(names) if b >> i & 1) for b in bits], pa.string())
     return known.take(coded.indices)
+
+
+def _vectors(text: pa.Array) -> pa.Array:
+    """Lists of float32 from JSON arrays of numbers."""
+    _refuse_unless(pc.match_substring_regex(text, _VECTOR))
+    inner = pc.utf8_trim(text, "[] ")
+    parts = pc.split_pattern(inner, ",")
+    empty = np.asarray(pc.fill_null(pc.equal(inner, ""), False))
+    numbers = pc.utf8_trim(parts.flatten(), " ")
+    held = pc.not_equal(numbers, "")
+    found = numbers.filter(held).cast(pa.float32())
+    _refuse_unless(pc.is_finite(found))
+    sizes = np.where(empty, 0, np.asarray(pc.fill_null(pc.list_value_length(parts), 0)))
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), found, mask=text.is_null() if text.null_count else None)
+
+
+def _ambiguous(found: pa.Array, kind: CellType) -> Flags | None:
+    """Values that another value reads like: a time that clocks showed twice, the number 0 beside a member ''."""
+    if kind.names is not None and "" in kind.names:
+        return np.asarray(pc.fill_null(pc.equal(found, ""), False))
+    if kind.lake != "timestamp" or kind.zone == "UTC" or kind.zone[0] in "+-":
+        return None
+    return _shown_twice(found, kind.zone)
+
+
+def _shown_twice(found: pa.Array, zone: str) -> Flags:
+    local = pc.local_timestamp(found.cast(pa.timestamp("us", zone)))
+    later = pc.assume_timezone(local, zone, ambiguous="latest", nonexistent="latest")
+    return np.asarray(pc.fill_null(pc.not_equal(later.cast(pa.int64()), found.cast(pa.int64())), False))

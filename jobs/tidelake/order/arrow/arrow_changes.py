@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidelake.config.lake_paths import EVENT
 from tidelake.history.ordering import CLASS
-from tidelake.order.arrow.arrow_rows import AT, BARE_UPDATE, DELETE, INSERT, MOVE, UPDATE, UPSERT
+from tidelake.order.arrow.arrow_rows import AT, BARE_UPDATE, DELETE, INSERT, MOVE, UPDATE, UPSERT, losses_of
 from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.order.change_sequence import CHANGE_TYPES
 from tidelake.spark.buckets import buckets_of
@@ -77,6 +77,10 @@ class BucketChanges:
         for k, n in enumerate(np.bincount(kind[numbers], minlength=len(_OPS)).tolist()):
             self.counted.update({"distinct": n, f"{_OPS[k]}s": n})
             self.counted.update({"key_changes": n} if k == MOVE else {"updates_without_before_image": n} if k == BARE_UPDATE else {})
+        for c in self.table.columns:
+            if (name := f"l{c.id}") in self.rows.column_names:
+                found = losses_of(self.rows.column(name).take(pa.array(numbers)))
+                self.counted.update({f"{kind}_{c.id}": n for kind, n in found.items()})
         return numbers
 
     def _changes(self, rows: Longs, strays: list[tuple[int, pa.Table]]) -> pa.Table:

@@ -10,6 +10,7 @@ from tidelake.lake.data_files import file_schema
 from tidelake.lake.tables import CHANGELOG_COLUMNS, physical
 from tidelake.order.arrow.arrow_cells import arrow_type, cell_type
 from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName
+from tidelake.order.sql.order_masks import cells_in_clear
 from tidelake.order.sql.rows import TableRows, late_cells
 
 MOST_ROWS = 1_000_000  # row events of a bucket, which a worker holds in memory
@@ -23,14 +24,14 @@ def can_be_read(table: TableRows, rows: int) -> bool:
     if feed.by_offsets or feed.watermark.source == "checkpoints" or feed.policy.handle_only == "accept":
         return False
     columns = table.projections
-    return {*i.key} <= {p.column.id for p in columns} and all(_reads(p, table) for p in columns)
+    return {*i.key} <= {p.column.id for p in columns} and all(_reads(p, table) for p in columns) and not cells_in_clear(table)
 
 
 def _reads(p: Projection, table: TableRows) -> bool:
-    """Whether all cells of a column have one type that workers can read."""
+    """Whether all cells of a column have one type, which their messages state."""
     rules = table.rules(p.column)
     kinds = {cell_type(mysql, rules) for mysql in (p.column.type, *(place.type for place in p.places))}
-    return len(kinds) == 1 and None not in kinds and not late_cells(p, table)
+    return len(kinds) == 1 and not late_cells(p, table)
 
 
 def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
@@ -38,7 +39,6 @@ def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
     columns, have = list[ArrowColumn](), target.columns()
     for p in table.projections:
         kind = cell_type(p.column.type, table.rules(p.column))
-        assert kind is not None
         positions = (CellPosition(shape=s.shape, position=s.position, after_ts=s.after_ts, until_ts=s.until_ts) for s in p.places)
         name = physical(have, p.column.id)[0].name
         columns.append(ArrowColumn(id=p.column.id, name=name, type=kind, positions=tuple(positions)))

@@ -1,6 +1,6 @@
 """Row events to typed rows per table and bucket, in Arrow. Same result as order.sql.rows, for tables that arrow_plan accepts.
 
-If a worker cannot read a cell with certainty, it refuses the table; order.arrow.arrow_staging then lets Spark stage that table.
+A table with rows that carry their key alone, or with a key that is NULL, is refused; order.arrow.arrow_staging then lets Spark stage it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.order.arrow.arrow_cells import NotPlain, values
+from tidelake.order.arrow.arrow_cells import Codes, values
 from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName, names_of
 from tidelake.spark.buckets import buckets_of
+from tidelake.spark.sql_casts import LOSSES
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 AT = ("topic", "partition", "offset", "ordinal")
 REPEATED = ("topic", "op", "database", "table", "checksum")  # columns to read as dictionaries
 READ = (*AT, "op", "commit_ts", "database", "table", "shape", "before_shape", "after", "before", "handle_only", "checksum")
 INSERT, UPSERT, DELETE, BARE_UPDATE, UPDATE, MOVE = range(6)  # `kind` of typed rows; MOVE: an update of the key
+KINDS = len(LOSSES) + 1  # of losses, with none
 _KINDS = {"insert": INSERT, "upsert": UPSERT, "delete": DELETE, "update": UPDATE}
+
+
+class LeftToSpark(Exception):
+    """Raised for tables that Spark must order."""
 
 
 @dataclass(slots=True)
 class Typed:
-    """Rows of one table in one bucket: AT, commit_ts, kind, `a<id>` (values after) and `b<id>` (values before)."""
+    """Rows of one table in one bucket: AT, commit_ts, kind, `a<id>` (values after), `b<id>` (values before), and `l<id>` where something is
+    lost (`losses_of`).
+    """
 
     table: int
     bucket: int
@@ -59,7 +67,7 @@ class RowsReading:
         for table, rows in self._by_table(events, ts, inside):
             try:
                 yield from self._of_table(table, events if len(rows) == events.num_rows else events.take(pa.array(rows)))
-            except NotPlain as e:
+            except LeftToSpark as e:
                 self.refused[table] = str(e)
 
     def _by_table(self, events: pa.Table, ts: Longs, inside: Flags) -> Iterator[tuple[int, Longs]]:
@@ -77,7 +85,7 @@ class RowsReading:
     def _of_table(self, number: int, events: pa.Table) -> Iterator[Typed]:
         table = self.tables[number]
         if pc.any(events.column("handle_only")).as_py():
-            raise NotPlain("rows with their key alone")
+            raise LeftToSpark("rows with their key alone")
         rows, bucket = _typed(table, events)
         self._count(number, events)
         for b in np.unique(bucket).tolist():
@@ -133,17 +141,33 @@ def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
         (new, _), (old, sent) = after.cells(c), before.cells(c)
         if (unsent := updates & ~sent).any():  # an old value that was not sent equals the new one (docs/reference/protocols.md 5.4)
             old = pc.if_else(pa.array(unsent), new, old)
-        found[f"a{c.id}"], found[f"b{c.id}"] = values(new, c.type), values(old, c.type)
+        (found[f"a{c.id}"], of_new), (found[f"b{c.id}"], of_old) = values(new, c.type), values(old, c.type)
+        if of_new is not None or of_old is not None:
+            found[f"l{c.id}"] = pa.array(_both(of_new, of_old))
     kind[updates & before.absent] = BARE_UPDATE
     deleted = pa.array(kind == DELETE)
     key = {k: pc.if_else(deleted, found[f"b{k}"], found[f"a{k}"]) for k in table.key}
     both = (kind == UPDATE).nonzero()[0]
     if any(k.null_count for k in key.values()) or any(found[f"b{k}"].take(pa.array(both)).null_count for k in table.key):
-        raise NotPlain("a key that is NULL")
+        raise LeftToSpark("a key that is NULL")
     kind[_moved(table, found, kind)] = MOVE
     bucket = buckets_of(key[table.bucket], table.buckets)
     columns = {name: events.column(name).combine_chunks() for name in (*AT, "commit_ts")}
     return pa.table(columns | {"kind": pa.array(kind.astype(np.int8))} | found), bucket
+
+
+def _both(of_new: Codes | None, of_old: Codes | None) -> Codes:
+    """The losses of the values after and before as one code."""
+    if of_new is None or of_old is None:
+        return of_new * np.int8(KINDS) if of_new is not None else of_old  # type: ignore[return-value] # one of them is not None
+    return of_new * np.int8(KINDS) + of_old
+
+
+def losses_of(column: pa.ChunkedArray) -> dict[str, int]:
+    """Count the losses in a column `l<id>`, by name."""
+    codes = np.asarray(column.fill_null(0)).astype(np.int64)
+    counts = np.bincount(codes // KINDS, minlength=KINDS) + np.bincount(codes % KINDS, minlength=KINDS)
+    return {name: int(n) for name, n in zip(LOSSES, counts[1:], strict=True) if n}
 
 
 def _kinds(events: pa.Table) -> Longs:

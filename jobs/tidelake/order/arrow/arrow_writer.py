@@ -103,7 +103,7 @@ def _read(path: Path) -> pa.Table:
     with pa.memory_map(str(path)) as source:
         while source.tell() < source.size():
             streams.append(pa.ipc.open_stream(source).read_all())
-    return pa.concat_tables(streams).unify_dictionaries()
+    return pa.concat_tables(streams, promote_options="default").unify_dictionaries()
 
 
 @dataclass(slots=True)

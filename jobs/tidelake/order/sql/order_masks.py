@@ -31,11 +31,7 @@ def hashed(rows: DataFrame, table: TableRows) -> DataFrame:
         ConfigError: The column cannot have its mask.
         OrderError: MASKED: cells have another mask.
     """
-    i = table.incarnation
-    for c in lived(i):
-        if (mask := mask_of(table.feed, i, c)) is not None:
-            check_mask(i.name, c.name, mask, c.id in i.key, c.type)
-    todo = [place for p in table.projections for place in _in_clear(p, table)]
+    todo = cells_in_clear(table)
     if not todo:
         return rows
     marks = {m for p in table.projections if (m := mask_of(table.feed, table.incarnation, p.column)) is not None}
@@ -49,6 +45,20 @@ def hashed(rows: DataFrame, table: TableRows) -> DataFrame:
             yield _masked(batch, todo, key)
 
     return rows.mapInArrow(work, rows.schema)
+
+
+def cells_in_clear(table: TableRows) -> list[CellPlace]:
+    """Return the places of cells that must be hashed and are not.
+
+    Raises:
+        ConfigError: A column cannot have its mask.
+        OrderError: MASKED: cells have another mask.
+    """
+    i = table.incarnation
+    for c in lived(i):
+        if (mask := mask_of(table.feed, i, c)) is not None:
+            check_mask(i.name, c.name, mask, c.id in i.key, c.type)
+    return [place for p in table.projections for place in _in_clear(p, table)]
 
 
 def _in_clear(p: Projection, table: TableRows) -> list[CellPlace]:
