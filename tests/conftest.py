@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.quick_spark import ROOM
 from tidelake.demo.embedded_s3 import EmbeddedS3
 from tidelake.io import storage
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 FreshUri = Callable[[str], str]
 JAVA = "spark.driver.extraJavaOptions"
-ROOM = "-Xms1g -Xmn384m -XX:MetaspaceSize=256m"  # a tenth of the JVM's work was collecting garbage
 
 settings.register_profile("tidelake", deadline=None)  # first uses of libraries are slow, that is no failure
 settings.load_profile("tidelake")
