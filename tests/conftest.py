@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.quick_spark import ROOM
 from tidelake.demo.embedded_s3 import EmbeddedS3
 from tidelake.io import storage
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from tests.io.kafka_broker import KafkaBroker
 
 FreshUri = Callable[[str], str]
+JAVA = "spark.driver.extraJavaOptions"
 
 settings.register_profile("tidelake", deadline=None)  # first uses of libraries are slow, that is no failure
 settings.load_profile("tidelake")
@@ -61,11 +65,15 @@ def topic(kafka: KafkaBroker) -> str:
 @pytest.fixture(scope="session")
 def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
     """One Spark application for all tests; lakes opened meanwhile use sessions of it. Its workers keep the environment it starts with."""
+    from tidelake.spark.application import static_settings
     from tidelake.spark.session import keep
 
     os.environ.update(s3_server.environment)
     os.environ.setdefault("TIDELAKE_DRIVER_MEMORY", "1g")
-    with keep("tidelake tests", brief=True):
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TIDELAKE_SPARK_CONF", f"{JAVA}={static_settings(brief=True)[JAVA]} {ROOM}")
+            stack.enter_context(keep("tidelake tests", brief=True))
         yield
 
 
@@ -82,6 +90,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
     slow = {item.path for item in items if any(item.iter_markers("spark"))}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What a file imported stays, so the garbage collector need not visit it again: visiting was a seventh of the work of a process."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Everything is visited once more at the end, as libraries expect that look for what they leaked."""
+    gc.unfreeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

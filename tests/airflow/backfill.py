@@ -19,8 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.airflow.quick import QUICK_SPARK
 from tests.checkout import CHECKOUT
+from tests.quick_spark import QUICK_SPARK
 from tidelake.config.feed import load_feed
 from tidelake.demo.airflow import Airflow, is_free
 from tidelake.demo.generate import Workload

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.airflow.conftest import CHECKOUT
-from tests.airflow.quick import QUICK_SPARK
 from tests.conftest import FreshUri
+from tests.quick_spark import QUICK_SPARK
 from tidelake.config.feed import load_feed
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare

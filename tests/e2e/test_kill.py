@@ -14,6 +14,7 @@ import pytest
 
 from tests.checkout import CHECKOUT
 from tests.e2e.bazaar import FEED, Bazaar
+from tests.quick_spark import QUICK_SPARK
 
 PLACES = {
     "land, before the manifest": ("tidelake.land.hour:record", 1),
@@ -30,12 +31,13 @@ PLACES = {
     "publish, before the published record": ("tidelake.publish.steps:record", 1),
     "publish, before the certificate": ("tidelake.publish.steps:certificate", 1),
 }
-SAMPLE = ("publish, between two tables",)
+SAMPLE = "publish, between two tables"
 
 
 def places() -> list[object]:
-    """A sample always, all of them in the long run."""
-    return [pytest.param(*p, id=name, marks=[] if name in SAMPLE else pytest.mark.long) for name, p in PLACES.items()]
+    """A sample always, in a stage that runs alone; all of them in the long run, in a run of all stages."""
+    every = [pytest.param(*p, "run", id=name, marks=pytest.mark.long) for name, p in PLACES.items()]
+    return [pytest.param(*PLACES[SAMPLE], "compact", id=f"{SAMPLE}, of compact alone"), *every]
 
 
 @pytest.mark.parametrize("place", [place for place, _ in PLACES.values()])
@@ -45,14 +47,17 @@ def test_every_place_is_there(place: str) -> None:
 
 
 @pytest.mark.usefixtures("spark_app")
-@pytest.mark.parametrize(("place", "nth"), places())
-def test_a_run_killed_anywhere_ends_in_the_same_tables_when_run_again(place: str, nth: int, shop: Bazaar) -> None:
+@pytest.mark.parametrize(("place", "nth", "what"), places())
+def test_a_run_killed_anywhere_ends_in_the_same_tables_when_run_again(place: str, nth: int, what: str, shop: Bazaar) -> None:
     hour = shop.hours[0]
     if "rename" in place:  # the second hour renames a table
         assert shop.run_hours(1) == 0
         hour = shop.hours[1]
-    command = [sys.executable, "-m", "tests.e2e.killed", place, str(nth), "run", "--feed", FEED, "--hour", hour]
     environment = os.environ | shop.variables
+    if what == "compact":
+        assert [shop.run(stage, "--feed", FEED, "--hour", hour) for stage in ("land", "decode", "order", "validate")] == [0] * 4
+        environment |= QUICK_SPARK
+    command = [sys.executable, "-m", "tests.e2e.killed", place, str(nth), what, "--feed", FEED, "--hour", hour]
     killed = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
     assert shop.run("run", "--feed", FEED, "--hour", hour) == 0

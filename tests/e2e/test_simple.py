@@ -92,7 +92,7 @@ def without_bootstrap(made: bazaar.Bazaar, hour: str, table: str) -> bytes:
 def test_rows_of_other_partitions_get_the_schema_that_only_one_partition_brings(workload: tuple[Workload, Path], tmp_path: Path) -> None:
     made = spoilt(workload, tmp_path)
     with lake_of(made) as lake:
-        for moment in made.workload.hours:
+        for moment in made.workload.hours[:2]:  # the third brings the end of the delivery, of which every protocol has the same
             done = run_hour(lake, moment)
             assert done.compacted is not None
             assert done.decoded.record.rejected == {}

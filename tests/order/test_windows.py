@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.lake.histories import ddl, publish, resolved, row, rows_of, shape
+from tests.lake.histories import Message, ddl, publish, resolved, row, rows_of, shape
 from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.feed import TablePolicy
 from tidelake.errors import ConfigError, OrderError, StorageError
+from tidelake.history.event import Shape
 from tidelake.lake.opened import Lake
 from tidelake.order.sql import changelog
 
@@ -183,35 +187,64 @@ def test_tables_that_swap_their_names_keep_their_rows(tmp_path: Path) -> None:
         assert rows_of(lake, "d.a", 15) == table(("1", "of a"))
 
 
-@pytest.mark.parametrize(
-    ("clause", "columns", "after", "new"),
-    [
-        ("RENAME COLUMN v TO w", "id w", ("1", "12"), ("2", "b")),
-        ("DROP COLUMN v", "id", ("1",), ("2",)),
-        ("MODIFY COLUMN v BIGINT UNSIGNED", "id v", ("1", "12"), ("2", "18446744073709551615")),
-        ("CHANGE COLUMN v n INT, ADD COLUMN v VARCHAR(9) DEFAULT 'new'", "id n v", ("1", "12", "new"), ("2", "5", None)),
-        ("ADD f DATETIME(3) NOT NULL DEFAULT '2020-01-01' FIRST", "f id v", (F0, "1", "12"), ("2026-01-05 10:00:00.500", "2", "b")),
-    ],
-    ids=["renamed column", "dropped column", "type that iceberg refuses", "new name and its old name again", "first with default"],
-)
-def test_columns_change_and_older_cuts_keep_theirs(
-    clause: str, columns: str, after: tuple[str, ...], new: tuple[str | None, ...], tmp_path: Path
-) -> None:
-    names = tuple(columns.split())
-    kinds = {"id": "bigint", "v": "varchar", "w": "varchar", "n": "int", "f": "datetime"}
-    if "UNSIGNED" in clause:
-        kinds["v"] = "bigint unsigned"
-    later = shape(*(f"{n} {kinds[n]}" for n in names))
-    with opened(tmp_path) as (feed, lake):
-        publish(lake, feed.add(lake, [row(0, "insert", 10, KV, ("1", "12")), *resolved(15)]))
-        cut = publish(lake, feed.add(lake, [*ddl(20, f"ALTER TABLE k {clause}"), row(0, "insert", 30, later, new), *resolved(35)]))
-        assert cut is not None
-        assert rows_of(lake, "d.k") == table(after, new, names=names)
-        assert rows_of(lake, "d.k", 25) == table(after, names=names)
-        assert rows_of(lake, "d.k", 15) == table(("1", "12"))
-        assert [c.name for c in lake.catalog.load("d.k").columns()] == [*names, "_commit_ts"]
-        publish(lake, feed.add(lake, [row(0, "delete", 40, later, None, new), *resolved(45)]))
-        assert rows_of(lake, "d.k") == table(after, names=names)
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A clause of ALTER TABLE, the table's columns after it, and its rows then: one of before, one that comes."""
+
+    clause: str
+    columns: str
+    after: tuple[str, ...]
+    new: tuple[str | None, ...]
+
+    @property
+    def shape(self) -> Shape:
+        kinds = {"id": "bigint", "v": "bigint unsigned" if "UNSIGNED" in self.clause else "varchar", "w": "varchar"}
+        return shape(*(f"{n} {(kinds | {'n': 'int', 'f': 'datetime'})[n]}" for n in self.columns.split()))
+
+
+CHANGES = {
+    "renamed column": Change("RENAME COLUMN v TO w", "id w", ("1", "12"), ("2", "b")),
+    "dropped column": Change("DROP COLUMN v", "id", ("1",), ("2",)),
+    "type that iceberg refuses": Change("MODIFY COLUMN v BIGINT UNSIGNED", "id v", ("1", "12"), ("2", "18446744073709551615")),
+    "new name and its old name again": Change(
+        "CHANGE COLUMN v n INT, ADD COLUMN v VARCHAR(9) DEFAULT 'new'", "id n v", ("1", "12", "new"), ("2", "5", None)
+    ),
+    "first with default": Change(
+        "ADD f DATETIME(3) NOT NULL DEFAULT '2020-01-01' FIRST", "f id v", (F0, "1", "12"), ("2026-01-05 10:00:00.500", "2", "b")
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory, spark_app: None) -> dict[str, list[Any]]:
+    """A table for each of CHANGES: what readers found in it after the window of the statement and after the next."""
+    tables = {name: f"k{n}" for n, name in enumerate(CHANGES)}
+    sql = " ".join(f"CREATE TABLE d.{t} (id BIGINT PRIMARY KEY, v VARCHAR(20));" for t in tables.values())
+    with opened(tmp_path_factory.mktemp("changed"), sql) as (feed, lake):
+
+        def window(messages: Callable[[Change, str], list[Message]], until: int) -> None:
+            sent = [m for name, t in tables.items() for m in messages(CHANGES[name], t)]
+            assert publish(lake, feed.add(lake, [*sent, *resolved(until)])) is not None
+
+        def altered(c: Change, t: str) -> list[Message]:
+            return [*ddl(20, f"ALTER TABLE {t} {c.clause}", table=t), row(0, "insert", 30, c.shape, c.new, table=t)]
+
+        window(lambda _, t: [row(0, "insert", 10, KV, ("1", "12"), table=t)], 15)
+        window(altered, 35)
+        read = {name: [rows_of(lake, f"d.{t}", ts) for ts in (None, 25, 15)] for name, t in tables.items()}
+        columns = {name: [c.name for c in lake.catalog.load(f"d.{t}").columns()] for name, t in tables.items()}
+        window(lambda c, t: [row(0, "delete", 40, c.shape, None, c.new, table=t)], 45)
+        return {name: [*read[name], columns[name], rows_of(lake, f"d.{t}")] for name, t in tables.items()}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_columns_change_and_older_cuts_keep_theirs(name: str, changed: dict[str, list[Any]]) -> None:
+    names, after, new = tuple(CHANGES[name].columns.split()), CHANGES[name].after, CHANGES[name].new
+    now, between, before, columns, last = changed[name]
+    assert now == table(after, new, names=names)
+    assert between == last == table(after, names=names)
+    assert before == table(("1", "12"))
+    assert columns == [*names, "_commit_ts"]
 
 
 def test_a_statement_waits_for_its_window_with_no_row_beside_it(tmp_path: Path) -> None:
