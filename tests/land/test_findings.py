@@ -18,7 +18,7 @@ from tidelake.land.store.coverage import coverage
 from tidelake.land.store.manifest import Manifest
 
 BRING_BACK = (
-    'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": then the resolved ts counts up to the gap only'
+    'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": the resolved ts then counts only up to the gap'
 )
 
 
@@ -181,7 +181,7 @@ def test_offsets_of_an_hour_before_are_told_and_block_where_offsets_come_from_na
     land_hour(feed, at(0))
     findings = blocked(feed, 1) and manifest(feed, "2026-01-05T11").findings if severity == "critical" else land_hour(feed, at(1)).findings
     assert ("OVERLAP_HOURS", severity) in codes(findings)
-    assert findings[0].detail == "offsets 7–9 were landed with an earlier hour already"
+    assert findings[0].detail == "offsets 7–9 were already landed with an earlier hour"
 
 
 def test_layouts_that_lose_something_say_so_in_every_hour(tmp_path: Path) -> None:

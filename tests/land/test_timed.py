@@ -228,5 +228,5 @@ def test_no_hour_in_the_paths_must_be_said(tmp_path: Path) -> None:
     feed = feed_of(tmp_path, source={"template": "{topic}/{yyyy}/{partition}"})
     with pytest.raises(ConfigError, match=r"its fields are \['partition', 'topic', 'yyyy'\], they must be \['partition', 'topic'\]"):
         land_hour(feed, HOUR)
-    with pytest.raises(ConfigError, match='its usual paths; with hours = "timestamps" it must be given'):
+    with pytest.raises(ConfigError, match='its default paths; with hours = "timestamps" a template is required'):
         land_hour(feed_of(tmp_path, "secor"), HOUR)

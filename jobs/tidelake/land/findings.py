@@ -121,7 +121,7 @@ def _of_partition(
         detail = f"offsets {show(partition.conflicts)} have different contents in {objects}; none of them is landed"
         yield finding("OVERLAP_CONFLICT", "critical", detail, *at, partition.conflicts[0][0])
     if partition.duplicates:
-        yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages were there again with the same content", *at)
+        yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages occur again with the same content", *at)
     if partition.expired:
         gone = f"{show(partition.expired)} ({count(partition.expired)} messages)"
         detail = f"the topic's retention deleted offsets {gone} before they were landed"
@@ -130,7 +130,7 @@ def _of_partition(
         detail = f"the topic holds no messages at offsets {show(partition.legal_gaps)} ({count(partition.legal_gaps)})"
         yield finding("LEGAL_GAPS", "info", detail, *at, partition.legal_gaps[0][0])
     if again := common(partition.ranges, before):
-        detail = f"offsets {show(again)} were landed with an earlier hour already"
+        detail = f"offsets {show(again)} were already landed with an earlier hour"
         yield finding("OVERLAP_HOURS", "critical" if layout and layout.number_is_first_offset else "warning", detail, *at, again[0][0])
     if complete and not before and partition.ranges and partition.ranges[0][0] >> file_bits > bool(file_bits):
         yield finding("LATE_START", "warning", f"offsets before {partition.ranges[0][0]} were never landed", *at, partition.ranges[0][0])

@@ -160,7 +160,7 @@ def test_a_fresh_partition_begins_at_the_earliest_offset(kafka: KafkaBroker, top
     assert codes(land_hour(feed, at(0)).findings) == [("LATE_START", "warning")]
 
 
-def test_a_topic_that_was_made_anew_is_refused_however_many_messages_it_has(
+def test_a_topic_that_was_recreated_is_refused_however_many_messages_it_has(
     kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed = archiving(tmp_path, kafka, topic)
@@ -176,7 +176,7 @@ def test_a_topic_that_was_made_anew_is_refused_however_many_messages_it_has(
     assert str(caught.value).startswith(f"OFFSETS_WENT_BACK {topic}[0]@10: the archive reaches up to offset 10, and the log ends at 0;")
     produce(kafka, topic, 0, messages(0, 30))
     known = re.escape(before[topic])
-    said = rf"^TOPIC_RECREATED: topic {topic} has the id \S+, and the archive has messages of {known}; the topic was made anew"
+    said = rf"^TOPIC_RECREATED: topic {topic} has the id \S+, and the archive has messages of {known}; the topic was recreated"
     with pytest.raises(OrderError, match=said) as again:
         run(feed)
     assert (again.value.exit_code, list(before), spans(feed)) == (3, [topic], {f"{TEN}/0": [(0, 9)]})
