@@ -100,7 +100,7 @@ def test_what_is_no_protocol_exits_with_three_and_shows_the_bytes(tmp_path: Path
     assert done.out.splitlines()[1:] == [
         "no protocol of TiCDC or Canal",
         "messages",
-        "  t[1]@0: bytes without a mark that is known; value begins with 68 65 6c 6c 6f 1b 5b 33 31 6d, key with 6b",
+        "  t[1]@0: bytes without a known mark; value begins with 68 65 6c 6c 6f 1b 5b 33 31 6d, key with 6b",
     ]
     assert call("sniff", write(tmp_path, [(None, CANAL[0][1] and CANAL[0][1][:-1])])).code == 3
 
