@@ -120,7 +120,7 @@ def test_a_table_under_another_mark_or_none_is_never_dropped(mark: str | None, l
     made = lake.create("d.t", lakes.COLUMNS, properties={} if mark is None else {"tidelake.feed": mark})
     with pytest.raises(OwnershipError) as error:
         lake.drop("d.t", "shop")
-    whose = "was not made by Tidelake" if mark is None else "belongs to feed 'other'"
+    whose = "was not created by Tidelake" if mark is None else "belongs to feed 'other'"
     assert str(error.value).startswith(f"NOT_OURS: table d.t {whose}; feed 'shop' needs its name, and neither changes nor drops it; give")
     assert error.value.exit_code == 3
     with pytest.raises(OwnershipError):
@@ -187,7 +187,7 @@ def test_what_a_run_staged_and_did_not_publish_makes_way_before_the_intent(lake:
 def test_a_table_of_the_feed_that_a_cut_needs_does_not_make_way(lake: LakeCatalog) -> None:
     intent = moving(lake, "d_past.t__00000000", "d.t")
     there = lakes.table(lake, "d.t")
-    with pytest.raises(OwnershipError, match=r"table d_past.t__00000000 and the one that has the name would both be d.t") as error:
+    with pytest.raises(OwnershipError, match=r"table d_past.t__00000000 and the table with that name would both be d.t") as error:
         clear_way(lake, intent, {there.uuid})
     assert error.value.code == "NAME_COLLISION"
     assert stays(lake, there)
@@ -203,7 +203,7 @@ def test_two_tables_that_would_get_one_name_are_found_before_the_intent(lake: La
 def test_a_table_of_somebody_else_is_found_before_the_intent_and_stays(lake: LakeCatalog) -> None:
     intent = moving(lake, "d.a", "d.t")
     theirs = unmarked(lake, "d.t")
-    with pytest.raises(OwnershipError, match=r"NOT_OURS: d.t is taken: that table was not made by Tidelake, and d.a is to have its name"):
+    with pytest.raises(OwnershipError, match=r"NOT_OURS: d.a needs the name d.t, and the table of that name was not created by Tidelake"):
         clear_way(lake, intent, ())
     assert stays(lake, theirs)
 
@@ -218,7 +218,7 @@ def test_a_name_taken_after_the_intent_is_named_with_its_owner_and_the_way_forwa
             attempt()
         parked = parking_name("d.a", intent.moves[0].uuid)
         assert str(error.value) == (
-            f"NOT_OURS: d.t is taken: that table was not made by Tidelake, and {parked} is to have its name; "
+            f"NOT_OURS: {parked} needs the name d.t, and the table of that name was not created by Tidelake; "
             "give the table d.t another name in the catalog, then run again; docs/ownership.md"
         )
         assert stays(lake, theirs)
@@ -231,9 +231,13 @@ def test_an_older_intent_that_gives_one_name_twice_says_which_and_that_it_cannot
     store, intent = open_store(str(tmp_path / "lake")), moving(lake, "d.a", "d.t")
     lakes.table(lake, "d.t")
     declare(store, intent)
-    with pytest.raises(OwnershipError, match=r"NAME_COLLISION: d\.t is taken: that table belongs to feed 'shop', and d_past\.a__") as error:
+    with pytest.raises(
+        OwnershipError, match=r"NAME_COLLISION: d_past\.a__\w+ needs the name d\.t, and the table of that name belongs to feed 'shop'"
+    ) as error:
         recover(lake, store, "shop")
-    assert error.value.remedy.startswith("both tables are this feed's, so this cannot be published: give it up with `tidelake abandon`")
+    assert error.value.remedy.startswith(
+        "both tables belong to this feed, so the cut cannot be published: abandon it with `tidelake abandon`"
+    )
 
 
 def test_databases_shop_and_shop_changelog_are_published_side_by_side(tmp_path: Path, lake: LakeCatalog, first: Feed) -> None:
@@ -315,7 +319,7 @@ def test_maintenance_drops_no_table_that_somebody_else_put_under_the_name(tmp_pa
             changelog_retained_after=0,
             tables=[TablePlan(table=theirs.identifier, gone=True)],
         )
-        with pytest.raises(OwnershipError, match=r"table d_past\.t__11111111 was not made by Tidelake"):
+        with pytest.raises(OwnershipError, match=r"table d_past\.t__11111111 was not created by Tidelake"):
             drop_gone(lake, plan, moving(lake.catalog, "d.a", "d.b").cut)
         assert stays(lake.catalog, theirs)
 

@@ -195,5 +195,5 @@ def test_a_redo_brings_in_hours_below_the_first_cut(tmp_path: Path, monkeypatch:
 
         feed.redecoded(lake, "2026-01-05T10", ten, generation=2)
         why = order(lake, parse_hour("2026-01-05T10")).why
-        assert "holds the hour as it was before it was decoded again" in why
-        assert "`tidelake redo --feed shop --from 2026-01-05T10` publishes the hour anew" in why
+        assert "contains the hour as decoded before" in why
+        assert "`tidelake redo --feed shop --from 2026-01-05T10` publishes the hour again" in why

@@ -141,7 +141,7 @@ def test_a_partition_above_the_expected_number_always_blocks(tmp_path: Path) -> 
     put(feed, 1, messages(0, 9))
     error = blocked(feed)
     assert (error.code, error.at) == ("UNEXPECTED_PARTITION", Coordinates("shop", 1))
-    assert error.message == "hour 2026-01-05T10: feed.toml says 1 partitions, counted from 0"
+    assert error.message == "hour 2026-01-05T10: feed.toml sets 1 partitions, counted from 0"
 
 
 def test_a_topic_that_the_table_of_partitions_lacks_is_wrong_configuration(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_an_unknown_file_in_the_hours_folder_is_a_warning_that_stays_and_goes_wi
     archive(feed).write(f"{folder}/notes.txt", b"hello")
     report = land_hour(feed, HOUR)
     assert (report.new, codes(report.findings)) == (False, [("UNKNOWN_OBJECT", "warning")])
-    assert report.findings[0].detail == f"not read, as its name is none of layout aiven-jsonl: {folder}/notes.txt"
+    assert report.findings[0].detail == f"not read, because the name does not match layout aiven-jsonl: {folder}/notes.txt"
     archive(feed).delete(f"{folder}/notes.txt")
     assert land_hour(feed, HOUR).findings == ()
 
@@ -232,7 +232,7 @@ def test_what_is_only_told_by_default_blocks_if_the_feed_says_so(tmp_path: Path)
     put(feed, 0, messages(0, 9))
     error = blocked(feed)
     assert (error.code, error.at) == ("TOMBSTONES_LOST", None)
-    assert error.message == "hour 2026-01-05T10: layout confluent-json loses something: a null value stops the connector, or is left out"
+    assert error.message == "hour 2026-01-05T10: layout confluent-json loses information: a null value stops the connector, or is left out"
 
 
 def test_a_conflict_that_only_warns_stays_a_hole(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_objects_without_timestamps_or_keys_are_counted(tmp_path: Path) -> None:
     put(feed, 0, [Message(i, b"v", None, None) for i in range(5, 10)])
     report = land_hour(feed, HOUR)
     assert [(f.code, f.severity, f.detail) for f in report.findings] == [
-        ("KEYS_LOST", "warning", "1 of 2 objects hold no keys, which messages of open cannot be read without"),
+        ("KEYS_LOST", "warning", "1 of 2 objects have no keys, and messages of open cannot be read without them"),
         ("LOSSY_LAYOUT", "info", "1 of 2 objects hold no timestamps"),
     ]
     assert manifest(feed).partitions["shop"][0].lacking == {"keys": 1, "timestamps": 1}

@@ -143,7 +143,7 @@ def test_an_hour_that_is_not_over_is_refused(kafka: KafkaBroker, topic: str, tmp
     with pytest.raises(OrderError) as caught:
         land_hour(feed, at(0))
     assert str(caught.value) == (
-        "HOUR_NOT_CLOSED: hour 2026-01-05T10 is not over: messages may still come into it; land it from 2026-01-05T11:00Z on"
+        "HOUR_NOT_CLOSED: hour 2026-01-05T10 is not over: more messages may arrive; land it from 2026-01-05T11:00Z on"
     )
     assert contents(lake(feed)) == {}
     now = datetime(2026, 1, 5, 11, 0, 0, tzinfo=UTC)

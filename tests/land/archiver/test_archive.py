@@ -73,7 +73,7 @@ def test_a_late_message_belongs_to_the_open_hour_and_a_restart_opens_no_earlier_
     assert [land_hour(feed, at(hours)).messages for hours in (0, 1, 3, 4)] == [2, 2, 2, 1]
     (section,) = look(feed.source.uri, Context()).sections
     kept = [promise.says.partition(":")[0] for promise in promises(section) if (promise.what, promise.state) == ("hours", "kept")]
-    assert kept == ["2 of 7 records are of another hour than their folder"]
+    assert kept == ["2 of 7 records are of an earlier hour than their folder"]
 
 
 def test_offsets_without_messages_are_legal_when_the_archive_lands(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def sniffed(feed: Feed) -> tuple[bool, int, int]:
     offsets = section.topics[0].offsets
     assert offsets is not None
     says = {promise.what: promise for promise in promises(section)}
-    assert says["offsets"].says.endswith(", and the objects say where the log holds no message (transaction markers, compaction)")
+    assert says["offsets"].says.endswith(", and the objects record where the log holds no message (transaction markers, compaction)")
     return offsets.covered, offsets.gaps, offsets.legal
 
 
@@ -145,7 +145,7 @@ def test_what_expired_before_it_was_archived_is_never_skipped_in_silence(
     if accepted:
         with messages_of("archive") as lines:
             archive(feed, Goal(once=True), Event(), accept_expired=True)
-        assert lines == [f"{topic}[0]@10: messages before offset 14 are gone and not archived"]
+        assert lines == [f"{topic}[0]@10: messages before offset 14 were deleted and are not archived"]
         assert spans(feed) == {f"{TEN}/0": [(0, 9), (14, 19)]}
         with pytest.raises(OrderError, match=rf"^GAP {topic}\[0\]@10: .*offsets 10–13 are missing \(4 messages\)"):
             land_hour(feed, at(0))
