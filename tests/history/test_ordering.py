@@ -191,7 +191,7 @@ def test_a_key_may_be_of_several_columns_in_another_order() -> None:
 
 
 def partial(op: str, ts: int, key: int, offset: int) -> RowChange:
-    """A change of which only the key was sent."""
+    """A change with only their key sent."""
     row: RowCells = (key, None)
     made = change(op, ts, key, offset)
     return replace(made, before=made.before and row, after=made.after and row, partial=True)

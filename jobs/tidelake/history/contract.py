@@ -1,4 +1,4 @@
-"""Reads what a feed's folder says about its tables: tables.sql, ddl.jsonl, expectations/<db>.<table>.toml."""
+"""Reads a feed's files about its tables: tables.sql, ddl.jsonl, expectations/<db>.<table>.toml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidelake.history.ddl.statement import parse
 from tidelake.history.ddl.tokens import Cursor, statements
 
 RuleSeverity = Literal["critical", "warning"]
-OWN_SQL = "unexpected_rows_expectation"  # the only type whose name does not say what is expected
+OWN_SQL = "unexpected_rows_expectation"  # the only type whose name does not describe the expectation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Rows that are removed with a partition, and changes of partitions (docs/architecture.md 8.3). Pure.
 
-A row's own columns tell its partition, exactly as the server places it. If they do not, the statement is refused.
+A row's own columns determine its partition, exactly as the server places it. If they do not, the statement is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Applies a window's statements and observed rows to the catalog, in order of commit ts (docs/architecture.md 8.3). Pure.
 
 Rows count as well: a table without a definition, or a column without a statement, is created by its first row. Protocols without DDL (Avro)
-evolve this way unless ddl.jsonl says more.
+evolve this way unless ddl.jsonl has statements.
 """
 
 from __future__ import annotations

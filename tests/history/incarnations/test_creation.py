@@ -1,4 +1,4 @@
-"""Creating what is there already, and tables like others."""
+"""Creating what already exists, and tables like others."""
 
 from __future__ import annotations
 
