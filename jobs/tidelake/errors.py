@@ -149,7 +149,7 @@ DECODE_CODES = {
     "UNKNOWN_SCHEMA": "no schema is known for the schema id",
     "NO_TABLE_SCHEMA": "the row waits for the message that brings its table's schema (BOOTSTRAP or DDL)",
     "NULL_VALUE": "a null Kafka value where the protocol has none",
-    "BAD_COMPRESSION": "the value is not compressed as the feed's options say",
+    "BAD_COMPRESSION": "the value does not have the compression set in the feed's options",
     "TOO_LARGE": "larger than the cap, before or after decompression",
     "HANDLE_ONLY": "the message carries the handle key only, the row itself is not in the archive",
     "CLAIM_CHECK": "the row is in a claim-check file, not in the message",

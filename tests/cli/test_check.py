@@ -184,7 +184,7 @@ def test_a_wrong_expectation_is_told_with_file_number_and_key(tmp_path: Path, ru
 def test_an_expectations_file_without_a_database_in_its_name_is_told(tmp_path: Path) -> None:
     folder = feeds.write(tmp_path)
     (folder / "expectations" / "orders.toml").write_text(feeds.RULES)
-    assert "the file's name says the table; name it <database>.<table>.toml" in error(tmp_path)
+    assert "the file's name must name the table; name it <database>.<table>.toml" in error(tmp_path)
 
 
 def test_expectations_of_a_table_that_is_not_defined_are_a_note(tmp_path: Path) -> None:

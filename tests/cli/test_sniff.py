@@ -49,8 +49,8 @@ def test_people_get_the_guess_its_evidence_and_what_to_do_next(tmp_path: Path) -
     ]  # fmt: skip
     assert lines[lines.index("evidence") + 1 :] == [
         "  value is a JSON object with `isDdl`, `mysqlType`, `pkNames`: Canal-JSON (5 messages, first t[1]@0)",
-        "  `_tidb.commitTs` is there: the TiDB extension is on (4 messages, first t[1]@0)",
-        "  `_tidb.watermarkTs` is there: the TiDB extension is on (t[1]@4)",
+        "  `_tidb.commitTs` is present: the TiDB extension is on (4 messages, first t[1]@0)",
+        "  `_tidb.watermarkTs` is present: the TiDB extension is on (t[1]@4)",
         "feed.toml",
         '  protocol = "canal-json"',
         "",

@@ -18,7 +18,7 @@ from tidelake.land.store.coverage import coverage
 from tidelake.land.store.manifest import Manifest
 
 BRING_BACK = (
-    'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": the resolved ts then counts only up to the gap'
+    'restore the missing file and land the hour again, or set [policy] on_gap = "warn": the resolved ts then counts only up to the gap'
 )
 
 

@@ -158,7 +158,7 @@ def test_marks_of_large_messages_are_said() -> None:
 def test_the_tidb_extension_of_canal_json_is_seen_and_its_absence_too() -> None:
     guess = best(encoded(CanalJsonEncoder()))
     assert guess.options == {"enable_tidb_extension": True}
-    assert "`_tidb.commitTs` is there: the TiDB extension is on" in texts(guess)
+    assert "`_tidb.commitTs` is present: the TiDB extension is on" in texts(guess)
     assert best([CanalJsonEncoder(tidb_extension=False).rows([CHANGES[0]], 0)]).options == {}
 
 

@@ -261,7 +261,7 @@ class Feed(_Section):
             raise ConfigError(
                 f"hour {hour} of feed {self.name} is before its first hour, {first}",
                 code="BEFORE_FIRST_HOUR",
-                remedy="run hours from there on; `first_hour` under [source] in feed.toml says where the feed starts",
+                remedy="run hours from there on; `first_hour` under [source] in feed.toml sets where the feed starts",
             )
 
     def partitions_of(self, topic: str) -> int:

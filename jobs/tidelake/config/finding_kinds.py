@@ -56,7 +56,7 @@ KINDS = {  # most serious first
         but='warning with `on_gap = "warn"`',
         meaning="offsets are missing inside the hour, or between it and the hours before, and no landed hour and no object name of the "
         "next 24 hours has them; for a storage sink also: the newest files of a folder, which its index names, are missing",
-        remedy=f'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
+        remedy=f'restore the missing file and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
     ),
     "EXPIRED": Kind(
         severity="critical",
@@ -69,7 +69,7 @@ KINDS = {  # most serious first
         severity="critical",
         but='warning with `on_gap = "warn"`; info where the resolved ts is not in the messages',
         meaning="the hour has no message of a partition that feed.toml expects",
-        remedy="find out why the archiver wrote nothing for it (an idle partition still receives resolved events), bring back "
+        remedy="find out why the archiver wrote nothing for it (an idle partition still receives resolved events), restore "
         f'its files and land the hour again, or set [policy] on_gap = "warn": {_UP_TO_THE_GAP}',
     ),
     "UNEXPECTED_PARTITION": Kind(
@@ -127,7 +127,7 @@ KINDS = {  # most serious first
     "LATE_START": Kind(
         severity="warning",
         meaning="the first landed hour does not begin at offset 0",
-        remedy="if the feed should begin earlier, bring back the missing files, and land from the first hour on",
+        remedy="if the feed should begin earlier, restore the missing files and land from the first hour on",
     ),
     "UNKNOWN_OBJECT": Kind(
         severity="warning",

@@ -155,7 +155,7 @@ def _expectations(path: Path) -> Iterator[Expectation]:
         raise ConfigError(f"{path}: not TOML: {e}") from e
     named = of_file_stem(path.stem)
     if named is None:
-        raise ConfigError(f"{path}: the file's name says the table", remedy="name it <database>.<table>.toml, docs/names.md")
+        raise ConfigError(f"{path}: the file's name must name the table", remedy="name it <database>.<table>.toml, docs/names.md")
     if set(content) - {"expect"}:
         raise ConfigError(f"{path}: unknown keys {sorted(set(content) - {'expect'})}", remedy="a file holds [[expect]] tables")
     rules = content.get("expect", [])

@@ -193,7 +193,7 @@ def _entry(s: Statement, effect: str, tables: tuple[str, ...] = (), why: str = "
 
 def _remedy(s: Statement) -> str:
     return (
-        "nothing is lost: the window waits. If the statement changed no row and no column, go on with "
+        "nothing is lost: the window waits. If the statement changed no row and no column, continue with "
         f"`ignore_ddl = [{s.commit_ts}]` under [policy] in feed.toml; if other statements have the same effect, write those into ddl.jsonl "
         "with its commit_ts as well (docs/ddl.md); else a version that supports it, or a new snapshot, is needed"
     )

@@ -60,7 +60,7 @@ class GivenUp(BaseModel):
         """Return the result as lines for people."""
         verb = "would be abandoned" if dry_run else "is abandoned"
         head = f"{self.feed}: cut {self.seq} (hour {self.hour}) {verb}; readers keep the previous cut"
-        tail = f"  the number {self.seq} is not used again; landed and decoded hours stay: run the hour again to stage it anew"
+        tail = f"  the number {self.seq} is not used again; landed and decoded hours stay: run the hour again to stage it again"
         return [head, *(f"  {s.table}: {s.detail}" for s in self.steps), tail]
 
 

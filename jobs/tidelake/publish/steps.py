@@ -164,7 +164,9 @@ def _find(catalog: LakeCatalog, uuid: str, places: list[str]) -> LakeTable:
     found = find_at(catalog, uuid, places)
     if found is not None:
         return found
-    raise StorageError(f"table {places[0]} ({uuid}) is gone", code="NOT_FOUND", remedy="it was dropped or renamed outside Tidelake")
+    raise StorageError(
+        f"table {places[0]} ({uuid}) no longer exists", code="NOT_FOUND", remedy="it was dropped or renamed outside Tidelake"
+    )
 
 
 def plan_moves(now: Mapping[str, str], wanted: Mapping[str, str]) -> list[Move]:
