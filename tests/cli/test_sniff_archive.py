@@ -70,7 +70,7 @@ def test_people_get_what_is_there_what_is_guaranteed_and_a_feed_toml(tmp_path: P
     assert [line[5:].partition(":")[0] for line in lines[at + 1 : at + 9] if not line.startswith("           ")] == [
         "no  keys", "?   offsets", "no  null values", "yes bytes", "no  the rest", "?   hours",
     ]  # fmt: skip
-    assert "           to mend it: s3.object.tagging = true, and `tags = true` under [source]" in lines
+    assert "           to fix it: s3.object.tagging = true, and `tags = true` under [source]" in lines
     assert "   tried: with the feed.toml below `land` finds 2 objects in hour 2026-01-05T10" in lines
     toml = lines[lines.index("   feed.toml") + 1 : lines.index("next") - 1]
     assert tomllib.loads("\n".join(toml))["source"] == {

@@ -125,7 +125,7 @@ def test_feeds_of_one_database_get_namespaces_of_their_own(tmp_path: Path, monke
     found = walk(tmp_path, monkeypatch)
     assert found.landed == {"a-open": (0, 0), "b_craft": (0, 0)}
     assert all('\nnamespace = "{feed}_{database}"' in toml for toml in found.tomls.values())
-    assert "info: LOSSY_LAYOUT: 1 of 1 objects hold no headers; " in found.findings
+    assert "info: LOSSY_LAYOUT: 1 of 1 objects have no headers; " in found.findings
 
 
 def test_a_feed_alone_in_its_database_has_the_usual_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def test_objects_that_hold_less_than_all_fields_are_told_apart(tmp_path: Path, m
     found = walk(tmp_path, monkeypatch)
     assert found.landed == {"shop-orders": (0, 0)}
     for what in ("headers", "timestamps"):
-        assert f"info: LOSSY_LAYOUT: 1 of 1 objects hold no {what}; " in found.findings
+        assert f"info: LOSSY_LAYOUT: 1 of 1 objects have no {what}; " in found.findings
     promises = {p["what"]: (p["state"], p["says"]) for p in json.loads(found.said.partition("wrote ")[0])["sections"][0]["promises"]}
     assert promises["headers"] == ("lost", "2 of 2 objects that were read hold none; no protocol needs them")
     assert promises["timestamps"] == ("lost", "2 of 2 objects that were read hold none; no protocol needs them")

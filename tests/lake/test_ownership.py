@@ -280,7 +280,7 @@ def test_folders_of_another_catalogs_tables_in_the_same_warehouse_stay(tmp_path:
         assert [one.folder for one in found] == places[:1]
         remove_leftovers(lake, found)
         assert leftovers(lake, before_ms=1 << 50) == []
-    assert [what.partition(" is no table")[0] for what in said[:2]] == ["d/strange", places[1]]
+    assert [what.partition(" is not a table")[0] for what in said[:2]] == ["d/strange", places[1]]
     assert (tmp_path / "lake" / "warehouse" / places[1] / "metadata").is_dir()
     assert not any(p.is_file() for p in (tmp_path / "lake" / "warehouse" / places[0]).rglob("*"))
 

@@ -267,7 +267,7 @@ def test_objects_without_timestamps_or_keys_are_counted(tmp_path: Path) -> None:
     report = land_hour(feed, HOUR)
     assert [(f.code, f.severity, f.detail) for f in report.findings] == [
         ("KEYS_LOST", "warning", "1 of 2 objects have no keys, and messages of open cannot be read without them"),
-        ("LOSSY_LAYOUT", "info", "1 of 2 objects hold no timestamps"),
+        ("LOSSY_LAYOUT", "info", "1 of 2 objects have no timestamps"),
     ]
     assert manifest(feed).partitions["shop"][0].lacking == {"keys": 1, "timestamps": 1}
     assert land_hour(feed, HOUR).findings == report.findings
