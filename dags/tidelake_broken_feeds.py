@@ -24,4 +24,4 @@ def problems() -> list[str]:
 
 
 if found := problems():
-    raise ConfigError("\n".join(found), remedy="`tidelake check` says the same")
+    raise ConfigError("\n".join(found), remedy="`tidelake check` reports the same")

@@ -26,7 +26,7 @@ def _component(line: str) -> dict[str, Any]:
 
 
 def main(sbom: Path, sums: Path) -> None:
-    """Write the document anew, with the jars behind what it has."""
+    """Rewrite the document with the jars after its other entries."""
     document = json.loads(sbom.read_text(encoding="utf-8"))
     document["components"] += components(sums.read_text(encoding="utf-8"))
     sbom.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -30,7 +30,7 @@ def given(feed: Feed) -> dict[str, str]:
 def stage_environment(connected: Mapping[str, str]) -> dict[str, str]:
     """Return a child's environment: this process's without Airflow's own settings and secrets, plus the variables of connections.
 
-    The child's output is unbuffered. The stages of a host share a Spark Connect server below AIRFLOW_HOME unless the environment says where
+    The child's output is unbuffered. The stages of a host share a Spark Connect server below AIRFLOW_HOME unless the environment sets where
     Spark is.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_", "_AIRFLOW_"))}

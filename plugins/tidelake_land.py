@@ -48,7 +48,7 @@ class LandOperator(StageOperator):
             super().execute(context)
 
     def land_when_complete(self, context: Context, since: str, event: Any = None) -> None:
-        """Land, or check again later. After `patience` the task fails and says what is missing. since: time of the first check."""
+        """Land, or check again later. After `patience` the task fails and reports what is missing. since: time of the first check."""
         hours, environment = self.given(context)
         began = datetime.fromisoformat(since)
         for hour in hours:
@@ -61,7 +61,7 @@ class LandOperator(StageOperator):
         what = printable(f"hour {hour} is not complete in the archive; it waits for {_list(waits)}")
         now = datetime.now(UTC)
         if now - began >= self.patience:
-            remedy = "does the archiver run? Trigger the hour with `wait` off to land what is there"
+            remedy = "check that the archiver runs. Trigger the hour with `wait` off to land what the archive has"
             raise AirflowFailException(f"{what}. Waited since {began.isoformat()}: {remedy}")
         self.log.info("%s", what)
         trigger = DateTimeTrigger(moment=now + self.every)

@@ -87,13 +87,13 @@ def _stored(schemas: Path, feed: str, hour: str, environment: dict[str, str]) ->
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=READ_SECONDS, check=False)
     except subprocess.TimeoutExpired as e:
-        raise StorageError(f"no answer within {READ_SECONDS} s", remedy="see whether the object store is up") from e
+        raise StorageError(f"no answer within {READ_SECONDS} s", remedy="check that the object store is running") from e
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         code, _, message = error_in(lines).partition(": ")
         if message:
             raise StorageError(message, code=code)
-        raise StorageError(f"the reader ended with status {done.returncode}: {lines[-1] if lines else 'it said nothing'}")
+        raise StorageError(f"the reader ended with status {done.returncode}: {lines[-1] if lines else 'no output'}")
     return done.stdout
 
 

@@ -146,7 +146,7 @@ class StageOperator(BaseOperator):
         ) as self._child:
             try:
                 for line in self._child.stdout or ():
-                    tail.append(printable(line.expandtabs(4).rstrip()))  # Spark and its libraries print whatever they like
+                    tail.append(printable(line.expandtabs(4).rstrip()))  # Spark and its libraries print arbitrary text
                     self.log.info("%s", tail[-1])
                 code = self._child.wait()
             finally:

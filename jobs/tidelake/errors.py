@@ -76,7 +76,7 @@ class WaitingError(DecodeError):
 
 
 class ConfigError(TidelakeError):
-    """A wrong feed.toml or command line: says the file, the key, what was found and what is allowed."""
+    """A wrong feed.toml or command line: names the file, the key, what was found and what is allowed."""
 
     exit_code = 2
     default_code = "CONFIG"
@@ -149,14 +149,14 @@ DECODE_CODES = {
     "UNKNOWN_SCHEMA": "no schema is known for the schema id",
     "NO_TABLE_SCHEMA": "the row waits for the message that brings its table's schema (BOOTSTRAP or DDL)",
     "NULL_VALUE": "a null Kafka value where the protocol has none",
-    "BAD_COMPRESSION": "the value is not compressed as the feed's options say",
+    "BAD_COMPRESSION": "the value does not have the compression set in the feed's options",
     "TOO_LARGE": "larger than the cap, before or after decompression",
     "HANDLE_ONLY": "the message carries the handle key only, the row itself is not in the archive",
-    "CLAIM_CHECK": "the row stands in a claim-check file, not in the message",
-    "CHECKSUM": "the row is not the one that its checksum was made of",
+    "CLAIM_CHECK": "the row is in a claim-check file, not in the message",
+    "CHECKSUM": "the row does not match its checksum",
 }
 MISFIT_CODES = {
-    SCHEMA_MISMATCH: "rows with columns that no statement brought",
-    UNDEFINED_TABLE: "rows of a table that nothing defines, and whose types the messages do not say",
+    SCHEMA_MISMATCH: "rows with columns that no statement added",
+    UNDEFINED_TABLE: "rows of a table without a definition, whose messages do not carry its types",
 }
 QUARANTINE_CODES = DECODE_CODES | MISFIT_CODES

@@ -14,7 +14,7 @@ from tidelake.tso import format_hour
 JUST_OVER = datetime.now(UTC) - timedelta(hours=1)
 HOUR, NEXT, AFTER = (format_hour(JUST_OVER + timedelta(hours=n)) for n in range(3))
 GIVEN = {"params": {"hour": HOUR, "until": None, "redo": False, "wait": True}}
-MISSING = ["shop[0]: no object of a later hour is there", "shop[1]: no object of a later hour is there"]
+MISSING = ["shop[0]: there is no object of a later hour", "shop[1]: there is no object of a later hour"]
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_patience_ends_and_the_task_says_what_is_missing(land: Any, child: Child
     said = str(failed.value)
     assert said.startswith(f"hour {HOUR} is not complete in the archive; it waits for shop[0]: no object; ")
     assert "shop[4]: no object and 2 more. Waited since " in said
-    assert said.endswith("does the archiver run? Trigger the hour with `wait` off to land what is there")
+    assert said.endswith("check that the archiver runs. Trigger the hour with `wait` off to land what the archive has")
 
 
 def test_an_hour_that_is_long_over_is_landed_without_a_question(land: Any, child: Child) -> None:

@@ -102,7 +102,9 @@ def test_confluent_parquet_keeps_values_null_ones_too_offsets_and_timestamps(tmp
 def test_records_of_another_topic_than_the_name_says_are_refused(layout: str, tmp_path: Path) -> None:
     writer: Any = WRITERS[layout][0]
     texts = [Message(1, b"v")]
-    with pytest.raises(ConfigError, match=r"ARCHIVE_LAYOUT: .*it holds records of another place than t\[0\]; .*check source\.template"):
+    with pytest.raises(
+        ConfigError, match=r"ARCHIVE_LAYOUT: .*it holds records of a topic or partition other than t\[0\]; .*check source\.template"
+    ):
         read(layout, tmp_path, writer(texts, topic="u"))
 
 

@@ -124,7 +124,7 @@ def test_a_field_that_stands_in_a_template_twice_must_be_the_same_twice(tmp_path
     [
         ("{topic}/{yyyy}/{MM}/{dd}/{topic}-{partition}-{start_offset}", "it has no hour"),
         ("{topic}/{year}/{yyyy}/{MM}/{dd}/{HH}/{partition}-{start_offset}", "its fields are"),
-        ("{topic}/{partition}/{yyyy}/{MM}/{dd}/{HH}/{start_offset}", "stands before the hour"),
+        ("{topic}/{partition}/{yyyy}/{MM}/{dd}/{HH}/{start_offset}", "comes before the hour"),
     ],
 )
 def test_a_template_from_which_an_hour_cannot_be_listed_is_refused(template: str, problem: str, tmp_path: Path) -> None:

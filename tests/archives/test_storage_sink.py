@@ -58,7 +58,7 @@ def test_files_are_read_by_version_then_date_then_number_whatever_their_width(tm
             {},
             f"{DAY}: the index names CDC00000000000000000002.json, and the newest file is number 1",
         ),
-        (f"{DAY}/meta/CDC.index", {}, f"{DAY}: no index file says which file is its newest"),
+        (f"{DAY}/meta/CDC.index", {}, f"{DAY}: no index file names the newest file"),
         ("shop/orders/meta/schema_441_0123456789.json", {}, "shop/orders: no schema file for table version 441"),
         (
             "",

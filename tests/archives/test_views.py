@@ -58,7 +58,7 @@ def test_damaged_headers_block(content: bytes, tmp_path: Path) -> None:
 
 
 def test_headers_of_a_format_that_is_not_read_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"headers of that format are not read; have them written as \.headers\.json"):
+    with pytest.raises(ConfigError, match=r"headers of that format are not read; write them as \.headers\.json"):
         read("confluent-json", tmp_path, confluent(VALUES), headers=("parquet", b"PAR1"))
 
 

@@ -37,7 +37,7 @@ def limit(budget: int) -> int:
 
 
 def main(budget_mb: int, megabytes: int) -> dict[str, Any]:
-    """Land with a budget; makes the archive if megabytes are given and it is not there yet."""
+    """Land with a budget; makes the archive if megabytes are given and it does not exist yet."""
     feed = _feed(budget_mb)
     if not any(archive(feed).objects()):
         _make(feed, megabytes << 20)

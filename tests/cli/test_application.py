@@ -51,12 +51,15 @@ def test_the_version_is_printed() -> None:
 def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
     done = call("statsu")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "error: USAGE: No such command 'statsu'. Did you mean 'status'?; `tidelake COMMAND --help` says what there is\n"
+    assert (
+        done.err
+        == "error: USAGE: No such command 'statsu'. Did you mean 'status'?; `tidelake COMMAND --help` lists arguments and options\n"
+    )
 
 
 def test_a_missing_option_is_named() -> None:
     done = call("asof", "--table", "shop.orders")
-    assert (done.code, done.err) == (2, "error: USAGE: Missing option '--feed'; `tidelake COMMAND --help` says what there is\n")
+    assert (done.code, done.err) == (2, "error: USAGE: Missing option '--feed'; `tidelake COMMAND --help` lists arguments and options\n")
 
 
 def test_a_shell_s_completion_knows_every_command() -> None:

@@ -184,7 +184,7 @@ def test_a_wrong_expectation_is_told_with_file_number_and_key(tmp_path: Path, ru
 def test_an_expectations_file_without_a_database_in_its_name_is_told(tmp_path: Path) -> None:
     folder = feeds.write(tmp_path)
     (folder / "expectations" / "orders.toml").write_text(feeds.RULES)
-    assert "the file's name says the table; name it <database>.<table>.toml" in error(tmp_path)
+    assert "the file's name must name the table; name it <database>.<table>.toml" in error(tmp_path)
 
 
 def test_expectations_of_a_table_that_is_not_defined_are_a_note(tmp_path: Path) -> None:
@@ -276,8 +276,14 @@ def test_what_the_archiver_s_client_does_not_know_is_named_with_its_section(tmp_
 @pytest.mark.parametrize(
     ("protocol", "said"),
     [
-        ("open", 'open messages say a commit ts: [watermark] from = "messages" promises more than "offsets" (docs/offsets.md)'),
-        ("canal-json", 'if TiCDC is the source, enable-tidb-extension and [watermark] from = "messages" promise more (docs/offsets.md)'),
+        (
+            "open",
+            'open messages carry a commit ts: [watermark] from = "messages" gives stronger guarantees than "offsets" (docs/offsets.md)',
+        ),
+        (
+            "canal-json",
+            'if TiCDC is the source, enable-tidb-extension and [watermark] from = "messages" give stronger guarantees (docs/offsets.md)',
+        ),
         ("canal", None),
     ],
 )
@@ -294,8 +300,8 @@ def test_feeds_that_need_one_namespace_of_one_catalog_are_told_so(tmp_path: Path
     feeds.write(tmp_path, "second")
     said = errors(tmp_path)
     assert said[1] == (
-        f"CONFIG: {tmp_path / 'second' / 'feed.toml'}: lake.namespace: feed 'first' needs shop, shop_changelog, shop_past, "
-        'shop_changelog_past of the same catalog, too; set [lake] namespace = "{feed}_{database}" in one of them; docs/ownership.md'
+        f"CONFIG: {tmp_path / 'second' / 'feed.toml'}: lake.namespace: feed 'first' also needs shop, shop_changelog, shop_past, "
+        'shop_changelog_past of the same catalog; set [lake] namespace = "{feed}_{database}" in one of them; docs/ownership.md'
     )
     assert [line.partition(": feed ")[2][:8] for line in said] == ["'second'", "'first' "]
     for name in ("first", "second"):
@@ -320,7 +326,7 @@ def test_feeds_of_one_namespace_whose_databases_are_not_known_get_a_note(tmp_pat
     assert errors(tmp_path) == []
     said = [line for line in call("check", "--schemas", tmp_path).out.splitlines() if "lake.namespace" in line]
     assert [line.partition("lake.namespace: ")[2] for line in said] == [
-        f"feed '{other}' has {{database}}, too; a database that both carry only one can publish: set [lake] namespace = "
+        f"feed '{other}' also has {{database}}; only one of them can publish a database that both carry: set [lake] namespace = "
         '"{feed}_{database}" in one of them; docs/ownership.md'
         for other in ("second", "first")
     ]
@@ -339,8 +345,11 @@ def test_feeds_whose_names_differ_in_a_dash_alone_share_a_table(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("protocol", "said"),
     [
-        ("craft", "types: tables.sql defines no table, and craft messages do not say DECIMAL precision and scale, ENUM and SET elements; "),
-        ("simple-json", "types: simple-json messages say them, as tables.sql defines no table"),
+        (
+            "craft",
+            "types: tables.sql defines no table, and craft messages do not carry DECIMAL precision and scale, ENUM and SET elements; ",
+        ),
+        ("simple-json", "types: taken from simple-json messages, because tables.sql defines no table"),
     ],
 )
 def test_a_feed_without_definitions_is_told_where_its_types_come_from(tmp_path: Path, protocol: str, said: str) -> None:

@@ -45,7 +45,7 @@ def test_storage_and_catalogs_that_are_not_read_are_told_before_anything_runs(tm
         (
             "avro",
             "confluent-json-nested",
-            "does not keep messages of protocol 'avro' whole; it is for canal-json, debezium",
+            "does not keep messages of protocol 'avro' whole; the layout is for canal-json, debezium",
         ),
         ("craft", "aiven-jsonl-string", "layout 'aiven-jsonl-string' does not keep messages of protocol 'craft' whole"),
         ("simple-avro", "kcat", "layout 'kcat' does not keep messages of protocol 'simple-avro' whole"),

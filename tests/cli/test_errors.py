@@ -100,7 +100,7 @@ def test_wrong_use_is_told_in_one_line_with_where_to_look(arguments: list[str], 
 def test_an_unknown_feed_is_told_with_those_there_are(schemas: Path, command: str) -> None:
     done = call(*OF_A_FEED[command], "--feed", "shpo")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "error: CONFIG: no feed 'shpo' in schemas: schemas/shpo/feed.toml does not exist; feeds there: shop, shop-two\n"
+    assert done.err == "error: CONFIG: no feed 'shpo' in schemas: schemas/shpo/feed.toml does not exist; existing feeds: shop, shop-two\n"
 
 
 @pytest.mark.parametrize("command", OF_A_FEED)
@@ -142,12 +142,12 @@ def test_a_malformed_hour_is_told_with_how_one_looks(begun: Path, stage: str, ho
         (["asof", "--table", "shop.orders", "--at", "2026-01-05T12:00:00"], "has no time zone; append Z for UTC"),
         (["asof", "--table", "shop.orders", "--ts", "1", "--at", "2026-01-05T12:00:00Z"], "--ts and --at say the same; give one of them"),
         (["quarantine", "show", "shop"], "not a message: 'shop'; write it like shop.open[2]@1017"),
-        (["quarantine", "accept"], "say which message, or --all; `tidelake quarantine list --feed shop` shows them"),
-        (["quarantine", "accept", "shop[0]@1", "--all"], "say which message, or --all"),
+        (["quarantine", "accept"], "no message given; give a message that `tidelake quarantine list --feed shop` prints, or --all"),
+        (["quarantine", "accept", "shop[0]@1", "--all"], "no message given"),
         *(
             (
                 ["quarantine", verb, "--hour", "2026-01-05T10"],
-                "NOT_DECODED: hour 2026-01-05T10 of feed shop is not decoded: nothing is known",
+                "NOT_DECODED: hour 2026-01-05T10 of feed shop is not decoded: its messages are unknown",
             )
             for verb in ("list", "replay")
         ),
@@ -251,7 +251,7 @@ def test_an_interrupted_command_says_that_it_may_be_repeated(monkeypatch: pytest
     failing(monkeypatch, KeyboardInterrupt())
     done = call("status", "--feed", "shop")
     assert (done.code, done.out) == (130, "")
-    assert "running the same command again goes on from there" in done.err
+    assert "run the same command again to continue" in done.err
 
 
 def test_a_long_error_is_not_wrapped_so_that_programs_find_it_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ MORE = {
 def test_a_lake_that_is_not_there_is_told_by_every_command_that_does_not_begin_one(schemas: Path, command: str) -> None:
     done = call(*(OF_A_FEED | MORE)[command], "--feed", "shop")
     assert (done.code, done.out) == (2, "")
-    assert f"NO_LAKE: there is no lake at {schemas.parent}/lake: nothing of Tidelake's is there; check lake.uri" in done.err
+    assert f"NO_LAKE: there is no lake at {schemas.parent}/lake; check lake.uri" in done.err
     assert sorted(p.name for p in schemas.parent.iterdir()) == ["archive", "schemas"]
 
 

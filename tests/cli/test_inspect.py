@@ -203,7 +203,7 @@ def test_an_unknown_feed_is_told_with_those_there_are(tmp_path: Path) -> None:
     feeds.write(tmp_path)
     done = call("inspect", "--feed", "shpo", "--schemas", tmp_path, "x.jsonl")
     assert (done.code, done.out) == (2, "")
-    assert "feeds there: shop" in done.err
+    assert "existing feeds: shop" in done.err
 
 
 # lines

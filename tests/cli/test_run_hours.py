@@ -60,8 +60,8 @@ def test_hours_past_the_archive_s_end_are_not_there_yet_and_the_others_are_done(
     done = call(*RUN)
     assert (done.code, ran) == (3, ["2026-01-05T10", "2026-01-05T11"])
     assert done.err == (
-        "error: NOT_ARCHIVED: 2 of 4 hours are done, up to 2026-01-05T11; hour 2026-01-05T12: the archive has nothing of it yet, nor of "
-        "the hours after it; when it is there, run `tidelake run --feed shop --hour 2026-01-05T12 --hours 2`\n"
+        "error: NOT_ARCHIVED: 2 of 4 hours are done, up to 2026-01-05T11; hour 2026-01-05T12: the archive has no objects of this "
+        "hour or of later hours yet; when the archive has it, run `tidelake run --feed shop --hour 2026-01-05T12 --hours 2`\n"
     )
     assert len(done.out.splitlines()) == 2
     said = json.loads(call(*RUN, "--json").out)

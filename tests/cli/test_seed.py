@@ -71,7 +71,7 @@ def test_a_feed_without_commit_ts_cannot_go_on_from_an_export(dump: Dump) -> Non
     feed = dump.folder.parent / "schemas" / "shop" / "feed.toml"
     feed.write_text(feed.read_text().replace('"open"', '"canal"', 1) + '[watermark]\nfrom = "offsets"\n')
     found = asked(dump)
-    assert (found.code, "nothing says which of its changes an export holds already" in found.err) == (2, True)
+    assert (found.code, "it is unknown which of its changes an export already contains" in found.err) == (2, True)
 
 
 def test_the_export_and_the_feed_must_tell_the_same_of_a_table(dump: Dump) -> None:

@@ -49,8 +49,8 @@ def test_people_get_the_guess_its_evidence_and_what_to_do_next(tmp_path: Path) -
     ]  # fmt: skip
     assert lines[lines.index("evidence") + 1 :] == [
         "  value is a JSON object with `isDdl`, `mysqlType`, `pkNames`: Canal-JSON (5 messages, first t[1]@0)",
-        "  `_tidb.commitTs` is there: the TiDB extension is on (4 messages, first t[1]@0)",
-        "  `_tidb.watermarkTs` is there: the TiDB extension is on (t[1]@4)",
+        "  `_tidb.commitTs` is present: the TiDB extension is on (4 messages, first t[1]@0)",
+        "  `_tidb.watermarkTs` is present: the TiDB extension is on (t[1]@4)",
         "feed.toml",
         '  protocol = "canal-json"',
         "",
@@ -100,7 +100,7 @@ def test_what_is_no_protocol_exits_with_three_and_shows_the_bytes(tmp_path: Path
     assert done.out.splitlines()[1:] == [
         "no protocol of TiCDC or Canal",
         "messages",
-        "  t[1]@0: bytes without a mark that is known; value begins with 68 65 6c 6c 6f 1b 5b 33 31 6d, key with 6b",
+        "  t[1]@0: bytes without a known mark; value begins with 68 65 6c 6c 6f 1b 5b 33 31 6d, key with 6b",
     ]
     assert call("sniff", write(tmp_path, [(None, CANAL[0][1] and CANAL[0][1][:-1])])).code == 3
 

@@ -70,7 +70,7 @@ def test_people_get_what_is_there_what_is_guaranteed_and_a_feed_toml(tmp_path: P
     assert [line[5:].partition(":")[0] for line in lines[at + 1 : at + 9] if not line.startswith("           ")] == [
         "no  keys", "?   offsets", "no  null values", "yes bytes", "no  the rest", "?   hours",
     ]  # fmt: skip
-    assert "           to mend it: s3.object.tagging = true, and `tags = true` under [source]" in lines
+    assert "           to fix it: s3.object.tagging = true, and `tags = true` under [source]" in lines
     assert "   tried: with the feed.toml below `land` finds 2 objects in hour 2026-01-05T10" in lines
     toml = lines[lines.index("   feed.toml") + 1 : lines.index("next") - 1]
     assert tomllib.loads("\n".join(toml))["source"] == {
@@ -129,7 +129,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     target.write_text("mine")
     done = call("sniff", tmp_path / "a", "--write", target)
     assert (done.code, target.read_text()) == (2, "mine")
-    assert done.err == f"error: CONFIG: --write {target}: is there already, and is not overwritten; remove it, or give another name\n"
+    assert done.err == f"error: CONFIG: --write {target}: already exists and is not overwritten; remove it, or give another name\n"
 
 
 def test_of_several_feeds_the_one_of_the_folder_s_name_is_written(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_of_several_feeds_the_one_of_the_folder_s_name_is_written(tmp_path: Path
     assert tomllib.loads(target.read_text())["source"]["uri"] == "${TIDELAKE_ARCHIVE}/c"
     wrong = call("sniff", tmp_path, "--write", tmp_path / "schemas" / "x" / "feed.toml")
     assert wrong.code == 2
-    assert "which of the feeds? They are told by their folders; give a folder for all, or one of" in wrong.err
+    assert "the folder's name is none of the feeds found; give a folder for all, or one of" in wrong.err
 
 
 def test_what_cannot_be_landed_says_why_and_exits_with_three_if_nothing_is_recognised(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_what_cannot_be_landed_says_why_and_exits_with_three_if_nothing_is_recog
     assert (done.code, done.err) == (3, "")
     assert lines[1] == "no feed can be landed"
     assert "1. aiven-jsonl · no protocol of TiCDC or Canal" in lines
-    assert "the messages' protocol is not decided" in lines
+    assert "the messages' protocol is undecided" in lines
     assert "shop.orders[0]@0: text; value begins with 68 65 6c 6c 6f, key with null" in lines
     assert call("sniff", tmp_path, "--write", tmp_path / "feed.toml").code == 2
     assert not (tmp_path / "feed.toml").exists()

@@ -125,7 +125,7 @@ def test_feeds_of_one_database_get_namespaces_of_their_own(tmp_path: Path, monke
     found = walk(tmp_path, monkeypatch)
     assert found.landed == {"a-open": (0, 0), "b_craft": (0, 0)}
     assert all('\nnamespace = "{feed}_{database}"' in toml for toml in found.tomls.values())
-    assert "info: LOSSY_LAYOUT: 1 of 1 objects hold no headers; " in found.findings
+    assert "info: LOSSY_LAYOUT: 1 of 1 objects have no headers; " in found.findings
 
 
 def test_a_feed_alone_in_its_database_has_the_usual_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,13 +143,13 @@ def test_a_folder_gets_every_feed_and_nothing_is_overwritten(tmp_path: Path) -> 
     done = call("sniff", tmp_path / "archive", "--write", schemas)
     assert done.code == 0
     assert done.err.splitlines() == [
-        f"left {schemas}/one/feed.toml as it is: it is there already",
+        f"left {schemas}/one/feed.toml unchanged: it already exists",
         f"wrote {schemas}/two/feed.toml",
     ]
     assert (schemas / "one" / "feed.toml").read_text() == "mine"
     again = call("sniff", tmp_path / "archive", "--write", schemas)
     assert again.code == 2
-    assert again.err.endswith(f"--write {schemas}: all of these feeds are there already; remove what should be written anew\n")
+    assert again.err.endswith(f"--write {schemas}: all of these feeds already exist; remove the files that should be written again\n")
 
 
 def test_a_protocol_that_cannot_be_decided_can_be_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,11 +158,11 @@ def test_a_protocol_that_cannot_be_decided_can_be_said(tmp_path: Path, monkeypat
     archive(store, "craft", hours=(1,))
     undecided = call("sniff", tmp_path / "archive")
     assert undecided.code == 3
-    assert "`--protocol NAME` writes a feed.toml as you say" in undecided.out
+    assert "`--protocol NAME` writes a feed.toml for it" in undecided.out
     found = walk(tmp_path, monkeypatch, "--protocol", "craft")
     assert (found.sniffed, found.checked, list(found.landed.values())) == (0, 0, [(0, 0)])
     (toml,) = found.tomls.values()
-    assert toml.startswith('# craft is said: 5 of 10 messages that were looked at decode.\nprotocol = "craft"\n')
+    assert toml.startswith('# craft is said: 5 of 10 sampled messages decode.\nprotocol = "craft"\n')
     assert "protocol 'opne' is not supported" in call("sniff", tmp_path / "archive", "--protocol", "opne").err
 
 
@@ -177,7 +177,7 @@ def test_an_archive_of_a_protocol_that_shows_nothing_can_be_said_too(tmp_path: P
     found = json.loads(call("sniff", tmp_path, "--json", "--protocol", "simple-json").out)["sections"][0]
     guess = found["guesses"][0]
     assert (guess["protocol"], guess["confidence"], guess["decoded"]) == ("simple-json", "said", 0)
-    assert found["feed"]["toml"].startswith("# simple-json is said: 0 of 1 messages that were looked at decode.\n")
+    assert found["feed"]["toml"].startswith("# simple-json is said: 0 of 1 sampled messages decode.\n")
 
 
 def test_the_first_hour_is_that_of_all_topics_and_later_tables_are_not_asked_for(tmp_path: Path) -> None:
@@ -217,20 +217,20 @@ def test_tables_whose_create_statement_is_in_the_messages_are_not_asked_for(tmp_
         (
             "csv.gz",
             lambda sent: gzipped(b"\n".join(b"a2V5,%s,%d,%d" % (m.value or b"", m.offset, m.timestamp_ms or 0) for m in sent)),
-            "(Aiven's csv without base64): their values are not base64, and nothing else says where a value ends",
+            "(Aiven's csv without base64): their values are not base64, and nothing else marks the end of a value",
             "set format.output.fields.value.encoding = base64 in the connector; what it writes then is layout aiven-csv",
         ),
         (
             "jsonl.gz",
             lambda sent: WRITERS["aiven-jsonl"][0](sent),
             "the name says gzip, the first bytes are",
-            "have them renamed, or written again: the codec of a name has to be that of the content",
+            "rename or rewrite them: the codec in a name must be that of the content",
         ),
         (
             "jsonl.gz",
             lambda sent: gzipped(b""),
             "(objects without a record): they hold no record yet",
-            "look again when the archiver",
+            "run again when the archiver",
         ),
     ],
 )
@@ -262,7 +262,7 @@ def test_objects_that_hold_less_than_all_fields_are_told_apart(tmp_path: Path, m
     found = walk(tmp_path, monkeypatch)
     assert found.landed == {"shop-orders": (0, 0)}
     for what in ("headers", "timestamps"):
-        assert f"info: LOSSY_LAYOUT: 1 of 1 objects hold no {what}; " in found.findings
+        assert f"info: LOSSY_LAYOUT: 1 of 1 objects have no {what}; " in found.findings
     promises = {p["what"]: (p["state"], p["says"]) for p in json.loads(found.said.partition("wrote ")[0])["sections"][0]["promises"]}
     assert promises["headers"] == ("lost", "2 of 2 objects that were read hold none; no protocol needs them")
     assert promises["timestamps"] == ("lost", "2 of 2 objects that were read hold none; no protocol needs them")

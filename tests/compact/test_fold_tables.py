@@ -39,7 +39,7 @@ MANY = shape(
     *("a varchar", "b decimal", "at datetime", "since timestamp", "day date", "f float", "d double", "raw varbinary", "j json", "s enum"),
     key=("a", "b"),
 )
-NO_CHANGES = "which changes are folded is not known, or there are none"
+NO_CHANGES = "the changes to fold are unknown, or there are none"
 
 
 def many(a: str, b: str, n: int) -> tuple[str | None, ...]:
@@ -189,7 +189,7 @@ def test_keys_that_stand_twice_stop_the_window(tmp_path: Path, monkeypatch: pyte
             patch.setattr(fold_tables, "stage_files", twice)
             publish(lake, made.add(lake, [row(0, "insert", 10, KV, ("1", "a")), *resolved(15)]))
         hour = made.add(lake, [row(0, "insert", 20, KV, ("2", "a")), *resolved(25)])
-        with pytest.raises(QualityError, match=r"d\.k: keys stand twice in the snapshot: \{'id': 1\}") as found:
+        with pytest.raises(QualityError, match=r"d\.k: keys occur twice in the snapshot: \{'id': 1\}") as found:
             publish(lake, hour)
         assert found.value.code == "KEY_NOT_UNIQUE"
         assert len(list(Path(lake.catalog.load("d.k").table.location()).rglob("*.parquet"))) == 1

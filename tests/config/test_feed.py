@@ -15,7 +15,7 @@ from tidelake.config.source import LayoutName
 from tidelake.errors import ConfigError
 from tidelake.protocols import protocol_names
 
-SERVERS = "of live topics, `uri` is their brokers, host:port,host:port"
+SERVERS = "for live topics, `uri` lists the brokers, host:port,host:port"
 
 
 def test_a_feed_with_the_least_that_must_be_said_has_the_documented_defaults(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_the_place_of_claim_check_files_is_for_protocols_that_name_them(tmp_path
     place = '[source]\nclaim_check = "s3://claims/${STAGE}"\n'
     assert loaded(tmp_path, PLAIN.replace("[source]\n", place)).source.claim_check == "s3://claims/prod"
     said = refused(tmp_path, PLAIN.replace("[source]\n", place).replace('"open"', '"craft"', 1))
-    assert "source.claim_check: craft messages name no files; canal-json, open, simple-avro, simple-json do" in said
+    assert "source.claim_check: craft messages name no files; only canal-json, open, simple-avro, simple-json do" in said
 
 
 def test_a_feed_s_dashes_become_underscores_in_its_namespace(tmp_path: Path) -> None:
@@ -226,12 +226,12 @@ MISTAKES = [
     (
         'layout = "aiven-jsonl"',
         'layout = "aiven-jsonl"\nkind = "kafka"',
-        'source: `layout`, `template`, `hours` and `tags` are of archives; kind = "kafka" needs none of them',
+        'source: `layout`, `template`, `hours` and `tags` are for archives; kind = "kafka" uses none of them',
     ),
     (
         'layout = "aiven-jsonl"',
         'layout = "storage-sink"\nhours = "timestamps"',
-        "source: `hours`: those of the storage sink are told by commit ts; leave it out",
+        "source: `hours`: the storage sink's hours follow from commit ts; leave it out",
     ),
     ('"s3://archive/${STAGE}/open"\nlayout = "aiven-jsonl"', '"b1"\nkind = "kafka"', f"source: {SERVERS}"),
     ('"s3://archive/${STAGE}/open"\nlayout = "aiven-jsonl"', '"b1:9092,"\nkind = "kafka"', f"source: {SERVERS}"),
@@ -242,9 +242,9 @@ MISTAKES = [
         ("[lake]\n", f'[source.kafka]\n{name} = "x"\n[lake]\n', f"source.kafka: {name} cannot be set: {why}")
         for name, why in {
             "bootstrap.servers": "it is source.uri, or servers of [source.archiver]",
-            "enable.auto.commit": "offsets are committed after what they stand for is durable",
-            "auto.offset.reset": "reading goes on where it ended; what is not there any more is a finding",
-            "isolation.level": "only what is committed is read",
+            "enable.auto.commit": "offsets are committed after their messages are durable",
+            "auto.offset.reset": "reading continues where it ended; missing offsets are a finding",
+            "isolation.level": "only committed messages are read",
         }.items()
     ),
     (
@@ -276,13 +276,12 @@ MISTAKES = [
     (
         "[lake]\n",
         '[policy.on_finding]\nUNEXPECTED_PARTITION = "warn"\n[lake]\n',
-        "policy.on_finding: UNEXPECTED_PARTITION should be 'block', as the resolved ts would pass rows that are still to come; "
-        "found 'warn'",
+        "policy.on_finding: UNEXPECTED_PARTITION should be 'block', as the resolved ts would pass rows that have not arrived; found 'warn'",
     ),
     (
         "[lake]\n",
         '[watermark]\nfrom = "checkpoints"\nuri = "/x"\n[policy.on_finding]\nGAP = "ignore"\n[lake]\n',
-        "the file: policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints pass over it; found 'ignore'",
+        "the file: policy.on_finding: GAP should be 'block' or 'warn', as recorded checkpoints advance past it; found 'ignore'",
     ),
     ("[lake]\n", '[policy]\nchecksum = "block"\n[lake]\n', "policy.checksum: Input should be 'warn' or 'quarantine' (found 'block')"),
     ("[lake]\n", "[policy]\nignore_ddl = 5\n[lake]\n", "policy.ignore_ddl: should be a list (found 5)"),

@@ -58,9 +58,9 @@ def test_a_feed_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) ->
     written(tmp_path, PLAIN, "a")
     (tmp_path / "not-a-feed").mkdir()
     assert feed_names(tmp_path) == ["a", "b"]
-    with pytest.raises(ConfigError, match=r"no feed 'c' in .*; feeds there: a, b"):
+    with pytest.raises(ConfigError, match=r"no feed 'c' in .*; existing feeds: a, b"):
         load_feed(tmp_path, "c")
-    with pytest.raises(ConfigError, match=r"feeds there: none"):
+    with pytest.raises(ConfigError, match=r"existing feeds: none"):
         load_feed(tmp_path / "nowhere", "c")
 
 

@@ -59,7 +59,7 @@ ROLL = 'source.archiver.roll: a number and seconds, minutes or hours, like "5 mi
         (
             'servers = "${BROKERS}"',
             'servers = "${BROKERS}"\nkafka.enable.auto.commit = true',
-            "source.archiver.kafka: enable.auto.commit cannot be set: offsets are committed after what they stand for is durable",
+            "source.archiver.kafka: enable.auto.commit cannot be set: offsets are committed after their messages are durable",
         ),
         (
             "canonical",
@@ -74,7 +74,7 @@ ROLL = 'source.archiver.roll: a number and seconds, minutes or hours, like "5 mi
         (
             'uri = "s3://archive/${STAGE}"\nlayout = "canonical"',
             'uri = "b1:9092"\nkind = "kafka"',
-            'source: [source.archiver] is for kind = "archive": it writes one; live topics are landed without',
+            'source: [source.archiver] is for kind = "archive": it writes one; live topics are landed without an archive',
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_events_in_clear_are_decoded_as_without_masks(tmp_path: Path) -> None:
         ("id", "null", 2, "id is in the key of shop.orders: rows would become one"),
         ("id", "hash", 0, "ok"),
         ("note", "truncate(3)", 0, "ok"),
-        ("total", "truncate(3)", 2, "decimal(9,2) has no characters to leave away"),
+        ("total", "truncate(3)", 2, "decimal(9,2) has no characters to truncate"),
         ("nots", "null", 0, 'note: mask of columns."shop.orders".nots, which tables.sql does not define'),
     ],
 )

@@ -68,7 +68,7 @@ OFFSETS = '[watermark]\nfrom = "offsets"\n'
 @pytest.mark.parametrize("protocol", sorted(UNDATED))
 def test_a_protocol_without_commit_ts_is_ordered_by_offsets_or_not_at_all(tmp_path: Path, protocol: str) -> None:
     plain = PLAIN.replace('"open"', f'"{protocol}"', 1)
-    said = f'the file: protocol {protocol}: its rows say no commit ts: set [watermark] from = "offsets" (docs/offsets.md)'
+    said = f'the file: protocol {protocol}: its rows carry no commit ts: set [watermark] from = "offsets" (docs/offsets.md)'
     assert refused(tmp_path, plain) == said
     feed = loaded(tmp_path, plain + OFFSETS)
     assert (feed.by_offsets, feed.by_arrival, feed.closed_by, feed.watermark.one_partition_per) == (True, True, "quiet", "table")
@@ -79,7 +79,7 @@ def test_what_comes_from_one_partition_is_said_of_offsets_only(tmp_path: Path) -
     assert (
         refused(tmp_path, f'{PLAIN}[watermark]\none_partition_per = "key"\n') == 'watermark: one_partition_per goes with from = "offsets"'
     )
-    said = "the file: policy.on_finding: GAP should be 'block' or 'warn', as the closed hour passes over it; found 'ignore'"
+    said = "the file: policy.on_finding: GAP should be 'block' or 'warn', as the closed hour advances past it; found 'ignore'"
     assert refused(tmp_path, f'{PLAIN}{OFFSETS}[policy]\non_finding = {{ GAP = "ignore" }}\n') == said
 
 

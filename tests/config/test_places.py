@@ -34,7 +34,7 @@ def test_a_relative_path_is_refused_with_the_absolute_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, members: str, whole: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=f"feed.toml: {key}: a relative path is another place in every working directory") as error:
+    with pytest.raises(ConfigError, match=f"feed.toml: {key}: a relative path depends on the working directory") as error:
         load(tmp_path, feeds.FEED.replace(OF_LAKE, members))
     assert error.value.remedy.endswith(f"{tmp_path}{whole}")
 
@@ -68,5 +68,5 @@ def test_a_lake_is_the_same_from_every_working_directory(tmp_path: Path, monkeyp
         monkeypatch.setenv(f"TIDELAKE_{name}", name.lower())
     monkeypatch.chdir(tmp_path)
     done = call("run", "--feed", "shop", "--hour", "2026-01-05T10")
-    assert (done.code, "a relative path is another place" in done.err) == (2, True)
+    assert (done.code, "a relative path depends on the working directory" in done.err) == (2, True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["schemas"]

@@ -87,8 +87,8 @@ MISTAKES = {
     'keep_cuts = "30"': 'maintenance.keep_cuts: a time like "36h" or "30d", or "forever" (found \'30\')',
     "keep_cuts = 30": 'maintenance.keep_cuts: a time like "36h" or "30d", or "forever" (found 30)',
     'keep_cuts = "0d"': 'maintenance.keep_cuts: a time like "36h" or "30d", or "forever" (found \'0d\')',
-    'keep_cuts = "23h"': "maintenance: keep_cuts should be a day at least: who reads a cut by its snapshot ids needs time to",
-    'keep_daily = "7d"': "maintenance: keep_daily should be as long as keep_cuts at least; it is what older cuts are thinned to",
+    'keep_cuts = "23h"': "maintenance: keep_cuts should be a day at least: readers that use a cut's snapshot ids need that time",
+    'keep_daily = "7d"': "maintenance: keep_daily should be as long as keep_cuts at least; older cuts are thinned to one a day",
     'orphan_age = "2d"': 'maintenance: orphan_age should be "3d" at least: younger files may belong to a run that is not published yet',
     'orphan_age = "forever"': 'maintenance: orphan_age should be "3d" at least: younger files may belong to a run '
     "that is not published yet",
@@ -96,8 +96,8 @@ MISTAKES = {
     "keep = 1": "maintenance.keep: unknown key; allowed: keep_cuts, keep_daily, file_mb, small_files, orphan_age, "
     "keep_changelog, archive_changelog",
     'keep_changelog = "29d"': "maintenance: keep_changelog should be as long as keep_cuts at least: "
-    "between cuts that are all kept people expect any TSO",
-    'archive_changelog = "s3://b/a"': "maintenance: archive_changelog is where changes go after keep_changelog, which is not set",
+    "between cuts that are all kept every TSO must be readable",
+    'archive_changelog = "s3://b/a"': "maintenance: archive_changelog needs keep_changelog: changes are copied when they reach that age",
     'keep_changelog = "90d"\narchive_changelog = ""': "maintenance.archive_changelog: String should have at least 1 character (found '')",
 }
 

@@ -41,7 +41,7 @@ def test_rows_that_are_not_in_the_message_are_rejected_with_the_key_to_set(tmp_p
     assert (whole["kind"], whole["after"]) == ("row", [b"7", b"long"])
     assert (claim["kind"], claim["error_code"], claim["raw_key"], claim["ordinal"]) == ("rejected", "CLAIM_CHECK", STUB[0], 0)
     assert claim["error"] == (
-        f"the row stands in the claim-check file {LOCATION}; say where such files are: [source] claim_check in feed.toml"
+        f"the row is in the claim-check file {LOCATION}; set [source] claim_check in feed.toml to the location of such files"
     )
     assert (handle["kind"], handle["error_code"]) == ("rejected", "HANDLE_ONLY")
 

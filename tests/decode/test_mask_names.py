@@ -223,7 +223,7 @@ def test_no_value_of_a_masked_column_s_life_is_left_and_no_other_is_touched(hour
 
 
 def _masked(names: MaskNames, upstream: Upstream) -> list[tuple[Any, Any]] | None:
-    """The images, None where it cannot be told what to mask."""
+    """The images, None where it is unknown what to mask."""
     try:
         return images(masker(names, KEY.encode())(_sent(upstream)))
     except OrderError as e:
@@ -254,8 +254,8 @@ def said(*queries: str) -> list[Statement]:
 @pytest.mark.parametrize(
     ("table", "columns", "message"),
     [
-        ("people", ("email", "note", "x"), r"d\.people has email, of which no statement told, and lacks a column that is masked"),
-        ("humans", ("mail", "note", "x"), r"no statement told of d\.humans, which has the columns of a table with masks \(mail, note\)"),
+        ("people", ("email", "note", "x"), r"d\.people has email, which no statement added, and lacks a masked column"),
+        ("humans", ("mail", "note", "x"), r"no statement created d\.humans, and it has the columns of a table with masks \(mail, note\)"),
     ],
 )
 def test_what_may_be_masked_under_another_name_stops_the_hour(table: str, columns: Sequence[str], message: str) -> None:
@@ -285,7 +285,7 @@ def test_more_columns_and_fewer_are_no_other_names(columns: Sequence[str]) -> No
     ],
 )
 def test_a_statement_that_cannot_be_followed_stops_the_hour_unless_the_feed_passes_over_it(query: str, code: str) -> None:
-    with pytest.raises(OrderError, match="which columns of feed shop are masked after a statement is not known") as error:
+    with pytest.raises(OrderError, match="the masked columns of feed shop are unknown after a statement") as error:
         mask_names(FEED, definitions(), said(query))
     assert (error.value.code, error.value.exit_code) == (code, 3)
     assert "`ignore_ddl = [110]` under [policy] in feed.toml" in error.value.remedy

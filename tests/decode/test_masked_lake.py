@@ -217,9 +217,9 @@ def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
         added = ddl(210, "ALTER TABLE d.k ADD COLUMN w VARCHAR(9) DEFAULT 'dd'")
         hour = feed.add(lake, [*added, row(0, "insert", 250, shape(*KVN, "w varchar"), ("2", "b", "7", "cc")), *RESOLVED[1:]])
         for columns, policy, said in (
-            ({}, key, "the feed says no mask"),
-            (masks, Policy(mask_key=KEY[::-1]), f"the feed says {mark('hash', KEY[::-1].encode())}"),
-            (policies({"v": "drop"}, "d.k"), key, "the feed says drop"),
+            ({}, key, "the feed sets no mask"),
+            (masks, Policy(mask_key=KEY[::-1]), f"the feed sets {mark('hash', KEY[::-1].encode())}"),
+            (policies({"v": "drop"}, "d.k"), key, "the feed sets drop"),
         ):
             lake.feed = feed.feed.model_copy(update={"columns": columns, "policy": policy})
             with pytest.raises(ConfigError, match=said) as error:
@@ -240,7 +240,7 @@ def test_cells_that_were_decoded_under_another_mask_stop_the_window(tmp_path: Pa
     marked = type(hashed)(tuple(c if c.key else type(c)(c.name, c.type, mask="truncate(1)") for c in hashed.columns))
     with opened(tmp_path, columns=policies({"v": "hash"}, "d.k"), policy=Policy(mask_key=KEY)) as (feed, lake):
         hour = feed.add(lake, [row(0, "insert", 100, marked, ("1", "a")), *RESOLVED[:1]])
-        with pytest.raises(OrderError, match=r"column v of d.k was decoded with mask truncate\(1\), the feed says hash:") as error:
+        with pytest.raises(OrderError, match=r"column v of d.k was decoded with mask truncate\(1\), the feed sets hash:") as error:
             publish(lake, hour)
         assert (error.value.code, error.value.exit_code) == ("MASKED", 3)
 

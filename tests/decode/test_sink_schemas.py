@@ -43,7 +43,7 @@ def test_a_line_s_columns_are_those_of_its_table_version(tmp_path: Path) -> None
     assert [[c.name for c in cs or ()] for cs in found] == [["id"], ["id", "more"]]
     assert [c.type for c in Shape.from_json(known[0][2]).columns] == ["int"]
     assert version_shapes(sink(tmp_path), [f"{DAY}/CDC01.json"]) == []
-    with pytest.raises(OrderError, match=r"NO_TABLE_SCHEMA: .*no schema file says the columns of version 7 of shop\.orders"):
+    with pytest.raises(OrderError, match=r"NO_TABLE_SCHEMA: .*no schema file has the columns of version 7 of shop\.orders"):
         version_shapes(feed, ["shop/orders/7/2026-01-06/CDC01.csv"])
 
 

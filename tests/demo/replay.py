@@ -44,7 +44,7 @@ def _change(rows: list[Plain], change: SourceChange) -> None:
     if change.after is not None:
         new = plain(change.table, change.after)
         key = [change.table.columns[i].name for i in change.table.key]
-        assert not key or not any(all(r[k] == new[k] for k in key) for r in rows), f"{change} is there already"
+        assert not key or not any(all(r[k] == new[k] for k in key) for r in rows), f"{change} already exists"
         rows.append(new)
 
 

@@ -12,7 +12,7 @@ from tidelake.errors import ConfigError
 
 def test_a_folder_that_no_demo_made_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years")
-    said = "is not empty and was not made by a demo, which would remove it; give a new folder"
+    said = "is not empty and was not made by a demo; the demo would remove it; give a new folder"
     with pytest.raises(ConfigError, match=said), demo_lake(tmp_path, fresh=True):
         pass
     assert (tmp_path / "thesis.txt").read_text() == "years"

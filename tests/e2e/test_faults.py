@@ -38,7 +38,7 @@ def test_a_bad_message_blocks_until_it_is_re_driven_or_accepted(shop: Bazaar, ca
     assert shop.run_hours(1) == 3
     said = capsys.readouterr().err
     assert f"error: UNDECIDED {place[0]}: 1 message of feed {FEED} could not be decoded, the first: TRUNCATED" in said
-    assert f"look with `tidelake quarantine list --feed {FEED}`" in said
+    assert f"list them with `tidelake quarantine list --feed {FEED}`" in said
 
     assert shop.run("quarantine", "list", "--feed", FEED, "--json") == 0
     listed = json.loads(capsys.readouterr().out)

@@ -192,7 +192,7 @@ def test_expectations_are_of_the_table_that_the_file_is_named_after(tmp_path: Pa
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("orders", RULE, ": the file's name says the table; name it <database>.<table>.toml"),
+        ("orders", RULE, ": the file's name must name the table; name it <database>.<table>.toml"),
         ("shop.orders", "x = [", ": not TOML: Invalid value (at end of document)"),
         ("shop.orders", "rules = 1", ": unknown keys ['rules']; a file holds [[expect]] tables"),
         ("shop.orders", "expect = 5", ": expect: found 5; a file holds [[expect]] tables"),

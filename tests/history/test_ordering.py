@@ -191,7 +191,7 @@ def test_a_key_may_be_of_several_columns_in_another_order() -> None:
 
 
 def partial(op: str, ts: int, key: int, offset: int) -> RowChange:
-    """A change of which only the key was sent."""
+    """A change with only their key sent."""
     row: RowCells = (key, None)
     made = change(op, ts, key, offset)
     return replace(made, before=made.before and row, after=made.after and row, partial=True)
@@ -346,7 +346,7 @@ def test_an_exchange_swaps_a_partition_with_a_whole_table() -> None:
     partitioned, other = {(1,): (1, "p"), (11,): (11, "p")}, {(1,): (1, "t"), (2,): (2, "t")}
     found = exchanged(partitioned, other, lambda row: int(str(row[0])) < 10)
     assert found == ({(11,): (11, "p"), (1,): (1, "t"), (2,): (2, "t")}, {(1,): (1, "p")})
-    with pytest.raises(OrderError, match=r"1 rows do not belong into the partition, the first: \(11, 'p'\)"):
+    with pytest.raises(OrderError, match=r"1 rows do not belong to the partition, the first: \(11, 'p'\)"):
         exchanged({}, partitioned, lambda row: row[0] == 1)
 
 

@@ -72,7 +72,7 @@ def test_a_document_without_a_model_is_an_object(store: Store, content: bytes) -
         (layout.mismatches_key("shop", 3), "`tidelake redo --feed shop --from …`"),
         (layout.lease_key("shop"), "`tidelake unlock --feed shop`"),
         ("lake.json", "remove it: the next `tidelake run` writes it again"),
-        ("other/x.json", "bring back an earlier version"),
+        ("other/x.json", "restore an earlier version"),
     ],
 )
 def test_every_kind_of_document_has_a_remedy(key: str, remedy: str) -> None:

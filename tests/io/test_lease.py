@@ -325,7 +325,7 @@ def test_a_lease_far_in_the_future_is_freed_and_its_holder_loses_it(store: Store
         check(store, "shop", theirs.fence)
     with hold(store, "shop", "compact", wait_seconds=0) as fence:
         assert fence == theirs.fence + 2
-    assert unlock(store, "shop") == "nobody holds the lease"
+    assert unlock(store, "shop") == "no run holds the lease"
 
 
 def test_a_lease_that_expires_within_a_minute_is_left_alone(folder: Store) -> None:
@@ -333,7 +333,7 @@ def test_a_lease_that_expires_within_a_minute_is_left_alone(folder: Store) -> No
     with pytest.raises(LeaseError, match="its lease expires within a minute"):
         unlock(folder, "shop")
     assert now(folder) == theirs
-    assert unlock(folder, "other") == "nobody holds the lease"
+    assert unlock(folder, "other") == "no run holds the lease"
 
 
 def test_a_damaged_lease_is_named_and_freed_with_a_number_above_all_before(folder: Store) -> None:

@@ -121,7 +121,7 @@ def test_no_refusal_shows_a_secret(rest: str) -> None:
 def test_a_refusal_says_how_to_write_what_was_refused() -> None:
     with pytest.raises(ConfigError) as refused:
         catalog(f"jdbc:postgresql://u:{SECRET}#x@db/lake")
-    assert "lake.catalog: an @ stands behind its host; write it like jdbc:postgresql://host:port/db?user=USER&password=PASSWORD" in str(
+    assert "lake.catalog: an @ follows its host; write it like jdbc:postgresql://host:port/db?user=USER&password=PASSWORD" in str(
         refused.value
     )
     assert "# as %23 and & as %26" in str(refused.value)

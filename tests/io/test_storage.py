@@ -202,7 +202,7 @@ def test_a_lake_that_cannot_be_made_is_named_and_not_the_probe(tmp_path: Path) -
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageError) as error:
         probe_conditional_puts(open_store(str(tmp_path / "file" / "lake")))
-    assert f"nothing can be written there: {tmp_path}/file/lake" in error.value.message
+    assert f"the store is not writable: {tmp_path}/file/lake" in error.value.message
     assert "probe-" not in str(error.value)
 
 
@@ -311,7 +311,7 @@ def test_links_that_hide_objects_are_named(tmp_path: Path) -> None:
     (root / "a").symlink_to(tmp_path / "elsewhere" / "file")
     store = open_store(str(tmp_path / "archive"))
     assert [(o.key, o.size) for o in store.objects()] == [("t/a", 5)]
-    for name, target, why in (("b", "gone", "where nothing is"), ("c", "elsewhere/below", "a folder, which is not followed")):
+    for name, target, why in (("b", "gone", "which does not exist"), ("c", "elsewhere/below", "a folder, which is not followed")):
         (root / name).symlink_to(tmp_path / target)
         for listed in (lambda: list(store.objects("t/")), lambda: store.some("t/", 10)):
             with pytest.raises(StorageError, match=f"LINK: .*/t/{name} is a link to .*/{target}, {why}"):

@@ -27,7 +27,7 @@ def test_a_namespace_belongs_to_the_feed_that_took_it_first(tmp_path: Path) -> N
 def test_a_namespace_that_was_there_before_is_left_alone(tmp_path: Path) -> None:
     lake = lakes.catalog(tmp_path)
     lake.catalog.create_namespace("theirs")
-    with pytest.raises(ConfigError, match="was not made by Tidelake"):
+    with pytest.raises(ConfigError, match="was not created by Tidelake"):
         lake.claim_namespace("theirs", "shop")
 
 

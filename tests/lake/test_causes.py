@@ -56,7 +56,7 @@ def test_a_catalog_that_cannot_be_reached_is_named_with_what_to_check(tmp_path: 
     said = str(error.value)
     assert said.startswith(f"CATALOG: the catalog {place}: ")
     assert (why in said, SECRET in said, error.value.exit_code) == (True, False, 1)
-    assert "check that its server is up and can be reached from here, and the login in lake.catalog" in said
+    assert "check that its server is running and reachable from here, and the login in lake.catalog" in said
 
 
 def test_a_file_that_is_no_catalog_is_named(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_table_s_lost_metadata_is_named_with_table_and_file(tmp_path: Path) ->
         cheap.publish(lake, None, 0)
         file = lake.catalog.load("d.k").table.metadata_location.removeprefix("file://")
         Path(file).rename(f"{file}.away")
-        with pytest.raises(StorageError, match=f"^FILE_LOST: table d.k: a file is lost: {file}; bring it back from a backup"):
+        with pytest.raises(StorageError, match=f"^FILE_LOST: table d.k: a file is missing: {file}; restore it from a backup"):
             lake.catalog.load("d.k")
 
 
@@ -81,7 +81,7 @@ def test_a_table_s_lost_data_is_named(tmp_path: Path) -> None:
         cheap.publish(lake, None, 0)
     for file in (tmp_path / "lake" / "warehouse" / "d").rglob("*.parquet"):
         file.unlink()
-    said = r"^FILE_LOST: a table of the lake: a file is lost: .*\.parquet"
+    said = r"^FILE_LOST: a table of the lake: a file is missing: .*\.parquet"
     with pytest.raises(StorageError, match=said), Lake.of(lakes.feed(tmp_path)) as lake:
         lakes.contents(lake.catalog, "d.k")
 
@@ -100,7 +100,7 @@ def test_a_full_disk_inside_spark_is_named_with_where(tmp_path: Path, monkeypatc
     ("cause", "code", "said"),
     [
         ("Cannot create a staging folder", "SPARK", "Spark: IOException: Cannot create a staging folder"),
-        ("java.lang.OutOfMemoryError: Java heap space", "MEMORY", "Spark has not enough memory"),
+        ("java.lang.OutOfMemoryError: Java heap space", "MEMORY", "Spark ran out of memory"),
     ],
 )
 def test_other_errors_of_spark_are_told_by_the_last_cause(cause: str, code: str, said: str) -> None:

@@ -61,7 +61,7 @@ def test_a_document_that_is_lost_with_what_it_is_made_from_is_named(lake: Lake) 
     for key in (cut_key("shop", 1), certificate_key("shop", 1)):
         lake.store.delete(key)
     with pytest.raises(
-        StorageError, match=r"cuts/shop/00000001.json is lost, and so is certificates/shop/00000001.json or publish/"
+        StorageError, match=r"cuts/shop/00000001.json is missing and cannot be rebuilt, because certificates/shop/00000001.json or publish/"
     ) as error:
         newest_cut(lake.catalog, lake.store, "shop")
     assert error.value.code == "NOT_FOUND"

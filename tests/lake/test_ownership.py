@@ -122,7 +122,7 @@ def test_a_table_under_another_mark_or_none_is_never_dropped(mark: str | None, l
     made = lake.create("d.t", lakes.COLUMNS, properties={} if mark is None else {"tidelake.feed": mark})
     with pytest.raises(OwnershipError) as error:
         lake.drop("d.t", "shop")
-    whose = "was not made by Tidelake" if mark is None else "belongs to feed 'other'"
+    whose = "was not created by Tidelake" if mark is None else "belongs to feed 'other'"
     assert str(error.value).startswith(f"NOT_OURS: table d.t {whose}; feed 'shop' needs its name, and neither changes nor drops it; give")
     assert error.value.exit_code == 3
     with pytest.raises(OwnershipError):
@@ -189,7 +189,7 @@ def test_what_a_run_staged_and_did_not_publish_makes_way_before_the_intent(lake:
 def test_a_table_of_the_feed_that_a_cut_needs_does_not_make_way(lake: LakeCatalog) -> None:
     intent = moving(lake, "d_past.t__00000000", "d.t")
     there = lakes.table(lake, "d.t")
-    with pytest.raises(OwnershipError, match=r"table d_past.t__00000000 and the one that has the name would both be d.t") as error:
+    with pytest.raises(OwnershipError, match=r"table d_past.t__00000000 and the table with that name would both be d.t") as error:
         clear_way(lake, intent, {there.uuid})
     assert error.value.code == "NAME_COLLISION"
     assert stays(lake, there)
@@ -205,7 +205,7 @@ def test_two_tables_that_would_get_one_name_are_found_before_the_intent(lake: La
 def test_a_table_of_somebody_else_is_found_before_the_intent_and_stays(lake: LakeCatalog) -> None:
     intent = moving(lake, "d.a", "d.t")
     theirs = unmarked(lake, "d.t")
-    with pytest.raises(OwnershipError, match=r"NOT_OURS: d.t is taken: that table was not made by Tidelake, and d.a is to have its name"):
+    with pytest.raises(OwnershipError, match=r"NOT_OURS: d.a needs the name d.t, and the table of that name was not created by Tidelake"):
         clear_way(lake, intent, ())
     assert stays(lake, theirs)
 
@@ -220,7 +220,7 @@ def test_a_name_taken_after_the_intent_is_named_with_its_owner_and_the_way_forwa
             attempt()
         parked = parking_name("d.a", intent.moves[0].uuid)
         assert str(error.value) == (
-            f"NOT_OURS: d.t is taken: that table was not made by Tidelake, and {parked} is to have its name; "
+            f"NOT_OURS: {parked} needs the name d.t, and the table of that name was not created by Tidelake; "
             "give the table d.t another name in the catalog, then run again; docs/ownership.md"
         )
         assert stays(lake, theirs)
@@ -233,9 +233,13 @@ def test_an_older_intent_that_gives_one_name_twice_says_which_and_that_it_cannot
     store, intent = open_store(str(tmp_path / "lake")), moving(lake, "d.a", "d.t")
     lakes.table(lake, "d.t")
     declare(store, intent)
-    with pytest.raises(OwnershipError, match=r"NAME_COLLISION: d\.t is taken: that table belongs to feed 'shop', and d_past\.a__") as error:
+    with pytest.raises(
+        OwnershipError, match=r"NAME_COLLISION: d_past\.a__\w+ needs the name d\.t, and the table of that name belongs to feed 'shop'"
+    ) as error:
         recover(lake, store, "shop")
-    assert error.value.remedy.startswith("both tables are this feed's, so this cannot be published: give it up with `tidelake abandon`")
+    assert error.value.remedy.startswith(
+        "both tables belong to this feed, so the cut cannot be published: abandon it with `tidelake abandon`"
+    )
 
 
 def test_databases_shop_and_shop_changelog_are_published_side_by_side(tmp_path: Path, lake: LakeCatalog, first: Feed) -> None:
@@ -278,7 +282,7 @@ def test_folders_of_another_catalogs_tables_in_the_same_warehouse_stay(tmp_path:
         assert [one.folder for one in found] == places[:1]
         remove_leftovers(lake, found)
         assert leftovers(lake, before_ms=1 << 50) == []
-    assert [what.partition(" is no table")[0] for what in said[:2]] == ["d/strange", places[1]]
+    assert [what.partition(" is not a table")[0] for what in said[:2]] == ["d/strange", places[1]]
     assert (tmp_path / "lake" / "warehouse" / places[1] / "metadata").is_dir()
     assert not any(p.is_file() for p in (tmp_path / "lake" / "warehouse" / places[0]).rglob("*"))
 
@@ -317,7 +321,7 @@ def test_maintenance_drops_no_table_that_somebody_else_put_under_the_name(tmp_pa
             changelog_retained_after=0,
             tables=[TablePlan(table=theirs.identifier, gone=True)],
         )
-        with pytest.raises(OwnershipError, match=r"table d_past\.t__11111111 was not made by Tidelake"):
+        with pytest.raises(OwnershipError, match=r"table d_past\.t__11111111 was not created by Tidelake"):
             drop_gone(lake, plan, moving(lake.catalog, "d.a", "d.b").cut)
         assert stays(lake.catalog, theirs)
 

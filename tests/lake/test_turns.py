@@ -111,7 +111,7 @@ def test_an_hour_below_the_first_cut_is_not_published_for_any_stage(schemas: Pat
         )
         assert "`tidelake redo --feed shop --from 2026-01-01T10`" in said.out + said.err
         assert "nothing to" not in said.out
-    assert call("run", "--feed", "shop", "--hour", "2026-01-01T11", "--dry-run").out.startswith("shop 2026-01-01T11: published already")
+    assert call("run", "--feed", "shop", "--hour", "2026-01-01T11", "--dry-run").out.startswith("shop 2026-01-01T11: already published")
 
 
 def test_a_dry_run_of_a_skipped_hour_says_what_the_run_says(schemas: Path) -> None:
@@ -195,5 +195,5 @@ def test_a_redo_brings_in_hours_below_the_first_cut(tmp_path: Path, monkeypatch:
 
         feed.redecoded(lake, "2026-01-05T10", ten, generation=2)
         why = order(lake, parse_hour("2026-01-05T10")).why
-        assert "holds the hour as it was before it was decoded again" in why
-        assert "`tidelake redo --feed shop --from 2026-01-05T10` publishes the hour anew" in why
+        assert "contains the hour as decoded before" in why
+        assert "`tidelake redo --feed shop --from 2026-01-05T10` publishes the hour again" in why

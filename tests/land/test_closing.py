@@ -52,7 +52,7 @@ def test_every_expected_partition_must_have_an_object_of_a_later_hour(tmp_path: 
     put(feed, 0, messages(0, 9))
     put(feed, 0, messages(10, 19), hours=1)
     put(feed, 2, messages(0, 9), hours=2)
-    assert waits(feed) == ["shop[1]: no object of a later hour is there"]
+    assert waits(feed) == ["shop[1]: there is no object of a later hour"]
     put(feed, 1, messages(5, 9), hours=8)
     assert waits(feed) == []
 
@@ -61,10 +61,10 @@ def test_later_hours_are_looked_at_up_to_now_and_a_day_at_most(tmp_path: Path) -
     feed = feed_of(tmp_path, partitions=1)
     put(feed, 0, messages(0, 9), hours=24)
     assert waits(feed, now=at(24)) == []
-    assert waits(feed, now=at(24) - timedelta(seconds=1)) == ["shop[0]: no object of a later hour is there"]
+    assert waits(feed, now=at(24) - timedelta(seconds=1)) == ["shop[0]: there is no object of a later hour"]
     feed = feed_of(tmp_path / "later", partitions=1)
     put(feed, 0, messages(0, 9), hours=25)
-    assert waits(feed, now=at(48)) == ["shop[0]: no object of a later hour is there"]
+    assert waits(feed, now=at(48)) == ["shop[0]: there is no object of a later hour"]
 
 
 def test_the_next_object_must_continue_where_the_hour_ends(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_pattern_waits_for_the_topics_that_the_hour_has(tmp_path: Path) -> Non
     feed = feed_of(tmp_path, partitions=1, topics=("/sh.*/",))
     put(feed, 0, messages(0, 9), topic="shoes")
     put(feed, 0, messages(0, 9), topic="shirts", hours=-1)
-    assert waits(feed, {("shoes", 0): 9}) == ["shoes[0]: no object of a later hour is there"]
+    assert waits(feed, {("shoes", 0): 9}) == ["shoes[0]: there is no object of a later hour"]
 
 
 def test_quiet_counts_from_the_newest_object_whatever_later_hours_hold(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_quiet_time_may_be_asked_for_beside_the_next_offset(tmp_path: Path) ->
     end = written(feed) + timedelta(minutes=20)
     (said,) = waits(feed, now=end - timedelta(seconds=1))
     assert said.endswith(f", and it must be quiet until {end:%Y-%m-%dT%H:%M:%SZ}")
-    assert waits(feed, now=end) == ["shop[0]: no object of a later hour is there"]
+    assert waits(feed, now=end) == ["shop[0]: there is no object of a later hour"]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_an_hour_that_was_landed_too_early_says_so_until_the_archive_went_on(tmp
     report = land_hour(feed, HOUR)
     assert (report.messages, codes(report.findings)) == (15, [("HOUR_NOT_CLOSED", "warning")])
     assert (report.findings[0].topic, report.findings[0].partition) == (TOPIC, 0)
-    assert report.findings[0].detail == "the hour may not be complete: no object of a later hour is there"
+    assert report.findings[0].detail == "the hour may not be complete: there is no object of a later hour"
     assert manifest(feed).findings == report.findings
     put(feed, 0, messages(10, 19), hours=1)
     report = land_hour(feed, HOUR)

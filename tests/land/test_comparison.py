@@ -61,7 +61,7 @@ def test_objects_that_came_and_went_are_told_as_the_feed_wants_them(tmp_path: Pa
     archive(feed).delete(keys[0])
     found = compare_hour(feed, HOUR)
     assert codes(found.findings) == [("LATE_FILE", "critical")]
-    assert found.findings[0].detail == "since generation 1: 2 objects came, 1 went"
+    assert found.findings[0].detail == "since generation 1: 2 objects appeared, 1 disappeared"
 
 
 def test_what_a_new_hour_waits_for_is_known_before_it_is_landed(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_what_a_new_hour_waits_for_is_known_before_it_is_landed(tmp_path: Path) 
     feed = make_feed(tmp_path, source=source, topics=("/sh.*/",))
     put(feed, 0, messages(0, 9))
     put(feed, 0, messages(12, 12), hours=1)
-    assert [str(w) for w in compare_hour(feed, HOUR).waits] == ["shop[1]: no object of a later hour is there"]
+    assert [str(w) for w in compare_hour(feed, HOUR).waits] == ["shop[1]: there is no object of a later hour"]
     put(feed, 1, messages(0, 9))
     put(feed, 1, messages(10, 12), hours=1)
     assert compare_hour(feed, HOUR).waits == ()
@@ -93,13 +93,13 @@ def test_the_command_line_says_it_for_people_and_for_programs(schemas: Path) -> 
     arguments = ("land", "--feed", "small", "--hour", "2026-01-05T10", "--dry-run", "--schemas", schemas)
     done = call(*arguments)
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines() == ["2026-01-05T10: 1 object, not landed", "  waits for: shop[0]: no object of a later hour is there"]
+    assert done.out.splitlines() == ["2026-01-05T10: 1 object, not landed", "  waits for: shop[0]: there is no object of a later hour"]
     assert json.loads(call(*arguments, "--json").out) == {
         "hour": "2026-01-05T10",
         "generation": None,
         "objects": 1,
         "closed": False,
-        "waits_for": ["shop[0]: no object of a later hour is there"],
+        "waits_for": ["shop[0]: there is no object of a later hour"],
         "findings": [],
     }
     assert sorted(p.name for p in schemas.parent.iterdir()) == ["archive", "schemas"]

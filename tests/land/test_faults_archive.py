@@ -60,7 +60,7 @@ def test_empty_files_are_no_objects_and_what_they_should_hold_is_a_gap(tmp_path:
     archive(feed).write(f"shop/dt=2026-01-05/hr=10/shop+0+{30:020d}.jsonl.gz", b"")
     assert (land_hour(feed, HOUR).messages, len(manifest(feed).sources)) == (60, 2)
     put(feed, 0, messages(40, 49))
-    with pytest.raises(TidelakeError, match=r"GAP shop\[0\]@30: .*offsets 30–39 are missing \(10 messages\); bring back the missing file"):
+    with pytest.raises(TidelakeError, match=r"GAP shop\[0\]@30: .*offsets 30–39 are missing \(10 messages\); restore the missing file"):
         land_hour(feed, HOUR)
 
 

@@ -18,7 +18,7 @@ from tidelake.land.store.coverage import coverage
 from tidelake.land.store.manifest import Manifest
 
 BRING_BACK = (
-    'bring back the missing file and land the hour again, or set [policy] on_gap = "warn": then the resolved ts counts up to the gap only'
+    'restore the missing file and land the hour again, or set [policy] on_gap = "warn": the resolved ts then counts only up to the gap'
 )
 
 
@@ -141,7 +141,7 @@ def test_a_partition_above_the_expected_number_always_blocks(tmp_path: Path) -> 
     put(feed, 1, messages(0, 9))
     error = blocked(feed)
     assert (error.code, error.at) == ("UNEXPECTED_PARTITION", Coordinates("shop", 1))
-    assert error.message == "hour 2026-01-05T10: feed.toml says 1 partitions, counted from 0"
+    assert error.message == "hour 2026-01-05T10: feed.toml sets 1 partitions, counted from 0"
 
 
 def test_a_topic_that_the_table_of_partitions_lacks_is_wrong_configuration(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_an_unknown_file_in_the_hours_folder_is_a_warning_that_stays_and_goes_wi
     archive(feed).write(f"{folder}/notes.txt", b"hello")
     report = land_hour(feed, HOUR)
     assert (report.new, codes(report.findings)) == (False, [("UNKNOWN_OBJECT", "warning")])
-    assert report.findings[0].detail == f"not read, as its name is none of layout aiven-jsonl: {folder}/notes.txt"
+    assert report.findings[0].detail == f"not read, because the name does not match layout aiven-jsonl: {folder}/notes.txt"
     archive(feed).delete(f"{folder}/notes.txt")
     assert land_hour(feed, HOUR).findings == ()
 
@@ -181,7 +181,7 @@ def test_offsets_of_an_hour_before_are_told_and_block_where_offsets_come_from_na
     land_hour(feed, at(0))
     findings = blocked(feed, 1) and manifest(feed, "2026-01-05T11").findings if severity == "critical" else land_hour(feed, at(1)).findings
     assert ("OVERLAP_HOURS", severity) in codes(findings)
-    assert findings[0].detail == "offsets 7–9 were landed with an earlier hour already"
+    assert findings[0].detail == "offsets 7–9 were already landed with an earlier hour"
 
 
 def test_layouts_that_lose_something_say_so_in_every_hour(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_what_is_only_told_by_default_blocks_if_the_feed_says_so(tmp_path: Path)
     put(feed, 0, messages(0, 9))
     error = blocked(feed)
     assert (error.code, error.at) == ("TOMBSTONES_LOST", None)
-    assert error.message == "hour 2026-01-05T10: layout confluent-json loses something: a null value stops the connector, or is left out"
+    assert error.message == "hour 2026-01-05T10: layout confluent-json loses information: a null value stops the connector, or is left out"
 
 
 def test_a_conflict_that_only_warns_stays_a_hole(tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ def test_objects_without_timestamps_or_keys_are_counted(tmp_path: Path) -> None:
     put(feed, 0, [Message(i, b"v", None, None) for i in range(5, 10)])
     report = land_hour(feed, HOUR)
     assert [(f.code, f.severity, f.detail) for f in report.findings] == [
-        ("KEYS_LOST", "warning", "1 of 2 objects hold no keys, which messages of open cannot be read without"),
-        ("LOSSY_LAYOUT", "info", "1 of 2 objects hold no timestamps"),
+        ("KEYS_LOST", "warning", "1 of 2 objects have no keys, and messages of open cannot be read without them"),
+        ("LOSSY_LAYOUT", "info", "1 of 2 objects have no timestamps"),
     ]
     assert manifest(feed).partitions["shop"][0].lacking == {"keys": 1, "timestamps": 1}
     assert land_hour(feed, HOUR).findings == report.findings

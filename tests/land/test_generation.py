@@ -24,7 +24,7 @@ def test_objects_that_came_went_and_changed_are_two_findings() -> None:
     before, now = generation(3, a="1", b="2", c="3"), generation(4, b="2", c="other", d="4", e="5")
     assert said(before, now) == [
         ("CHANGED_AFTER_LANDING", "warning", "since generation 3: other bytes in c"),
-        ("LATE_FILE", "warning", "since generation 3: 2 objects came, 1 went"),
+        ("LATE_FILE", "warning", "since generation 3: 2 objects appeared, 1 disappeared"),
     ]
 
 
@@ -53,5 +53,5 @@ def test_what_is_new_stands_behind_what_came_and_what_changed() -> None:
     before, now = generation(1, a="1"), {"a": "2", "b": "1"}
     assert [f.detail for f in since(before, now, "kcat", "; no new offsets")] == [
         "since generation 1: other bytes in a; no new offsets",
-        "since generation 1: 1 objects came, 0 went; no new offsets",
+        "since generation 1: 1 objects appeared, 0 disappeared; no new offsets",
     ]

@@ -124,7 +124,7 @@ def test_a_late_file_makes_a_second_generation_and_the_first_stays(tmp_path: Pat
     report = land_hour(feed, HOUR)
     assert (report.generation, report.new, report.messages, report.objects_written, report.objects_kept) == (2, True, 55, 1, 1)
     assert codes(report.findings) == [("LATE_FILE", "warning")]
-    assert report.findings[0].detail == "since generation 1: 1 objects came, 0 went; new: shop[1] 20–24 (5 messages)"
+    assert report.findings[0].detail == "since generation 1: 1 objects appeared, 0 disappeared; new: shop[1] 20–24 (5 messages)"
     after = contents(lake(feed))
     assert before.items() <= after.items()
     assert landed(feed, manifest(feed), tmp_path)[TOPIC, 1] == messages(0, 24, "w")
@@ -150,8 +150,8 @@ def test_an_archive_that_lost_what_was_landed_makes_no_generation(tmp_path: Path
     with pytest.raises(OrderError) as caught:
         land_hour(feed, HOUR)
     assert str(caught.value) == (
-        "VANISHED shop[0]@0: hour 2026-01-05T10: offsets 0–9 are in generation 1 and not in the archive any more; "
-        "bring the archive's objects back; generation 1 stays in force"
+        "VANISHED shop[0]@0: hour 2026-01-05T10: offsets 0–9 are in generation 1 and no longer in the archive; "
+        "restore the archive's objects; generation 1 stays valid"
     )
     assert {key: value for key, value in contents(lake(feed)).items() if key in before} == before
     assert manifest(feed).generation == 1

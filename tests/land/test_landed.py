@@ -1,4 +1,4 @@
-"""Landed objects are compared with what the manifest says of them, whenever they are read, and put back from the archive."""
+"""Landed objects are compared with what the manifest records of them, whenever they are read, and put back from the archive."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def test_what_is_refused_is_named_with_both_sums_and_the_command_that_heals_it(h
     spoil(feed, one, how)
     with pytest.raises(OrderError) as caught:
         landed.read_landed(lake(feed), feed.name, one)
-    found = "it is not there" if how == "deleted" else "its sha256 is "
-    assert str(caught.value).startswith(f"LANDED_DAMAGED shop[0]: {tmp_path}/lake/{one.key} is not what was landed: {found}")
+    found = "it does not exist" if how == "deleted" else "its sha256 is "
+    assert str(caught.value).startswith(f"LANDED_DAMAGED shop[0]: {tmp_path}/lake/{one.key} differs from the landed object: {found}")
     assert str(caught.value).endswith(
-        f", the manifest says {one.sha256}; run `tidelake land --feed small --hour 2026-01-05T10`, which puts it back from the source"
+        f", the manifest records {one.sha256}; run `tidelake land --feed small --hour 2026-01-05T10`, which restores it from the source"
     )
     assert caught.value.exit_code == 3
 
@@ -103,7 +103,7 @@ def test_landing_again_puts_back_what_was_spoiled_and_says_so(how: str, tmp_path
     report = land_hour(feed, HOUR)
     assert (report.new, report.generation, report.objects_written, report.objects_kept) == (False, 1, 1, 1)
     assert [(f.code, f.severity, f.detail) for f in report.findings] == [
-        ("LANDED_DAMAGED", "warning", f"landed objects were gone or had other bytes, and are landed again: {one.key}")
+        ("LANDED_DAMAGED", "warning", f"landed objects were missing or had other bytes, and are landed again: {one.key}")
     ]
     assert contents(lake(feed)) == before
     assert decoded(feed, one) == 21
@@ -139,8 +139,8 @@ def test_what_the_archive_has_no_more_is_lost_in_words_and_the_rest_is_kept(tmp_
         land_hour(feed, HOUR)
     assert (caught.value.code, caught.value.exit_code) == ("LANDED_LOST", 3)
     assert caught.value.message == (
-        f"hour 2026-01-05T10: 1 of 2 landed objects are gone or have other bytes, the first is {one.key}; "
-        "the source does not have offsets 0–19 of shop[0] any more"
+        f"hour 2026-01-05T10: 1 of 2 landed objects are missing or have other bytes, the first is {one.key}; "
+        "the source no longer has offsets 0–19 of shop[0]"
     )
     assert contents(lake(feed)) == before
 
@@ -149,7 +149,7 @@ def test_a_dry_run_says_what_is_gone_and_reads_nothing(tmp_path: Path) -> None:
     feed, one = landed_feed(tmp_path)
     spoil(feed, one, "deleted")
     assert [(f.code, f.detail) for f in compare_hour(feed, HOUR).findings] == [
-        ("LANDED_DAMAGED", f"landed objects are gone or of another size: {one.key}")
+        ("LANDED_DAMAGED", f"landed objects are missing or have another size: {one.key}")
     ]
     assert lake(feed).head(one.key) is None
 
@@ -171,7 +171,7 @@ def test_the_command_line_heals_an_hour(tmp_path: Path) -> None:
     (one,) = manifest(feed).objects
     spoil(feed, one, "changed")
     done = call(*land)
-    assert (done.code, "warning: LANDED_DAMAGED: landed objects were gone or had other bytes" in done.out) == (0, True)
+    assert (done.code, "warning: LANDED_DAMAGED: landed objects were missing or had other bytes" in done.out) == (0, True)
     assert call(*land).out == "landed 2026-01-05T10: 10 messages of 1 sources, unchanged\n"
 
 

@@ -143,7 +143,7 @@ def test_an_hour_that_is_not_over_is_refused(kafka: KafkaBroker, topic: str, tmp
     with pytest.raises(OrderError) as caught:
         land_hour(feed, at(0))
     assert str(caught.value) == (
-        "HOUR_NOT_CLOSED: hour 2026-01-05T10 is not over: messages may still come into it; land it from 2026-01-05T11:00Z on"
+        "HOUR_NOT_CLOSED: hour 2026-01-05T10 is not over: more messages may arrive; land it from 2026-01-05T11:00Z on"
     )
     assert contents(lake(feed)) == {}
     now = datetime(2026, 1, 5, 11, 0, 0, tzinfo=UTC)
@@ -214,7 +214,7 @@ def test_what_retention_deletes_while_it_is_read_ends_the_hour(kafka: KafkaBroke
     produce(kafka, topic, 0, messages(0, 10))
     with client.Topics(kafka.servers, {}, "looks") as topics:
         kafka.delete_before(topic, 0, 5)
-        with pytest.raises(StorageError, match=rf"^SOURCE_CHANGED {topic}\[0\]@2: .*land the hour again, it says what is gone"):
+        with pytest.raises(StorageError, match=rf"^SOURCE_CHANGED {topic}\[0\]@2: .*land the hour again to list what is missing"):
             list(topics.read((topic, 0), 2, 10))
     assert land_hour(feed, at(0)).messages == 5
 
@@ -251,7 +251,7 @@ def test_a_topic_that_does_not_exist_is_named(kafka: KafkaBroker, tmp_path: Path
         land_hour(live_feed(tmp_path, kafka, "nowhere"), at(0))
 
 
-def test_a_topic_that_was_made_anew_is_refused_however_many_messages_it_has(
+def test_a_topic_that_was_recreated_is_refused_however_many_messages_it_has(
     kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed = live_feed(tmp_path, kafka, topic)
@@ -269,7 +269,7 @@ def test_a_topic_that_was_made_anew_is_refused_however_many_messages_it_has(
     produce(kafka, topic, 0, messages(3, 17, hours=1))
     known = re.escape(manifest(feed).topic_ids[topic])
     for hours in (1, 5):  # the next hour, and one behind a hole
-        said = rf"^TOPIC_RECREATED: topic {topic} has the id \S+, and the hours beside this one have {known}; the topic was made anew, or"
+        said = rf"^TOPIC_RECREATED: topic {topic} has the id \S+, and the hours beside this one have {known}; the topic was recreated, or"
         with pytest.raises(OrderError, match=said) as again:
             land_hour(feed, at(hours))
     assert (again.value.exit_code, sorted(contents(lake(feed)))[-1]) == (3, f"manifests/small/hour={TEN}/000001.json")

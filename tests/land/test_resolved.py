@@ -44,12 +44,12 @@ def test_the_resolved_ts_of_every_partition_must_pass_the_hours_last_tso(tmp_pat
     put(feed, 0, [*rows(10, 12), resolved(13, END)], hours=1)
     put(feed, 1, [resolved(10, END - SECOND), resolved(11, END + 1), resolved(12, END + SECOND)], hours=1)
     assert waits(feed) == [
-        f"shop[0]: its resolved ts stands at {show(END)}, offset 13; {MUST}",
-        "shop[2]: no object of a later hour is there",
+        f"shop[0]: its resolved ts is {show(END)}, at offset 13; {MUST}",
+        "shop[2]: there is no object of a later hour",
     ]
     put(feed, 0, [resolved(14, END + 1)], hours=2)
     put(feed, 2, [*rows(10, 14)], hours=3)
-    assert waits(feed) == [f"shop[2]: there is no resolved ts behind the hour up to offset 14; {MUST}"]
+    assert waits(feed) == [f"shop[2]: there is no resolved ts after the hour up to offset 14; {MUST}"]
     put(feed, 2, [resolved(15, END + SECOND)], hours=24)
     assert waits(feed) == []
     assert land_hour(feed, HOUR).findings == ()
@@ -61,7 +61,7 @@ def test_a_resolved_ts_counts_only_where_nothing_is_missing_before_it(tmp_path: 
     put(feed, 0, [*rows(12, 13), resolved(14, END + SECOND)], hours=1)
     assert waits(feed) == []  # what the hour itself has is not known before it is landed
     report = land_hour(feed, HOUR)
-    stands = f"its resolved ts stands at {show(END + SECOND)}, offset 14, and before it no object has 10–11"
+    stands = f"its resolved ts is {show(END + SECOND)}, at offset 14, and before it no object has 10–11"
     assert codes(report.findings) == [("HOUR_NOT_CLOSED", "warning")]
     assert report.findings[0].detail == f"the hour may not be complete: {stands}"
     assert waits(feed) == [f"shop[0]: {stands}"]
@@ -86,9 +86,9 @@ def test_no_more_is_read_than_up_to_the_message_beyond_the_hour_and_nothing_twic
     first = put(feed, 0, [resolved(10, END - 9)], hours=1)
     second = put(feed, 0, [resolved(11, END - 3)], hours=1)
     read = downloads(monkeypatch, feed)
-    assert waits(feed) == [f"shop[0]: its resolved ts stands at {show(END - 3)}, offset 11; {MUST}"]
+    assert waits(feed) == [f"shop[0]: its resolved ts is {show(END - 3)}, at offset 11; {MUST}"]
     assert read == [first, second]
-    assert waits(feed) == [f"shop[0]: its resolved ts stands at {show(END - 3)}, offset 11; {MUST}"]
+    assert waits(feed) == [f"shop[0]: its resolved ts is {show(END - 3)}, at offset 11; {MUST}"]
     assert read == [first, second]
     third = put(feed, 0, [resolved(12, END + 3)], hours=1)
     put(feed, 0, [resolved(13, END + 9)], hours=1)
@@ -150,7 +150,7 @@ def test_an_object_behind_the_hour_that_cannot_be_read_is_waited_for_and_the_hou
     archive(feed).write(key, archive(feed).read(key)[:-9])
     report = land_hour(feed, HOUR)
     assert (report.messages, codes(report.findings)) == (10, [("HOUR_NOT_CLOSED", "warning")])
-    assert f"its resolved ts behind the hour is not known: {key}" in report.findings[0].detail
+    assert f"its resolved ts after the hour is unknown: {key}" in report.findings[0].detail
 
 
 def test_watermarks_of_avro_are_found_without_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_watermarks_of_avro_are_found_without_schemas(tmp_path: Path, monkeypatc
     feed = feed_of(tmp_path, **avro)
     put(feed, 0, [Message(0, b"\0\0\0\0\7row", b"\0\0\0\0\6key")])
     put(feed, 0, [Message(1, b"\0\0\0\0\7row", b"\0\0\0\0\6key"), Message(2, b"\2" + END.to_bytes(8, "big"), None)], hours=1)
-    assert waits(feed) == [f"shop[0]: its resolved ts stands at {show(END)}, offset 2; {MUST}"]
+    assert waits(feed) == [f"shop[0]: its resolved ts is {show(END)}, at offset 2; {MUST}"]
     put(feed, 0, [Message(3, b"\2" + (END + 1).to_bytes(8, "big"), None)], hours=1)
     assert (waits(feed), land_hour(feed, HOUR).findings, sum(decoded)) == ([], (), 2)
 

@@ -35,8 +35,8 @@ def test_messages_behind_the_hour_are_read_until_the_resolved_ts_has_passed_it(
     produce(kafka, topic, 0, stamped(*rows(0, 9), resolved(10, END + SECOND), minutes=59))  # of the hour itself: counts for nothing
     produce(kafka, topic, 1, stamped(*rows(0, 4), minutes=59))
     produce(kafka, topic, 0, stamped(*rows(11, 12), resolved(13, END - SECOND), minutes=70))
-    stands = f"{topic}[0]: its resolved ts stands at {show(END - SECOND)}, offset 13; {MUST}"
-    assert waits(feed) == [stands, f"{topic}[1]: there is no message behind the hour"]
+    stands = f"{topic}[0]: its resolved ts is {show(END - SECOND)}, at offset 13; {MUST}"
+    assert waits(feed) == [stands, f"{topic}[1]: there is no message after the hour"]
     assert json.loads(lake(feed).read(NOTES)) == {
         "objects": {f"kafka:{topic}/0": {"etag": "", "ranges": [[11, 13]], "resolved_ts": END - SECOND, "offset": 13}}
     }

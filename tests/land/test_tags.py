@@ -30,9 +30,9 @@ def test_as_many_records_as_offsets_from_the_name_s_on_are_a_proof() -> None:
     [
         ({}, "it has no tags"),
         (tags(5, 7, 3) | {"endOffset": "x"}, "it has no tags"),
-        (tags(5, 8, 3), "its tags say 3 records between the offsets 5 and 8"),
-        (tags(5, 8, 4), "it holds 3 records from offset 5 on, its tags say 4 from 5 on"),
-        (tags(4, 6, 3), "it holds 3 records from offset 5 on, its tags say 3 from 4 on"),
+        (tags(5, 8, 3), "its tags state 3 records between the offsets 5 and 8"),
+        (tags(5, 8, 4), "it holds 3 records from offset 5 on, its tags state 4 from 5 on"),
+        (tags(4, 6, 3), "it holds 3 records from offset 5 on, its tags state 3 from 4 on"),
     ],
 )
 def test_tags_that_prove_nothing_block(found: dict[str, str], problem: str) -> None:

@@ -43,7 +43,7 @@ def test_an_hour_that_has_not_ended_takes_what_there_is_and_more_when_it_is_land
     assert [str(w) for w in compare_hour(feed, HOUR).waits] == ["shop[0]: no object was written since the hour ended"]
     report = land_hour(feed, HOUR)
     assert (codes(report.findings), span(feed, 0)) == ([("HOUR_NOT_CLOSED", "warning")], (0, None))
-    assert report.findings[0].detail == "the hour may not be complete: no message of a later hour is there"
+    assert report.findings[0].detail == "the hour may not be complete: there is no message of a later hour"
     put(feed, messages(2, 50, 61), 62)
     again = land_hour(feed, HOUR)
     assert (again.generation, codes(again.findings)) == (2, [("LATE_FILE", "warning")])
@@ -154,11 +154,11 @@ def test_the_resolved_ts_is_looked_for_behind_the_hour(tmp_path: Path) -> None:
     feed = feed_of(tmp_path, protocol="open", source={"closed_by": "resolved"})
     stamp = {"timestamp_ms": BEGIN + 61 * MINUTE}
     put(feed, [*(m._replace(timestamp_ms=BEGIN) for m in rows(0, 4)), resolved(5, END)._replace(**stamp)], 61)
-    stands = [f"shop[0]: its resolved ts stands at {show(END)}, offset 5; {MUST}"]
+    stands = [f"shop[0]: its resolved ts is {show(END)}, at offset 5; {MUST}"]
     assert [str(w) for w in compare_hour(feed, HOUR).waits] == stands
     assert codes(land_hour(feed, HOUR).findings) == [("HOUR_NOT_CLOSED", "warning")]
     put(feed, [resolved(7, END + 1)._replace(**stamp)], 62)
-    stands = [f"shop[0]: its resolved ts stands at {show(END + 1)}, offset 7, and before it no object has 6"]
+    stands = [f"shop[0]: its resolved ts is {show(END + 1)}, at offset 7, and before it no object has 6"]
     assert [str(w) for w in compare_hour(feed, HOUR).waits] == stands
     put(feed, [m._replace(**stamp) for m in rows(6, 6)], 63)
     assert (compare_hour(feed, HOUR).waits, land_hour(feed, HOUR).findings) == ((), ())
@@ -228,5 +228,5 @@ def test_no_hour_in_the_paths_must_be_said(tmp_path: Path) -> None:
     feed = feed_of(tmp_path, source={"template": "{topic}/{yyyy}/{partition}"})
     with pytest.raises(ConfigError, match=r"its fields are \['partition', 'topic', 'yyyy'\], they must be \['partition', 'topic'\]"):
         land_hour(feed, HOUR)
-    with pytest.raises(ConfigError, match='its usual paths; with hours = "timestamps" it must be given'):
+    with pytest.raises(ConfigError, match='its default paths; with hours = "timestamps" a template is required'):
         land_hour(feed_of(tmp_path, "secor"), HOUR)

@@ -46,7 +46,7 @@ def test_objects_of_another_layout_are_counted_and_named(tmp_path: Path) -> None
     error = refused(other)
     assert (error.code, error.exit_code) == ("ARCHIVE_LAYOUT", 2)
     assert error.message == (
-        "schemas/small/feed.toml: source.layout: the hour has 5 objects, and no name is one of layout 'aiven-parquet' (*.parquet with "
+        "schemas/small/feed.toml: source.layout: the hour has 5 objects, and no name matches layout 'aiven-parquet' (*.parquet with "
         f"partition and offset): {', '.join(keys[:3])} and 2 more"
     )
     assert "tidelake sniff" in error.remedy

@@ -84,9 +84,9 @@ def test_asof_says_what_it_said_or_refuses_and_refuses_before_the_horizon_alone(
         assert (done.cut, done.removed_changes) == (9, 5)
         assert answers(lake, CUTS | between) == before | dict.fromkeys(REFUSED & between, "NOT_RETAINED")
         assert (changelog_retained_after(lake.catalog, "shop"), changelog(lake)) == (GONE, [5, 6, 7, 8])
-        with pytest.raises(StorageError, match=rf"d\.k cannot be had at TSO {ts(HOURS[3] - 0.25)}") as refused:
+        with pytest.raises(StorageError, match=rf"d\.k cannot be read at TSO {ts(HOURS[3] - 0.25)}") as refused:
             frame_asof(lake, "d.k", ts(HOURS[3] - 0.25), lake.spark)
-        near = rf"take the cut at {ts(HOURS[2])} \(.*\) or {ts(HOURS[3])} \(.*\), or any TSO from {ts(HOURS[4])} \("
+        near = rf"use the cut at {ts(HOURS[2])} \(.*\) or {ts(HOURS[3])} \(.*\), or any TSO from {ts(HOURS[4])} \("
         assert refused.match(near)
         kept = {s for t in [newest(lake), *(read_cut(lake.store, "shop", n) for n in range(5, 9))] for s in [t.changelogs[K].snapshot_id]}
         assert {s.snapshot_id for s in lake.catalog.load("d_changelog.k").table.snapshots()} == kept, "cuts before need no changelog"

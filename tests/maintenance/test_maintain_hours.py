@@ -74,7 +74,7 @@ def test_hours_run_on_and_are_redone_from_before_the_horizon(tmp_path: Path) -> 
         copies = {path.relative_to(folder / "shop").parts[:2]: pq.read_table(path).num_rows for path in folder.rglob("*.parquet")}
         assert copies == {("d_changelog.k", "day=2026-01-01"): 3, ("d_changelog.m", "day=2026-01-01"): 1}
         assert [(rows_of(lake, "d.k", at), rows_of(lake, "d.m", at)) for at in moments] == right
-        with pytest.raises(StorageError, match=r"d\.m cannot be had at TSO") as error:
+        with pytest.raises(StorageError, match=r"d\.m cannot be read at TSO") as error:
             rows_of(lake, "d.m", ts(29.25))
         assert error.value.code == "NOT_RETAINED"
         left = {tuple(r) for r in scd2_frame(lake, "d.k", None, lake.spark)[0].collect()}

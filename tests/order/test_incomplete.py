@@ -64,12 +64,12 @@ def test_what_tables_lack_is_counted_by_kind() -> None:
     late = {"d.k": LateCounts(replays=5, late=2, conflicts=1), "d.m": LateCounts(replays=3)}
     found = of_tables({"SCHEMA_MISMATCH": 2}, ["t[0]@1 (2 rows)"], {"a": TableCounts(partial=3)}, late)
     assert found == [
-        ("SCHEMA_MISMATCH", "2 rows left out: rows with columns that no statement brought (accepted: t[0]@1 (2 rows))"),
+        ("SCHEMA_MISMATCH", "2 rows left out: rows with columns that no statement added (accepted: t[0]@1 (2 rows))"),
         ("PARTIAL_ROWS", "3 rows of which only the key was sent"),
-        ("LATE_ROWS", "rows came after the cut that should hold them: d.k (2 missing, 1 in conflict)"),
+        ("LATE_ROWS", "rows arrived after the cut that should contain them: d.k (2 missing, 1 in conflict)"),
     ]
     assert of_tables({}, [], {"a": TableCounts()}, {"d.m": LateCounts(replays=3)}) == []
-    assert of_holes({Coordinates("t", 1): (5, 9)}) == [("GAP", "missing messages were passed over: t[1] offsets 5 to 9")]
+    assert of_holes({Coordinates("t", 1): (5, 9)}) == [("GAP", "missing messages were skipped: t[1] offsets 5 to 9")]
     assert of_holes({}) == []
 
 

@@ -68,7 +68,7 @@ UNPLACED = [
 
 @pytest.mark.parametrize("sql", UNPLACED)
 def test_any_other_statement_waits_for_a_decision(sql: str) -> None:
-    with pytest.raises(OrderError, match=r"UNPLACED_DDL t\[0\]@2: a statement on d\.k stands in t\[0\], rows of the table in t\[1\]") as e:
+    with pytest.raises(OrderError, match=r"UNPLACED_DDL t\[0\]@2: a statement on d\.k is in t\[0\], rows of the table in t\[1\]") as e:
         held_from(sql)
     assert e.value.remedy.startswith(f"decide: ignore_ddl = [{AT}] under [policy], and the statement in ddl.jsonl with commit_ts {BEGIN}")
     assert f"or {END} (after them)" in e.value.remedy

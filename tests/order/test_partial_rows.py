@@ -1,4 +1,4 @@
-"""Rows of which only the key was sent, where the feed accepts them: what is known of a row stays known, and the cut says so."""
+"""Rows with only their key sent, where the feed accepts them: what is known of a row stays known, and the cut says so."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_partial_rows_are_counted_marked_and_told(tmp_path: Path) -> None:
         ]
         facts = hour_facts(lake, hour)
         assert facts.tables["d.k"].partial == 2
-        assert "2 rows came with the key alone" in render(facts, [])
+        assert "2 rows arrived with only the key" in render(facts, [])
         after = done(publish(lake, feed.add(lake, [row(0, "insert", 20, KV, ("7", "g")), *resolved(25)])))
         assert after.incomplete
 

@@ -78,7 +78,7 @@ def test_they_block_their_window_with_both_schemas_until_their_statement_is_said
         error = refused.value
         assert (error.code, error.exit_code, str(error.at)) == ("SCHEMA_MISMATCH", 3, "t[0]@1")
         assert error.message == said_of(2, 12)
-        assert "Say the statement that brought extra in ddl.jsonl" in error.remedy
+        assert "Write the statement that added extra into ddl.jsonl" in error.remedy
         (listed,) = json.loads(quarantine(lake, monkeypatch, capsys, "list", "--json"))
         assert listed == {
             "message": "t[0]@1",
@@ -90,7 +90,7 @@ def test_they_block_their_window_with_both_schemas_until_their_statement_is_said
             "decision": "undecided",
         }
         assert feed_status(lake)["quarantine"] == 1
-        assert "1 group of rows that fit no table: judged when" in quarantine(lake, monkeypatch, capsys, "replay")
+        assert "1 group of rows that fit no table: add the missing statement" in quarantine(lake, monkeypatch, capsys, "replay")
         said(feed)
         cut = publish(lake, hour)
         assert cut is not None
@@ -166,7 +166,7 @@ BARE = shape("id bigint", "price decimal", "status enum")
 PRICES = "CREATE TABLE d.new (id BIGINT PRIMARY KEY, price DECIMAL(10,2), status ENUM('open','paid'));"
 HERE = ("id", "price", "status")
 LEFT = (
-    "neither tables.sql nor a CREATE TABLE statement defines d.new, and open messages do not say enough of its columns: "
+    "neither tables.sql nor a CREATE TABLE statement defines d.new, and open messages do not carry the types of its columns: "
     "price (decimal without precision and scale), status (enum without its elements); 2 rows from TSO "
 )
 
@@ -208,7 +208,7 @@ def test_a_feed_may_go_on_without_such_a_table_and_is_told_the_redo_that_brings_
         assert json.loads(lake.store.read(certificate_key("shop", first.seq)))["rejected"] == {"UNDEFINED_TABLE": 2}
         (listed,) = json.loads(quarantine(lake, monkeypatch, capsys, "list", "--json"))
         assert (listed["code"], listed["rows"], listed["decision"]) == ("UNDEFINED_TABLE", 2, "undecided")
-        aside = "d.new: 2 rows are set aside, as nothing defined the table; "
+        aside = "d.new: 2 rows are set aside, because the table was not defined; "
         redo = "`tidelake redo --feed shop --from {} --to {}`".format
         assert feed_status(lake)["definitions"] == [f"{aside}define it in tables.sql, then {redo(hours[0], hours[0])}"]
         (feed.feed.folder / "tables.sql").write_text(feed.tables_sql + PRICES)
@@ -234,8 +234,8 @@ def test_a_table_published_as_messages_said_takes_its_definition_by_a_redo(tmp_p
         )
         redo = f"`tidelake redo --feed shop --from {hours[0]} --to {hours[1]}`"
         assert feed_status(lake)["definitions"] == [
-            f"d.m.v: published as varchar(20), tables.sql says int: {redo}",
-            f"d.new.id: published as bigint, tables.sql says int; d.new.v: published as varchar, tables.sql says int: {redo}",
+            f"d.m.v: published as varchar(20), tables.sql defines int: {redo}",
+            f"d.new.id: published as bigint, tables.sql defines int; d.new.v: published as varchar, tables.sql defines int: {redo}",
         ]
         cut, _ = publish_again(lake, hours[1], hours[0])
         assert [(c.name, c.type) for c in lake.catalog.load("d.new").columns()][:2] == [("id", "int"), ("v", "int")]

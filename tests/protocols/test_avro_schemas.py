@@ -51,7 +51,7 @@ def test_a_file_and_a_folder_in_the_object_store(s3: Callable[[str], str]) -> No
     open_store(uri).write("shop/2.avsc", b"two")
     assert schema_source(f"{uri}/avro.json", Path())(1) == TEXT
     assert schema_source(f"{uri}/shop", Path())(2) == "two"
-    with pytest.raises(ConfigError, match="nothing is there"):
+    with pytest.raises(ConfigError, match="does not exist"):
         schema_source(f"{uri}/nothing", Path())
 
 
@@ -69,7 +69,7 @@ def test_an_unknown_id_is_a_decode_error_that_names_id_and_location(tmp_path: Pa
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "nothing is there"),
+        (None, "does not exist"),
         (b"", "not JSON"),
         (b"\xff", "not JSON"),
         (b"[" * 100_000, "not JSON"),

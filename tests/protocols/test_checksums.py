@@ -1,4 +1,4 @@
-"""Row checksums of Avro and Simple (docs/reference/protocols.md 4.2): what adds up, what does not, and what cannot be told."""
+"""Row checksums of Avro and Simple (docs/reference/protocols.md 4.2): match, mismatch, and rows that cannot be checked."""
 
 from __future__ import annotations
 

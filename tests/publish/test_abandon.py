@@ -98,9 +98,9 @@ def test_a_dry_run_tells_it_and_touches_nothing(lake: Lake, tmp_path: Path) -> N
     given = abandon(lake, dry_run=True)
     assert given is not None
     lines = given.lines(dry_run=True)
-    assert lines[0] == "shop: the publishing of cut 1 (hour 2026-01-05T10) would be given up; readers keep the cut before it"
+    assert lines[0] == "shop: cut 1 (hour 2026-01-05T10) would be abandoned; readers keep the previous cut"
     assert f"  d.a: main goes back to snapshot {intent.advances[0].base}, with its columns" in lines
-    assert "  d.c: takes its name d.b again" in lines
+    assert "  d.c: gets its name d.b back" in lines
     assert lake.catalog.load("d.a").main == half
     assert find_abandoned(lake.store, "shop", 1) is None
     assert recover(lake.catalog, lake.store, "shop") is not None
@@ -136,7 +136,7 @@ def test_giving_up_that_is_killed_is_finished_by_itself_or_by_the_next_run(
 def test_a_cut_that_is_whole_but_for_its_record_is_not_given_up(lake: Lake, tmp_path: Path) -> None:
     cut_short(lake, tmp_path, "append", 2)
     for dry_run in (True, False):
-        with pytest.raises(ConfigError, match="cut 1 of feed shop cannot be given up: all its tables are moved") as error:
+        with pytest.raises(ConfigError, match="cut 1 of feed shop cannot be abandoned: all its tables are published") as error:
             abandon(lake, dry_run=dry_run)
     assert (error.value.code, error.value.exit_code) == ("COMPLETE", 2)
     assert recover(lake.catalog, lake.store, "shop") is not None
@@ -181,7 +181,7 @@ def test_a_table_that_is_gone_or_that_somebody_moved_is_left(lake: Lake, tmp_pat
     stranger = lake.catalog.append("d.a", lakes.batch(lake.catalog.load("d.a"), [(9, "stranger")]))
     given = abandon(lake)
     assert given is not None
-    assert any("which no run made: left as it is" in s.detail for s in given.steps)
+    assert any("which no run created: left as it is" in s.detail for s in given.steps)
     assert lake.catalog.load("d.a").main == stranger
     lake.catalog.drop("d.a", "shop")
     note = find_abandoned(lake.store, "shop", 1)

@@ -121,7 +121,7 @@ def test_what_a_run_left_unpublished_makes_room_and_what_is_somebody_elses_does_
     assert seen(lake) == THEN
     rollback(lake, str(SECOND))
     lake.catalog.create("d.old", lakes.COLUMNS)
-    with pytest.raises(OwnershipError, match=r"d\.old is taken: that table was not made by Tidelake") as error:
+    with pytest.raises(OwnershipError, match=r"needs the name d\.old, and the table of that name was not created by Tidelake") as error:
         rollback(lake, str(FIRST))
     assert (error.value.code, lineage(lake.catalog, "shop")[4]) == ("NOT_OURS", SECOND)
 
@@ -129,6 +129,6 @@ def test_what_a_run_left_unpublished_makes_room_and_what_is_somebody_elses_does_
 def test_a_table_that_someone_else_wrote_to_is_not_set_back(tmp_path: Path) -> None:
     lake = published_twice(tmp_path)
     lake.catalog.append("d.b", lakes.batch(lake.catalog.load("d.b"), [(9, "stranger")]))
-    with pytest.raises(StorageError, match="which no run of Tidelake made") as error:
+    with pytest.raises(StorageError, match="which no run of Tidelake created") as error:
         rollback(lake, str(FIRST))
     assert (error.value.code, published(lake.catalog, "shop")) == ("TABLE_MOVED", {1: FIRST, 2: SECOND})

@@ -111,7 +111,7 @@ def test_a_table_as_of_a_ts_is_a_frame_at_a_cut_and_between_cuts(lake: Lake) -> 
     assert at(30) == {(1, "again"), (3, "c")}
     assert at(45) == {(1, "again", 5), (3, "c", 5)}
     assert at(None) == {(3, "d", 7), (4, "again", 5)}
-    with pytest.raises(ConfigError, match="ts and at say the same"):
+    with pytest.raises(ConfigError, match="ts and at exclude each other"):
         asof(lake.spark, lake.feed, "d.k", 22, "2026-01-05T12:00:00Z")
 
 

@@ -48,7 +48,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 def test_what_cannot_be_read_or_does_not_fit_blocks(dump: Dump, lake: Lake) -> None:
     refused = {
         "d.k": ("ROWS_REFUSED", r"2 rows of 1 file cannot be read, the first: d\.k\.000000000\.csv row 2 at byte 17: BAD_VALUE"),
-        "d.twice": ("KEY_NOT_UNIQUE", "keys stand twice"),
+        "d.twice": ("KEY_NOT_UNIQUE", "keys occur twice"),
         "d.invalid_values": (
             "EXPECTATION_FAILED",
             r"d\.invalid_values\.id: 1 value cannot be read as bigint: d\.invalid_values\.000000000\.csv row 2",

@@ -187,7 +187,7 @@ def test_records_of_another_place_than_their_name_says_are_not_believed(tmp_path
     put(open_store(str(tmp_path)), "kcat", records("kcat", 1, 0), 1, 0)
     section = only(looked(tmp_path))
     assert (section.layout, section.guess) == (None, None)
-    assert section.why.endswith(f"it holds records of another place than {TOPIC}[1]")
+    assert section.why.endswith(f"it holds records of a topic or partition other than {TOPIC}[1]")
 
 
 def test_an_object_that_went_since_it_was_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,13 +299,13 @@ def test_an_archive_without_hours_lands_by_timestamps_and_says_which_setting_men
     section = only(archive)
     assert blockers(section) == []
     start = starter(section, archive)
-    assert 'hours = "timestamps"  # no path says one' in start.text
+    assert 'hours = "timestamps"  # no path has an hour' in start.text
     proof = proved(section, start)
     assert (proof.hour, proof.objects, proof.absent, proof.unknown) == (None, 4, (), ())
     feed = load(tmp_path, start, archive)
     assert (feed.source.hours, feed.source.template) == ("timestamps", template)
     (told,) = [p for p in promises(section) if p.what == "hours"]
-    assert (told.state, told.says.split(",")[0]) == ("unsure", "no path says one: messages land by their timestamps")
+    assert (told.state, told.says.split(",")[0]) == ("unsure", "no path has an hour: messages land by their timestamps")
     if layout == "confluent-avro":
         assert "partitioner.class = …TimeBasedPartitioner" in told.mend
     else:
@@ -330,7 +330,7 @@ def test_keys_beside_some_objects_only_are_not_enough_for_open_protocol(tmp_path
         ("unsure", "1 of 4 objects have no .keys object beside them")
     ]
     (blocker,) = blockers(section)
-    assert blocker.says.endswith("Open Protocol and Avro cannot be told without their keys, which 1 object lacks")
+    assert blocker.says.endswith("Open Protocol and Avro cannot be recognised without their keys, which 1 object lacks")
     assert blocker.mend.startswith("store.kafka.keys = true")
 
 

@@ -113,7 +113,7 @@ def test_no_more_messages_than_the_limit_are_read(tmp_path: Path) -> None:
 def test_what_precedes_damage_is_read_and_the_damage_is_told(tmp_path: Path) -> None:
     of = found(tmp_path, LINES * 200 + b'{"key": 5}\n', limit=9999)
     assert len(messages(of)) == 1000
-    assert of.problem.startswith("line 1001 is no line of `tidelake inspect`")
+    assert of.problem.startswith("line 1001 is not a line of `tidelake inspect`")
     cut = found(tmp_path, WRITERS["aiven-parquet"][0](MESSAGES)[:-9])
     assert (cut.container, messages(cut)) == ("aiven-parquet", [])
     assert "not readable as Parquet" in cut.problem

@@ -34,4 +34,4 @@ def test_a_feed_of_such_an_archive_is_ordered_by_offsets(tmp_path: Path, protoco
     assert [m.partition(":")[0] for m in start.missing] == ["tables.sql"]
     feed = load(tmp_path, start, archive)
     assert (feed.protocol, feed.by_offsets, feed.watermark.one_partition_per) == (protocol, True, "table")
-    assert ('from = "offsets"  # the rows say no commit ts: docs/offsets.md' in feed_lines(section.guess)) == (protocol != "canal-json")
+    assert ('from = "offsets"  # the rows carry no commit ts: docs/offsets.md' in feed_lines(section.guess)) == (protocol != "canal-json")

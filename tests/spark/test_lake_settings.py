@@ -58,7 +58,7 @@ def test_a_lake_on_s3_says_its_catalog_and_is_told_where_it_was_without(tmp_path
     assert (was.parent, "to try it on this machine alone: " in error.value.remedy) == (tmp_path / ".tidelake", True)
     was.parent.mkdir()
     was.touch()
-    with pytest.raises(ConfigError, match=f"here stands jdbc:sqlite:{was}"):
+    with pytest.raises(ConfigError, match=f"found jdbc:sqlite:{was}"):
         lake_settings(bare)
 
 

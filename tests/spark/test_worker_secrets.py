@@ -108,7 +108,7 @@ def test_secrets_stand_in_a_file_of_the_owner_alone_until_the_end(tmp_path: Path
     finally:
         os.umask(umask)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ConfigError, match=r"a worker does not find .* which holds the secrets") as error:
+    with pytest.raises(ConfigError, match=r"a worker does not find .* which holds its secrets") as error:
         read(place)
     assert error.value.code == "SECRETS"
 

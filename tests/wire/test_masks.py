@@ -95,13 +95,13 @@ def test_a_key_column_can_only_be_hashed(mask: str) -> None:
 @pytest.mark.parametrize("kind", ["int", "date", "decimal(5,2)", "time", "enum", "bit"])
 def test_only_text_and_bytes_are_truncated(kind: str) -> None:
     s = shape("id bigint", f"x {kind}")
-    with pytest.raises(ConfigError, match="has no characters to leave away"):
+    with pytest.raises(ConfigError, match="has no characters to truncate"):
         masker(MaskNames(marks=[("d.people", "x", "truncate(1)")]), KEY)(batch(person("insert", 1, ("1", "1"), s=s)))
 
 
 @pytest.mark.parametrize("key", [b"", OTHER_KEY])
 def test_a_worker_without_the_key_masks_nothing_with_another(key: bytes) -> None:
-    with pytest.raises(ConfigError, match="the key did not reach the worker") as error:
+    with pytest.raises(ConfigError, match="the worker does not have the key") as error:
         masker(MaskNames(marks=MARKS), key)
     assert error.value.code == "MASK_KEY"
 

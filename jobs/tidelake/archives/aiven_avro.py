@@ -1,6 +1,6 @@
 """Aiven's S3 connector, `format.output.type=avro`: Avro containers (docs/reference/archives.md 2, 9).
 
-The codec is in the container, whatever the object's name is.
+The codec is in the container; the object's name does not matter.
 
     connector_records { key: bytes, value: bytes, offset: long, timestamp: long (epoch ms), headers: map<bytes> }
 

@@ -38,7 +38,7 @@ def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
                     source, _NAME, "its first line is not [", "the connector needs format.output.type = json; for lines set jsonl"
                 )
         if closed and data.strip():
-            raise unreadable(source, "there is more behind the array's end")
+            raise unreadable(source, "data follows the end of the array")
         data, closed = _records(data, closed)
         if data:
             records = Block(data, first)

@@ -26,7 +26,7 @@ _NAME = "canonical"
 _NEEDED = ("topic", "partition", "offset", "key", "value")
 _STAMPS = ("timestamp_ms", "ts_ms")
 _SPAN = re.compile(rb"(\d{1,19})-(\d{1,19})")
-_REMEDY = "have it written by Tidelake, or set the layout that the archiver writes"
+_REMEDY = "write it with Tidelake, or set the layout that the archiver writes"
 
 
 def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:

@@ -36,7 +36,7 @@ LAYOUT = Layout(
     has_siblings=True,
     protocols=TEXT_PROTOCOLS,
     losses={
-        "NOT_BINARY_SAFE": "a message with a newline inside is split, and the offsets behind it are wrong",
+        "NOT_BINARY_SAFE": "a message with a newline inside is split, and the offsets after it are wrong",
         "TOMBSTONES_LOST": "a null value stops the connector, or is left out",
         "KEYS_LOST": "keys are archived with store.kafka.keys only",
         "LOSSY_LAYOUT": "no timestamps, and headers with store.kafka.headers only",

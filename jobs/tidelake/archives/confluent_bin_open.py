@@ -38,7 +38,7 @@ LAYOUT = Layout(
     has_siblings=True,
     protocols=frozenset({"open"}),
     losses={
-        "NOT_BINARY_SAFE": "a message that is no sound Open Protocol, a claim check too, makes its object unreadable",
+        "NOT_BINARY_SAFE": "a message that is not valid Open Protocol, or a claim check, makes its object unreadable",
         "TOMBSTONES_LOST": "a null value stops the connector, or is left out",
         "KEYS_LOST": "keys are archived with store.kafka.keys only",
         "LOSSY_LAYOUT": "no timestamps, and headers with store.kafka.headers only",

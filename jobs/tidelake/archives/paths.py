@@ -136,7 +136,7 @@ def _timeless_places(feed: Feed, topic: str, layout: Layout) -> Iterator[tuple[s
     template = _template_for(feed, layout)
     if template is None and layout.templates:
         raise _wrong_template(
-            feed, f'layout {feed.source.layout!r} has hours in its usual paths; with hours = "timestamps" it must be given'
+            feed, f'layout {feed.source.layout!r} has hours in its default paths; with hours = "timestamps" a template is required'
         )
     for form in TIMELESS if template is None else (template,):
         filled = form.replace("{topic}", topic)
@@ -189,7 +189,7 @@ def _template(feed: Feed) -> str | None:
         return template
     if max(fields.index(name) for name in _HOUR_FIELDS) > min(fields.index(name) for name in (*_NUMBERS, _ANY) if name in fields):
         raise _wrong_template(
-            feed, "{partition}, {start_offset} or {any} stands before the hour: the whole archive would be listed every hour"
+            feed, "{partition}, {start_offset} or {any} comes before the hour, so every hour would list the whole archive"
         )
     return template
 

@@ -2,7 +2,7 @@
 
     file   := 'SEQ' 06  key class  value class  compressed:bool  blocks:bool  codec class?  metadata  sync:16 bytes  record*
     record := length:int32 be  key length:int32 be  offset:int64 be  value
-    value  := length:int32 be  bytes, compressed as a whole if the file's head says so
+    value  := length:int32 be  bytes, compressed as a whole if the file's header sets it
 
 Strings begin with their length as Hadoop's variable integer. The length -1 precedes a sync marker. Files that are compressed in blocks,
 keys other than LongWritable and several partitions in one file are refused. The files contain no keys, timestamps and headers.
@@ -84,7 +84,7 @@ def _batch(data: bytes, keys: Longs, starts: Longs, sizes: Longs, source: Source
         raise damaged(source, f"record {done + 1 + int(np.argmax(sizes < 4))}", "its value has no length")
     wrong = buf[starts[:, np.newaxis] + np.arange(4)].view(">u4")[:, 0] != sizes - 4
     if wrong.any():
-        raise damaged(source, f"record {done + 1 + int(np.argmax(wrong))}", "its value has another length than it says")
+        raise damaged(source, f"record {done + 1 + int(np.argmax(wrong))}", "the length of its value differs from its length field")
     return message_batch(source, offset, column(buf, starts + 4, sizes - 4))
 
 
@@ -117,7 +117,7 @@ def _head(stream: IO[bytes], source: SourceObject) -> tuple[str, bytes]:
         _text(stream)
     sync = stream.read(16)
     if len(sync) < 16:
-        raise EOFError("it ends in its head")
+        raise EOFError("it ends inside its header")
     return codec, sync
 
 
@@ -128,10 +128,10 @@ def _text(stream: IO[bytes]) -> str:
     first = int.from_bytes(stream.read(1), "big", signed=True)
     size = first if first >= -112 else int.from_bytes(stream.read(min(-112 - first, 4)), "big")
     if first < -116 or size > 1 << 16:
-        raise ValueError(f"a name of {size} bytes in its head")
+        raise ValueError(f"a name of {size} bytes in its header")
     data = stream.read(size)
     if len(data) < size:
-        raise EOFError("it ends in its head")
+        raise EOFError("it ends inside its header")
     return data.decode("utf-8", "replace")
 
 

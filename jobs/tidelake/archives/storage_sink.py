@@ -141,15 +141,15 @@ def list_sink(store: Store, date_separator: DateSeparator = "day") -> Sink:
             at = ObjectInfo(f"{found['folder']}/{named}", 0, "")
             indexes[found["folder"], found["dispatcher"] or ""] = _Index(named, _data_file(name, at), info.modified_ms)
     files.sort()
-    told, absent = tuple(_index_problems(files, indexes)), tuple(_absent(files, indexes))
-    problems = (*told, *map(str, absent), *_holes(files), *_without_schema(files, schemas))
+    index_problems, absent = tuple(_index_problems(files, indexes)), tuple(_absent(files, indexes))
+    problems = (*index_problems, *map(str, absent), *_holes(files), *_without_schema(files, schemas))
     return Sink(
         files=tuple(files),
         schemas=schemas,
         schema_files=tuple(schema_files),
         checkpoint_ts=checkpoint_ts,
         problems=problems,
-        index_problems=told,
+        index_problems=index_problems,
         absent=absent,
     )
 
@@ -277,12 +277,12 @@ def _index_problems(files: list[DataFile], indexes: dict[tuple[str, str], _Index
         *_, last = group
         index = indexes.get((folder, dispatcher))
         if index is None:
-            yield f"{folder}: no index file says which file is its newest"
+            yield f"{folder}: no index file names the newest file"
         elif index.file and index.file.number < last.number:
             yield f"{folder}: the index names {index.said}, the newest file is {last.key.rpartition('/')[2]}"
     for (folder, _), index in sorted(indexes.items()):
         if index.file is None:
-            yield f"{folder}: the index names {index.said}, which is no name of a file"
+            yield f"{folder}: the index names {index.said}, which is not a file name"
 
 
 def _absent(files: list[DataFile], indexes: dict[tuple[str, str], _Index]) -> Iterator[Absent]:

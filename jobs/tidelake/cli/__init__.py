@@ -83,7 +83,7 @@ def run(arguments: list[str]) -> int:
     Args:
         arguments: Arguments after the program name.
     """
-    told = ErrorOutput(debug=wants_traceback(arguments), as_json=wants_json(arguments))
+    output = ErrorOutput(debug=wants_traceback(arguments), as_json=wants_json(arguments))
     try:
         done = application(arguments)(arguments, prog_name="tidelake", standalone_mode=False)
         if done == INTERRUPTED:  # typer returns it after Ctrl-C
@@ -92,12 +92,12 @@ def run(arguments: list[str]) -> int:
         return done if isinstance(done, int) else 0  # with standalone_mode off, typer returns a command's exit code
     except TyperException as e:  # wrong use of the command line itself
         if e.format_message():
-            remedy = "`tidelake COMMAND --help` says what there is"
-            told.error(ConfigError(e.format_message().rstrip("."), code="USAGE", remedy=remedy))
+            remedy = "`tidelake COMMAND --help` lists arguments and options"
+            output.error(ConfigError(e.format_message().rstrip("."), code="USAGE", remedy=remedy))
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        errors.print("interrupted; running the same command again goes on from there")
-        told.object({"error": {"code": "INTERRUPTED", "message": "interrupted", "remedy": "run it again", "exit_code": INTERRUPTED}})
+        errors.print("interrupted; run the same command again to continue")
+        output.object({"error": {"code": "INTERRUPTED", "message": "interrupted", "remedy": "run it again", "exit_code": INTERRUPTED}})
         return INTERRUPTED
     except SystemExit as e:  # typer raises it only for a closed pipe
         if not isinstance(e.__context__, BrokenPipeError):
@@ -107,10 +107,10 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush does not fail
         return 0
     except TidelakeError as e:
-        return told.error(e)
+        return output.error(e)
     except Exception as e:  # noqa: BLE001  # outermost handler: people get one line, programs a code
         said = f"unexpected {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
-        return told.error(TidelakeError(said, code="UNEXPECTED", remedy="--debug shows where"), f"{said}; --debug shows where")
+        return output.error(TidelakeError(said, code="UNEXPECTED", remedy="--debug shows where"), f"{said}; --debug shows where")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ def archive(
     """Follow Kafka topics and write the archive that `land` reads. Runs until it is stopped.
 
     Use it if no other archiver (such as a Kafka Connect sink) writes your topics to S3.
-    The archive itself says where to continue: you can kill the command and start it again at any time.
+    The archive itself records where to continue: you can kill the command and start it again at any time.
     Every offset is archived exactly once.
     Only one can run at a time.
     SIGTERM stores what was read and exits with 0.

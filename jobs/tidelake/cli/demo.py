@@ -53,7 +53,7 @@ def demo(
             for number, feed in enumerate(FEEDS, 1):
                 with errors.status(f"{feed} ({number} of {len(FEEDS)})") as status, logged(_StatusLine(status, feed)):
                     results.append(play(folder, where, feed, workload))
-                _told(results[-1])
+                _print_result(results[-1])
             used = peaks()
         _summary(results, folder, time.monotonic() - started, used)
         if serve:
@@ -74,7 +74,7 @@ class _StatusLine(logging.Handler):
         self._status.update(f"{self._feed}  {stage_of(record)}: {record.getMessage()}")
 
 
-def _told(result: FeedResult) -> None:
+def _print_result(result: FeedResult) -> None:
     """Print one line for a feed where no terminal shows the status."""
     if not errors.is_terminal:
         errors.print(f"{result.feed}: {result.cuts} cuts, {result.seconds:.0f} s")

@@ -49,7 +49,7 @@ def diff(
     if len(ts) != 2:
         raise ConfigError(f"--ts is given {plural(len(ts), 'time')}", remedy="give it twice: --ts FROM --ts TO")
     if rows and as_json:
-        raise ConfigError("--json counts, it shows no rows", remedy="give --rows --format jsonl")
+        raise ConfigError("--json prints counts and no rows", remedy="give --rows --format jsonl")
     wanted = table_or_all(table)
     found: list[Diff] = []
     with opened(schemas, feed, quiet=True) as lake, _counting() as seen:

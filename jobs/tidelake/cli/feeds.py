@@ -85,9 +85,9 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
     if feed is None or errors:
         return {"errors": errors, "notes": [], "summary": ""}
     known = {written(t.database, t.table).lower() for t in tables}
-    strangers = sorted({e.table for e in rules if tables and e.table.lower() not in known})
+    undefined = sorted({e.table for e in rules if tables and e.table.lower() not in known})
     notes = [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
-    notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in strangers]
+    notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in undefined]
     notes += [*_unknown_masks(feed, tables), *_order(feed), *_types(feed, tables)]
     summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
     return {"errors": errors, "notes": notes, "summary": summary}
@@ -98,8 +98,13 @@ def _order(feed: Feed) -> list[str]:
     if not feed.by_offsets or feed.protocol in UNDATED:
         return []
     if feed.protocol in EXTENDED and not feed.options.enable_tidb_extension:
-        return ['if TiCDC is the source, enable-tidb-extension and [watermark] from = "messages" promise more (docs/offsets.md)']
-    return [f'{feed.protocol} messages say a commit ts: [watermark] from = "messages" promises more than "offsets" (docs/offsets.md)']
+        return [
+            'if TiCDC is the source, enable-tidb-extension and [watermark] from = "messages" give stronger guarantees (docs/offsets.md)'
+        ]
+    return [
+        f'{feed.protocol} messages carry a commit ts: [watermark] from = "messages" gives stronger guarantees than "offsets" '
+        "(docs/offsets.md)"
+    ]
 
 
 def _types(feed: Feed, tables: list[TableContract]) -> list[str]:
@@ -110,10 +115,10 @@ def _types(feed: Feed, tables: list[TableContract]) -> list[str]:
         return []
     unsaid = UNSAID[feed.protocol]
     if not unsaid:
-        return [f"types: {feed.protocol} messages say them, as tables.sql defines no table"]
+        return [f"types: taken from {feed.protocol} messages, because tables.sql defines no table"]
     return [
-        f"types: tables.sql defines no table, and {feed.protocol} messages do not say {unsaid}; a table that needs them is set aside "
-        "(UNDEFINED_TABLE) unless a CREATE TABLE statement comes first (docs/types.md)"
+        f"types: tables.sql defines no table, and {feed.protocol} messages do not carry {unsaid}; the rows of a table that needs them are "
+        "set aside (UNDEFINED_TABLE) unless a CREATE TABLE statement comes first (docs/types.md)"
     ]
 
 
@@ -183,7 +188,7 @@ def status(
     """Show the state of a feed: resolved ts, published cut, hours, tables, quarantine. Does not start Spark.
 
     Without --feed the command prints one line for every feed under schemas/.
-    Exit code 1: the state of a feed could not be read; its line says why.
+    Exit code 1: the state of a feed could not be read; its line states why.
     """
     from tidelake.query.status import feed_status
 

@@ -101,7 +101,7 @@ def _of_feed(schemas: Path, name: str, *others: object) -> tuple[str, Context]:
 
     if any(others):
         raise ConfigError(
-            "--feed gives protocol, sink options and where files are",
+            "--feed already sets the protocol, the sink options and the location of files",
             remedy="leave --protocol, --avro-schemas, --claim-check and --set out",
         )
     feed = load_feed(schemas, name, expand=False)

@@ -37,11 +37,11 @@ def late(feed: FeedName, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json
         print_json(rows)
         return
     if not rows:
-        out.print("nothing came late")
+        out.print("no late rows")
         return
     grid = Table("found at", "message", "hour", "table", "change", "commit ts", "verdict", box=None, padding=(0, 2))
     for r in rows[:SHOWN]:
-        at = f"cut {r['cut']}" if r["published"] else "the window to come"
+        at = f"cut {r['cut']}" if r["published"] else "the next window"
         grid.add_row(at, r["message"], r["hour"], r["table"], r["op"], tso(r["commit_ts"]), _WORDS[r["verdict"]])
     out.print(grid)
     if len(rows) > SHOWN:

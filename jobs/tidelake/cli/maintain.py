@@ -31,7 +31,7 @@ def maintain(
 ) -> None:
     """Rewrite small files and delete files, expire snapshots and old changes, drop tables that no cut needs, remove orphan files.
 
-    The section `maintenance` of feed.toml says which cuts are retained.
+    The section `maintenance` of feed.toml sets which cuts are retained.
     Every cut is retained for keep_cuts, then the last cut of each day for keep_daily.
     Every retained cut reads as before.
     Changes are kept for keep_changelog, by default forever.
@@ -54,7 +54,7 @@ def maintain(
 
 def _say_plan(plan: MaintenancePlan) -> None:
     why = [f"{sum(w == kind for w in plan.cuts.values())} {kind}" for kind in ("every", "daily", "newest")]
-    say(f"{plan.feed}: {plural(len(plan.cuts), 'cut')} kept ({', '.join(why)}), {len(plan.lets_go)} let go")
+    say(f"{plan.feed}: {plural(len(plan.cuts), 'cut')} kept ({', '.join(why)}), {len(plan.lets_go)} no longer kept")
     if plan.changelog_retained_after:
         say(f"  changes are kept after {show(plan.changelog_retained_after)}")
     if plan.staged is not None:
@@ -62,7 +62,7 @@ def _say_plan(plan: MaintenancePlan) -> None:
     for p in plan.tables:
         say(f"  {p.table}: {_table(p)}")
     if plan.folders:
-        say(f"  {plural(len(plan.folders), 'folder')} of tables that are gone: {plan.folder_bytes:,} bytes")
+        say(f"  {plural(len(plan.folders), 'folder')} of deleted tables: {plan.folder_bytes:,} bytes")
 
 
 def _table(p: TablePlan) -> str:
@@ -75,7 +75,9 @@ def _table(p: TablePlan) -> str:
     if p.old is not None:
         span = p.old.first if p.old.first == p.old.last else f"{p.old.first} to {p.old.last}"
         where = f", copied to {p.archive}" if p.archive else ""
-        parts.append(f"changes of {span} go: {plural(p.old.rows, 'row')} in {plural(p.old.files, 'file')}, {p.old.bytes:,} bytes{where}")
+        parts.append(
+            f"changes of {span} to remove: {plural(p.old.rows, 'row')} in {plural(p.old.files, 'file')}, {p.old.bytes:,} bytes{where}"
+        )
     if p.kept:
         parts.append("kept by cuts " + _numbers(sorted({seq for seqs in p.kept.values() for seq in seqs})))
     if p.orphans is not None:
@@ -95,7 +97,7 @@ def _numbers(numbers: list[int]) -> str:
 
 
 def _say_done(done: Maintained) -> None:
-    changes = f"let {plural(done.removed_changes, 'change')} go; " if done.removed_changes else ""
+    changes = f"removed {plural(done.removed_changes, 'change')}; " if done.removed_changes else ""
     rewrote = f"rewrote {plural(len(done.rewritten), 'table')}, published as cut {done.cut}; " if done.cut else ""
     say(
         f"{changes}{rewrote}expired {plural(done.expired_snapshots, 'snapshot')} with {plural(done.deleted_files, 'file')}, "

@@ -111,13 +111,13 @@ def replay(
         out.print(f"re-drove {plural(len(before), 'message')}: {len(recovered)} decoded, {left} left")
         if late:
             out.print(
-                f"  hours {', '.join(late)} are published already: their cut stays incomplete; after the next one "
-                "`tidelake late` lists what it lacks",
+                f"  hours {', '.join(late)} are already published: their cut stays incomplete; after the next cut "
+                "`tidelake late` lists the missing rows",
             )
         if mismatches:
             out.print(
-                f"  {plural(len(mismatches), 'group')} of rows that fit no table: judged when their window is ordered again, after "
-                "ddl.jsonl says the statement that they lack, or tables.sql the table",
+                f"  {plural(len(mismatches), 'group')} of rows that fit no table: add the missing statement to ddl.jsonl, or the table to "
+                "tables.sql; the rows are checked again when their window is ordered",
             )
     if left:
         raise typer.Exit(3)
@@ -129,7 +129,7 @@ def accept(
         str | None, typer.Argument(metavar="[TOPIC[PARTITION]@OFFSET]", help="Message, in the form that `list` prints.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Accept every undecided message.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why the loss is accepted. The certificate's decision has it.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason for accepting the loss, recorded in the certificate.")] = "",
     hour: SomeHour = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
@@ -139,7 +139,7 @@ def accept(
     from tidelake.lake.decisions import accept as record
 
     if every == (message is not None):
-        raise ConfigError("say which message, or --all", remedy=f"`tidelake quarantine list --feed {feed}` shows them")
+        raise ConfigError("no message given", remedy=f"give a message that `tidelake quarantine list --feed {feed}` prints, or --all")
     with opened(schemas, feed, quiet=True) as lake:
         chosen = _undecided(lake, _rejected(lake, hour)) if every else [_one(lake, message or "")]
         done = [str(r.at) for r in chosen if record(lake.store, feed, r, getpass.getuser(), reason)]
@@ -167,7 +167,7 @@ def _undecodable(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rej
 
     if hour is not None and read_record(lake.store, lake.feed.name, format_hour(parse_hour(hour))) is None:
         raise ConfigError(  # an empty list would look as if nothing was quarantined
-            f"hour {hour} of feed {lake.feed.name} is not decoded: nothing is known of its messages",
+            f"hour {hour} of feed {lake.feed.name} is not decoded: its messages are unknown",
             code="NOT_DECODED",
             remedy=f"run `tidelake run --feed {lake.feed.name} --hour {hour}`",
         )
@@ -182,7 +182,9 @@ def _one(lake: Lake, message: str) -> Rejected:
         raise ConfigError(f"not a message: {message!r}", remedy="write it like shop.open[2]@1017")
     found = next((r for r in _rejected(lake, None, raw=True) if str(r.at) == message), None)
     if found is None:
-        raise ConfigError(f"{message} is not in the quarantine", remedy=f"`tidelake quarantine list --feed {lake.feed.name}` shows what is")
+        raise ConfigError(
+            f"{message} is not in the quarantine", remedy=f"`tidelake quarantine list --feed {lake.feed.name}` lists its messages"
+        )
     return found
 
 

@@ -1,4 +1,4 @@
-"""`tidelake abandon` and `unlock`: give up a publication or free a lease."""
+"""`tidelake abandon` and `unlock`: abandon a publication or free a lease."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def abandon(
     if as_json:
         print_json(found.model_dump() if found else None)
         return
-    for line in found.lines(dry_run=dry_run) if found else [f"{feed}: no publishing is unfinished; nothing to give up"]:
+    for line in found.lines(dry_run=dry_run) if found else [f"{feed}: no cut is half published; nothing to abandon"]:
         say(line)
 
 
@@ -52,8 +52,8 @@ def unlock(
 
     store = open_store(load_feed(schemas, feed).lake.uri)
     refuse_missing(store)
-    told = free(store, feed, dry_run=dry_run)
+    outcome = free(store, feed, dry_run=dry_run)
     if as_json:
-        print_json({"lease": told})
+        print_json({"lease": outcome})
         return
-    say(f"{feed}: {told}")
+    say(f"{feed}: {outcome}")

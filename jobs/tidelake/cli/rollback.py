@@ -72,25 +72,25 @@ def redo(
     with opened(schemas, feed, quiet=as_json) as lake:
         if dry_run:
             plan = plan_redo(lake, first, last)
-            found, told = plan.model_dump(), plan.lines()
+            found, lines = plan.model_dump(), plan.lines()
         else:
             done = build_anew(lake, first, last)
             found = done.model_dump()
-            told = [
+            lines = [
                 f"published cut {done.plan.seq}, {show(done.resolved_ts)}, in place of {done.plan.replaced}",
                 *_differences(done.tables),
             ]
     if as_json:
         print_json(found)
         return
-    for line in told:
+    for line in lines:
         say(line)
 
 
 def _differences(tables: dict[str, dict[str, int]]) -> list[str]:
     if not tables:
         return ["  every table holds the same rows as before"]
-    said = {"table": "one of the two cuts has it", "added": "added", "removed": "removed", "changed": "changed"}
+    said = {"table": "exists in only one of the two cuts", "added": "added", "removed": "removed", "changed": "changed"}
     return [
         f"  {name}: {', '.join(said[k] if k == 'table' else f'{n:,} rows {said[k]}' for k, n in d.items())}" for name, d in tables.items()
     ]

@@ -60,7 +60,7 @@ def seed(
             from tidelake.seed.seed_plan import prepare
 
             plan = prepare(lake, from_, ts, wanted).plan
-            found, told = plan.model_dump(), plan.lines()
+            found, lines = plan.model_dump(), plan.lines()
         else:
             from tidelake.seed.stage import seed as load
             from tidelake.validate.report import write_report
@@ -69,12 +69,12 @@ def seed(
                 done = load(lake, from_, ts, wanted, written, progress)
             logging.getLogger("tidelake.report").info(write_report(lake, done.plan.hour))
             found = done.model_dump()
-            told = [f"published cut {done.cut}, {show(done.plan.ts)}: {plural(len(done.rows), 'table')}"]
-            told += [f"  {name}: {rows:,} rows" for name, rows in done.rows.items()]
-            told += [f"  left out, not readable: {done.refused:,} rows; the cut is incomplete"] if done.refused else []
-            told += [f"  {name}: left out, its changes would make a table without the rows before" for name in done.plan.left_out]
+            lines = [f"published cut {done.cut}, {show(done.plan.ts)}: {plural(len(done.rows), 'table')}"]
+            lines += [f"  {name}: {rows:,} rows" for name, rows in done.rows.items()]
+            lines += [f"  left out because unreadable: {done.refused:,} rows; the cut is incomplete"] if done.refused else []
+            lines += [f"  {name}: left out, because its changes alone would not give the whole table" for name in done.plan.left_out]
     if as_json:
         print_json(found)
         return
-    for line in told:
+    for line in lines:
         say(line)

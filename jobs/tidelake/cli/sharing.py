@@ -78,6 +78,8 @@ def _compare(out: Shared, mine: Feed, of_mine: list[str], theirs: Feed, of_their
         )
     taken = {n.lower() for d in of_theirs for n in namespaces_of(theirs, d)}
     if both := [n for d in of_mine for n in namespaces_of(mine, d) if n.lower() in taken]:
-        out.errors.append(f"CONFIG: {where}: feed {theirs.name!r} needs {', '.join(both)} of the same catalog, too; {_REMEDY}")
+        out.errors.append(f"CONFIG: {where}: feed {theirs.name!r} also needs {', '.join(both)} of the same catalog; {_REMEDY}")
     elif template == theirs.namespace_of("{database}") and not (of_mine and of_theirs):
-        out.notes.append(f"{where}: feed {theirs.name!r} has {template}, too; a database that both carry only one can publish: {_REMEDY}")
+        out.notes.append(
+            f"{where}: feed {theirs.name!r} also has {template}; only one of them can publish a database that both carry: {_REMEDY}"
+        )

@@ -224,11 +224,11 @@ def _table(verdict: SniffVerdict) -> Table:
 
 
 def _several(title: str, mismatches: Iterable[Misread], count: int) -> None:
-    told = list(mismatches)
-    if not told:
+    shown = list(mismatches)
+    if not shown:
         return
     say(title)
-    for mismatch in told:
+    for mismatch in shown:
         say(f"  {mismatch.at}: {mismatch.says}")
-    if count > len(told):
-        say(f"  and {count - len(told)} more")
+    if count > len(shown):
+        say(f"  and {count - len(shown)} more")

@@ -102,23 +102,23 @@ def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[amount]}", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=errors, transient=True) as bar:
-        task = bar.add_task("listing", total=None, told="")
+        task = bar.add_task("listing", total=None, amount="")
 
         def update(what: str, done: int, total: int) -> None:
-            told = f"{done / (1 << 20):,.0f} of {total / (1 << 20):,.0f} MB" if total else f"{done:,}"
-            bar.update(task, description=what, completed=done, total=total or None, told=told)
+            amount = f"{done / (1 << 20):,.0f} of {total / (1 << 20):,.0f} MB" if total else f"{done:,}"
+            bar.update(task, description=what, completed=done, total=total or None, amount=amount)
 
         yield update
 
 
 def _print(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None:
-    told = plural(archive.listed, "object") if archive.whole else f"a sample of {plural(archive.listed, 'object')}, as there are more"
-    left = f", {plural(archive.left_out, 'folder')} not looked into" if archive.left_out else ""
-    say(f"{archive.uri}: {told}{left}")
+    listed = plural(archive.listed, "object") if archive.whole else f"a sample of {plural(archive.listed, 'object')}, as there are more"
+    left = f", {plural(archive.left_out, 'folder')} not listed" if archive.left_out else ""
+    say(f"{archive.uri}: {listed}{left}")
     feeds = len(starters)
     say(f"{plural(feeds, 'feed')} can be landed" if feeds else "no feed can be landed")
     for number, section in enumerate(archive.sections):
@@ -132,7 +132,7 @@ def _print(archive: Archive, starters: dict[int, tuple[Starter, Proof]]) -> None
         say("")
         say(f"not recognised by name: {', '.join(archive.unknown[:_MOST_UNKNOWN])}{more}")
     if archive.ignored:
-        say(f"passed over: {plural(archive.ignored, 'object')}, empty or of no data (_SUCCESS, .crc, …)")
+        say(f"skipped: {plural(archive.ignored, 'object')}, empty or without data (_SUCCESS, .crc, …)")
     if feeds:
         say("")
         _next(archive, starters)
@@ -154,7 +154,7 @@ def _section(number: int, section: Section, start: Starter | None, proof: Proof 
     for promise in kept:
         say(f"     {_MARKS[promise.state]:<4}{promise.what}: {promise.says}")
         if promise.mend:
-            say(f"           to mend it: {promise.mend}")
+            say(f"           to fix it: {promise.mend}")
     stops = blockers(section)
     if stops:
         say("   cannot be landed")
@@ -172,11 +172,15 @@ def _section(number: int, section: Section, start: Starter | None, proof: Proof 
 
 
 def _tried(proof: Proof) -> None:
-    others = f", and {plural(len(proof.unknown), 'file')} that are none of the layout's, as {proof.unknown[0]}" if proof.unknown else ""
+    others = (
+        f", and {plural(len(proof.unknown), 'file')} whose names do not match the layout, such as {proof.unknown[0]}"
+        if proof.unknown
+        else ""
+    )
     where, of = ("", "") if proof.hour is None else (f" in hour {format_hour(proof.hour)}", " of that hour")
     say(f"   tried: with the feed.toml below `land` finds {plural(proof.objects, 'object')}{where}{others}")
     if proof.absent:
-        say(f"     but not {plural(len(proof.absent), 'object')}{of}, as {proof.absent[0]}: adjust template, or have them renamed")
+        say(f"     but not {plural(len(proof.absent), 'object')}{of}, such as {proof.absent[0]}: adjust template, or rename them")
 
 
 def _topics(section: Section) -> Table:
@@ -243,12 +247,12 @@ def _sink(sink: SinkFolder) -> None:
     say(f"   {plural(sink.files, 'file')} of {plural(len(sink.tables), 'table')} ({shown}), {plural(sink.schemas, 'schema file')}")
     say(f"   as {sink.examples[0]}")
     say(
-        f"   checkpoint {show(sink.checkpoint_ts)}: everything up to it is there"
+        f"   checkpoint {show(sink.checkpoint_ts)}: all changes up to it are in the files"
         if sink.checkpoint_ts
         else "   no checkpoint: no metadata file"
     )
     if sink.problems is None:
-        say("   only a sample was listed: whether files are missing was not looked at")
+        say("   only a sample was listed: missing files were not looked for")
     for problem in (sink.problems or ())[:5]:
         say(f"   {problem}")
     say('   to land it: layout = "storage-sink" and [watermark] from = "metadata"; docs/layouts.md has a feed.toml to start from')

@@ -26,13 +26,13 @@ def write_feeds(path: Path, starters: Sequence[Starter]) -> None:
         ConfigError: Nothing could be written.
     """
     if not starters:
-        raise ConfigError(f"--write {path}: no feed can be landed", remedy="see what keeps them from it")
+        raise ConfigError(f"--write {path}: no feed can be landed", remedy="the report states why")
     if path.suffix == ".toml":
         _write_one(path, starters)
         return
     written = [_write(path / start.name / _FILE, start) for start in starters]
     if not any(written):
-        raise ConfigError(f"--write {path}: all of these feeds are there already", remedy="remove what should be written anew")
+        raise ConfigError(f"--write {path}: all of these feeds already exist", remedy="remove the files that should be written again")
 
 
 def _write_one(path: Path, starters: Sequence[Starter]) -> None:
@@ -40,10 +40,10 @@ def _write_one(path: Path, starters: Sequence[Starter]) -> None:
     chosen = starters if len(starters) == 1 else [start for start in starters if start.name == path.absolute().parent.name]
     if not chosen:
         names = ", ".join(str(path.parent.parent / start.name / path.name) for start in starters)
-        problem = "which of the feeds? They are told by their folders"
+        problem = "the folder's name is none of the feeds found"
         raise ConfigError(f"--write {path}: {problem}", remedy=f"give a folder for all, or one of {names}")
     if not _write(path, chosen[0], quiet=True):
-        raise ConfigError(f"--write {path}: is there already, and is not overwritten", remedy="remove it, or give another name")
+        raise ConfigError(f"--write {path}: already exists and is not overwritten", remedy="remove it, or give another name")
 
 
 def _write(path: Path, start: Starter, *, quiet: bool = False) -> bool:
@@ -54,9 +54,9 @@ def _write(path: Path, start: Starter, *, quiet: bool = False) -> bool:
             file.write(start.text)
     except FileExistsError:
         if not path.is_file():
-            raise ConfigError(f"--write {path}: {path.parent} is no folder") from None
+            raise ConfigError(f"--write {path}: {path.parent} is not a folder") from None
         if not quiet:
-            _tell(f"left {path} as it is: it is there already")
+            _tell(f"left {path} unchanged: it already exists")
         return False
     except OSError as e:
         raise ConfigError(f"--write {path}: {e.strerror or e}") from e

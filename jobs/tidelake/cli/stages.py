@@ -222,7 +222,7 @@ def run(
                 if results[-1]["blocked"]:
                     break  # the run stops here too
             else:
-                with _told_how_far(wanted, results):
+                with _naming_done_hours(wanted, results):
                     results.append(_ran(lake, wanted[len(results) :], redo=redo, later=bool(results)))
                 if not as_json:
                     _say(results[-1])
@@ -241,16 +241,16 @@ def _ran(lake: Lake, hours: Sequence[str], *, redo: bool, later: bool) -> dict[s
     if later and archive_ends(lake, hours):
         more = f" --hours {len(hours)}" if len(hours) > 1 else ""
         raise OrderError(
-            "the archive has nothing of it yet, nor of the hours after it",
+            "the archive has no objects of this hour or of later hours yet",
             code="NOT_ARCHIVED",
-            remedy=f"when it is there, run `tidelake run --feed {lake.feed.name} --hour {first}{more}`",
+            remedy=f"when the archive has it, run `tidelake run --feed {lake.feed.name} --hour {first}{more}`",
         )
     with working(f"run {first}") as bar:
         return _outcome(run_hour(lake, parse_hour(first), redo=redo, progress=bar))
 
 
 @contextmanager
-def _told_how_far(wanted: Sequence[str], results: list[dict[str, Any]]) -> Iterator[None]:
+def _naming_done_hours(wanted: Sequence[str], results: list[dict[str, Any]]) -> Iterator[None]:
     """Add to an error the hours that were done before it."""
     done = len(results)
     try:

@@ -67,7 +67,7 @@ def verify(
     Exit code 0: equal; 3: different.
     """
     if connect and (answers or sql):
-        raise ConfigError("--connect asks the source itself", remedy="leave out --answers and --sql, or unset TIDELAKE_UPSTREAM")
+        raise ConfigError("--connect queries the source directly", remedy="leave out --answers and --sql, or unset TIDELAKE_UPSTREAM")
     wanted = table_or_all(table)
     with ExitStack() as stack:
         lake = stack.enter_context(opened(schemas, feed, quiet=True))
@@ -149,7 +149,7 @@ def _ask(recorded: Recorded, found: Sequence[Verified], source: SourceCell, ts: 
     elif first:
         sys.stdout.write(text)
     where = f"{sql}: " if sql is not None else ""
-    todo = "run the SQL there, then give --answers" if sql is not None or first else "give --sql FILE to have them"
+    todo = "run the SQL there, then give --answers" if sql is not None or first else "give --sql FILE to write them"
     errors.print(f"{where}{plural(len(recorded.open), 'question')} to {source} at {show(ts)}; {todo}", soft_wrap=True)
     for v in found if first else ():
         for line in _reservations(v):
@@ -170,15 +170,15 @@ def _report(found: Sequence[Verified], as_json: bool) -> None:
         if len(c.rows) > SHOWN:
             say(f"  and {plural(len(c.rows) - SHOWN, 'more row')}; --json has all")
         for rest in c.unlisted:
-            say(f"  not looked into: {rest}")
+            say(f"  not examined: {rest}")
         if c.unanswered:
-            say(f"  {plural(c.unanswered, 'question')} about what differs {'is' if c.unanswered == 1 else 'are'} not answered yet")
+            say(f"  {plural(c.unanswered, 'question')} about the differences {'is' if c.unanswered == 1 else 'are'} not answered yet")
 
 
 def _verdict(c: ComparedTable) -> str:
     ranges = plural(c.ranges, "range")
     if not c.ranges:
-        return "nothing of it can be compared"
+        return "no column can be compared"
     if c.equal:
         return f"equal, {plural(c.rows_here, 'row')} in {ranges}"
     return f"different in {c.different} of {ranges}: {plural(c.rows_here, 'row')} here, {c.rows_upstream:,} upstream"

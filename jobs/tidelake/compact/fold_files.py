@@ -111,7 +111,7 @@ def _written(rows: pa.Table, place: FoldSide, bucket: int, uploaded: list[str]) 
 class FileRows:
     """The rows of data files, concatenated.
 
-    A column is read by its id, whatever its name in the file. A column that a file lacks is NULL; a narrower type is widened (Iceberg spec,
+    A column is read by its id, not by its name in the file. A column that a file lacks is NULL; a narrower type is widened (Iceberg spec,
     column projection).
     """
 

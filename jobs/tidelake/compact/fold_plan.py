@@ -94,14 +94,14 @@ def _plan(work: FoldWork) -> FoldPlan:
 def _foldable(work: FoldWork) -> tuple[ChangelogSlice, TableCounts]:
     fold, changes = work.fold, work.changes
     if changes is None or changes.counts is None or not changes.counts.changes:
-        raise LeftToSpark("which changes are folded is not known, or there are none")
+        raise LeftToSpark("the changes to fold are unknown, or there are none")
     if changes.counts.partial:
-        raise LeftToSpark("some rows came by their handle alone")
+        raise LeftToSpark("some rows carry their key only")
     key = key_columns(fold.feed, fold.incarnation, fold.columns)
     if not key or not all(is_bucketable(c) for c in key):
         raise LeftToSpark("no key, or one with a column that has no buckets")
     if not work.goes_on and (work.target.base is not None or fold.rewrites_all):
-        raise LeftToSpark("rows change that no change tells of")
+        raise LeftToSpark("rows change without an entry in the changelog")
     return changes, changes.counts
 
 
@@ -123,7 +123,7 @@ def _check_buckets(work: FoldWork, changes: ChangelogSlice) -> None:
     number = next(c.id for c in work.fold.columns if bucket is not None and c.lake_name == bucket[0])
     for table in (work.target.table, changes.table):
         if bucketed_by(table) != (table.fields()[number][0], work.target.buckets):
-            raise LeftToSpark("snapshot and changelog have not the same buckets")
+            raise LeftToSpark("snapshot and changelog have different buckets")
 
 
 def _changed(work: FoldWork, changes: ChangelogSlice, counts: TableCounts) -> dict[int, list[FileFacts]]:
@@ -135,7 +135,7 @@ def _changed(work: FoldWork, changes: ChangelogSlice, counts: TableCounts) -> di
         found.setdefault(file.partition[0], []).append(file)
     files = [f for of_bucket in found.values() for f in of_bucket]
     if sum(f.rows for f in files) != counts.changes or any(f.deletes for f in files):
-        raise LeftToSpark("files of the changelog hold other changes, too")
+        raise LeftToSpark("files of the changelog also hold other changes")
     if None in found:
         raise LeftToSpark("a key has no bucket")
     return found
@@ -153,7 +153,7 @@ def _bucket(number: int, base: Sequence[FileFacts], changed: Sequence[FileFacts]
 def _keys(files: Sequence[FileFacts], table: LakeTable) -> list[str]:
     location = f"{table.table.location()}/"
     if not all(f.path.startswith(location) for f in files):
-        raise LeftToSpark("files are elsewhere than their table")
+        raise LeftToSpark("files are outside of their table's folder")
     return [f.path.removeprefix(location) for f in files]
 
 

@@ -47,7 +47,7 @@ class _Found:
 
 
 def fold_tables(
-    spark: SparkSession, catalog: LakeCatalog, works: Sequence[FoldWork], told: Callable[[str, Folded], None]
+    spark: SparkSession, catalog: LakeCatalog, works: Sequence[FoldWork], folded: Callable[[str, Folded], None]
 ) -> dict[str, Folded]:
     """Fold each table on its branch. Return those that changed, by incarnation.
 
@@ -55,7 +55,7 @@ def fold_tables(
         spark: The session.
         catalog: The lake's catalog.
         works: Tables to fold.
-        told: Called with each table's name and result.
+        folded: Called with each table's name and result.
 
     Raises:
         QualityError: KEY_NOT_UNIQUE.
@@ -63,7 +63,7 @@ def fold_tables(
 
     def done(work: FoldWork, result: Folded | None) -> tuple[str, Folded | None]:
         if result is not None:
-            told(work.fold.incarnation.name, result)
+            folded(work.fold.incarnation.name, result)
         return work.fold.incarnation.id, result
 
     def by_sql(work: FoldWork) -> tuple[str, Folded | None]:

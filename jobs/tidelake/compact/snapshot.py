@@ -266,7 +266,7 @@ def _check_keys(spark: SparkSession, fold: Fold, staged: FoldTarget, condition: 
 
 def not_unique(fold: Fold, twice: Sequence[str]) -> QualityError:
     """Return the error for duplicate keys."""
-    return QualityError(f"{fold.incarnation.name}: keys stand twice in the snapshot: {', '.join(twice)}", code="KEY_NOT_UNIQUE")
+    return QualityError(f"{fold.incarnation.name}: keys occur twice in the snapshot: {', '.join(twice)}", code="KEY_NOT_UNIQUE")
 
 
 def _twice(keys: DataFrame) -> list[dict[str, Any]]:

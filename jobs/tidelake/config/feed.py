@@ -178,9 +178,9 @@ class Feed(_Section):
         if self.protocol == "avro" and self.watermark.source == "messages" and not self.options.avro_enable_watermark:
             raise ValueError('Avro messages carry no resolved ts: set [watermark] from = "checkpoints"')
         if self.protocol in UNDATED and self.watermark.source != "offsets":
-            raise ValueError(f'protocol {self.protocol}: its rows say no commit ts: set [watermark] from = "offsets" (docs/offsets.md)')
+            raise ValueError(f'protocol {self.protocol}: its rows carry no commit ts: set [watermark] from = "offsets" (docs/offsets.md)')
         if self.source.claim_check is not None and self.protocol not in CLAIM_CHECK:
-            raise ValueError(f"source.claim_check: {self.protocol} messages name no files; {', '.join(sorted(CLAIM_CHECK))} do")
+            raise ValueError(f"source.claim_check: {self.protocol} messages name no files; only {', '.join(sorted(CLAIM_CHECK))} do")
         return self
 
     @model_validator(mode="after")
@@ -190,14 +190,14 @@ class Feed(_Section):
                 if rules.mask == "hash" and self.policy.mask_key is None:
                     raise ValueError(f'columns.{table}.{column}.mask: "hash" needs a key: [policy] mask_key = "${{NAME}}"')
                 if rules.mask and rules.mask.startswith("truncate") and self.protocol == "debezium":
-                    raise ValueError(f"columns.{table}.{column}.mask: not for Debezium, whose messages may not say what is text: truncate")
+                    raise ValueError(f"columns.{table}.{column}.mask: no truncate for Debezium, whose messages may lack column types")
         return self
 
     @model_validator(mode="after")
     def _no_gap_passes_unseen(self) -> Feed:
         if self.watermark.source != "messages" and self.policy.on_finding.get("GAP") == "ignore":
-            what = "the closed hour passes" if self.watermark.source == "offsets" else "recorded checkpoints pass"
-            raise ValueError(f"policy.on_finding: GAP should be 'block' or 'warn', as {what} over it; found 'ignore'")
+            what = "the closed hour advances" if self.watermark.source == "offsets" else "recorded checkpoints advance"
+            raise ValueError(f"policy.on_finding: GAP should be 'block' or 'warn', as {what} past it; found 'ignore'")
         return self
 
     @model_validator(mode="after")
@@ -261,7 +261,7 @@ class Feed(_Section):
             raise ConfigError(
                 f"hour {hour} of feed {self.name} is before its first hour, {first}",
                 code="BEFORE_FIRST_HOUR",
-                remedy="run hours from there on; `first_hour` under [source] in feed.toml says where the feed starts",
+                remedy="run hours from there on; `first_hour` under [source] in feed.toml sets where the feed starts",
             )
 
     def partitions_of(self, topic: str) -> int:
@@ -302,7 +302,7 @@ def load_feed(
     path = schemas / name / "feed.toml"
     if not path.is_file():
         known = ", ".join(feed_names(schemas)) or "none"
-        raise ConfigError(f"no feed {name!r} in {schemas}: {path} does not exist", remedy=f"feeds there: {known}")
+        raise ConfigError(f"no feed {name!r} in {schemas}: {path} does not exist", remedy=f"existing feeds: {known}")
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{path}: the folder's name {name!r} is the feed's name", remedy="use a-z, 0-9, _ and -, a letter first")
     try:

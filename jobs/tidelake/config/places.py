@@ -23,8 +23,8 @@ def refuse_relative(path: Path, values: Mapping[str, Any], written: Mapping[str,
             section, name = key.split(".")
             whole = value.replace(place, str(Path.cwd() / place), 1)
             raise ConfigError(
-                f"{path}: {key}: a relative path is another place in every working directory (found {written[section][name]!r})",
-                remedy=f"write the whole path; from here it would be {whole}",
+                f"{path}: {key}: a relative path depends on the working directory (found {written[section][name]!r})",
+                remedy=f"write an absolute path; here it would be {whole}",
             )
 
 

@@ -48,13 +48,15 @@ class Maintenance(BaseModel):
     @model_validator(mode="after")
     def _holds_together(self) -> Maintenance:
         if self.keep_cuts is not None and self.keep_cuts < timedelta(days=1):
-            raise ValueError("keep_cuts should be a day at least: who reads a cut by its snapshot ids needs time to")
+            raise ValueError("keep_cuts should be a day at least: readers that use a cut's snapshot ids need that time")
         if self.keep_daily is not None and self.keep_cuts is not None and self.keep_daily < self.keep_cuts:
-            raise ValueError("keep_daily should be as long as keep_cuts at least; it is what older cuts are thinned to")
+            raise ValueError("keep_daily should be as long as keep_cuts at least; older cuts are thinned to one a day")
         if self.keep_changelog is not None and (self.keep_cuts is None or self.keep_changelog < self.keep_cuts):
-            raise ValueError("keep_changelog should be as long as keep_cuts at least: between cuts that are all kept people expect any TSO")
+            raise ValueError(
+                "keep_changelog should be as long as keep_cuts at least: between cuts that are all kept every TSO must be readable"
+            )
         if self.archive_changelog is not None and self.keep_changelog is None:
-            raise ValueError("archive_changelog is where changes go after keep_changelog, which is not set")
+            raise ValueError("archive_changelog needs keep_changelog: changes are copied when they reach that age")
         if self.orphan_age is None or self.orphan_age < MIN_ORPHAN:
             raise ValueError('orphan_age should be "3d" at least: younger files may belong to a run that is not published yet')
         return self

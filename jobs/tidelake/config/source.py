@@ -46,11 +46,11 @@ _SERVERS = re.compile(r"[^\s/,@]+:\d+( *, *[^\s/,@]+:\d+)*")
 _NOT_KAFKAS = {  # settings of Kafka's client that would break landing's guarantees
     "bootstrap.servers": "it is source.uri, or servers of [source.archiver]",
     "metadata.broker.list": "the servers are source.uri, or servers of [source.archiver]",
-    "enable.auto.commit": "offsets are committed after what they stand for is durable",
-    "enable.auto.offset.store": "offsets are committed after what they stand for is durable",
-    "auto.commit.interval.ms": "offsets are committed after what they stand for is durable",
-    "auto.offset.reset": "reading goes on where it ended; what is not there any more is a finding",
-    "isolation.level": "only what is committed is read",
+    "enable.auto.commit": "offsets are committed after their messages are durable",
+    "enable.auto.offset.store": "offsets are committed after their messages are durable",
+    "auto.commit.interval.ms": "offsets are committed after their messages are durable",
+    "auto.offset.reset": "reading continues where it ended; missing offsets are a finding",
+    "isolation.level": "only committed messages are read",
     "enable.partition.eof": "the ends of partitions must be known",
     "plugin.library.paths": "it would load code into Tidelake",
 }
@@ -169,16 +169,16 @@ class Source(BaseModel):
         if self.tags and not self.layout.startswith("confluent-"):
             raise ValueError("only Confluent's connector writes `tags`")
         if self.hours == "timestamps" and self.layout == "storage-sink":
-            raise ValueError("`hours`: those of the storage sink are told by commit ts; leave it out")
+            raise ValueError("`hours`: the storage sink's hours follow from commit ts; leave it out")
         if self.archiver and (self.hours == "timestamps" or self.layout != "canonical" or self.template):
             raise ValueError('[source.archiver] writes layout = "canonical", which needs no `template` and no `hours`')
         return self
 
     def _live(self) -> Source:
         if self.archiver:
-            raise ValueError('[source.archiver] is for kind = "archive": it writes one; live topics are landed without')
+            raise ValueError('[source.archiver] is for kind = "archive": it writes one; live topics are landed without an archive')
         if self.layout or self.template or self.tags or self.hours == "timestamps":
-            raise ValueError('`layout`, `template`, `hours` and `tags` are of archives; kind = "kafka" needs none of them')
+            raise ValueError('`layout`, `template`, `hours` and `tags` are for archives; kind = "kafka" uses none of them')
         if not VARIABLE.search(self.uri) and not _SERVERS.fullmatch(self.uri):
-            raise ValueError("of live topics, `uri` is their brokers, host:port,host:port")
+            raise ValueError("for live topics, `uri` lists the brokers, host:port,host:port")
         return self

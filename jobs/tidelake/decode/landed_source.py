@@ -173,7 +173,7 @@ def _incomplete_rejected(events: pa.RecordBatch, messages: pa.RecordBatch, polic
 def _incomplete(message: dict[str, object], file: str | None) -> dict[str, object]:
     why = "is not in the message, only its handle key (large-message-handle-option)"
     if file is not None:
-        why = f"stands in the claim-check file {file}; say where such files are: [source] claim_check in feed.toml"
+        why = f"is in the claim-check file {file}; set [source] claim_check in feed.toml to the location of such files"
     return {
         **{name: message[name] for name in ("topic", "partition", "offset", "timestamp_ms")},
         "ordinal": 0,

@@ -192,9 +192,9 @@ def _tables(change: Change) -> list[tuple[str, str]]:
 
 def _unfollowed(feed: Feed, s: Statement, e: OrderError | ContractError) -> OrderError:
     return OrderError(
-        f"which columns of feed {feed.name} are masked after a statement is not known: {e.message}: {s.query!r} in {s.database!r} "
+        f"the masked columns of feed {feed.name} are unknown after a statement: {e.message}: {s.query!r} in {s.database!r} "
         f"at TSO {show(s.commit_ts)}",
         code=e.code,
-        remedy=f"nothing was decoded. If the statement moves no masked column, go on with `ignore_ddl = [{s.commit_ts}]` under [policy] in "
-        "feed.toml; if other statements say what it did, write those into ddl.jsonl with its commit_ts as well (docs/masking.md)",
+        remedy=f"nothing was decoded. If the statement moves no masked column, continue with `ignore_ddl = [{s.commit_ts}]` under [policy] "
+        "in feed.toml; if other statements have the same effect, write those into ddl.jsonl with its commit_ts as well (docs/masking.md)",
     )

@@ -171,13 +171,13 @@ class Masker:
         name, what = written(r["database"], r["table"]), ", ".join(span.strange)
         known = any(same_name(r["database"], n.database) and same_name(r["table"], n.table) for n in self.names.masked)
         return OrderError(
-            f"{name} has {what}, of which no statement told, and lacks a column that is masked: it may have been renamed"
+            f"{name} has {what}, which no statement added, and lacks a masked column: the column may have been renamed"
             if known
-            else f"no statement told of {name}, which has the columns of a table with masks ({what}): it may have been renamed",
+            else f"no statement created {name}, and it has the columns of a table with masks ({what}): the table may have been renamed",
             code="MASK_UNKNOWN",
             at=Coordinates(r["topic"], r["partition"], r["offset"]),
-            remedy="no row of the hour was written. Write the statement that made it so into ddl.jsonl (RENAME, ADD COLUMN, CREATE TABLE) "
-            f'with its commit_ts, or say a mask of it in feed.toml ([columns."{name}".…]), then run again (docs/masking.md)',
+            remedy="no row of the hour was written. Write the missing statement (RENAME, ADD COLUMN, CREATE TABLE) into ddl.jsonl "
+            f'with its commit_ts, or set a mask in feed.toml ([columns."{name}".…]), then run again (docs/masking.md)',
         )
 
 

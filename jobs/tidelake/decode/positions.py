@@ -39,7 +39,7 @@ def origins(manifest: Manifest) -> Origins:
                 raise OrderError(
                     f"{topic}[{number}] has offsets {partition.first} to {partition.last} in hour {manifest.hour}, too many to be ordered",
                     code="HOUR_TOO_LARGE",
-                    remedy="an hour of one partition may span 1.5 thousand million offsets; do the names of the archive's objects lie?",
+                    remedy="an hour of one partition may span 1.5 billion offsets; are the names of the archive's objects wrong?",
                 )
             out.append((topic, number, origin))
     return out

@@ -45,19 +45,19 @@ class RefusedMessages(BaseModel):
     waiting: int = 0
 
     def __str__(self) -> str:
-        said = f"{self.refused:,} of {plural(self.messages, 'message')} refused as {self.declared}"
+        refused = f"{self.refused:,} of {plural(self.messages, 'message')} refused as {self.declared}"
         if self.protocol is None:
-            return f"{said}; no other protocol fits them"
+            return f"{refused}; no other protocol fits them"
         some = "" if self.tried == self.refused else f"of {self.tried:,} that were tried, "
         if self.waiting > self.decoded:
-            return f"{said}; {some}{self.waiting:,} look like {self.as_what}, whose schemas are needed"
-        return f"{said}; {some}{self.decoded:,} decode as {self.as_what}"
+            return f"{refused}; {some}{self.waiting:,} look like {self.as_what}, whose schemas are needed"
+        return f"{refused}; {some}{self.decoded:,} decode as {self.as_what}"
 
     @property
     def as_what(self) -> str:
         """The protocol that fits, with the options that it needs."""
-        told = ", ".join(f"{name} = {_toml(value)}" for name, value in self.options.items())
-        return f"{self.protocol} with {told}" if told else str(self.protocol)
+        options = ", ".join(f"{name} = {_toml(value)}" for name, value in self.options.items())
+        return f"{self.protocol} with {options}" if options else str(self.protocol)
 
     @property
     def remedy(self) -> str:

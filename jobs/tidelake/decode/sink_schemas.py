@@ -37,9 +37,9 @@ def version_shapes(feed: Feed, sources: Iterable[str]) -> KnownTables:
         found = _first(lake, f"{sink_schemas(feed.name)}{key}") or _fetched(feed, lake, key)
         if found is None:
             raise OrderError(
-                f"{feed.source.uri}: no schema file says the columns of version {version} of {database}.{table}",
+                f"{feed.source.uri}: no schema file has the columns of version {version} of {database}.{table}",
                 code="NO_TABLE_SCHEMA",
-                remedy=f"bring {key}….json back",
+                remedy=f"restore {key}….json",
             )
         out.append((database, f"{table}@{version}", Shape(_parsed(lake, found).columns).json))
     return out

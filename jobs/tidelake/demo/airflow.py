@@ -169,7 +169,7 @@ class Airflow:
 def main(arguments: Sequence[str]) -> int:
     """Run until Ctrl-C or SIGTERM. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tidelake.demo.airflow", description=__doc__)
-    parser.add_argument("--dir", type=Path, default=Path(".tidelake/demo"), help="the demo lake; kept if it is there")
+    parser.add_argument("--dir", type=Path, default=Path(".tidelake/demo"), help="the demo lake; kept if it exists")
     parser.add_argument("--port", type=int, default=8080, help="of Airflow's web server, on 127.0.0.1")
     flags = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)

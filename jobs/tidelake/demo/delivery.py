@@ -60,7 +60,7 @@ class Delivery:
     def unsettled(self, hour: datetime) -> dict[str, list[list[Any]]]:
         """Return per `db.table` the keys with an event above M in messages of hours up to this one (Avro).
 
-        Avro deletes have no commit ts, so a consumer cannot tell whether these rows are settled. Keys are canonical text in key order.
+        Avro deletes have no commit ts, so a consumer does not know whether these rows are settled. Keys are canonical text in key order.
         """
         end_ms, resolved = int(hour.timestamp() * 1000) + HOUR_MS, self.resolved(hour)
         found: dict[str, dict[Row, list[Any]]] = defaultdict(dict)

@@ -70,7 +70,7 @@ def refuse_foreign_folder(folder: Path) -> None:
     """Raise ConfigError for a folder that is not empty and was not created by a demo."""
     ours = (folder / _MARK).exists() or folder.absolute().parent.name == ".tidelake"
     if not ours and (folder.is_file() or (folder.is_dir() and any(folder.iterdir()))):
-        raise ConfigError(f"--dir: {folder} is not empty and was not made by a demo, which would remove it", remedy="give a new folder")
+        raise ConfigError(f"--dir: {folder} is not empty and was not made by a demo; the demo would remove it", remedy="give a new folder")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Reads what a feed's folder says about its tables: tables.sql, ddl.jsonl, expectations/<db>.<table>.toml."""
+"""Reads a feed's files about its tables: tables.sql, ddl.jsonl, expectations/<db>.<table>.toml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidelake.history.ddl.statement import parse
 from tidelake.history.ddl.tokens import Cursor, statements
 
 RuleSeverity = Literal["critical", "warning"]
-OWN_SQL = "unexpected_rows_expectation"  # the only type whose name does not say what is expected
+OWN_SQL = "unexpected_rows_expectation"  # the only type whose name does not describe the expectation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ def _expectations(path: Path) -> Iterator[Expectation]:
         raise ConfigError(f"{path}: not TOML: {e}") from e
     named = of_file_stem(path.stem)
     if named is None:
-        raise ConfigError(f"{path}: the file's name says the table", remedy="name it <database>.<table>.toml, docs/names.md")
+        raise ConfigError(f"{path}: the file's name must name the table", remedy="name it <database>.<table>.toml, docs/names.md")
     if set(content) - {"expect"}:
         raise ConfigError(f"{path}: unknown keys {sorted(set(content) - {'expect'})}", remedy="a file holds [[expect]] tables")
     rules = content.get("expect", [])

@@ -14,7 +14,7 @@ from tidelake.history.incarnations import Column
 
 _NO_WORD = "types"
 _DIGITS, _ELEMENTS = "DECIMAL precision and scale", "ENUM and SET elements"
-UNSAID: dict[str, str] = {  # by protocol: what messages do not say of types; empty: messages suffice for every table
+UNSAID: dict[str, str] = {  # by protocol: what messages do not carry of types; empty: messages suffice for every table
     "open": f"{_DIGITS}, {_ELEMENTS}",
     "craft": f"{_DIGITS}, {_ELEMENTS}",
     "avro": f"{_DIGITS} with avro-decimal-handling-mode=string",
@@ -29,7 +29,7 @@ UNSAID: dict[str, str] = {  # by protocol: what messages do not say of types; em
 
 
 def unsaid(column: ShapeColumn) -> str | None:
-    """Return what a message does not say of a column's type and the lake needs; None if it says enough."""
+    """Return what the lake needs of a column's type and a message does not carry; None if it carries enough."""
     written = column.full_type or column.type
     if written is None:
         return "its type"
@@ -50,7 +50,7 @@ def _bare(mysql: MysqlType) -> str | None:
 
 
 def unsaid_of(shapes: Iterable[Shape]) -> dict[str, str]:
-    """Return by column what no shape of a table says of its type."""
+    """Return by column what no shape of a table carries of its type."""
     columns = [c for s in shapes for c in s.columns]
     said = {c.name for c in columns if unsaid(c) is None}
     return {c.name: what for c in columns if c.name not in said and (what := unsaid(c)) is not None}

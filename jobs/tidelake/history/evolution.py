@@ -99,7 +99,7 @@ def _(change: CreateTable, catalog: Catalog, ts: int) -> Catalog:
         if change.if_not_exists or found.guessed or _is(found, change.definition):
             return catalog
         since = "as tables.sql defines it" if found.from_ts == ALWAYS else f"since TSO {found.from_ts}"
-        raise OrderError(f"{found.name} is there already, {since}, with other columns or another key", code="TABLE_EXISTS")
+        raise OrderError(f"{found.name} already exists, {since}, with other columns or another key", code="TABLE_EXISTS")
     if change.definition is not None:
         return create(catalog, change.database, change.table, change.definition, ts)
     like = catalog.find(*change.like) if change.like else None
@@ -156,7 +156,7 @@ def _(change: DropDatabase, catalog: Catalog, ts: int) -> Catalog:
 def _(change: RecoverTable, catalog: Catalog, ts: int) -> Catalog:
     of = change.of or (change.database, change.table)
     if (alive := catalog.find(*of)) is not None:
-        raise _refused(f"{alive.name} is there; what a TRUNCATE removed from it is not kept to be recovered")
+        raise _refused(f"{alive.name} exists; rows that TRUNCATE removed from it are not kept and cannot be recovered")
     found = _newest([i for i in catalog.incarnations.values() if i.names[-1].is_(*of)])
     return catalog if found is None else _recovered(catalog, found, change.database, change.table, ts)
 
@@ -179,7 +179,7 @@ def _recovered(catalog: Catalog, i: Incarnation, database: str, table: str, ts: 
     """Continue an incarnation. Between its drop and now it had no name."""
     taken = catalog.find(database, table)
     if taken is not None:
-        raise OrderError(f"{taken.name} is there already, what was dropped cannot take its name", code="TABLE_EXISTS")
+        raise OrderError(f"{taken.name} already exists, the dropped table cannot take its name", code="TABLE_EXISTS")
     name, segment = Name(database=database, table=table, after_ts=ts), Segment(columns=i.columns, after_ts=ts)
     return catalog.with_(replace(i, names=(*i.names, name), segments=(*i.segments, segment), dropped_ts=None))
 
@@ -232,7 +232,7 @@ def _(change: ExchangePartition, catalog: Catalog, ts: int) -> Catalog:
         known = p or t
         if known is None or known.empty:
             return catalog
-        raise _refused(f"rows of {known.name} change places with those of a table of which nothing is known")
+        raise _refused(f"{known.name} exchanges rows with a table that is unknown")
     return exchanged(catalog, p, change.partition, t, ts)
 
 
@@ -243,7 +243,7 @@ def _(change: RenameTable, catalog: Catalog, ts: int) -> Catalog:
         return catalog
     taken = catalog.find(change.to_database, change.to_table)
     if taken is not None and taken.id != found.id:
-        raise OrderError(f"{taken.name} is there already, {found.name} cannot take its name", code="TABLE_EXISTS")
+        raise OrderError(f"{taken.name} already exists, {found.name} cannot take its name", code="TABLE_EXISTS")
     return catalog.with_(_renamed(found, change.to_database, change.to_table, ts))
 
 
@@ -255,7 +255,9 @@ def _(change: AddColumn, catalog: Catalog, ts: int) -> Catalog:
     if change.column.virtual:
         return catalog.with_(replace(found, virtual=(*found.virtual, change.column.name)))
     if not change.column.default_known and not found.empty:
-        raise _refused(f"what older rows of {found.name} hold in the new column {change.column.name!r} depends on more than the statement")
+        raise _refused(
+            f"the statement does not determine the value of the new column {change.column.name!r} in existing rows of {found.name}"
+        )
     return catalog.with_(add_column(found, change.column, ts, change.after))
 
 
@@ -283,7 +285,7 @@ def _(change: ModifyColumn, catalog: Catalog, ts: int) -> Catalog:
     old = found.column(change.name)
     if not (found.empty or found.guessed) and not converts(old.type, change.column.type):
         raise _refused(
-            f"what becomes of {old.type.sql} values of {found.name}.{old.name} as {change.column.type.sql} depends on the server"
+            f"the result of converting {found.name}.{old.name} from {old.type.sql} to {change.column.type.sql} depends on the server"
         )
     nullable = change.column.nullable and not (old.id in found.key and found.key_index == "PRIMARY")
     if nullable and old.id in found.key:
@@ -316,7 +318,7 @@ def _(change: AddPrimary, catalog: Catalog, ts: int) -> Catalog:
         return catalog
     ids = tuple(found.column(name).id for name in change.columns)
     if not found.empty and set(ids) != set(found.key):
-        raise _refused(f"rows of {found.name} are told apart by {_key_text(found)} so far, by the primary key from now on")
+        raise _refused(f"the statement changes the key of {found.name} from {_key_text(found)} to the primary key")
     columns = tuple(replace(c, nullable=False) if c.id in ids else c for c in found.columns)
     keyed = replace(found, key=found.key if set(ids) == set(found.key) else ids, key_index="PRIMARY")
     return catalog.with_(reshaped(keyed, columns, ts))
@@ -327,12 +329,12 @@ def _(change: DropPrimary, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None:
         return catalog
-    raise _refused(f"rows of {found.name} are told apart by its primary key, what replaces it is not told")
+    raise _refused(f"the statement drops the primary key of {found.name} and does not state which key replaces it")
 
 
 def _key_text(i: Incarnation) -> str:
     names = {c.id: c.name for c in i.columns}
-    return f"({', '.join(names[k] for k in i.key)})" if i.key else "nothing"
+    return f"({', '.join(names[k] for k in i.key)})" if i.key else "none"
 
 
 @_apply.register
@@ -369,7 +371,7 @@ def _(change: RenameIndex, catalog: Catalog, ts: int) -> Catalog:
 def _called(i: Incarnation, c: Column, name: str) -> Column:
     taken = next((o for o in i.columns if o.id != c.id and o.name.lower() == name.lower()), None)
     if taken is not None:
-        raise OrderError(f"{i.name} has a column {taken.name!r} already, {c.name!r} cannot take its name", code="COLUMN_EXISTS")
+        raise OrderError(f"{i.name} already has a column {taken.name!r}, {c.name!r} cannot take its name", code="COLUMN_EXISTS")
     return c if c.name == name else replace(c, name=name, former=(*c.former, c.name))
 
 

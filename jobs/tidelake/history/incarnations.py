@@ -249,7 +249,7 @@ def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts
 
 
 def partitioned(by: Partitioning | None, columns: tuple[Column, ...]) -> Partitions | None:
-    """Return the partitions with the column's id; None if columns do not tell a row's partition."""
+    """Return the partitions with the column's id; None if columns do not determine a row's partition."""
     column = next((c for c in columns if by and c.name.lower() == by.column.lower()), None)
     return Partitions(kind=by.kind, column=column.id, function=by.function, parts=by.partitions) if by and column else None
 

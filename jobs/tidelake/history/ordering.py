@@ -128,9 +128,9 @@ def exchanged(
     Raises:
         OrderError: A row of the other table does not belong to the partition.
     """
-    strangers = [row for row in other.values() if not belongs(row)]
-    if strangers:
-        raise OrderError(f"{len(strangers)} rows do not belong into the partition, the first: {strangers[0]}", code="UNSUPPORTED_DDL")
+    outside = [row for row in other.values() if not belongs(row)]
+    if outside:
+        raise OrderError(f"{len(outside)} rows do not belong to the partition, the first: {outside[0]}", code="UNSUPPORTED_DDL")
     left = {key: row for key, row in partitioned.items() if belongs(row)}
     return {key: row for key, row in partitioned.items() if key not in left} | dict(other), left
 

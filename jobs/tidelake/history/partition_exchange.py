@@ -1,6 +1,6 @@
 """ALTER TABLE p EXCHANGE PARTITION … WITH TABLE t: which rows are exchanged (docs/architecture.md 8.3). Pure.
 
-A statement is refused if columns do not tell the rows. The order stage writes the rows to both changelogs (order/exchanged_rows.py).
+A statement is refused if columns do not determine the rows. The order stage writes the rows to both changelogs (order/exchanged_rows.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows that are removed with a partition, and changes of partitions (docs/architecture.md 8.3). Pure.
 
-A row's own columns tell its partition, exactly as the server places it. If they do not, the statement is refused.
+A row's own columns determine its partition, exactly as the server places it. If they do not, the statement is refused.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def members(i: Incarnation, name: str, ts: int) -> Removal:
     at = next((n for n, p in enumerate(by.parts) if p.name.lower() == name.lower()), None) if by else None
     column = next((c for c in i.columns if by and c.id == by.column), None)
     if by is None or at is None or column is None:
-        raise _unknown(i, name, "how it is partitioned is not known, or not by one plain column")
+        raise _unknown(i, name, "its partitioning is unknown, or not by one plain column")
     if i.key and column.id not in i.key:
-        raise _unknown(i, name, f"column {column.name!r}, which tells the partition, is not in its key")
+        raise _unknown(i, name, f"column {column.name!r}, the partitioning column, is not in its key")
     if column.type.word not in (_DATES if by.function else _NUMBERS | _DATES):
         raise _unknown(i, name, f"column {column.name!r} is {column.type.sql}")
     text = column.type.word in _DATES
@@ -68,10 +68,10 @@ def members(i: Incarnation, name: str, ts: int) -> Removal:
         known = part.known and (at == 0 or by.parts[at - 1].known)
         bounds = [_bound(by, b, text) if b is not None else None for b in (low, part.below)]
         if not known or any(b is not None and c is None for b, c in zip((low, part.below), bounds, strict=True)):
-            raise _unknown(i, name, "its bounds are no plain values")
+            raise _unknown(i, name, "its bounds are not plain values")
         return Removal(ts=ts, column=column.id, low=bounds[0], high=bounds[1], null=at == 0, text=text)
     if not part.known or (text and (by.kind == "hash" or column.type.word != "date")):
-        raise _unknown(i, name, "its values are no plain values")
+        raise _unknown(i, name, "its values are not plain values")
     if by.kind == "hash":
         return Removal(ts=ts, column=column.id, values=part.values, null=part.values == ("0",), modulus=len(by.parts))
     return Removal(ts=ts, column=column.id, values=part.values, null=part.null, text=text)
@@ -84,4 +84,4 @@ def _bound(by: Partitions, value: str, text: bool) -> str | None:
 
 
 def _unknown(i: Incarnation, name: str, why: str) -> OrderError:
-    return OrderError(f"which rows of {i.name} are in partition {name!r} cannot be told: {why}", code="UNSUPPORTED_DDL")
+    return OrderError(f"the rows of partition {name!r} of {i.name} cannot be determined: {why}", code="UNSUPPORTED_DDL")

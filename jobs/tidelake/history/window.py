@@ -1,7 +1,7 @@
 """Applies a window's statements and observed rows to the catalog, in order of commit ts (docs/architecture.md 8.3). Pure.
 
 Rows count as well: a table without a definition, or a column without a statement, is created by its first row. Protocols without DDL (Avro)
-evolve this way unless ddl.jsonl says more.
+evolve this way unless ddl.jsonl has statements.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def sent_type(column: ShapeColumn) -> MysqlType:
 
 def _execute(catalog: Catalog, s: Statement, policy: Policy) -> tuple[Catalog, LedgerEntry]:
     if s.commit_ts in policy.ignore_ddl and not s.recorded:
-        return catalog, _entry(s, "ignored", why="ignore_ddl names its commit ts")
+        return catalog, _entry(s, "ignored", why="ignore_ddl contains its commit ts")
     try:
         after = _apply_all(catalog, s.commit_ts, parse(s.query, s.database))
         if policy.ddl == "strict" and after != catalog:
@@ -193,9 +193,9 @@ def _entry(s: Statement, effect: str, tables: tuple[str, ...] = (), why: str = "
 
 def _remedy(s: Statement) -> str:
     return (
-        "nothing is lost: the window waits. If the statement changed no row and no column, go on with "
-        f"`ignore_ddl = [{s.commit_ts}]` under [policy] in feed.toml; if other statements say what it did, write those into ddl.jsonl with "
-        "its commit_ts as well (docs/ddl.md); else a version that supports it, or a new snapshot, is needed"
+        "nothing is lost: the window waits. If the statement changed no row and no column, continue with "
+        f"`ignore_ddl = [{s.commit_ts}]` under [policy] in feed.toml; if other statements have the same effect, write those into ddl.jsonl "
+        "with its commit_ts as well (docs/ddl.md); else a version that supports it, or a new snapshot, is needed"
     )
 
 
@@ -251,7 +251,7 @@ class _UnknownRows(NamedTuple):
     unsaid: tuple[tuple[str, str], ...] = ()
 
 
-_Unsaid = dict[tuple[str, str], dict[str, str]]  # (database, table) as sent, lower case → column → what no message says of its type
+_Unsaid = dict[tuple[str, str], dict[str, str]]  # (database, table) as sent, lower case → column → what no message states about its type
 
 
 class _Rules(NamedTuple):
@@ -295,8 +295,8 @@ def _unknown_rows(s: ObservedTable, found: Incarnation | None, rules: _Rules) ->
     missing = tuple((name, unsaid[name]) for name in unknown if name in unsaid)
     if found is None or found.guessed:
         return _UnknownRows(s, found, missing) if missing else None
-    untold = rules.added is not None and not rules.added.issuperset(c.lower() for c in unknown)
-    return _UnknownRows(s, found) if (untold or missing) and not rules.ignores else None
+    unrecorded = rules.added is not None and not rules.added.issuperset(c.lower() for c in unknown)
+    return _UnknownRows(s, found) if (unrecorded or missing) and not rules.ignores else None
 
 
 def _unknown(i: Incarnation, s: ObservedTable) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def schema_source(location: str, base: Path) -> SchemaSource:
             raise
         raise ConfigError(f"Avro schemas {uri}: {e.message}", remedy=f"give {_KIND}") from e
     if text is None:
-        raise ConfigError(f"Avro schemas {uri}: nothing is there", remedy=f"give {_KIND}")
+        raise ConfigError(f"Avro schemas {uri}: does not exist", remedy=f"give {_KIND}")
     return _File(uri, _schemas(uri, text))
 
 

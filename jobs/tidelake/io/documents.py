@@ -22,7 +22,7 @@ _REMEDIES = {  # by the first folder of the key
     "decoded": "remove it, then run `tidelake decode --feed {feed} --hour {hour}`, which writes it again",
     "cuts": "remove it: it is rebuilt from publish/{name} and certificates/{name}, and `tidelake maintain --feed {feed}` writes it again",
     "certificates": "remove it: it is rebuilt from publish/{name} and cuts/{name}",
-    "publish": "bring back an earlier version of the object; if `tidelake status --feed {feed}` shows a cut of that number or a later one, "
+    "publish": "restore an earlier version of the object; if `tidelake status --feed {feed}` shows a cut of that number or a later one, "
     "remove it instead",
     "runs": "remove it, then run the hour again: `tidelake run --feed {feed} --hour …` writes it again",
     "mismatches": "remove it, then `tidelake redo --feed {feed} --from …` of the cut's hour writes it again",
@@ -30,7 +30,7 @@ _REMEDIES = {  # by the first folder of the key
     "lake.json": "remove it: the next `tidelake run` writes it again",
     "leases": "when no run works on the feed, `tidelake unlock --feed {feed}` writes a new one",
 }
-_RESTORE = "bring back an earlier version of the object"
+_RESTORE = "restore an earlier version of the object"
 
 
 def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T]) -> _T:

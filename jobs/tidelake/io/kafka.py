@@ -167,7 +167,7 @@ class Topics:
     def _administering(self, purpose: str) -> Iterator[AdminClient]:
         """Yield the admin client, for requests that consumers cannot make, or not in time. Raise its errors as StorageError, discard it."""
         try:
-            self._admin = self._admin or AdminClient(self._settings | {"error_cb": self._heard}, logger=_LOG)
+            self._admin = self._admin or AdminClient(self._settings | {"error_cb": self._keep_error}, logger=_LOG)
             yield self._admin
         except KafkaException as e:
             if self._admin is not None:
@@ -198,12 +198,12 @@ class Topics:
 
     def _opened(self, more: Mapping[str, Any] = _NOTHING) -> Consumer:
         try:
-            return Consumer({**self._settings, "error_cb": self._heard, **more}, logger=_LOG)
+            return Consumer({**self._settings, "error_cb": self._keep_error, **more}, logger=_LOG)
         except KafkaException as e:
             raise _refused(self._settings, self._section, e.args[0]) from None
 
-    def _heard(self, error: KafkaError) -> None:
-        """Keep the client's last complaint, but do not replace one with "all brokers down": a failed log-in says more."""
+    def _keep_error(self, error: KafkaError) -> None:
+        """Keep the client's last error, but do not replace one with "all brokers down": a failed login is more specific."""
         if not self._said or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self._said = error.str()
 
@@ -376,10 +376,10 @@ def _end_of_log(event: Message, place: TopicPartition, position: int) -> int:
         return event.offset() or 0
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise StorageError(
-            f"offsets that were there are not any more ({error.str()})",
+            f"offsets no longer exist ({error.str()})",
             code="SOURCE_CHANGED",
             at=Coordinates(*place, position),
-            remedy="retention deleted them while they were read: land the hour again, it says what is gone",
+            remedy="retention deleted them while they were read: land the hour again to list what is missing",
         )
     raise KafkaException(error)
 

@@ -88,7 +88,7 @@ def hold(
 
 
 def _take(store: Store, feed: str, what: str, work: str, wait_seconds: float, stopped: Callable[[], bool]) -> Lease:
-    deadline, told = time.monotonic() + wait_seconds, False
+    deadline, logged = time.monotonic() + wait_seconds, False
     while True:
         now, etag = _read(store, feed)
         mine = _new(now.fence + 1 if now else 1, work)
@@ -100,9 +100,9 @@ def _take(store: Store, feed: str, what: str, work: str, wait_seconds: float, st
             continue
         if time.monotonic() > deadline or stopped():
             raise _held(store, feed, what, now)
-        if not told:
+        if not logged:
             log.info(f"waiting for {_who(now)}{_ahead(now)}")
-            told = True
+            logged = True
         time.sleep(0.5)
 
 
@@ -173,13 +173,13 @@ def unlock(store: Store, feed: str, *, dry_run: bool = False) -> str:
     """
     info = store.head(lease_key(feed))
     if info is None:
-        return "nobody holds the lease"
+        return "no run holds the lease"
     try:
         now, etag = _read(store, feed)
     except DamageError:
         now, etag = None, info.etag
     if now is not None and _free(now):
-        return "nobody holds the lease"
+        return "no run holds the lease"
     if now is not None and not _is_ahead(now):
         raise _held(store, feed, f"feed {feed}", now)
     said = f"the lease of {_who(now)}{_ahead(now)}" if now else f"the damaged lease {store.uri_of(lease_key(feed))}"
@@ -188,7 +188,7 @@ def unlock(store: Store, feed: str, *, dry_run: bool = False) -> str:
     fence = now.fence + 1 if now else int(time.time())  # larger than every fence number before
     free = _new(fence, "unlock").model_copy(update={"expires_ms": 0})
     if not store.put_if_match(lease_key(feed), free.model_dump_json().encode(), etag or ""):
-        raise LeaseError(f"the lease of feed {feed} was renewed meanwhile", remedy="its holder works: end it, or wait for it")
+        raise LeaseError(f"the lease of feed {feed} was renewed meanwhile", remedy="its holder is still running: end it, or wait for it")
     return f"{said} is freed"
 
 
@@ -197,7 +197,7 @@ def _held(store: Store, feed: str, what: str, now: Lease) -> LeaseError:
         return LeaseError(f"{what} is held by {_who(now)}", remedy="wait for it to end; if it is gone, its lease expires within a minute")
     return LeaseError(
         f"{what} is held by {_who(now)}{_ahead(now)}; {store.uri_of(lease_key(feed))}",
-        remedy=f"a lease is good for {SECONDS:.0f} s: the clock of that machine or of this one is wrong. Wait for the run to end; "
+        remedy=f"a lease is valid for {SECONDS:.0f} s: the clock of that machine or of this one is wrong. Wait for the run to end; "
         f"if it is gone, free it: `tidelake unlock --feed {feed}`",
     )
 

@@ -62,9 +62,9 @@ def reader(url: str) -> Iterator[MysqlReader]:
 def _parsed(text: str) -> tuple[ServiceUrl, dict[str, str | int]]:
     url = service_url(text, _WHAT, _FORM)
     if url.scheme not in ("mysql", "mariadb", "tidb") or not (url.host or "unix_socket" in url.options):
-        raise ConfigError(f"{_WHAT} is not one of a MySQL server", remedy=_FORM)
+        raise ConfigError(f"{_WHAT} is not the URL of a MySQL server", remedy=_FORM)
     if not url.options.keys() <= _OPTIONS.keys():  # the option's name may be the rest of a password
-        raise ConfigError(f"{_WHAT}: an option of it is unknown", remedy=f"allowed: {', '.join(_OPTIONS)}; an & in a password is %26")
+        raise ConfigError(f"{_WHAT} has an unknown option", remedy=f"allowed: {', '.join(_OPTIONS)}; an & in a password is %26")
     try:
         return url, {name: _OPTIONS[name](value) for name, value in url.options.items()}
     except ValueError:

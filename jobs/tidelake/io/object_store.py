@@ -127,7 +127,7 @@ def probe_conditional_puts(store: Store) -> None:
         store.delete(key)
     except StorageError as e:
         said = e.message.replace(store.uri_of(key), store.uri)
-        raise StorageError(f"nothing can be written there: {said}", code=e.code, remedy=e.remedy) from e
+        raise StorageError(f"the store is not writable: {said}", code=e.code, remedy=e.remedy) from e
     if answers != [True, False, True, False] or kept != b"three":
         raise StorageError(
             f"{store.uri} ignores conditional puts (If-None-Match, If-Match)",

@@ -55,7 +55,7 @@ def service_url(text: str, what: str, remedy: str) -> ServiceUrl:
         if problem is None:
             return _taken_apart(urlsplit(text, allow_fragments=False))  # `#` begins no fragment in the URLs of databases
     except ValueError as e:  # its message may hold the password
-        problem = str(e) if isinstance(e, _Unclear) else "it is no URL"
+        problem = str(e) if isinstance(e, _Unclear) else "it is not a URL"
     raise ConfigError(f"{what}: {problem}", remedy=f"{remedy}; {_WITHIN}")
 
 
@@ -73,7 +73,7 @@ class _Unclear(ValueError):
 
 def _problem(text: str) -> str | None:
     if _CONTROL.search(text):
-        return "it holds a space or a character that does not print"
+        return "it holds a space or a non-printable character"
     if _BAD_ESCAPE.search(text):
         return "it holds a % that begins no %XX"
     return None
@@ -81,13 +81,13 @@ def _problem(text: str) -> str | None:
 
 def _taken_apart(parts: SplitResult) -> ServiceUrl:
     if "@" in parts.path:
-        raise _Unclear("an @ stands behind its host")
+        raise _Unclear("an @ follows its host")
     if "#" in parts.path:
-        raise _Unclear("a # stands behind its host")
+        raise _Unclear("a # follows its host")
     if not f"{parts.path}/".startswith("/"):
         raise _Unclear("it has no // before its host")
     if not _is_port(parts):
-        raise _Unclear("its port is no number from 1 to 65535")
+        raise _Unclear("its port is not a number from 1 to 65535")
     return ServiceUrl(
         scheme=parts.scheme,
         host=parts.hostname or "",
@@ -113,5 +113,5 @@ def _options(parts: SplitResult) -> dict[str, str]:
     except ValueError:
         raise _Unclear("an option of it is not name=value") from None
     if len({name for name, _ in pairs}) < len(pairs):
-        raise _Unclear("it says an option twice")
+        raise _Unclear("it has an option twice")
     return dict(pairs)

@@ -161,16 +161,18 @@ class _LocalStore(Store):
         info, path = self.head(key), self._path(key)
         if info is None and path.is_symlink():
             raise StorageError(
-                f"{path} is a link to {path.readlink()}, {'a folder, which is not followed' if path.exists() else 'where nothing is'}",
+                f"{path} is a link to {path.readlink()}, {'a folder, which is not followed' if path.exists() else 'which does not exist'}",
                 code="LINK",
-                remedy="put what it leads to in its place (mount it, or copy it), or take the link away",
+                remedy="replace the link by its target (mount or copy it), or remove it",
             )
         return info
 
     def _path(self, key: str) -> Path:
         """Return the path of an object. Raises StorageError (BAD_KEY) for a key outside the store."""
         if key.startswith("/") or "\0" in key or ".." in key.split("/"):
-            raise StorageError(f"{self.uri}: {key!r} is no key of an object below it", code="BAD_KEY", remedy="take away what is called so")
+            raise StorageError(
+                f"{self.uri}: {key!r} is not a valid key of an object below it", code="BAD_KEY", remedy="remove or rename it"
+            )
         return self.root / key
 
     @contextmanager
@@ -356,12 +358,12 @@ def _meaning(answer: str) -> tuple[str, str]:
     if answer in _MISSING:
         return "NOT_FOUND", "check the bucket and key"
     if answer in ("PreconditionFailed", "412"):
-        return "CHANGED", "it was replaced meanwhile: run again"
+        return "CHANGED", "the object was replaced meanwhile: run again"
     if answer in _EXPIRED:
-        return "CREDENTIALS_EXPIRED", "renew the credentials and run again: what is done already is found"
+        return "CREDENTIALS_EXPIRED", "renew the credentials and run again: finished work is kept"
     if answer in _BUSY:
-        return "UNAVAILABLE", "the store is overloaded or out of order: run again later, what is done already is found"
-    return "", "check the credentials and what they may do"
+        return "UNAVAILABLE", "the store is overloaded or failing: run again later, finished work is kept"
+    return "", "check the credentials and their permissions"
 
 
 @cache

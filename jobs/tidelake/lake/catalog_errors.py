@@ -33,8 +33,8 @@ def named(identifier: str) -> Iterator[None]:
     try:
         yield
     except exceptions.CommitFailedException as e:
-        raise StorageError(f"{identifier} was changed by someone else: {e}", code="TABLE_MOVED") from e
+        raise StorageError(f"{identifier} was changed by another client: {e}", code="TABLE_MOVED") from e
     except exceptions.NoSuchNamespaceError as e:
-        raise StorageError(f"{identifier}: its namespace was dropped by someone else", code="TABLE_MOVED", remedy="run again") from e
+        raise StorageError(f"{identifier}: its namespace was dropped by another client", code="TABLE_MOVED", remedy="run again") from e
     except exceptions.TableAlreadyExistsError as e:
-        raise StorageError(f"{identifier} is there already", code="TABLE_EXISTS") from e
+        raise StorageError(f"{identifier} already exists", code="TABLE_EXISTS") from e

@@ -44,7 +44,7 @@ def named_causes(place: str, warehouse: str) -> Iterator[None]:
 def unreachable(place: str, why: str) -> StorageError:
     """Return the error for a catalog that does not answer or refuses. why: the library's message; its first line is used."""
     said = why.strip().partition("\n")[0]
-    server = "check that its server is up and can be reached from here, and the login in lake.catalog; then run again"
+    server = "check that its server is running and reachable from here, and the login in lake.catalog; then run again"
     remedy = "check the file, its folder and the disk" if place.startswith("jdbc:sqlite:") else server
     return StorageError(f"the catalog {place}: {said}", code="CATALOG", remedy=remedy)
 
@@ -78,7 +78,7 @@ def _of_disk(e: Exception, warehouse: str) -> StorageError | None:
         return StorageError(
             f"{_NO_SPACE}: {where}",
             code="DISK_FULL",
-            remedy="free space there, or let Spark work elsewhere (SPARK_LOCAL_DIRS); then run again: what is done already is found",
+            remedy="free space there, or let Spark use another folder (SPARK_LOCAL_DIRS); then run again: finished work is kept",
         )
     if isinstance(e, FileNotFoundError) and type(e).__module__ == "builtins":
         return lost_file("a table of the lake", e)
@@ -89,9 +89,9 @@ def lost_file(table: str, e: FileNotFoundError) -> DamageError:
     """Return the error for a missing file of a table."""
     named = _QUOTED.search(str(e))
     return DamageError(
-        f"{table}: a file is lost: {e.filename or (named[1] if named else e)}",
+        f"{table}: a file is missing: {e.filename or (named[1] if named else e)}",
         code="FILE_LOST",
-        remedy="bring it back from a backup or an earlier version of the object; was something removed from the warehouse by hand?",
+        remedy="restore it from a backup or an earlier version of the object; were files removed from the warehouse by hand?",
     )
 
 
@@ -100,8 +100,8 @@ def _full_disks(warehouse: str) -> str:
     folders = [p for p in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if p] or [tempfile.gettempdir()]
     folders += [warehouse] if warehouse.startswith("/") else []
     free = {f: shutil.disk_usage(f).free for f in folders if Path(f).exists()}
-    told = {f: n for f, n in free.items() if n < _FULL} or free
-    return "; ".join(f"{f} has {n:,} bytes free" for f, n in told.items())
+    full = {f: n for f, n in free.items() if n < _FULL} or free
+    return "; ".join(f"{f} has {n:,} bytes free" for f, n in full.items())
 
 
 def _of_spark(e: Exception) -> StorageError | None:
@@ -110,7 +110,7 @@ def _of_spark(e: Exception) -> StorageError | None:
         return None
     causes, text = _JAVA.findall(str(e)), str(e)
     if any(word in text for word in _MEMORY):
-        said = "Spark has not enough memory"
+        said = "Spark ran out of memory"
         return StorageError(said, code="MEMORY", remedy="give it more: TIDELAKE_DRIVER_MEMORY, on a cluster the executors' memory")
     if not type(e).__module__.startswith("py4j") or not causes:
         return None

@@ -1,6 +1,6 @@
 """The documents of one cut: cuts/, certificates/ and publish/. A cut and its certificate can each be rebuilt from the other and the intent.
 
-A number stands for one attempt to publish. Instead of the cut's document there may be a note that the attempt was abandoned
+A number is one attempt to publish. Instead of the cut's document there may be a note that the attempt was abandoned
 (publish/abandon.py). The one written first by put-if-absent decides. The number of an abandoned attempt is never used again.
 """
 
@@ -112,14 +112,12 @@ def _rebuilt_cut(store: Store, feed: str, seq: int) -> Cut:
 
 def abandoned(feed: str, seq: int) -> StorageError:
     """Return the error for a number whose publication was abandoned."""
-    return StorageError(
-        f"the publishing of cut {seq} of feed {feed} was given up with `tidelake abandon`", code="ABANDONED", remedy="run the hour again"
-    )
+    return StorageError(f"cut {seq} of feed {feed} was abandoned with `tidelake abandon`", code="ABANDONED", remedy="run the hour again")
 
 
 def _lost(store: Store, key: str, other: str, feed: str, seq: int) -> DamageError:
     return DamageError(
-        f"{store.uri_of(key)} is lost, and so is {other} or {intent_key(feed, seq)}, from which it would be rebuilt",
+        f"{store.uri_of(key)} is missing and cannot be rebuilt, because {other} or {intent_key(feed, seq)} is missing too",
         code="NOT_FOUND",
-        remedy="bring back an earlier version of one of them",
+        remedy="restore an earlier version of one of them",
     )

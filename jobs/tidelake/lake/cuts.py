@@ -41,8 +41,8 @@ _COLUMNS = (
 )
 
 
-_KEEP = "keep_cuts and keep_daily under [maintenance] in feed.toml say how long cuts are kept"
-KEEP_CHANGES = "keep_changelog under [maintenance] in feed.toml says how long changes are kept"
+_KEEP = "keep_cuts and keep_daily under [maintenance] in feed.toml set how long cuts are kept"
+KEEP_CHANGES = "keep_changelog under [maintenance] in feed.toml sets how long changes are kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +87,10 @@ def base_of(catalog: LakeCatalog, store: Store, feed: str, redo_from: str | None
             seen = _seen_from(newest, with_kept_changes(cut, changelog_retained_after(catalog, feed)))
             return Base(newest=newest, cut=seen, seq=number)
     if any(known.expired for known in _lineage(catalog, feed).values()):
-        raise StorageError(f"feed {feed}: the cut before hour {redo_from} is not kept any more", code="NOT_RETAINED", remedy=_KEEP)
+        raise StorageError(f"feed {feed}: the cut before hour {redo_from} is no longer kept", code="NOT_RETAINED", remedy=_KEEP)
     if newest.seeded_ts:
         raise OrderError(
-            f"feed {feed}: hour {redo_from} is one that the export holds which the tables began with, at {show(newest.seeded_ts)}",
+            f"feed {feed}: the export that seeded the tables, at {show(newest.seeded_ts)}, already contains hour {redo_from}",
             code="BEFORE_SEED",
             remedy=f"redo hours after {read_cut(store, feed, min(lineage(catalog, feed))).hour}",
         )
@@ -187,7 +187,7 @@ def changelog_retained_after(catalog: LakeCatalog, feed: str) -> int:
 
 
 def with_kept_changes(cut: Cut, gone: int) -> Cut:
-    """Return the cut, without its changelogs if none of their changes are retained; the changelogs then begin anew. gone: the TSO that
+    """Return the cut, without its changelogs if none of their changes are retained; new changelogs then begin. gone: the TSO that
     `changelog_retained_after` returns.
     """
     return cut.model_copy(update={"changelogs": {}}) if cut.resolved_ts <= gone else cut
@@ -216,7 +216,9 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
     seqs = {seq: known.resolved_ts for seq, known in every.items() if not known.expired}
     newest = max(seqs.values(), default=None)
     if newest is None:
-        raise StorageError(f"feed {feed}: nothing is published yet", code="NOT_PUBLISHED", remedy=f"`tidelake run --feed {feed}` publishes")
+        raise StorageError(
+            f"feed {feed}: nothing is published yet", code="NOT_PUBLISHED", remedy=f"`tidelake run --feed {feed}` publishes a cut"
+        )
     if ts > newest:
         raise StorageError(f"feed {feed}: TSO {ts} is not published: the newest cut is at {newest}", code="NOT_PUBLISHED")
     after = min(s for s, r in seqs.items() if r >= ts)
@@ -233,9 +235,7 @@ def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut
         )
     first = read_cut(store, feed, after)
     if ts < first.seeded_ts:
-        raise StorageError(
-            f"feed {feed}: TSO {ts} is before the export that its tables began with, at {first.seeded_ts}", code="BEFORE_SEED"
-        )
+        raise StorageError(f"feed {feed}: TSO {ts} is before the export that seeded its tables, at {first.seeded_ts}", code="BEFORE_SEED")
     if before is None:
         _refuse_before_first(catalog, first, ts)
     return (read_cut(store, feed, before) if before is not None else None), first
@@ -247,7 +247,7 @@ def _refuse_before_first(catalog: LakeCatalog, first: Cut, ts: int) -> None:
     begins = first_ts(events, sorted(first.generations)) if events is not None else None
     if begins is not None and ts < begins:
         raise ConfigError(
-            f"feed {first.feed}: TSO {show(ts)} is before everything that the lake knows: its first cut is cut {first.seq} at "
+            f"feed {first.feed}: TSO {show(ts)} is before the first change in the lake: its first cut is cut {first.seq} at "
             f"{show(first.resolved_ts)}, with changes from {show(begins)} on",
             code="BEFORE_FIRST_CUT",
             remedy="ask for a TSO from there on",
@@ -274,7 +274,8 @@ def _refuse_gap(catalog: LakeCatalog, feed: str, i: Incarnation, since: int) -> 
     gone = changelog_retained_after(catalog, feed)
     if gone and since < gone:
         raise StorageError(
-            f"{i.name} was dropped and recovered: it is to be built from {show(since)} on, but changes up to {show(gone)} are not all kept",
+            f"{i.name} was dropped and recovered: rebuilding it needs changes from {show(since)} on, but "
+            f"changes up to {show(gone)} are not all kept",
             code="NOT_RETAINED",
             remedy=KEEP_CHANGES,
         )

@@ -127,7 +127,7 @@ def stage_files(
         table = _loaded(catalog, identifier)
         old = [t.file for t in table.scan(snapshot_id=base).plan_files() if t.file.file_path in gone] if gone else []
         if len(old) != len(gone):
-            raise StorageError(f"{identifier}: files that were read are not in snapshot {base} any more", code="TABLE_MOVED")
+            raise StorageError(f"{identifier}: files that were read are no longer in snapshot {base}", code="TABLE_MOVED")
         left = [name for name in LakeTable(table).branches if cut_of_branch(name) is not None and name != branch]
         with _Change(table) as change:
             with ManageSnapshots(change) as refs:

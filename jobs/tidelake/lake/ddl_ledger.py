@@ -23,13 +23,13 @@ _COLUMNS = (
     LakeColumn(name="commit_ts", type="bigint", doc="TSO"),
     LakeColumn(name="committed_at", type="timestamp", doc="time of the TSO"),
     LakeColumn(name="database", type="string", doc="for unqualified names"),
-    LakeColumn(name="statement", type="string", doc="as sent; NULL for what was seen in rows and in no statement"),
-    LakeColumn(name="effect", type="string", doc="applied, no effect, ignored, or what was seen"),
-    LakeColumn(name="why", type="string", doc="it was ignored"),
-    LakeColumn(name="table", type="string", doc="that it changed, by its name after the cut; a row for each, NULL where none"),
+    LakeColumn(name="statement", type="string", doc="as sent; NULL for a table or column first seen in rows"),
+    LakeColumn(name="effect", type="string", doc="applied, no effect, ignored, or the table or column first seen in rows"),
+    LakeColumn(name="why", type="string", doc="reason why it was ignored"),
+    LakeColumn(name="table", type="string", doc="table that it changed, by its name after the cut; a row for each, NULL if none"),
     LakeColumn(name="incarnation", type="string"),
-    LakeColumn(name="snapshot_before", type="bigint", doc="of the table at the cut before; NULL if it was not there"),
-    LakeColumn(name="snapshot_after", type="bigint", doc="of the table at the cut; NULL if it is not there"),
+    LakeColumn(name="snapshot_before", type="bigint", doc="of the table at the previous cut; NULL if it did not exist"),
+    LakeColumn(name="snapshot_after", type="bigint", doc="of the table at the cut; NULL if it does not exist"),
 )
 
 

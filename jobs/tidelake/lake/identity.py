@@ -21,8 +21,8 @@ from tidelake.lake.cut_documents import newest_intent
 from tidelake.lake.cuts import ensure_published, is_published, published
 from tidelake.spark.lake_settings import LakeSettings
 
-_ONE_CATALOG = "a lake keeps its catalog: set lake.catalog in feed.toml (or its variable) back; for another catalog begin a new lake"
-_ONE_LAKE = "a feed keeps its lake: set lake.uri in feed.toml (or its variable) back; to begin anew elsewhere give the feed another name"
+_ONE_CATALOG = "a lake keeps its catalog: restore lake.catalog in feed.toml (or its variable); to use another catalog, start a new lake"
+_ONE_LAKE = "a feed keeps its lake: restore lake.uri in feed.toml (or its variable); to use another lake, give the feed another name"
 
 
 class Identity(BaseModel):
@@ -76,9 +76,9 @@ def refuse_missing(store: Store) -> None:
     """Raise ConfigError (NO_LAKE) if no lake exists here. For commands that only read."""
     if store.head(IDENTITY) is None and not {"landed", "manifests", "leases", "cuts", "publish"} & set(store.folders()):
         raise ConfigError(
-            f"there is no lake at {store.uri}: nothing of Tidelake's is there",
+            f"there is no lake at {store.uri}",
             code="NO_LAKE",
-            remedy="check lake.uri in feed.toml and the variables it names; the first `tidelake run` makes the lake",
+            remedy="check lake.uri in feed.toml and the variables it names; the first `tidelake run` creates the lake",
         )
 
 

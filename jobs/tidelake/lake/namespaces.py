@@ -108,7 +108,7 @@ def clear_way(catalog: LakeCatalog, intent: Intent, kept: Container[str]) -> Non
             if there is None or there.uuid in leaving:
                 continue
             if there.uuid in needed or there.uuid in kept:
-                raise _collision(f"table {m.source} and the one that has the name", name)
+                raise _collision(f"table {m.source} and the table with that name", name)
             refuse_occupied(there, m.source, feed)
             log.info(f"dropped {name}, which was staged and never published")
             catalog.drop(name, feed)
@@ -133,12 +133,12 @@ def occupied(there: LakeTable, source: str, feed: str) -> OwnershipError:
     if owner == feed:  # in intents that an earlier version recorded without this check
         code, remedy = (
             "NAME_COLLISION",
-            "both tables are this feed's, so this cannot be published: give it up with `tidelake abandon`",
+            "both tables belong to this feed, so the cut cannot be published: abandon it with `tidelake abandon`",
         )
     else:
         code, remedy = "NOT_OURS", f"give the table {there.identifier} another name in the catalog, then run again"
     return OwnershipError(
-        f"{there.identifier} is taken: that table {whose(owner)}, and {source} is to have its name",
+        f"{source} needs the name {there.identifier}, and the table of that name {whose(owner)}",
         code=code,
         remedy=f"{remedy}; docs/ownership.md",
     )

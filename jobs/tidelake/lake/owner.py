@@ -11,7 +11,7 @@ SYSTEM_OWNER = "*"  # owner of the namespace that all feeds share
 
 def whose(owner: str | None) -> str:
     """Describe an owner, for messages."""
-    return f"belongs to feed {owner!r}" if owner else "was not made by Tidelake"
+    return f"belongs to feed {owner!r}" if owner else "was not created by Tidelake"
 
 
 def refuse_foreign(identifier: str, owner: str | None, feed: str) -> None:

@@ -25,12 +25,12 @@ def refuse_other_namespace(feed: Feed, store: Store, catalog: LakeCatalog) -> No
             feed,
             intent.cut,
             f"is being published (publish/{feed.name}/{seq:08d}.json)",
-            f"; or give it up: `tidelake abandon --feed {feed.name}`",
+            f"; or abandon it: `tidelake abandon --feed {feed.name}`",
         )
         return
     cut = newest_cut(catalog, store, feed.name)
     if cut is not None:
-        _refuse(feed, cut, "is published", "; for other names begin with another feed name, or another lake and catalog")
+        _refuse(feed, cut, "is published", "; for other names start with another feed name, or another lake and catalog")
 
 
 def _refuse(feed: Feed, cut: Cut, state: str, other_way: str) -> None:
@@ -44,5 +44,5 @@ def _refuse(feed: Feed, cut: Cut, state: str, other_way: str) -> None:
                 f"{feed.folder / 'feed.toml'}: lake.namespace: cut {cut.seq} {state} with {i.name} in namespace {have!r}; "
                 f"{feed.lake.namespace!r} would make it {wanted!r}",
                 code="NAMESPACE_CHANGED",
-                remedy=f"set lake.namespace back{other_way}",
+                remedy=f"restore lake.namespace{other_way}",
             )

@@ -37,15 +37,15 @@ def is_published(feed: Feed, catalog: LakeCatalog, store: Store, cut: Cut | None
         raise _in_the_export(feed, cut, hour)
     if first is not None:
         raise OrderError(
-            f"hour {hour} of feed {feed.name} is not published: its cuts begin with hour {first}, and no later hour brings it in",
+            f"hour {hour} of feed {feed.name} is not published: its cuts begin with hour {first}, and no later hour includes it",
             code="HOUR_SKIPPED",
-            remedy=f"`tidelake redo --feed {feed.name} --from {hour}` lands it and builds the lake anew from there on",
+            remedy=f"`tidelake redo --feed {feed.name} --from {hour}` lands it and rebuilds the lake from there on",
         )
     return True
 
 
 def refuse_out_of_turn(feed: Feed, catalog: LakeCatalog, store: Store, hour: str, coming: Sequence[str] = ()) -> None:
-    """Raise an error if the hour cannot run now, whatever it holds.
+    """Raise an error if the hour cannot run now, independent of its content.
 
     Args:
         feed: The feed's settings.
@@ -105,7 +105,7 @@ def _known(cut: Cut | None) -> list[str]:
 
 def _in_the_export(feed: Feed, cut: Cut, hour: str) -> OrderError:
     return OrderError(
-        f"feed {feed.name}: hour {hour} ends before {show(cut.seeded_ts)}, the export that the tables began with",
+        f"feed {feed.name}: hour {hour} ends before {show(cut.seeded_ts)}, the TSO of the export that seeded the tables",
         code="BEFORE_SEED",
-        remedy="there is nothing to do for it: run the hours after it",
+        remedy="nothing to do for this hour: run the hours after it",
     )

@@ -121,7 +121,7 @@ def _not_followed(
             found[place] = min(number, found.get(place, number))
         pending -= {place for place in pending & found.keys() if not _between(ends.get(place), found[place], layout)}
     for topic, number in sorted(pending):
-        what, begin = "no object of a later hour is there", found.get((topic, number))
+        what, begin = "there is no object of a later hour", found.get((topic, number))
         if begin is not None:
             what = f"its next object begins at offset {begin}, and no object has {show(_between(ends.get((topic, number)), begin, layout))}"
         yield Waits(topic=topic, partition=number, what=what)
@@ -159,7 +159,7 @@ def _open(
     written since.
     """
     if held:
-        left, what = not_ended(held.hour, places), "no message of a later hour is there"
+        left, what = not_ended(held.hour, places), "there is no message of a later hour"
     else:
         (written,) = _behind(feed, archive, layout, hour, places, None)
         left, what = {*places} - {(source.topic, source.partition) for source in written}, "no object was written since the hour ended"

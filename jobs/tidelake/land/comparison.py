@@ -79,7 +79,9 @@ def compare_hour(feed: Feed, hour: datetime) -> Comparison:
 def _broken(lake: Store, landed: Manifest) -> Iterator[Finding]:
     """Yield the finding for landed objects that are gone or of another size. Does not read their bytes."""
     if found := missing(lake, landed.objects):
-        yield finding("LANDED_DAMAGED", "warning", f"landed objects are gone or of another size: {named([each.key for each in found])}")
+        yield finding(
+            "LANDED_DAMAGED", "warning", f"landed objects are missing or have another size: {named([each.key for each in found])}"
+        )
 
 
 def _live(feed: Feed, hour: datetime) -> Comparison:

@@ -115,13 +115,13 @@ def _of_partition(
 ) -> Iterator[Finding]:
     at, file_bits = (topic, number), layout.file_bits if layout else 0
     if not file_bits and number >= feed.partitions_of(topic):
-        yield finding("UNEXPECTED_PARTITION", "critical", f"feed.toml says {feed.partitions_of(topic)} partitions, counted from 0", *at)
+        yield finding("UNEXPECTED_PARTITION", "critical", f"feed.toml sets {feed.partitions_of(topic)} partitions, counted from 0", *at)
     if partition.conflicts:
         objects = ", ".join(partition.conflict_sources)
         detail = f"offsets {show(partition.conflicts)} have different contents in {objects}; none of them is landed"
         yield finding("OVERLAP_CONFLICT", "critical", detail, *at, partition.conflicts[0][0])
     if partition.duplicates:
-        yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages were there again with the same content", *at)
+        yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages occur again with the same content", *at)
     if partition.expired:
         gone = f"{show(partition.expired)} ({count(partition.expired)} messages)"
         detail = f"the topic's retention deleted offsets {gone} before they were landed"
@@ -130,7 +130,7 @@ def _of_partition(
         detail = f"the topic holds no messages at offsets {show(partition.legal_gaps)} ({count(partition.legal_gaps)})"
         yield finding("LEGAL_GAPS", "info", detail, *at, partition.legal_gaps[0][0])
     if again := common(partition.ranges, before):
-        detail = f"offsets {show(again)} were landed with an earlier hour already"
+        detail = f"offsets {show(again)} were already landed with an earlier hour"
         yield finding("OVERLAP_HOURS", "critical" if layout and layout.number_is_first_offset else "warning", detail, *at, again[0][0])
     if complete and not before and partition.ranges and partition.ranges[0][0] >> file_bits > bool(file_bits):
         yield finding("LATE_START", "warning", f"offsets before {partition.ranges[0][0]} were never landed", *at, partition.ranges[0][0])
@@ -218,13 +218,13 @@ def _lost(feed: Feed, layout: Layout | None, lost: Lost) -> Finding:
 def _mended(damaged: Sequence[Landed]) -> Iterator[Finding]:
     if damaged:
         names = named([each.key for each in damaged])
-        yield finding("LANDED_DAMAGED", "warning", f"landed objects were gone or had other bytes, and are landed again: {names}")
+        yield finding("LANDED_DAMAGED", "warning", f"landed objects were missing or had other bytes, and are landed again: {names}")
 
 
 def _of_the_archive(feed: Feed, layout: Layout | None, manifest: Manifest, unknown: Sequence[ObjectInfo]) -> Iterator[Finding]:
     if unknown:
         names = named([info.key for info in unknown])
-        yield finding("UNKNOWN_OBJECT", "warning", f"not read, as its name is none of layout {manifest.layout}: {names}")
+        yield finding("UNKNOWN_OBJECT", "warning", f"not read, because the name does not match layout {manifest.layout}: {names}")
     if not manifest.sources:
         yield finding("EMPTY", "info", f"{'the archive has' if layout else 'the topics have'} nothing for the hour")
     if layout is None or not manifest.sources:
@@ -233,7 +233,7 @@ def _of_the_archive(feed: Feed, layout: Layout | None, manifest: Manifest, unkno
         yield finding("NO_OFFSETS", "info", "offsets are counted from the number in each object's name")
     for code, lost in layout.losses.items():
         if code != "KEYS_LOST" or not all_have_keys([source.key for source in manifest.sources]):
-            yield finding(code, "info", f"layout {manifest.layout} loses something: {lost}")
+            yield finding(code, "info", f"layout {manifest.layout} loses information: {lost}")
     yield from _lacking(feed, manifest)
 
 
@@ -244,8 +244,8 @@ def _lacking(feed: Feed, manifest: Manifest) -> Iterator[Finding]:
         for partition in partitions.values():
             lacking.update(partition.lacking)
     for what, objects in sorted(lacking.items()):
-        detail = f"{objects} of {len(manifest.sources)} objects hold no {what}"
+        detail = f"{objects} of {len(manifest.sources)} objects have no {what}"
         if what != "keys":
             yield finding("LOSSY_LAYOUT", "info", detail)
         elif feed.protocol in KEYED_PROTOCOLS:
-            yield finding("KEYS_LOST", "warning", f"{detail}, which messages of {feed.protocol} cannot be read without")
+            yield finding("KEYS_LOST", "warning", f"{detail}, and messages of {feed.protocol} cannot be read without them")

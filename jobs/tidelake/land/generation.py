@@ -21,7 +21,7 @@ def since(before: Manifest, now: Mapping[str, str], layout: str, brings: str = "
     changed = sorted(key for key in old.keys() & now.keys() if old[key] != now[key])
     found = {
         "CHANGED_AFTER_LANDING": f"other bytes in {named(changed)}{brings}" if changed else "",
-        "LATE_FILE": f"{came} objects came, {went} went{brings}" if came or went else "",
+        "LATE_FILE": f"{came} objects appeared, {went} disappeared{brings}" if came or went else "",
         "LAYOUT_CHANGED": f"read as {layout}, not {before.layout}" if layout != before.layout else "",
     }
     start = f"since generation {before.generation}: "

@@ -139,7 +139,7 @@ def check_layout(feed: Feed) -> None:
     if layout.protocols is not None and feed.protocol not in layout.protocols:
         raise ConfigError(
             f"{path}: layout {feed.source.layout!r} does not keep messages of protocol {feed.protocol!r} whole",
-            remedy=f"it is for {', '.join(sorted(layout.protocols))}; archive bytes, best as aiven-parquet",
+            remedy=f"the layout is for {', '.join(sorted(layout.protocols))}; archive the original bytes, preferably as aiven-parquet",
         )
     if feed.protocol == "avro" and "TOMBSTONES_LOST" in layout.losses:
         raise ConfigError(
@@ -274,13 +274,13 @@ def _check_nothing_vanished(before: Manifest, now: Manifest, broken: Sequence[La
             lost: Sequence[Range] = minus(partition.ranges, held.ranges) if held else partition.ranges
             lost = minus(lost, held.conflicts) if held else lost
             if lost and broken:
-                raise cannot_mend(before, broken, f"the source does not have offsets {show(lost)} of {topic}[{number}] any more")
+                raise cannot_mend(before, broken, f"the source no longer has offsets {show(lost)} of {topic}[{number}]")
             if lost:
                 raise OrderError(
-                    f"hour {now.hour}: offsets {show(lost)} are in generation {before.generation} and not in the archive any more",
+                    f"hour {now.hour}: offsets {show(lost)} are in generation {before.generation} and no longer in the archive",
                     code="VANISHED",
                     at=Coordinates(topic, number, lost[0][0]),
-                    remedy=f"bring the archive's objects back; generation {before.generation} stays in force",
+                    remedy=f"restore the archive's objects; generation {before.generation} stays valid",
                 )
 
 

@@ -15,7 +15,7 @@ from tidelake.land.timed import OffsetSpan, TimedHour, WholeObjects
 
 
 class Lister(Protocol):
-    """Lists an hour anew at every call. `record` keeps what a repetition needs, before the hour's manifest is written.
+    """Lists an hour again at every call. `record` keeps what a repetition needs, before the hour's manifest is written.
 
     spans: for objects that also hold messages of other hours, the finder of the hour's offsets in each found and expected partition.
     settled: whether only its objects can change the hour. narrowed: the objects of a listing that belong to the hour, as its landing

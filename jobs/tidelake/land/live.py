@@ -1,7 +1,7 @@
 """Land one hour of live topics: a range of offsets of every partition becomes canonical objects and a manifest (docs/landing.md).
 
 An hour begins where the one before ended, and ends before the first message with a timestamp after the hour. The hours of a partition
-therefore join without gap or overlap, whatever its timestamps are. A late message belongs to the hour that is landed next.
+therefore join without gap or overlap for any timestamps. A late message belongs to the hour that is landed next.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def _now() -> datetime:
 
 def _not_closed(hour: datetime) -> OrderError:
     return OrderError(
-        f"hour {format_hour(hour)} is not over: messages may still come into it",
+        f"hour {format_hour(hour)} is not over: more messages may arrive",
         code="HOUR_NOT_CLOSED",
         remedy=f"land it from {hour + _ONE_HOUR:%Y-%m-%dT%H:%M}Z on",
     )

@@ -65,13 +65,13 @@ class ResolvedState:
     def what(self) -> str:
         """The message about what the partition waits for."""
         if self.problem:
-            return f"its resolved ts behind the hour is not known: {self.problem}"
+            return f"its resolved ts after the hour is unknown: {self.problem}"
         if not self.read:
-            return "no object of a later hour is there"
+            return "there is no object of a later hour"
         wanted = f"it must pass {show_ts(self.end_ts)}"
         if self.best is None:
-            return f"there is no resolved ts behind the hour up to offset {self.ranges[-1][1]}; {wanted}"
-        stands = f"its resolved ts stands at {show_ts(self.best[0])}, offset {self.best[1]}"
+            return f"there is no resolved ts after the hour up to offset {self.ranges[-1][1]}; {wanted}"
+        stands = f"its resolved ts is {show_ts(self.best[0])}, at offset {self.best[1]}"
         return f"{stands}; {wanted}" if self.beyond is None else f"{stands}, and before it no object has {show(self._missing)}"
 
     @property

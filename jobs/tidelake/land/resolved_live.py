@@ -26,7 +26,7 @@ def not_resolved_live(feed: Feed, topics: Topics, lake: Store, hour: datetime, p
             _read(feed, topics, notes, place, standings[place], max(begin, low), high)
     notes.keep()
     return tuple(
-        Waits(topic=place[0], partition=place[1], what=standing.what if standing.read else "there is no message behind the hour")
+        Waits(topic=place[0], partition=place[1], what=standing.what if standing.read else "there is no message after the hour")
         for place, standing in sorted(standings.items())
         if not standing.done
     )

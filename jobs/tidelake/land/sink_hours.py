@@ -79,9 +79,9 @@ class SinkHour(WholeObjects):
         landed = list(generations(lake, feed.name))
         if landed and landed[-1] > self._hour and self._hour not in landed:
             raise OrderError(
-                f"hour {self._hour} of feed {feed.name} was not landed before {landed[-1]}, which took its files",
+                f"hour {self._hour} of feed {feed.name} was not landed before hour {landed[-1]}, which contains its files",
                 code="HOUR_ORDER",
-                remedy="hours of a storage sink are landed in order: go on after the last one",
+                remedy="hours of a storage sink are landed in order: continue after the last one",
             )
         before = max((h for h in landed if h < self._hour), default="")
         self._before = sink_state(lake, feed.name, before) or SinkState()
@@ -141,7 +141,8 @@ class SinkHour(WholeObjects):
                 f"hour {self._hour}: {first.said}" + (f" (and {len(lost) - 1} more folders)" if len(lost) > 1 else ""),
                 code="GAP",
                 at=Coordinates(first.topic, first.partition, first.first << OFFSET_BITS),
-                remedy=f"{KINDS['GAP'].remedy}; if the sink was stopped before it wrote the file, let its index name the one that is there",
+                remedy=f"{KINDS['GAP'].remedy}; if the sink was stopped before it wrote the file, correct its index to name the "
+                "existing file",
             )
 
     def _refuse_open(self) -> None:
@@ -151,7 +152,7 @@ class SinkHour(WholeObjects):
                 f"the storage sink at {self._archive.uri} has its checkpoint at {'no time yet' if ts is None else show(ts)}, "
                 f"before the end of hour {self._hour}",
                 code="HOUR_OPEN",
-                remedy="try again when the changefeed has passed the hour; is it running?",
+                remedy="run again when the changefeed has passed the hour; is it running?",
             )
 
     def _wanted(self, files: Sequence[DataFile]) -> Iterator[DataFile]:

@@ -45,7 +45,7 @@ class SourceReader:
 
     def __init__(self, task: Task, layout: Layout, archive: Store, read: Callable[[int], None]) -> None:
         self.task, self._layout, self._archive, self._read = task, layout, archive, read
-        self._told = set[str]()
+        self._announced = set[str]()
         self._begin()
 
     def _begin(self) -> None:
@@ -73,8 +73,8 @@ class SourceReader:
             self.lacking.update(lacks if count else ())
             self.sources += copied
             self.counts += [kept, *(0 for _ in source.siblings)]
-        if source.key not in self._told:
-            self._told.add(source.key)
+        if source.key not in self._announced:
+            self._announced.add(source.key)
             self._read(sum(part.size for part in copied))
 
 

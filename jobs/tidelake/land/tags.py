@@ -23,9 +23,9 @@ def check_tags(tags: Mapping[str, str], source: SourceObject, count: int) -> Non
         raise _unproven(source, "it has no tags startOffset, endOffset and recordCount")
     first, last, records = map(int, found)
     if records != count or first != source.number:
-        raise _unproven(source, f"it holds {count} records from offset {source.number} on, its tags say {records} from {first} on")
+        raise _unproven(source, f"it holds {count} records from offset {source.number} on, its tags state {records} from {first} on")
     if last - first + 1 != records:
-        raise _unproven(source, f"its tags say {records} records between the offsets {first} and {last}: some are elsewhere")
+        raise _unproven(source, f"its tags state {records} records between the offsets {first} and {last}: some are in other objects")
 
 
 def _unproven(source: SourceObject, problem: str) -> OrderError:
@@ -33,5 +33,5 @@ def _unproven(source: SourceObject, problem: str) -> OrderError:
         f"{source.key}: {problem}; nothing of the hour is recorded as landed",
         code="OFFSETS_UNPROVEN",
         at=Coordinates(source.topic, source.partition, source.number),
-        remedy="have the connector neither drop records nor sort them by their time, or set tags = false: offsets are then unproven",
+        remedy="configure the connector neither to drop records nor to sort them by time, or set tags = false: offsets are then unproven",
     )

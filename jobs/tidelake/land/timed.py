@@ -1,7 +1,7 @@
 """Hours of archives whose paths have none (docs/architecture.md 7): ranges of offsets of every partition, by the timestamps of messages.
 
 An hour begins where the hour before ended, and ends before the first message with a later time, like hours of live topics. Hours therefore
-join without gap or overlap, whatever the timestamps are. A late message belongs to the hour that is landed next, and one object may belong
+join without gap or overlap for any timestamps. A late message belongs to the hour that is landed next, and one object may belong
 to several hours. A message without a timestamp, or with a future one, counts from the time when its object was written.
 """
 

@@ -27,16 +27,16 @@ def refuse_unusable(feed: Feed, archive: Store, layout: Layout, listing: Listing
     path = feed.folder / "feed.toml"
     if "://" not in archive.uri and not Path(archive.uri).is_dir():  # a missing bucket raises its own error
         raise ConfigError(
-            f"{path}: source.uri: {archive.uri} does not exist", code="NO_ARCHIVE", remedy="correct it, or what its variable holds"
+            f"{path}: source.uri: {archive.uri} does not exist", code="NO_ARCHIVE", remedy="correct it, or the value of its variable"
         )
     if listing.unknown:
         endings = " or ".join(f"*.{e}" for e in sorted(layout.extensions))
         keys = [info.key for info in listing.unknown]
         raise ConfigError(
-            f"{path}: source.layout: the hour has {len(keys)} objects, and no name is one of layout {feed.source.layout!r} ({endings} "
+            f"{path}: source.layout: the hour has {len(keys)} objects, and no name matches layout {feed.source.layout!r} ({endings} "
             f"with partition and offset): {named(keys)}",
             code="ARCHIVE_LAYOUT",
-            remedy=f"`tidelake sniff {archive.uri}` says which layout it is; other names need source.template (docs/layouts.md)",
+            remedy=f"`tidelake sniff {archive.uri}` reports the layout; other names need source.template (docs/layouts.md)",
         )
     folders = archive.folders() if _by_topic(feed, layout) else []
     if folders and not set(feed.topics) & set(folders):
@@ -56,13 +56,13 @@ def refuse_early(feed: Feed, archive: Store, hour: datetime, now: datetime) -> N
         raise OrderError(
             f"hour {format_hour(hour)} of feed {feed.name} ends at {time_of(over)}",
             code="HOUR_NOT_OVER",
-            remedy="land it after that; the DAG does by itself",
+            remedy="land it after that; the DAG does so by itself",
         )
     if not archive.some("", 1):
         raise OrderError(
             f"{archive.uri} is empty",
             code="ARCHIVE_EMPTY",
-            remedy="does the archiver run, and does it write there? Land the hour again then",
+            remedy="check that the archiver runs and writes there, then land the hour again",
         )
 
 

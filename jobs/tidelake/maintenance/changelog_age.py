@@ -110,7 +110,8 @@ def remove(catalog: LakeCatalog, identifier: str, branch: str, files: Sequence[O
     gone = before - _rows_of(catalog.load(identifier), branch)
     if gone != sum(f.rows for f in files):
         raise StorageError(
-            f"{identifier}: {sum(f.rows for f in files):,} rows should go, {gone:,} would; nothing is published", code="ROWS_DIFFER"
+            f"{identifier}: {sum(f.rows for f in files):,} rows should be removed, {gone:,} would be; nothing is published",
+            code="ROWS_DIFFER",
         )
 
 

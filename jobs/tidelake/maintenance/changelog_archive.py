@@ -77,7 +77,7 @@ def refuse_own_warehouse(lake: Lake) -> None:
     if uri is not None and f"{open_store(uri).uri}/".startswith(f"{open_store(lake.settings.warehouse).uri}/"):
         raise ConfigError(
             f"{lake.feed.folder / 'feed.toml'}: maintenance.archive_changelog: {uri} is in the lake's warehouse",
-            remedy="give the archive a place of its own",
+            remedy="use a separate location for the archive",
         )
 
 
@@ -98,7 +98,7 @@ def archive(lake: Lake, uri: str, table: LakeTable, files: Sequence[OldFile], cu
     rows = sum(f.rows for f in files)
     if sum(c.rows for c in copies) != rows:
         raise StorageError(
-            f"{table.identifier}: {rows:,} rows should go, {sum(c.rows for c in copies):,} are in {uri}; nothing is removed",
+            f"{table.identifier}: {rows:,} rows should be removed, {sum(c.rows for c in copies):,} are in {uri}; nothing is removed",
             code="ARCHIVE_DIFFERS",
         )
     names = {c.name: c for c in table.columns()}
@@ -138,7 +138,7 @@ def _copied(store: Store, key: str, f: OldFile) -> ArchivedFile:
         raise StorageError(
             f"{store.uri_of(key)}: {rows:,} rows in {size:,} bytes, {f.path} has {f.rows:,} in {f.bytes:,}; nothing is removed",
             code="ARCHIVE_DIFFERS",
-            remedy="if it is no whole copy, remove it and run again",
+            remedy="if it is not a complete copy, remove it and run again",
         )
     at = footer.schema.names.index("_commit_ts")
     groups = [footer.row_group(i).column(at).statistics for i in range(footer.num_row_groups)]

@@ -118,14 +118,14 @@ def _expire(lake: Lake, done: Maintained, before_ms: int) -> None:
     with lake.hold("maintenance: expire") as fence:
         newest = _recovered(lake)
         plan, _ = plan_maintenance(lake, newest, before_ms)
-        log.info(f"{len(plan.cuts)} cuts stay, {len(plan.lets_go)} go")
+        log.info(f"{len(plan.cuts)} cuts are kept, {len(plan.lets_go)} are no longer kept")
         check(lake.store, lake.feed.name, fence)
         let_go(lake.catalog, plan.feed, plan.lets_go, lake.feed.maintenance.small_files)
         done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)
         done.dropped_tables = drop_gone(lake, plan, newest)
         forget_documents(lake, plan.cuts, newest)
         for seq in write_lost(lake.store, plan.feed, plan.cuts):
-            log.info(f"wrote the document of cut {seq} again, which was lost")
+            log.info(f"wrote the document of cut {seq} again, which was missing")
 
 
 def _orphans(lake: Lake, done: Maintained, *, remove: bool) -> None:

@@ -69,7 +69,7 @@ def expirable(table: LakeTable, needed: Iterable[int], before_ms: int) -> list[i
 def events_needed(events: LakeTable, need: Needs) -> set[int]:
     """Return the snapshots of the events table that cuts were made from, and all after the oldest cut that is not thinned yet.
 
-    The summaries of snapshots tell which hours were decoded again since a cut (progress.py), so none after such a cut may be missing.
+    The summaries of snapshots record which hours were decoded again since a cut (progress.py), so none after such a cut may be missing.
     """
     kept = set(need.events)
     for at in _back(events):

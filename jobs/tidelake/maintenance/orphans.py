@@ -60,7 +60,7 @@ def leftovers(lake: Lake, before_ms: int) -> list[Leftover]:
             if _mark(warehouse, inside) == lake.feed.name:
                 found.append(Leftover(folder=folder, objects=inside))
             else:
-                log.info(f"{folder} is no table of the catalog, and not marked as feed {lake.feed.name}'s: it stays")
+                log.info(f"{folder} is not a table of the catalog and has no mark of feed {lake.feed.name}: it is kept")
     return found
 
 
@@ -109,7 +109,7 @@ def _unnamed(lake: Lake, store: Store, identifier: str, folder: str) -> list[Obj
         raise StorageError(
             f"table {identifier}: its metadata {table.table.metadata_location} is not among the objects of {store.uri}/{folder}",
             code="FILE_LOST",
-            remedy="no orphan of it is removed; bring the file back, or ask why its folder does not show it",
+            remedy="no orphan of it is removed; restore the file, or find out why its folder does not list it",
         )
     named = {plain(path).removeprefix(f"{store.uri}/") for path in named_files(table)}
     return [o for o in inside if o.key not in named]

@@ -54,7 +54,7 @@ class RedoPlan(BaseModel):
         return [
             f"{self.feed}: decode {hours} again ({plural(len(self.decoded), 'hour')})",
             *land,
-            f"  build {after} up to hour {self.until} anew, aside",
+            f"  build {after} up to hour {self.until} again, as a staged cut",
             f"  publish it as cut {self.seq} in place of {cuts}",
         ]
 

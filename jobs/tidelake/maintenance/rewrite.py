@@ -70,14 +70,14 @@ def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCu
     table = lake.catalog.load(t.identifier)
     if table.main != t.snapshot_id:
         raise StorageError(
-            f"{t.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake made",
+            f"{t.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake created",
             code="TABLE_MOVED",
             remedy=f"set {MAIN} back to snapshot {t.snapshot_id}, then run again",
         )
     begin_branch(lake.catalog, table, branch, t.snapshot_id)
     if going:
         remove(lake.catalog, t.identifier, branch, going)
-        log.info(f"{t.identifier}: {len(going)} files up to {going[-1].name} go")
+        log.info(f"{t.identifier}: {len(going)} files up to {going[-1].name} are removed")
     staged = lake.catalog.load(t.identifier)
     head = staged.branch(branch) if spark is None else _rewritten(lake, spark, staged, branch)
     if head == t.snapshot_id:
@@ -127,7 +127,7 @@ def _rows(spark: SparkSession, table: LakeTable, snapshot_id: int) -> int:
 
 
 def _let_go(going: Mapping[str, Sequence[OldFile]], gone: int, archived: Mapping[str, str]) -> dict[str, Any]:
-    """What the certificate says about removed changes."""
+    """The certificate's record of removed changes."""
     sums = {name: summed(files) for name, files in going.items()}
     tables = {name: s.model_dump() | {"archived": archived.get(name)} for name, s in sums.items() if s is not None}
     return {"let_go": {"changelog_retained_after": gone, "tables": tables}} if tables else {}

@@ -53,7 +53,7 @@ class ClockAhead:
     def detail(self) -> str:
         """Description for people."""
         if self.code == COMMIT:
-            return f"rows or statements of hour {self.hour} have commit ts up to {show(self.ts)}, ahead of all clocks: they wait until then"
+            return f"rows or statements of hour {self.hour} have commit ts up to {show(self.ts)}, ahead of all clocks; they wait until then"
         return f"the resolved ts {show(self.ts)} of hour {self.hour} is ahead of the clocks of its message and hour; it does not count"
 
     def finding(self, feed: Feed) -> dict[str, str]:
@@ -70,7 +70,7 @@ class ClockAhead:
 
 
 def counts(feed: Feed, hour: str, ts: int) -> bool:
-    """Whether a ts of this hour counts whatever the Kafka timestamp of its message is."""
+    """Whether a ts of this hour counts for any Kafka timestamp of its message."""
     return ts >= 0 and physical_ms(ts) <= _latest_ms(feed, hour, None)
 
 

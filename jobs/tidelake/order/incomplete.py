@@ -45,10 +45,10 @@ def decided(feed: Feed, store: Store, events: LakeTable, done: WindowProgress, w
             f"{plural(len(open_ones), 'message')} of feed {feed.name} could not be decoded, the first: {first.code}: {first.error}",
             code="UNDECIDED",
             at=first.at,
-            remedy=f"look with `tidelake quarantine list --feed {feed.name}`; then re-drive (`quarantine replay`) "
+            remedy=f"list them with `tidelake quarantine list --feed {feed.name}`; then re-drive (`quarantine replay`) "
             "or accept the loss (`quarantine accept`)",
         )
-    whys = [Lack("ACCEPTED_LOSS", f"{_messages(accepted)} and whose loss was accepted: {_places(accepted)}")] if accepted else []
+    whys = [Lack("ACCEPTED_LOSS", f"{_messages(accepted)} and whose loss is accepted: {_places(accepted)}")] if accepted else []
     whys += [Lack("UNDECIDED", f"{_messages(open_ones)}: {_places(open_ones)}")] if open_ones else []
     return [str(r.at) for r in accepted], whys
 
@@ -71,14 +71,14 @@ def of_tables(
     missing = {name: c for name, c in late.items() if c.late or c.conflicts}
     if missing:
         said = ", ".join(f"{name} ({c.late:,} missing, {c.conflicts:,} in conflict)" for name, c in missing.items())
-        whys.append(Lack("LATE_ROWS", f"rows came after the cut that should hold them: {said}"))
+        whys.append(Lack("LATE_ROWS", f"rows arrived after the cut that should contain them: {said}"))
     return whys
 
 
 def of_holes(holes: Mapping[Coordinates, Range]) -> list[Lack]:
     """Return what a window lacks if its resolved ts does not wait for missing offsets."""
     said = [f"{at} offsets {first} to {last}" for at, (first, last) in holes.items()]
-    return [Lack("GAP", f"missing messages were passed over: {', '.join(said[:_SHOWN])}")] if said else []
+    return [Lack("GAP", f"missing messages were skipped: {', '.join(said[:_SHOWN])}")] if said else []
 
 
 def reasons(whys: Iterable[Lack], seq: int, hour: str, previous: Cut | None) -> list[Reason]:
@@ -103,7 +103,7 @@ def refuse(feed: Feed, cut: Cut) -> None:
         raise OrderError(
             f"the window up to hour {cut.hour} of feed {feed.name} would be published incomplete: {in_one_line(own)}",
             code="INCOMPLETE",
-            remedy="nothing is published; bring back what is missing and run the hour again, or, to publish it marked as incomplete, set "
+            remedy="nothing is published; restore what is missing and run the hour again, or, to publish it marked as incomplete, set "
             '[policy] incomplete = "publish"',
         )
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     LakeColumn(name="seq", type="int", doc="of the cut at which it was found"),
-    LakeColumn(name="verdict", type="string", doc="conflict, or late: no such change is published"),
+    LakeColumn(name="verdict", type="string", doc="conflict, or late (no such change is published)"),
     LakeColumn(name="hour", type="string", doc="of the archive"),
     LakeColumn(name="topic", type="string", doc="Kafka coordinates of the event"),
     LakeColumn(name="partition", type="int"),
@@ -160,8 +160,8 @@ def forget(catalog: LakeCatalog, feed: str, seq: int) -> None:
 def _blocked(feed: Feed, counts: Mapping[str, LateCounts]) -> OrderError:
     said = (f"{name}: {c.late} truly late, {c.conflicts} in conflict" for name, c in counts.items() if c.late or c.conflicts)
     return OrderError(
-        f"feed {feed.name}: rows came after the cut that should hold them: {'; '.join(said)}",
+        f"feed {feed.name}: rows arrived after the cut that should contain them: {'; '.join(said)}",
         code="LATE_ROWS",
-        remedy=f"look with `tidelake late --feed {feed.name}`; to go on without them, as incomplete cuts, "
+        remedy=f"list them with `tidelake late --feed {feed.name}`; to continue without them, as incomplete cuts, "
         'set [policy] on_late = "publish_incomplete"',
     )

@@ -32,8 +32,10 @@ def findings(feed: Feed) -> list[dict[str, str]]:
     """Return the findings of every certificate of such a feed: the fields of validate.quality.facts.FindingFacts."""
     if not feed.by_offsets:
         return []
-    detail = "offsets order the changes, and the closed hour is the cut; what the source sent twice counts twice in tables without a key"
-    remedy = f"nothing, if the source says no commit ts; of TiCDC, enable-tidb-extension gives more. {DOCS} says what is not promised"
+    detail = "offsets order the changes, and the closed hour is the cut; an event sent twice counts twice in tables without a key"
+    remedy = (
+        f"nothing, if the source sends no commit ts; with TiCDC, enable-tidb-extension gives stronger guarantees. {DOCS} lists the limits"
+    )
     return [{"code": "ORDERED_BY_OFFSETS", "severity": "info", "where": "", "detail": detail, "remedy": remedy}]
 
 
@@ -113,7 +115,7 @@ def mixed(feed: Feed, places: TablePlaces) -> str | None:
         f"rows of {database}.{table} come from {_said(one)} and from {_said(other)} in hour {hour}: offsets do not order them",
         code="TWO_PARTITIONS",
         remedy='one_partition_per = "key" under [watermark] if rows are spread by the whole primary key (canal.mq.partitionHash '
-        f"…:$pk$), else have a table's changes sent to one partition; {DOCS}",
+        f"…:$pk$), else send a table's changes to one partition; {DOCS}",
     )
 
 
@@ -150,8 +152,8 @@ def _ts_of(feed: Feed, s: dict[str, Any], places: TablePlaces) -> int:
     if all(isinstance(c, DropColumn) for c in changes):
         return end
     raise OrderError(
-        f"a statement on {'.'.join(foreign)} stands in {_said(here)}, rows of the table in {_said(min(elsewhere[foreign]))} in the same "
-        f"hour {hour}: whether they come before or after it is not known: {s['ddl']!r}",
+        f"a statement on {'.'.join(foreign)} is in {_said(here)}, rows of the table in {_said(min(elsewhere[foreign]))} in the same "
+        f"hour {hour}: whether they come before or after it is unknown: {s['ddl']!r}",
         code="UNPLACED_DDL",
         at=Coordinates(s["topic"], s["partition"], s["offset"]),
         remedy=f"decide: ignore_ddl = [{ts}] under [policy], and the statement in ddl.jsonl with commit_ts {begin} (before all rows of the "
@@ -203,7 +205,7 @@ def refuse_keys_in_two_partitions(changes: DataFrame, key: Sequence[str], name: 
         f"{worst['n']} keys of {name} have changes in {_said(tuple(worst['one']))} and in {_said(tuple(worst['other']))} "
         f"in one hour, the first in {hour_of}: offsets do not order them",
         code="TWO_PARTITIONS",
-        remedy="rows are not spread by the primary key alone, or an update changed a key: have the table's changes sent to one partition; "
+        remedy="rows are not spread by the primary key alone, or an update changed a key: send the table's changes to one partition; "
         f"{DOCS}",
     )
 

@@ -151,8 +151,8 @@ def why_published(catalog: LakeCatalog, feed: Feed, cut: Cut, hour: str) -> str:
     if events is None or hour not in changed_hours(events, cut):
         return said
     return (
-        f"{said}, and holds the hour as it was before it was decoded again; the next window compares the rows, and "
-        f"`tidelake redo --feed {feed.name} --from {hour}` publishes the hour anew"
+        f"{said}, and contains the hour as decoded before; the next window compares the rows, and "
+        f"`tidelake redo --feed {feed.name} --from {hour}` publishes the hour again"
     )
 
 
@@ -236,8 +236,8 @@ def resolved_now(
                 f"offsets {first} to {last} are not landed",
                 code="GAP",
                 at=at,
-                remedy="bring the missing files back and land again; where `land` says that a later hour has them (GAP_AHEAD, "
-                "GAP_CLOSED), run that hour: its window takes both",
+                remedy="restore the missing files and land again; where `land` reports that a later hour has them (GAP_AHEAD, "
+                "GAP_CLOSED), run that hour: its window contains both",
             )
         return _checkpoint(feed, hour) if feed.watermark.source == "checkpoints" else (end_ts(parse_hour(hour)), None)
     known = {at: watermarks.get(at.topic, {}).get(at.partition) for at in expected_partitions(feed, watermarks)}
@@ -261,7 +261,7 @@ def _refuse_missing_files(feed: Feed, covered: Coverage) -> None:
     if missing and feed.policy.severity("GAP", feed.policy.gap_severity) == "critical":
         at, (first, last) = min(missing.items(), key=lambda item: (item[0].topic, item[0].partition))
         raise OrderError(
-            f"files {first} to {last} of a folder are not landed", code="GAP", at=at, remedy="bring the missing files back and land again"
+            f"files {first} to {last} of a folder are not landed", code="GAP", at=at, remedy="restore the missing files and land again"
         )
 
 
@@ -271,7 +271,7 @@ def _checkpoint(feed: Feed, hour: str) -> tuple[int, int]:
     known = [(at, ts) for at, ts in _checkpoints(feed) if at < end_ms]
     if not known:
         raise OrderError(
-            f"no checkpoint was recorded before the end of hour {hour}", code="NO_WATERMARK", remedy=f"look at {feed.watermark.uri}"
+            f"no checkpoint was recorded before the end of hour {hour}", code="NO_WATERMARK", remedy=f"check {feed.watermark.uri}"
         )
     true = [(at, ts) for at, ts in known if checkpoint_counts(feed, at, ts)]
     if not true:
@@ -291,17 +291,17 @@ def _checkpoints(feed: Feed) -> Iterator[tuple[int, int]]:
         yield from ((int(e["at_ms"]), int(e["checkpoint_ts"])) for e in entries)
     except (ValueError, KeyError, TypeError) as e:
         raise OrderError(
-            f"{name}: not recorded checkpoints: {e!r}", code="NO_WATERMARK", remedy='wanted: [{"at_ms": …, "checkpoint_ts": …}, …]'
+            f"{name}: not recorded checkpoints: {e!r}", code="NO_WATERMARK", remedy='expected: [{"at_ms": …, "checkpoint_ts": …}, …]'
         ) from e
 
 
 def not_after_seed(feed: Feed, done: WindowProgress, cut: Cut, hour: str) -> OrderError:
     """Return the error for an hour that ends at or before the TSO of the export that the tables began with."""
     return OrderError(
-        f"feed {feed.name}: hour {hour} reaches to {show(done.resolved_ts)}, the export that the tables began with stands at "
+        f"feed {feed.name}: hour {hour} reaches to {show(done.resolved_ts)}, and the export that seeded the tables is at "
         f"{show(cut.seeded_ts)}",
         code="BEFORE_SEED",
-        remedy="there is nothing to do for it: run the hours after it",
+        remedy="nothing to do for this hour: run the hours after it",
     )
 
 
@@ -311,11 +311,11 @@ def published_ahead(feed: Feed, cut: Cut, before: Cut | None) -> OrderError:
         f"`tidelake rollback --feed {feed.name} --to 'cut {before.seq}'` goes back to the cut before it; then run the hours after "
         f"{before.hour}"
         if before is not None
-        else f"`tidelake redo --feed {feed.name} --from {cut.first_hour or min(cut.generations, default=cut.hour)}` builds the lake anew"
+        else f"`tidelake redo --feed {feed.name} --from {cut.first_hour or min(cut.generations, default=cut.hour)}` rebuilds the lake"
     )
     return OrderError(
         f"feed {feed.name}: cut {cut.seq} was published at {show(cut.resolved_ts)}, which is ahead of all clocks of its hour {cut.hour}: "
-        "the resolved ts stands still there, and rows before it come late",
+        "the resolved ts cannot advance, and rows before it arrive late",
         code="STANDS_STILL",
         remedy=way,
     )
@@ -325,19 +325,19 @@ def stands_still(feed: Feed, done: WindowProgress, applied: int) -> OrderError:
     """Return the error for an hour that did not move the resolved ts."""
     if done.held_back is not None:
         return OrderError(
-            f"feed {feed.name}: the resolved ts stands still at {show(applied)}, below a row that waits: {done.held_back.error}",
+            f"feed {feed.name}: the resolved ts does not advance from {show(applied)}, because a later row waits: {done.held_back.error}",
             code="WAITS_FOR_SCHEMA",
             at=done.held_back.at,
-            remedy=f"a later hour that brings its BOOTSTRAP or DDL goes on from here; after wait_hours = {feed.policy.wait_hours} "
+            remedy=f"a later hour with its BOOTSTRAP or DDL continues from here; after wait_hours = {feed.policy.wait_hours} "
             "it counts as not decoded. Does the changefeed send BOOTSTRAP (send-bootstrap-interval-in-sec)?",
         )
     watermarks = done.watermarks
     behind = [str(Coordinates(t, p)) for t, ps in watermarks.items() for p, ts in ps.items() if ts <= applied]
     where = f" in {', '.join(behind[:5])}" if behind else ""
     return OrderError(
-        f"feed {feed.name}: the resolved ts stands still at {show(applied)}{where}{_not_counted(done)}",
+        f"feed {feed.name}: the resolved ts does not advance from {show(applied)}{where}{_not_counted(done)}",
         code="STANDS_STILL",
-        remedy="is the changefeed running, and does the archiver write every partition? A later hour that moves it goes on from here",
+        remedy="is the changefeed running, and does the archiver write every partition? A later hour that advances it continues from here",
     )
 
 

@@ -75,7 +75,7 @@ class Aside(NamedTuple):
     Attributes:
         seen: The window's rows without mismatches.
         rows: Number of mismatches by code.
-        accepted: What the cut says of mismatches whose loss was accepted.
+        accepted: What the cut records about mismatches whose loss is accepted.
     """
 
     seen: WindowRows
@@ -183,8 +183,8 @@ def _error(feed: Feed, m: SchemaMismatch, rows: int, first_ts: int) -> str:
     if m.unsaid:
         missing = ", ".join(f"{name} ({what})" for name, what in m.unsaid)
         return (
-            f"neither tables.sql nor a CREATE TABLE statement defines {m.table}, and {feed.protocol} messages do not say enough of its "
-            f"columns: {missing}; {plural(rows, 'row')} from TSO {show(first_ts)} on"
+            f"neither tables.sql nor a CREATE TABLE statement defines {m.table}, and {feed.protocol} messages do not carry the types of "
+            f"its columns: {missing}; {plural(rows, 'row')} from TSO {show(first_ts)} on"
         )
     return (
         f"the schema of {m.table}, before and after every statement, does not fit {plural(rows, 'row')} from TSO {show(first_ts)} on: "
@@ -198,26 +198,28 @@ def _refused(feed: Feed, undecided: Sequence[Rejected], found: Sequence[SchemaMi
         raise _undefined(feed, first, undecided, found)
     columns = ", ".join(dict.fromkeys(name for m in found for name in m.columns))
     return OrderError(
-        first.error + (f"; and {more} more of such groups" if more else ""),
+        first.error + (f"; and {more} more such groups" if more else ""),
         code=SCHEMA_MISMATCH,
         at=first.at,
-        remedy=f"nothing is lost: the window waits. Say the statement that brought {columns} in ddl.jsonl, with a commit_ts before those "
+        remedy=f"nothing is lost: the window waits. Write the statement that added {columns} into ddl.jsonl, with a commit_ts before those "
         'rows, or correct tables.sql; `ddl = "ignore"` under [policy] in feed.toml takes columns from rows. `tidelake quarantine accept '
-        f"--feed {feed.name}` goes on without the rows",
+        f"--feed {feed.name}` continues without the rows",
     )
 
 
 def _undefined(feed: Feed, first: Rejected, undecided: Sequence[Rejected], found: Sequence[SchemaMismatch]) -> OrderError:
     """Error that names all undefined tables, so that they can be defined in one go."""
     tables = list(dict.fromkeys(m.table for m in found if m.unsaid))
-    others = f"; so it is with {', '.join(tables[1:_NAMED])}{' …' if len(tables) > _NAMED else ''}" if len(tables) > 1 else ""
+    others = f"; the same applies to {', '.join(tables[1:_NAMED])}{' …' if len(tables) > _NAMED else ''}" if len(tables) > 1 else ""
     known = [m.table for m in found if m.unsaid and m.known]
-    again = f"; {known[0]} is published as its first messages said: `tidelake redo` from then on takes the definition" if known else ""
+    again = (
+        f"; {known[0]} is published with the types of its first messages: `tidelake redo` from then on uses the definition" if known else ""
+    )
     return OrderError(
         first.error + others,
         code=UNDEFINED_TABLE,
         at=first.at,
         remedy=f"nothing is lost: the window waits. Write CREATE TABLE (SHOW CREATE TABLE prints it) of "
         f"{plural(len(tables), 'table')} into {feed.folder / 'tables.sql'}, as of before those rows, and run again{again}. `tidelake "
-        f'quarantine accept --feed {feed.name}`, or [policy] on_reject = "publish_incomplete", goes on without the rows',
+        f'quarantine accept --feed {feed.name}`, or [policy] on_reject = "publish_incomplete", continues without the rows',
     )

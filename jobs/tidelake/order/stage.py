@@ -19,7 +19,7 @@ from tidelake.order.staging import stage_tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderReport:
-    """Result of the order stage. staged is None if there was nothing to do; `why` says why."""
+    """Result of the order stage. staged is None if there was nothing to do; `why` is the reason."""
 
     staged: Staged | None
     why: str = ""

@@ -123,7 +123,7 @@ def _step(f: AvroField) -> list[int]:
 
 
 def _record(data: bytes, what: str, memory: _Memory, context: Context) -> tuple[AvroRecord, _Cells, dict[int, bytes]]:
-    """A framed record: its schema, its columns' texts, and what the extension says by target."""
+    """A framed record: its schema, its columns' texts, and the extension's values by target."""
     region = Region(data, 0, len(data), what)
     record = memory.record(_schema_id(region), context)
     cells: _Cells = []

@@ -205,7 +205,7 @@ def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchema
         pieces = zip(members(text, starts["data"] + 1), shape.columns, strict=True)
         return known.with_layout(table, [_column(piece, types[name], c) for (name, piece, _, _), c in pieces])
     except (DecodeError, ValueError, KeyError):
-        return known  # not a row, or of another form: the general reader says what it is
+        return known  # not a row, or of another form: the general reader reports it
 
 
 def _column(piece: str, type_piece: bytes, described: ShapeColumn) -> KnownColumn:

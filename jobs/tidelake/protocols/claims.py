@@ -1,4 +1,4 @@
-"""Rows that stand in claim-check files: the message's own events, which carry the handle only, give way to those of its file.
+"""Rows in claim-check files: the message's own events, which carry the handle only, give way to those of its file.
 
 A message and its file must speak of the same rows: same database, table, commit ts and handle, both deletes or neither
 (docs/reference/protocols.md 1.5). A file is never asked for another file.
@@ -23,7 +23,7 @@ ClaimCells = dict[str, bytes | None]
 def completed(events: list[Event], key: bytes | None, read: DecodeOne, context: Context) -> list[Event]:
     """The message's events, complete: those of its claim-check file where it names one and files are at hand.
 
-    The result does not say `claim_check`, which marks rows that are missing; the message itself, landed, still names the file.
+    The result has no `claim_check`, which marks rows that are missing; the message itself, landed, still names the file.
     key: of the message. Raises DecodeError: what `context.claim_file` and `read` raise, BAD_STRUCTURE for a file of something else.
     """
     locations = {e.claim_check for e in events} - {None}

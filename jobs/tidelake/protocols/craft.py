@@ -41,7 +41,7 @@ MAX_EVENTS, MAX_TERMS, MAX_COLUMNS = 1 << 16, 1 << 18, 4096  # of a message, of 
 
 _TEXT = (7, 10, 11, 12, 14, 15, 225, 245, 246, *range(249, 255))
 _STEPS = dict.fromkeys(_TEXT, steps.RAW) | dict.fromkeys((16, 247, 248), steps.UNSIGNED) | dict.fromkeys((0, 6, 255), steps.ALWAYS_NULL)
-_STEPS |= {4: steps.SINGLE, 5: steps.DOUBLE, 13: steps.SIGNED}  # YEAR is signed although its flag says unsigned (3.6)
+_STEPS |= {4: steps.SINGLE, 5: steps.DOUBLE, 13: steps.SIGNED}  # YEAR is signed although its flag is unsigned (3.6)
 _INTEGERS = (1, 2, 3, 8, 9)
 _OPS = {(True, False): "insert", (True, True): "update", (False, True): "delete"}
 _MEMORY = "craft"
@@ -173,7 +173,7 @@ def _groups_of_events(tables: list[list[int]], kinds: list[int]) -> list[list[in
 
 
 def _body(kind: int, body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> dict[str, Any]:
-    """An event's members, but for what the headers say."""
+    """An event's members, except those in the headers."""
     members: dict[str, Any]
     if kind == ROW:
         members = _row(body, groups, terms, shapes)

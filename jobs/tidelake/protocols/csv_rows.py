@@ -4,7 +4,7 @@ line   := "I" | "U" | "D", table, database, [commit ts], [is-update], [handle ke
 header := ticdc-meta$operation, ticdc-meta$table, …, column name…                                 on top of a file, if configured
 
 With a quote, text stands in quotes, inner quotes doubled; numbers and the null word are bare. Without one, \r \n \\ and each character
-of a delimiter in the text follow a backslash, and text that spells the null word cannot be told from NULL.
+of a delimiter in the text follow a backslash, and text equal to the null word reads as NULL.
 An update with its old value is a D line and an I line, both with is-update true. Where the handle key is sent too, they stay two events.
 
 Lines name no columns and no types: those are in the sink's schema files (Context.columns) or the names in a header. Without either,
@@ -242,7 +242,7 @@ def _flat(text: str) -> str:
 
 
 def _plain(flat: str) -> str:
-    """What stands in the lines, as the text that it is."""
+    """The content of the lines, as text."""
     return flat.encode("latin-1").decode(errors="replace")
 
 

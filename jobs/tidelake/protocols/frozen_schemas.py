@@ -1,4 +1,4 @@
-"""Avro schemas kept in the lake: what an id meant when a worker first met it is what it means for ever, and a replay asks nobody.
+"""Avro schemas kept in the lake: the schema that a worker first reads for an id is kept, and a replay does not ask the registry.
 
 Kept as `schemas/<feed>/avro/<id>.avsc` below the lake's URI, put-if-absent, by whoever meets the id first.
 """
@@ -68,7 +68,7 @@ def _meaning(text: bytes) -> object:
 
 def _changed(name: str, source: str, lake: str) -> ConfigError:
     return ConfigError(
-        f"schema {name} in {source} is not the one in {lake}, by which rows of that id were decoded",
+        f"schema {name} in {source} differs from the one in {lake}, with which rows of that id were decoded",
         code="SCHEMA_CHANGED",
-        remedy="put the old one back, or remove the lake's and decode those hours again",
+        remedy="restore the old one, or remove the lake's and decode those hours again",
     )

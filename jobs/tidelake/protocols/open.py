@@ -276,7 +276,7 @@ def _unquoted(text: str, where: str) -> bytes:
 
 def _literal(sent: bytes, where: str) -> bytes:
     if not _GO_PLAIN.fullmatch(sent):
-        raise DecodeError(f"{where}: {sent.decode()[:60]!r} stands in no Go string literal", code="BAD_VALUE")
+        raise DecodeError(f"{where}: {sent.decode()[:60]!r} is not valid in a Go string literal", code="BAD_VALUE")
     return sent
 
 
@@ -319,10 +319,10 @@ def _columns(text: str, at: int) -> list[KnownColumn]:
     for name, piece, start, _ in members(text, at):
         form = _COMPACT_COLUMN.match(text, start)
         if not form:
-            raise ValueError(f"column {name} is not of the compact form")
+            raise ValueError(f"column {name} is not in the compact form")
         code, flag = int(form[1]), int(form[3] or 0)
         described = _described(name, code, flag, form[2] is not None, name)
         columns.append(KnownColumn((piece + form[0]).encode(), b"", _kind(code, flag), described))
     if len({c.described.name for c in columns}) < len(columns):
-        raise ValueError("a column stands there twice")
+        raise ValueError("a column occurs twice")
     return columns

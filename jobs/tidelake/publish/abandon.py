@@ -1,7 +1,7 @@
 """Gives up a publication that was begun and cannot be finished: what it moved goes back, and its number is never used again.
 
 A note in place of the cut's document records it. Note and document are both written with put-if-absent. So a run that publishes at the same
-time either has written the document, and then nothing is given up, or finds the note and stops. Such a run cannot change a table any more:
+time either has written the document, and then nothing is abandoned, or finds the note and stops. Such a run cannot change a table any more:
 main moves only together with the staged branch, and the branch is dropped before main goes back.
 """
 
@@ -38,7 +38,7 @@ class UndoStep(BaseModel):
     Attributes:
         table: The table.
         what: back (main goes back to the snapshot), branch (staged rows are dropped), name (the previous name is restored), left (the table
-            is gone, or somebody else moved its main).
+            is gone, or another client moved its main).
         detail: Text for people.
     """
 
@@ -48,7 +48,7 @@ class UndoStep(BaseModel):
 
 
 class GivenUp(BaseModel):
-    """A publication that is given up, or would be. seq: its number, which no other cut gets."""
+    """A publication that is abandoned, or would be. seq: its number, which no other cut gets."""
 
     feed: str
     seq: int
@@ -58,9 +58,9 @@ class GivenUp(BaseModel):
 
     def lines(self, *, dry_run: bool) -> list[str]:
         """Return the result as lines for people."""
-        verb = "would be given up" if dry_run else "is given up"
-        head = f"{self.feed}: the publishing of cut {self.seq} (hour {self.hour}) {verb}; readers keep the cut before it"
-        tail = f"  the number {self.seq} is not used again; landed and decoded hours stay: run the hour again to stage it anew"
+        verb = "would be abandoned" if dry_run else "is abandoned"
+        head = f"{self.feed}: cut {self.seq} (hour {self.hour}) {verb}; readers keep the previous cut"
+        tail = f"  the number {self.seq} is not used again; landed and decoded hours stay: run the hour again to stage it again"
         return [head, *(f"  {s.table}: {s.detail}" for s in self.steps), tail]
 
 
@@ -85,7 +85,7 @@ def abandon(lake: Lake, *, dry_run: bool = False) -> GivenUp | None:
 
 
 def _pending(lake: Lake) -> Intent | None:
-    """The intent that is neither carried out nor completely given up."""
+    """The intent that is neither carried out nor completely abandoned."""
     store, feed = lake.store, lake.feed.name
     seq = newest_intent(store, feed)
     if not seq or is_published(lake.catalog, feed, seq):
@@ -101,18 +101,16 @@ def _given_up(lake: Lake, intent: Intent) -> GivenUp:
 
 
 def plan(catalog: LakeCatalog, intent: Intent) -> list[UndoStep]:
-    """Return what giving up an intent would undo now. Only reads."""
+    """Return what abandoning an intent would undo now. Only reads."""
     places = {m.uuid: m for m in intent.moves}
     found = [_of_advance(catalog, a, places.get(a.uuid), intent.cut.seq) for a in intent.advances]
     found += [_of_return(catalog, r, places.get(r.uuid)) for r in intent.returns]
-    found += [
-        [UndoStep(table=at, what="name", detail=f"takes its name {m.source} again")] for m in intent.moves if (at := _away(catalog, m))
-    ]
+    found += [[UndoStep(table=at, what="name", detail=f"gets its name {m.source} back")] for m in intent.moves if (at := _away(catalog, m))]
     return [step for steps in found for step in steps]
 
 
 def give_up(catalog: LakeCatalog, store: Store, intent: Intent) -> None:
-    """Record that an intent is given up, then undo what it did. Repeatable.
+    """Record that an intent is abandoned, then undo what it did. Repeatable.
 
     Raises:
         ConfigError: COMPLETE: all its tables are moved and its cut's document is written, so it will be published.
@@ -123,7 +121,7 @@ def give_up(catalog: LakeCatalog, store: Store, intent: Intent) -> None:
     if not store.put_if_absent(key, note.model_dump_json(indent=1).encode()):
         outcome = find_outcome(store, cut.feed, cut.seq)
         refuse_complete(outcome)
-        assert isinstance(outcome, Abandoned), "nothing else stands there"
+        assert isinstance(outcome, Abandoned), "no other outcome is stored"
         note = outcome
     finish(catalog, store, intent, note)
 
@@ -132,14 +130,14 @@ def refuse_complete(outcome: Cut | Abandoned | None) -> None:
     """Raise ConfigError (COMPLETE) for a cut whose document is written."""
     if isinstance(outcome, Cut):
         raise ConfigError(
-            f"cut {outcome.seq} of feed {outcome.feed} cannot be given up: all its tables are moved, only its record is not whole",
+            f"cut {outcome.seq} of feed {outcome.feed} cannot be abandoned: all its tables are published, only its record is incomplete",
             code="COMPLETE",
-            remedy=f"run any stage: it finishes the record; `tidelake rollback --feed {outcome.feed} --to …` goes back from there",
+            remedy=f"run any stage, which completes the record; `tidelake rollback --feed {outcome.feed} --to …` goes back from there",
         )
 
 
 def finish(catalog: LakeCatalog, store: Store, intent: Intent, note: Abandoned) -> None:
-    """Undo what an intent that was given up had moved, then record that this is done. Repeatable."""
+    """Undo what an abandoned intent had moved, then record that this is done. Repeatable."""
     places = {m.uuid: m for m in intent.moves}
     for a in intent.advances:
         _undo_advance(catalog, a, places.get(a.uuid), intent.cut.seq)
@@ -208,13 +206,13 @@ def _moved(table: LakeTable, a: Advance, seq: int) -> bool:
 def _of_advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> list[UndoStep]:
     table = find_at(catalog, a.uuid, places_of(a.identifier, move))
     if table is None:
-        return [UndoStep(table=a.identifier, what="left", detail="is gone; nothing to undo")]
+        return [UndoStep(table=a.identifier, what="left", detail="does not exist; nothing to undo")]
     steps = []
     if _moved(table, a, seq):
         steps.append(UndoStep(table=table.identifier, what="back", detail=f"{MAIN} goes back to snapshot {a.base}, with its columns"))
     elif table.main != a.base:
         steps.append(
-            UndoStep(table=table.identifier, what="left", detail=f"{MAIN} is at snapshot {table.main}, which no run made: left as it is")
+            UndoStep(table=table.identifier, what="left", detail=f"{MAIN} is at snapshot {table.main}, which no run created: left as it is")
         )
     if a.branch in table.branches:
         steps.append(UndoStep(table=table.identifier, what="branch", detail=f"the staged branch {a.branch} is dropped"))

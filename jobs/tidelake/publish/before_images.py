@@ -22,7 +22,7 @@ def reconciled(feed: Feed, images: dict[str, ImageCounts]) -> list[Check]:
             rule="old values fit the snapshot",
             severity="critical" if blocks else "warning",
             success=not c.found,
-            expected="every change finds the row that it says it replaces",
+            expected="every before image equals the row it replaces",
             observed=described(c),
             unexpected=c.found,
             examples=c.examples,
@@ -36,6 +36,6 @@ def reconciled(feed: Feed, images: dict[str, ImageCounts]) -> list[Check]:
             f"{first.table}: {first.observed}; the first: {first.examples[0] if first.examples else '-'}; changes were lost before this "
             "window, or the snapshot is wrong; nothing of the window is published",
             code="BEFORE_IMAGES",
-            remedy='find out what was lost; to publish all the same and be warned, set [policy] on_before_image = "warn"',
+            remedy='find out what was lost; to publish anyway, with a warning, set [policy] on_before_image = "warn"',
         )
     return checks

@@ -1,4 +1,4 @@
-"""Recovery: carries out an interrupted publication again; finishes the undoing of one that was given up."""
+"""Recovery: carries out an interrupted publication again; completes the undo of an abandoned one."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def recover(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
     published, proven = is_published(catalog, feed, seq), store.head(certificate_key(feed, seq)) is not None
     if published and proven:
         if store.head(cut_key(feed, seq)) is None:
-            log.info(f"writing the document of cut {seq} again, which is lost")
+            log.info(f"writing the document of cut {seq} again, which is missing")
             keep(store, read_cut(store, feed, seq))
         return None
     if proven:
         raise ConfigError(
-            f"cut {seq} of feed {feed} was published, its certificate says so, but the catalog does not know it",
+            f"cut {seq} of feed {feed} is missing from the catalog, but its certificate records that it was published",
             code="WRONG_CATALOG",
-            remedy="is the catalog an older copy? Bring back the newest one",
+            remedy="is the catalog an older copy? Restore the newest one",
         )
     outcome = find_outcome(store, feed, seq)
     intent = read_document(store, intent_key(feed, seq), Intent)

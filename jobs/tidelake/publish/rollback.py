@@ -239,7 +239,7 @@ def _returns(catalog: LakeCatalog, places: _Places) -> list[Return]:
         table.summary(t.snapshot_id)  # raises if the snapshot has expired
         if table.main != heads.get(uuid, table.main):
             raise StorageError(
-                f"{table.identifier}: main is at snapshot {table.main}, which no run of Tidelake made",
+                f"{table.identifier}: main is at snapshot {table.main}, which no run of Tidelake created",
                 code="TABLE_MOVED",
                 remedy=f"set main back to snapshot {heads[uuid]}, then run again",
             )
@@ -258,7 +258,7 @@ def _certificate(store: Store, plan: RolledBack, cut: Cut) -> dict[str, Any]:
 def lines(plan: RolledBack) -> list[str]:
     """Return a rollback as lines for people."""
     if plan.seq is None:
-        return [f"{plan.feed} stands at cut {plan.from_cut}, {show(plan.to_ts)}: nothing to do"]
+        return [f"{plan.feed} is at cut {plan.from_cut}, {show(plan.to_ts)}: nothing to do"]
     head = f"{plan.feed}: from cut {plan.from_cut}, {show(plan.from_ts)}, to cut {plan.to_cut}, {show(plan.to_ts)}, as cut {plan.seq}"
     tail = f"  {plan.changes:,} changelog rows undone; hours after {plan.hour} can be run again"
     return [head, *(f"  {_line(t)}" for t in plan.tables), tail]

@@ -38,7 +38,7 @@ def carry_out(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     """Carry out all steps after the intent: main of every table, names, the published record, the certificate last.
 
     Raises:
-        StorageError: TABLE_MOVED, NOT_FOUND; ABANDONED: the publication was given up meanwhile.
+        StorageError: TABLE_MOVED, NOT_FOUND; ABANDONED: the publication was abandoned meanwhile.
     """
     feed, seq = intent.cut.feed, intent.cut.seq
     done = find_outcome(store, feed, seq) is not None or store.head(certificate_key(feed, seq)) is not None
@@ -114,9 +114,9 @@ def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> Non
 
 def _moved(table: LakeTable, base: int, seq: int) -> StorageError:
     return StorageError(
-        f"{table.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake made; cut {seq} waits",
+        f"{table.identifier}: {MAIN} is at snapshot {table.main}, which no run of Tidelake created; cut {seq} waits",
         code="TABLE_MOVED",
-        remedy=f"set {MAIN} back to snapshot {base}, then run again; `tidelake abandon` gives the cut up",
+        remedy=f"set {MAIN} back to snapshot {base}, then run again; `tidelake abandon` abandons the cut",
     )
 
 
@@ -132,7 +132,7 @@ def _settle(catalog: LakeCatalog, m: Move) -> None:
 
 
 def _rename(catalog: LakeCatalog, source: str, to: str) -> None:
-    """Rename a table. Raises OwnershipError: NOT_OURS if somebody took the name meanwhile, NAME_COLLISION for the feed's own table."""
+    """Rename a table. Raises OwnershipError: NOT_OURS if another owner took the name meanwhile, NAME_COLLISION for the feed's own table."""
     feed = catalog.load(source).properties[OWNER]
     if (there := catalog.find(to)) is not None:
         raise occupied(there, source, feed)
@@ -164,7 +164,9 @@ def _find(catalog: LakeCatalog, uuid: str, places: list[str]) -> LakeTable:
     found = find_at(catalog, uuid, places)
     if found is not None:
         return found
-    raise StorageError(f"table {places[0]} ({uuid}) is gone", code="NOT_FOUND", remedy="it was dropped or renamed outside Tidelake")
+    raise StorageError(
+        f"table {places[0]} ({uuid}) no longer exists", code="NOT_FOUND", remedy="it was dropped or renamed outside Tidelake"
+    )
 
 
 def plan_moves(now: Mapping[str, str], wanted: Mapping[str, str]) -> list[Move]:

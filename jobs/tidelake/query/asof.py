@@ -225,9 +225,9 @@ def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: 
     cuts = " or ".join(show(cut.resolved_ts) for cut in (before, after) if cut is not None)
     first = first_whole(lake, gone)
     raise StorageError(
-        f"feed {lake.feed.name}: {i.name} cannot be had at TSO {show(ts)}: changes up to {show(gone)} are not all kept",
+        f"feed {lake.feed.name}: {i.name} cannot be read at TSO {show(ts)}: changes up to {show(gone)} are not all kept",
         code="NOT_RETAINED",
-        remedy=f"take the cut at {cuts}{f', or any TSO from {show(first)} on' if first is not None else ''}; {KEEP_CHANGES}",
+        remedy=f"use the cut at {cuts}{f', or any TSO from {show(first)} on' if first is not None else ''}; {KEEP_CHANGES}",
     )
 
 

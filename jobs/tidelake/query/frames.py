@@ -72,7 +72,7 @@ def scd2(spark: SparkSession, feed: Feed, table: str, ts: int | None = None, at:
 
 def _moment(ts: int | None, at: str | None) -> int | None:
     if ts is not None and at is not None:
-        raise ConfigError("ts and at say the same", remedy="give one of them")
+        raise ConfigError("ts and at exclude each other", remedy="give one of them")
     return last_of(parse_moment(at)) if at is not None else ts
 
 

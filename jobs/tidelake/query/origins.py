@@ -58,7 +58,7 @@ def _redefined(catalog: LakeCatalog, feed: Feed, known: Catalog, defined: list[T
         t = named.get((first.database.lower(), first.table.lower()))
         if t is None:
             if missing := unsaid_types(i.columns) if i.guessed else []:
-                yield i, f"{i.name} is published as messages said ({', '.join(missing[:_NAMED])}); define it in tables.sql"
+                yield i, f"{i.name} is published with the types of its messages ({', '.join(missing[:_NAMED])}); define it in tables.sql"
             continue
         if not i.guessed and i.from_ts != ALWAYS:
             continue
@@ -69,14 +69,14 @@ def _redefined(catalog: LakeCatalog, feed: Feed, known: Catalog, defined: list[T
         if columns:
             yield i, "; ".join(columns[:_NAMED]) + (f"; and {plural(len(columns) - _NAMED, 'column')} more" if columns[_NAMED:] else "")
         elif i.guessed:
-            yield i, f"{i.name}: published as messages said, tables.sql defines it"
+            yield i, f"{i.name}: published with the types of its messages, tables.sql defines it"
 
 
 def _other_types(i: Incarnation, t: TableContract) -> list[str]:
     published = {name.lower(): c for c in i.columns for name in (*c.former, c.name)}
     wanted = {c.name.lower(): c for c in t.definition.visible}
     other = [
-        f"{i.name}.{c.name}: published as {was.type.sql}, tables.sql says {c.type.sql}"
+        f"{i.name}.{c.name}: published as {was.type.sql}, tables.sql defines {c.type.sql}"
         for name, c in wanted.items()
         if (was := published.get(name)) is not None and was.type != c.type
     ]
@@ -91,7 +91,7 @@ def _left_out(catalog: LakeCatalog, store: Store, feed: Feed, cut: Cut, defined:
         if g.code == UNDEFINED_TABLE and g.hour <= cut.hour and g.table is not None:
             aside.setdefault(g.table, []).append((g.hour, g.rows))
     for table, groups in sorted(aside.items()):
-        said = f"{table}: {plural(sum(n for _, n in groups), 'row')} are set aside, as nothing defined the table"
+        said = f"{table}: {plural(sum(n for _, n in groups), 'row')} are set aside, because the table was not defined"
         if table.lower() in now:
             yield f"{said}; it is defined now: {_redo(feed, min(hour for hour, _ in groups), cut)}"
         else:

@@ -49,7 +49,7 @@ class HourPlan(BaseModel):
     def lines(self) -> list[str]:
         """Return the plan as lines for people."""
         state = "unchanged" if not self.lands else "new" if self.landed_generation is None else "changed"
-        says = "published already, nothing would happen" if self.published else "would be published"
+        says = "already published, nothing would change" if self.published else "would be published"
         if self.blocked:
             says = "would not be published"
         window = f"({show(self.applied_ts or 0)}, {show(self.resolved_ts)}]" if self.resolved_ts else "known once the hour is decoded"

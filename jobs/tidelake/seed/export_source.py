@@ -122,4 +122,4 @@ def _in_order(batch: ExportBatch, names: Sequence[str]) -> pa.ListArray:
 
 def _changed(job: ExportJob, file: ExportFile) -> StorageError:
     uri = open_store(job.export_uri).uri_of(file.key)
-    return StorageError(f"{uri} has another size than when it was listed", code="CHANGED", remedy="is the export still being written?")
+    return StorageError(f"{uri} changed its size since it was listed", code="CHANGED", remedy="is the export still being written?")

@@ -100,16 +100,16 @@ def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resu
     """
     if lake.feed.by_offsets:
         raise ConfigError(
-            f"feed {lake.feed.name} is ordered by offsets: nothing says which of its changes an export holds already",
+            f"feed {lake.feed.name} is ordered by offsets: it is unknown which of its changes an export already contains",
             code="NO_COMMIT_TS",
-            remedy="a seed needs messages with a commit ts: of TiCDC, enable-tidb-extension; docs/seed.md",
+            remedy="a seed needs messages with a commit ts: with TiCDC, set enable-tidb-extension; docs/seed.md",
         )
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if cut is not None and cut != resumed:
         raise ConfigError(
             f"feed {lake.feed.name} has published cut {cut.seq} at {show(cut.resolved_ts)}; a seed can only be the first",
             code="CUT_EXISTS",
-            remedy="give the feed another lake, or another name, to begin with this export",
+            remedy="give the feed another lake, or another name, to start from this export",
         )
     store = open_store(source)
     export = list_export(store)
@@ -144,7 +144,7 @@ def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whol
         own, other = definition(store, t), said.get(t.name.lower())
         if own is None and other is None:
             raise ContractError(
-                f"{source} has rows of {t.name}, but neither it nor tables.sql says its columns",
+                f"{source} has rows of {t.name}, but neither it nor tables.sql defines its columns",
                 code="NO_DEFINITION",
                 remedy=f"put {t.name}-schema.sql with its CREATE TABLE beside them, or the statement into {feed.folder / 'tables.sql'}",
             )
@@ -152,7 +152,8 @@ def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whol
             raise ContractError(
                 f"{feed.folder / 'tables.sql'} defines {t.name} otherwise than {store.uri_of(t.schema or '')}",
                 code="OTHER_DEFINITION",
-                remedy="tables.sql says what tables were when the feed starts, which is the TSO of the export: take its statement, or none",
+                remedy="tables.sql defines the tables at the start of the feed, which is the TSO of the export: "
+                "use the export's statement, or none",
             )
         found = own or other
         assert found is not None
@@ -162,7 +163,7 @@ def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whol
         raise ConfigError(
             f"{feed.folder / 'tables.sql'} defines {min(missing)}, which {source} has not",
             code="UNKNOWN_TABLE",
-            remedy="export it, too, or take it out of tables.sql if it was not there yet",
+            remedy="export it too, or remove it from tables.sql if it did not exist yet",
         )
     return out
 
@@ -188,7 +189,7 @@ def _table(feed: Feed, names: Catalog, incarnation: str, t: ExportTable) -> Seed
 
 
 def _buckets(feed: Feed, t: ExportTable) -> int:
-    """Number of buckets: what feed.toml says, else one per 128 MiB of text, as a power of two. Rows are not counted yet."""
+    """Number of buckets: the setting in feed.toml, else one per 128 MiB of text, as a power of two. Rows are not counted yet."""
     own = feed.tables.get(t.name)
     if own and own.buckets:
         return own.buckets

@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 OnBytesRead = Callable[[int, int], None]  # (bytes of files read, bytes in all)
 _LOOK_SECONDS = 2.0
-_TOLD = 5  # number of places that an error names
+_SHOWN = 5  # number of places that an error names
 
 
 class Seeded(BaseModel):
@@ -160,7 +160,8 @@ def _resumed(prepared: Prepared, cut: Cut) -> Seeded:
     names = {i: life.name for i, life in cut.catalog.incarnations.items()}
     if not cut.is_seed or cut.seeded_ts != prepared.plan.ts or set(names.values()) != {t.name for t in prepared.plan.tables}:
         raise ConfigError(
-            f"cut {cut.seq}, whose publishing was cut short, is published now and is not of this export; a seed can only be the first",
+            f"cut {cut.seq}, whose publication was interrupted, is now published and is not from this export; "
+            "a seed can only be the first cut",
             code="CUT_EXISTS",
         )
     return Seeded(plan=prepared.plan, cut=cut.seq, rows={names[i]: t.rows for i, t in cut.snapshots.items()})
@@ -267,11 +268,11 @@ def _refuse_invalid_values(run: _Run, i: Incarnation, table: TableRows, counts: 
     column, n = next(iter(counts.invalid_values.items()))
     rows = typed(hashed(_frame(run, i), table), table).where(f"invalid_values_{ids[column]} > 0")
     files = run.prepared.of_export[i.id].files
-    places = [f"{files[r['partition'] - run.first[i.id]].key} row {r['offset']}" for r in rows.limit(_TOLD).collect()]
+    places = [f"{files[r['partition'] - run.first[i.id]].key} row {r['offset']}" for r in rows.limit(_SHOWN).collect()]
     raise QualityError(
         f"{i.name}.{column}: {plural(n, 'value')} cannot be read as {i.column(column).type.sql}: {', '.join(places)}; nothing is published",
         code="EXPECTATION_FAILED",
-        remedy=f'correct them, or set what becomes of them: [columns."{i.name}".{column}] invalid_values = "null" or '
+        remedy=f'correct them, or set how they are handled: [columns."{i.name}".{column}] invalid_values = "null" or '
         '"string" (docs/types.md)',
     )
 
@@ -288,7 +289,7 @@ def _refused(run: _Run, filled: Sequence[_Filled]) -> int:
         f"{plural(total, 'row')} of {plural(len(bad), 'file')} cannot be read, the first: {bad[0].key} row {first.row} "
         f"at byte {first.byte}: {first.code}: {first.error}; nothing is published",
         code="ROWS_REFUSED",
-        remedy=f"the others stand in {where}; mend the files, say how they are written (--csv-…), or accept the loss: "
+        remedy=f"the others are in {where}; correct the files, set their format (--csv-…), or accept the loss: "
         '[policy] on_reject = "publish_incomplete"',
     )
 

@@ -31,7 +31,7 @@ def nothing(store: Store) -> ConfigError:
     if store.uri.startswith("s3://"):
         return _no_prefix(store)
     path = Path(store.uri)
-    what = "does not exist" if not path.exists() else "is no folder" if not path.is_dir() else "is an empty folder"
+    what = "does not exist" if not path.exists() else "is not a folder" if not path.is_dir() else "is an empty folder"
     return ConfigError(f"{store.uri} {what}", code="NOTHING_THERE", remedy="give an archive's folder, or s3://bucket/prefix")
 
 

@@ -31,7 +31,7 @@ def _feed_lines(guess: Guess, layout: str | None, avro_schemas: str | None) -> I
     if guess.protocol in UNDATED:
         yield ""
         yield "[watermark]"
-        yield 'from = "offsets"  # the rows say no commit ts: docs/offsets.md'
+        yield 'from = "offsets"  # the rows carry no commit ts: docs/offsets.md'
     if guess.protocol == "avro":
         yield ""
         yield "[avro]"

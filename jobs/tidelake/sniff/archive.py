@@ -306,7 +306,7 @@ def _why(reads: Sequence[ReadObject]) -> str:
     if _form(reads) == EMPTY:
         return "they hold no record yet"
     if _form(reads) == PLAIN_CSV:
-        return "their values are not base64, and nothing else says where a value ends"
+        return "their values are not base64, and nothing else marks the end of a value"
     if any(len(r.offsets) for r in reads):
         return "they hold values only, without keys, offsets and timestamps"
     return next((r.problem for r in reads if r.problem), f"none was read, as each is larger than {LARGEST >> 20} MB")

@@ -118,7 +118,7 @@ def recognised(path: Path, limit: int) -> Found:
 def first_line(error: Exception) -> str:
     """Return a reader's message about bytes of another format, for people."""
     says = str(error).splitlines()[0] if str(error) and isinstance(error, (ValueError, OSError)) else ""
-    return says or "its content is not what its beginning looks like"
+    return says or "its content does not match its first bytes"
 
 
 def _reads(path: Path, layout: str) -> bool:
@@ -278,7 +278,7 @@ def _row(line: bytes, number: int, container: str) -> list[dict[str, Any]]:
         place = {"topic": topic, "partition": partition, "offset": number if offset is None else offset}
         _batch([place])  # reports wrong coordinates as an error of this line
     except (AttributeError, TypeError, ValueError, OverflowError, BinasciiError) as e:
-        raise ValueError(f"line {number + 1} is no line of `tidelake inspect`: {e}") from e
+        raise ValueError(f"line {number + 1} is not a line of `tidelake inspect`: {e}") from e
     return [place | sides]
 
 

@@ -1,4 +1,4 @@
-"""What an object's key says: base folder, name template, topic, partition, number and hour.
+"""The parts of an object's key: base folder, name template, topic, partition, number and hour.
 
     <base>/<topic>/dt=2026-01-05/hr=10/<topic>+<partition>+<number>.jsonl.gz     the hour in any usual form, before or after the topic
     <base>/2026/01/05/10/<topic>/<partition>/<anything>.json                     … partition as a folder, with `partition=` or without
@@ -41,7 +41,7 @@ HourSpan = tuple[int, int, str]  # (from, to, field)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What a key says.
+    """The parts of a key.
 
     Attributes:
         base: The part of the key that source.uri ends with.
@@ -64,14 +64,14 @@ class Named:
 
 
 def named(key: str) -> Named | None:
-    """Return what the key says; None if it is no name of a Kafka archive. key: from the root of the bucket or file system."""
+    """Return the parts of the key; None if it is not a name of a Kafka archive. key: from the root of the bucket or file system."""
     folder, _, name = key.rpartition("/")
     ending = _ENDING.search(name)[0]  # type: ignore[index]  # it may be empty, but it is there
     stem, words = key[: len(key) - len(ending)], ending.lower().split(".")[1:]
     view = next((word for word in words if word in (KEYS, HEADERS)), "")
     if _TOMBSTONE in f"{folder}/":
         stem, view = stem.replace(_TOMBSTONE, "/", 1), TOMBSTONES
-    found = _told(stem)
+    found = _hours_in(stem)
     if found is None:
         return None
     spans, fields = found
@@ -91,7 +91,7 @@ def named(key: str) -> Named | None:
     )
 
 
-def _told(stem: str) -> tuple[list[HourSpan], dict[str, str]] | None:
+def _hours_in(stem: str) -> tuple[list[HourSpan], dict[str, str]] | None:
     """Positions and texts of the fields in a key without its ending. Topic and partition must be among them."""
     at = stem.rfind("/") + 1
     moment = _moment(stem, at)

@@ -40,7 +40,7 @@ MOST_BYTES = 64 << 20  # maximum size of one object's messages
 _RAW = {
     "bin": ("confluent-bin-open", "confluent-bin"),
     "json": ("confluent-json-nested",),
-}  # by extension, because the content does not tell
+}  # by extension, because the content does not show it
 
 _DAMAGED = "DAMAGED_OBJECT"
 
@@ -91,7 +91,7 @@ def read(path: Path, source: SourceObject, most: int) -> ReadObject:
         if len(found.offsets) or not found.problem or found.problem.startswith(_DAMAGED):
             return found
         first = first or found
-    return ReadObject(source=source, form=BARE, problem=first.problem if first else "its content is none that Tidelake knows")
+    return ReadObject(source=source, form=BARE, problem=first.problem if first else "its format is unknown")
 
 
 def _candidates(path: Path, key: str) -> list[str]:

@@ -49,7 +49,7 @@ _MEND["aiven"]["HOUR"] = (
 )
 _OF_FORM = {  # forms without readable messages → what to do
     PLAIN_CSV: "set format.output.fields.value.encoding = base64 in the connector; what it writes then is layout aiven-csv",
-    EMPTY: "look again when the archiver has written messages",
+    EMPTY: "run again when the archiver has written messages",
 }
 _DATE = re.compile(r"20\d\d\D?(0[1-9]|1[0-2])")  # a date in a template: its objects are of a single day
 _ELSE = "prefer aiven-parquet or aiven-jsonl with all five fields"
@@ -88,7 +88,7 @@ def _promises(section: Section, layout: Layout) -> Iterator[Promise]:
     for code in unsafe:
         yield Promise("bytes", LOST, layout.losses[code], mend(section, code))
     if not unsafe:
-        yield Promise("bytes", KEPT, "values are there byte for byte")
+        yield Promise("bytes", KEPT, "values are kept byte for byte")
     if "LOSSY_LAYOUT" in layout.losses:
         yield Promise("the rest", LOST, layout.losses["LOSSY_LAYOUT"], mend(section, "LOSSY_LAYOUT"))
     for what in ("headers", "timestamps"):
@@ -103,7 +103,7 @@ def _promises(section: Section, layout: Layout) -> Iterator[Promise]:
 def _order(section: Section) -> Iterator[Promise]:
     undated, guess = section.contents.without_ts, section.guess
     if undated and guess is not None and (guess.protocol in UNDATED or guess.protocol in EXTENDED):
-        text = f"{undated} rows carry no commit ts: offsets order them, and what is sent twice counts twice (docs/offsets.md)"
+        text = f"{undated} rows carry no commit ts: offsets order them, and events sent twice count twice (docs/offsets.md)"
         mend = "" if guess.protocol in UNDATED else "set enable-tidb-extension = true in the changefeed's sink, if it is TiCDC's"
         yield Promise("order", UNSURE, text, mend)
 
@@ -136,18 +136,18 @@ def lacking(section: Section, what: str) -> int:
 
 def _offsets(section: Section, layout: Layout) -> Iterator[Promise]:
     if not layout.number_is_first_offset:
-        told = ", and the objects say where the log holds no message (transaction markers, compaction)" if _archived(section) else ""
-        yield Promise("offsets", KEPT, f"in the records: what is missing or there twice is seen{told}")
+        marked = ", and the objects record where the log holds no message (transaction markers, compaction)" if _archived(section) else ""
+        yield Promise("offsets", KEPT, f"in the records: missing and repeated messages are detected{marked}")
         return
     joints = sum(t.offsets.joints for t in section.topics if t.offsets)
     wrong = sum(t.offsets.unproven for t in section.topics if t.offsets)
-    told = f"; {wrong} of {joints} neighbouring objects that were read do not join" if wrong else ""
-    told = told or (f"; all {joints} neighbouring objects that were read join" if joints else "")
+    joined = f"; {wrong} of {joints} neighbouring objects that were read do not join" if wrong else ""
+    joined = joined or (f"; all {joints} neighbouring objects that were read join" if joints else "")
     if section.tags:
-        yield Promise("offsets", UNSURE if wrong else KEPT, f"counted from the names; tags prove them object by object{told}")
+        yield Promise("offsets", UNSURE if wrong else KEPT, f"counted from the names; tags prove them object by object{joined}")
     else:
-        text = "counted from the names: right only where the connector drops no record and sorts no late one into another hour"
-        yield Promise("offsets", UNSURE, text + told, mend(section, "NO_OFFSETS"))
+        text = "counted from the names: correct only if the connector drops no record and sorts no late record into another hour"
+        yield Promise("offsets", UNSURE, text + joined, mend(section, "NO_OFFSETS"))
 
 
 def _nulls(section: Section, layout: Layout) -> Iterator[Promise]:
@@ -155,12 +155,18 @@ def _nulls(section: Section, layout: Layout) -> Iterator[Promise]:
     if "TOMBSTONES_LOST" in layout.losses:
         apart = f"; {section.tombstones} objects under tombstone/ hold their keys, without offsets" if section.tombstones else ""
         harmless = section.guess is not None and not matters
-        why = "avro writes deletes so" if matters else "no matter: this protocol writes none" if section.guess else "only avro writes them"
+        why = (
+            "avro writes deletes as null values"
+            if matters
+            else "not needed: this protocol writes none"
+            if section.guess
+            else "only avro writes them"
+        )
         yield Promise(
             "null values", LOST, f"{layout.losses['TOMBSTONES_LOST']} ({why}){apart}", "" if harmless else mend(section, "TOMBSTONES_LOST")
         )
     else:
-        yield Promise("null values", KEPT, "a delete of Avro is there")
+        yield Promise("null values", KEPT, "deletes of Avro are kept")
 
 
 def _archived(section: Section) -> bool:
@@ -173,18 +179,16 @@ def _hours(section: Section) -> Iterator[Promise]:
     if of and inside == of:
         yield Promise("hours", KEPT, f"folders are the hours (UTC) of the records' timestamps, in all {of} records that were read")
     elif of and _archived(section):
-        text = f"{of - inside} of {of} records are of another hour than their folder: they came late, and belong to the hour that was open"
+        text = f"{of - inside} of {of} records are of an earlier hour than their folder: they arrived late and belong to the open hour"
         yield Promise("hours", KEPT, text)
     elif of:
-        text = f"{of - inside} of {of} records are of another hour (UTC) than their folder, which is that of writing, or of another zone"
+        text = f"{of - inside} of {of} records are of another hour (UTC) than their folder, which uses the time of writing or another zone"
         yield Promise("hours", UNSURE, text, "hours by the record's timestamp, in UTC: " + mend(section, "HOUR"))
     elif not any(t.hours for t in section.topics):
-        text = (
-            "no path says one: messages land by their timestamps, without them by when their object was written, and all names are listed"
-        )
+        text = "no path has an hour: messages land by their timestamps, or by the time their object was written, and all names are listed"
         yield Promise("hours", UNSURE, text, mend(section, "HOUR"))
     else:
-        yield Promise("hours", UNSURE, "taken for UTC: the records hold no timestamps to compare with")
+        yield Promise("hours", UNSURE, "assumed to be UTC: the records hold no timestamps to compare with")
     for topic in section.topics:
         if topic.missing:
             yield Promise("hours", UNSURE, f"{topic.name}: no object in {spelled(topic.missing)}", "find out whether the topic was idle")
@@ -199,7 +203,7 @@ def blockers(section: Section) -> list[Blocker]:
 
 def _blockers(section: Section) -> Iterator[Blocker]:
     if section.layout is None:
-        text = f"the objects are of no layout that can be landed ({section.form}): {section.why}"
+        text = f"the objects match no layout that can be landed ({section.form}): {section.why}"
         yield Blocker(text, _layout_mend(section))
         if not section.verdict.messages:  # without messages there is nothing more to check
             return
@@ -209,8 +213,8 @@ def _blockers(section: Section) -> Iterator[Blocker]:
     if section.guess is None:
         keyless = _keyless(section)
         lacking = f"{counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}"
-        told = f"; Open Protocol and Avro cannot be told without their keys, which {lacking}" if keyless else ""
-        yield Blocker(f"the messages' protocol is not decided{told}", mend(section, "KEYS_LOST") if keyless else _protocol_mend(section))
+        why = f"; Open Protocol and Avro cannot be recognised without their keys, which {lacking}" if keyless else ""
+        yield Blocker(f"the messages' protocol is undecided{why}", mend(section, "KEYS_LOST") if keyless else _protocol_mend(section))
         return
     yield from _of_protocol(section, section.guess.protocol)
     if section.contents.without_ts and section.guess.protocol == "csv":
@@ -220,8 +224,8 @@ def _blockers(section: Section) -> Iterator[Blocker]:
 
 def _layout_mend(section: Section) -> str:
     if "the name says" in section.why:
-        return "have them renamed, or written again: the codec of a name has to be that of the content"
-    fields = f"have them written by Aiven's connector with ByteArrayConverter and {_FIELDS}; docs/layouts.md names all"
+        return "rename or rewrite them: the codec in a name must be that of the content"
+    fields = f"write them with Aiven's connector with ByteArrayConverter and {_FIELDS}; docs/layouts.md lists all layouts"
     return _OF_FORM.get(section.form, fields)
 
 
@@ -256,5 +260,5 @@ def mend(section: Section, code: str) -> str:
 def _protocol_mend(section: Section) -> str:
     waiting = section.verdict.guesses and section.verdict.guesses[0].waiting
     if waiting:
-        return "give the Avro schemas: --avro-schemas FILE.json, a folder, or the registry's URL; or say --protocol avro"
-    return "`tidelake sniff OBJECT` on one of them shows every message that does not fit; `--protocol NAME` writes a feed.toml as you say"
+        return "give the Avro schemas: --avro-schemas FILE.json, a folder, or the registry's URL; or give --protocol avro"
+    return "`tidelake sniff OBJECT` on one of them shows every message that does not fit; `--protocol NAME` writes a feed.toml for it"

@@ -1,4 +1,4 @@
-"""Position of a store in its bucket or file system. Keys are read from that root, whatever URI was opened."""
+"""Position of a store in its bucket or file system. Keys are read from that root, for every URI that was opened."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ def _common(names: list[str]) -> str:
 def _head(section: Section) -> Iterator[str]:
     guess = section.verdict.guesses[0]
     counts = {t.name: max(t.partitions) + 1 for t in section.topics}
-    told = f"{guess.decoded:,} of {section.verdict.messages:,} messages that were looked at decode"
-    yield f"# {guess.protocol} is {guess.confidence}: {told}."
+    decoded = f"{guess.decoded:,} of {section.verdict.messages:,} sampled messages decode"
+    yield f"# {guess.protocol} is {guess.confidence}: {decoded}."
     yield f"protocol = {_toml(guess.protocol)}"
     names = [_toml(name) for name in counts]
     late = _late(section)
@@ -133,8 +133,8 @@ def _head(section: Section) -> Iterator[str]:
         yield f"topics = [{', '.join(names)}]" if len(names) <= 3 else "topics = [\n" + "".join(f"  {name},\n" for name in names) + "]"
         yield from (f"# {name} has no object before hour {format_hour(hour)}: leave it out until then." for name, hour in late.items())
     if len(names) > 1 and (common := _common(list(counts))) and len(set(counts.values())) == 1:
-        yield f"# For topics to come: topics = [{_toml(f'/{common}.*/')}]"
-    yield "# As many as have objects; what Kafka has is right: kafka-topics.sh --describe. A partition too few or too many blocks."
+        yield f"# For future topics: topics = [{_toml(f'/{common}.*/')}]"
+    yield "# Number of partitions with objects. Check it with kafka-topics.sh --describe: a wrong number blocks."
     if len(set(counts.values())) == 1:
         yield f"partitions = {next(iter(counts.values()))}"
     else:
@@ -159,7 +159,7 @@ def _is_first_folder(section: Section) -> bool:
 def _options(section: Section) -> Iterator[str]:
     options = section.verdict.guesses[0].options
     if options:
-        yield from ("", "# Sink options that the messages show; what they do not show has TiCDC's default.", "[options]")
+        yield from ("", "# Sink options that the messages show; all others have TiCDC's default.", "[options]")
         yield from (f"{name} = {_toml(value)}" for name, value in options.items())
 
 
@@ -175,7 +175,7 @@ def _source(section: Section, root: str) -> Iterator[str]:
     if has_hours(section):
         yield f"first_hour = {_toml(format_hour(min(h for t in section.topics for h in t.hours)))}  # the feed starts here: docs/cuts.md"
     else:
-        yield 'hours = "timestamps"  # no path says one: docs/layouts.md'
+        yield 'hours = "timestamps"  # no path has an hour: docs/layouts.md'
     if section.tags:
         yield "tags = true  # the objects have tags: those that do not prove their offsets are refused"
     if _claim_check(section):
@@ -188,12 +188,12 @@ def _rest(section: Section, avro_schemas: str | None, checkpoints: str | None, s
     if _watermark(section) == "messages":
         yield 'from = "messages"'
     elif _watermark(section) == "offsets":
-        yield "# The rows say no commit ts: offsets order them, and the closed hour is the cut. What that cannot promise (repeats, two"
-        yield "# partitions, statements): docs/offsets.md. Of TiCDC, enable-tidb-extension in the changefeed gives more."
+        yield "# The rows carry no commit ts: offsets order them, and the closed hour is the cut. What that cannot guarantee (repeats, two"
+        yield "# partitions, statements): docs/offsets.md. With TiCDC, enable-tidb-extension in the changefeed gives stronger guarantees."
         yield 'from = "offsets"'
         yield 'one_partition_per = "table"  # "key" where rows are spread by their primary key (canal.mq.partitionHash …:$pk$)'
     else:
-        yield "# The messages bring no resolved ts: the changefeed's checkpoints have to be recorded."
+        yield "# The messages carry no resolved ts: the changefeed's checkpoints must be recorded."
         yield from ('from = "checkpoints"', f"uri = {_toml(checkpoints or '${TIDELAKE_CHECKPOINTS}')}")
     if guess.protocol == "avro":
         ids = ", ".join(map(str, guess.schema_ids[:10])) + (", …" if len(guess.schema_ids) > 10 else "")
@@ -221,9 +221,9 @@ def _missing(section: Section, avro_schemas: str | None, checkpoints: str | None
         yield f"avro_schemas.json: the schemas of {len(guess.schema_ids)} ids, or the registry's URL"
     if _watermark(section) == "checkpoints":
         if not checkpoints:
-            yield "checkpoints.json: the changefeed's checkpoints as they were recorded, the only resolved ts that there is"
+            yield "checkpoints.json: the changefeed's checkpoints as they were recorded, the only resolved ts available"
     elif _watermark(section) == "messages" and not section.contents.resolved:
-        yield "a resolved ts: none is in the messages that were looked at, and hours are complete only up to one"
+        yield "a resolved ts: the messages that were read contain none, and hours are complete only up to one"
     if _claim_check(section):
         yield "the changefeed's claim-check files (claim-check-storage-uri)"
 

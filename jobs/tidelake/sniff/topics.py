@@ -15,13 +15,13 @@ from tidelake.sniff.keys import Named
 from tidelake.sniff.objects import ReadObject
 from tidelake.tso import format_hour
 
-MOST_TOLD = 5  # maximum missing hours or other items that are listed
+MOST_SHOWN = 5  # maximum missing hours or other items that are listed
 _HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A listed object and what its key says. below: its key below the archive's base; siblings: by view."""
+    """A listed object and the parts of its key. below: its key below the archive's base; siblings: by view."""
 
     key: str
     info: ObjectInfo
@@ -184,7 +184,7 @@ def _holes(offsets: np.ndarray, covers: Sequence[tuple[int, int]]) -> tuple[int,
     return gaps, int(reached[-1] - first[0]) + 1 - gaps - len(offsets)
 
 
-def spelled(hours: Iterable[datetime], most: int = MOST_TOLD) -> str:
+def spelled(hours: Iterable[datetime], most: int = MOST_SHOWN) -> str:
     """List hours for people, the first few of many."""
-    told = [format_hour(hour) for hour in hours]
-    return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
+    names = [format_hour(hour) for hour in hours]
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -193,9 +193,9 @@ def _guess(tally: _Tally, messages: list[pa.RecordBatch], seen: _Seen, known: Co
     options, evidence = tally.options(), list(tally.evidence())
     ids = tuple(tally.ids)
     if known.avro_schema is not None and ids:
-        told, said = from_schemas(ids, known.avro_schema)
+        seen_in, said = from_schemas(ids, known.avro_schema)
         options |= said
-        evidence += [Evidence(sentence, len(seen.places), seen.places[0]) for sentence in told.values()]
+        evidence += [Evidence(sentence, len(seen.places), seen.places[0]) for sentence in seen_in.values()]
     context = replace(known, options=SinkOptions.model_validate(options), memory={})
     errors = _errors(tally.protocol, messages, context)
     waiting = sum(code == _UNKNOWN_SCHEMA for code, _ in errors.values())

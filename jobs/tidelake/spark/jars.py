@@ -35,7 +35,7 @@ def check_jars(folder: Path) -> None:
             raise StorageError(
                 f"{path}: its sha256 is {found}, not that of {SUMS.name}",
                 code="JAR_CHECKSUM",
-                remedy="it was damaged or replaced on its way or here: delete it, and run `python -m tidelake.spark.jars` again",
+                remedy="it was damaged or replaced: delete it, and run `python -m tidelake.spark.jars` again",
             )
 
 

@@ -115,7 +115,7 @@ def _default_catalog(feed: Feed) -> str:
     raise ConfigError(
         f"{feed.folder / 'feed.toml'}: lake.catalog: missing: a lake on S3 has its catalog elsewhere",
         remedy=f"allowed: {_FORMS}; "
-        + (f"here stands jdbc:sqlite:{before}" if before.exists() else f"to try it on this machine alone: jdbc:sqlite:{before}"),
+        + (f"found jdbc:sqlite:{before}" if before.exists() else f"to try it on this machine alone: jdbc:sqlite:{before}"),
     )
 
 
@@ -128,7 +128,7 @@ def _postgresql(uri: str, what: str) -> tuple[dict[str, str], dict[str, str]]:
     form = "write it like jdbc:postgresql://host:port/db?user=USER&password=PASSWORD"
     url = service_url(uri.removeprefix("jdbc:"), what, form)
     if not url.options.keys() <= _JDBC | _LIBPQ:
-        raise ConfigError(f"{what}: it has an option that PostgreSQL's driver has not", remedy=f"{form}; an & in a password is %26")
+        raise ConfigError(f"{what}: it has an option that PostgreSQL's driver does not have", remedy=f"{form}; an & in a password is %26")
     url = replace(url, user=url.options.pop("user", url.user), password=url.options.pop("password", url.password))
     spark = {"type": "jdbc", "uri": f"jdbc:postgresql://{url.address}{url.path}{_query(url.options)}", "jdbc.schema-version": "V1"}
     spark |= {"jdbc.user": url.user} if url.user else {}

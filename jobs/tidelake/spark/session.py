@@ -63,13 +63,13 @@ def _handed_over(lake: LakeSettings) -> AbstractContextManager[str]:
 
 def _refuse_to_be_written_down(spark: SparkSession, lake: LakeSettings) -> None:
     """Raise ConfigError (SECRETS) if Spark's event log would hold secrets of the catalog."""
-    told = [key for key in SECRETS if key in lake.spark]
-    if not told or spark.conf.get("spark.eventLog.enabled", "false") != "true":
+    secrets = [key for key in SECRETS if key in lake.spark]
+    if not secrets or spark.conf.get("spark.eventLog.enabled", "false") != "true":
         return
     began_with = {r["key"] for r in spark.sql("SET").collect()}  # a Connect server does not return the values, not even by conf.get
-    if told := [key for key in told if key not in began_with]:
+    if exposed := [key for key in secrets if key not in began_with]:
         raise ConfigError(
-            f"this Spark application would write {told[0]} into its event log: it hides only settings that it was started with",
+            f"this Spark application would write {exposed[0]} into its event log: only settings given at its start are hidden",
             code="SECRETS",
             remedy=f"start it with {', '.join(f'{key}=none' for key in SECRETS)} (docs/cluster.md), or without spark.eventLog.enabled",
         )

@@ -123,7 +123,7 @@ def is_zero_date(cell: str) -> str:
 
 
 def is_numbered(mysql: MysqlType, rules: CastRules) -> bool:
-    """Return whether cells are numbers that stand for known names."""
+    """Return whether cells are numbers of known names."""
     return mysql.elements is not None and not rules.names_sent
 
 

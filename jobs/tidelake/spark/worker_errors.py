@@ -12,7 +12,7 @@ from tidelake import errors
 from tidelake.errors import Coordinates, TidelakeError
 
 _MARK = "tidelake error "
-_TOLD = re.compile(re.escape(_MARK) + r"(\{.*\})")
+_ENCODED = re.compile(re.escape(_MARK) + r"(\{.*\})")
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def errors_of_workers() -> Iterator[None]:
     try:
         yield
     except Exception as e:
-        found = _TOLD.search(str(e))
+        found = _ENCODED.search(str(e))
         if found is None:
             raise
         said = json.loads(found[1])

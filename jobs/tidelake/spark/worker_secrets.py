@@ -133,7 +133,7 @@ def read(place: str) -> Secrets:
         return Secrets.model_validate_json(Path(what).read_bytes())
     except FileNotFoundError as e:
         raise ConfigError(
-            f"a worker does not find {what}, which holds the secrets that it needs",
+            f"a worker does not find {what}, which holds its secrets",
             code="SECRETS",
             remedy="a Connect server whose executors run on other machines is named by TIDELAKE_SPARK_REMOTE, and they have the secrets in "
             "their environment: docs/cluster.md",

@@ -46,7 +46,7 @@ def history(lake: Lake, hour: str) -> list[HourFacts]:
 
 
 def hour_facts(lake: Lake, hour: str, error: TidelakeError | None = None) -> HourFacts:
-    """Return all facts of an hour, whatever stage it reached."""
+    """Return all facts of an hour, for any stage that it reached."""
     certificate = _certificate(lake, hour)
     manifest = newest(lake.store, lake.feed.name, hour)
     facts = _of_certificate(certificate) if certificate else _unpublished(lake, hour)

@@ -39,7 +39,7 @@ _IMAGES = ("INSERT", "UPDATE_AFTER")  # new row images
 
 
 def validate_window(lake: Lake, target: Target) -> Verdict | None:
-    """Check what order staged and store the verdict; return None if the target is published. Verdict.refuse says whether it blocks.
+    """Check what order staged and store the verdict; return None if the target is published. Verdict.refuse decides whether it blocks.
 
     Raises:
         OrderError: What `read_staged` raises.
@@ -132,8 +132,8 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
     ]
     if i.guessed:
         missing = unsaid_types(i.columns)
-        found = f"messages said them{f', but for {len(missing)} columns: ' + '; '.join(missing) if missing else ''}"
-        wanted_types = "tables.sql, a statement or messages say them"
+        found = f"taken from messages{f', except for {len(missing)} columns: ' + '; '.join(missing) if missing else ''}"
+        wanted_types = "defined by tables.sql, a statement or messages"
         rules.append(_zero(i, "types are known", len(missing), wanted_types, found, severity="warning"))
     if i.key:
         rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", f"{again.get('null_keys', 0)} rows"))
@@ -141,7 +141,7 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
     if not c.invalid_values:
         rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
     rules += [
-        _zero(i, "types parsed", n, "every value fits its type", f"{n} values do not, they are NULL now", column=name, severity="warning")
+        _zero(i, "types parsed", n, "every value fits its type", f"{n} values do not and are now NULL", column=name, severity="warning")
         for name, n in c.nulled_values.items()
     ]
     rules += [
@@ -164,11 +164,9 @@ def _checksums(i: Incarnation, found: Mapping[str, int]) -> Measure:
     """The rule for rows that have a checksum."""
     differ, unclear = found.get("mismatch", 0), found.get("unverifiable", 0)
     said = (
-        f"{found.get('verified', 0)} do"
-        + (f", {differ} do not" if differ else "")
-        + (f", of {unclear} it cannot be said" if unclear else "")
+        f"{found.get('verified', 0)} do" + (f", {differ} do not" if differ else "") + (f", {unclear} cannot be checked" if unclear else "")
     )
-    return _zero(i, "rows add up to their checksums", differ, "every row does", said, severity="warning")
+    return _zero(i, "rows match their checksums", differ, "every row does", said, severity="warning")
 
 
 def _zero(

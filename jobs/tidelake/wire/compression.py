@@ -9,7 +9,7 @@ from tidelake.errors import DecodeError
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 CHUNK = 1 << 16
-SNAPPY_RATIO = 22  # three bytes of a snappy block stand for 64 at most
+SNAPPY_RATIO = 22  # three bytes of a snappy block encode 64 at most
 
 
 def decompress(value: bytes, method: Compression, cap: int, what: str) -> bytes:

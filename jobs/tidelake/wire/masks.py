@@ -1,6 +1,6 @@
 """Masked cells of events: dropped, NULL, hashed or truncated, column by column of a batch (docs/masking.md).
 
-A masked image gets a shape of its own that says of each column how it is masked, so every later stage knows what it has before it.
+A masked image gets its own shape, which records for each column how it is masked, so every later stage knows the masks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidelake.history.event import Shape
 from tidelake.history.window import same_name, sent_type
 from tidelake.wire.kernels.arrays import Longs
 
-SIDES = {"after": "shape", "before": "before_shape"}  # an image, and the column that says its shape
+SIDES = {"after": "shape", "before": "before_shape"}  # an image, and the column of its shape
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
 HASHED = MysqlType("char", length=64)  # what a hashed column holds
 _DOCUMENTED = re.compile(r" /\* mask (\S+) \*/$")
@@ -44,7 +44,7 @@ def refuse_other_key(marks: Iterable[str], key: bytes) -> None:
     """In a worker, before anything is hashed. Raises ConfigError (MASK_KEY) where the key is missing, or is not the one of the marks."""
     if any(m.startswith("hash") and m != mark("hash", key) for m in marks):
         raise ConfigError(
-            "policy.mask_key: the key did not reach the worker, or is another",
+            "policy.mask_key: the worker does not have the key, or has another one",
             code="MASK_KEY",
             remedy="a Spark Connect server that Tidelake did not start needs the key's variable in its environment, its executors too "
             "(docs/cluster.md)",
@@ -88,7 +88,7 @@ def masked_text(text: str, mark: str, mysql: MysqlType, key: bytes) -> str | Non
 
 
 def masked_shape(plain: Shape, marks: Iterable[tuple[str, str, str]], database: str, table: str) -> Shape:
-    """The shape of a table's rows once they are masked, by the names that the feed says. Raises ConfigError as `marked` does."""
+    """The shape of a table's rows once they are masked, by the names in the feed. Raises ConfigError as `marked` does."""
     wanted = by_name(marks, database, table)
     return marked(plain, table_name.written(database, table), {c.name: mark_at(wanted, c.name) for c in plain.columns})
 
@@ -99,7 +99,7 @@ def by_name(marks: Iterable[tuple[str, str, str]], database: str, table: str) ->
 
 
 def mark_at(marks: Mapping[str, _M], column: str) -> _M | None:
-    """What is said of a column as it is sent; exact names go before sanitised ones."""
+    """The mask of a column by its name as sent; exact names go before sanitised ones."""
     exact = next((m for name, m in marks.items() if name.lower() == column.lower()), None)
     return exact if exact is not None else next((m for name, m in marks.items() if same_name(column, name)), None)
 
@@ -119,7 +119,7 @@ def check_mask(table: str, column: str, mark: str, in_key: bool, mysql: MysqlTyp
     if in_key and not mark.startswith("hash"):
         raise ConfigError(f'{where}: {column} is in the key of {table}: rows would become one (found "{mark}")', remedy='allowed: "hash"')
     if mysql is not None and mark.startswith("truncate") and not may_truncate(mysql):
-        raise ConfigError(f"{where}: {mysql.sql} has no characters to leave away", remedy='allowed: "hash", "null", "drop"')
+        raise ConfigError(f"{where}: {mysql.sql} has no characters to truncate", remedy='allowed: "hash", "null", "drop"')
 
 
 def masked_cells(images: pa.ListArray, places: Mapping[str, Sequence[tuple[Longs, int]]], key: bytes) -> pa.ListArray:

@@ -62,7 +62,7 @@ def test_a_column_can_take_a_name_that_another_gave_up() -> None:
 def test_two_columns_never_share_a_name(clause: str) -> None:
     error = refused((1, SHOP), (2, f"ALTER TABLE orders {clause}"))
     assert error.code == "COLUMN_EXISTS"
-    assert error.message.startswith("shop.orders has a column '")
+    assert error.message.startswith("shop.orders already has a column '")
 
 
 def test_statements_at_one_ts_leave_no_empty_segment() -> None:
@@ -149,7 +149,7 @@ def test_a_type_changes_where_it_is_known_how_values_are_written_then(old: str, 
     if follows:
         assert only(after(made, change)).column("x").type == MysqlType.parse(new) or new in ("TIME", "DATETIME")
     else:
-        assert refused(made, change).message.startswith("what becomes of ")
+        assert refused(made, change).message.startswith("the result of converting ")
 
 
 def test_virtual_columns_are_known_by_their_names_and_never_become_stored_ones_unseen() -> None:

@@ -1,4 +1,4 @@
-"""Creating what is there already, and tables like others."""
+"""Creating what already exists, and tables like others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_create_of_a_table_that_tables_sql_defines_alike_changes_nothing(que
 )
 def test_the_create_of_a_table_that_tables_sql_defines_otherwise_is_refused(query: str) -> None:
     error = refused((100, query), catalog=defined(SHOP))
-    said = "shop.orders is there already, as tables.sql defines it, with other columns or another key"
+    said = "shop.orders already exists, as tables.sql defines it, with other columns or another key"
     assert (error.code, error.message) == ("TABLE_EXISTS", said)
     assert "since TSO 5, with other" in refused((5, SHOP), (100, query)).message
 

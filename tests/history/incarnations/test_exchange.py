@@ -57,14 +57,14 @@ def test_two_tables_without_rows_stay_as_they_are_and_one_with_rows_gives_them_t
         (T.replace("VARCHAR(9)", "VARCHAR(8)"), SWAP, "rows of shop.t do not fit partition 'P0' of shop.p: columns v differ"),
         (T.replace("v VARCHAR(9),", ""), SWAP, "columns v differ"),
         (T.replace("ID INT PRIMARY KEY", "ID INT"), SWAP, "keys differ"),
-        (T, SWAP.replace("P0", "p9"), "which rows of shop.p are in partition 'p9' cannot be told"),
-        (T, "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE p", "how it is partitioned is not known, or not by one plain column"),
+        (T, SWAP.replace("P0", "p9"), "the rows of partition 'p9' of shop.p cannot be determined"),
+        (T, "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE p", "its partitioning is unknown, or not by one plain column"),
         (T, SWAP.replace("TABLE t", "TABLE p"), "keys differ"),
-        (T, SWAP.replace("TABLE t", "TABLE x"), "rows of shop.p change places with those of a table of which nothing is known"),
-        (T, SWAP.replace("TABLE p", "TABLE x"), "rows of shop.t change places with those of a table of which nothing is known"),
+        (T, SWAP.replace("TABLE t", "TABLE x"), "shop.p exchanges rows with a table that is unknown"),
+        (T, SWAP.replace("TABLE p", "TABLE x"), "shop.t exchanges rows with a table that is unknown"),
     ],
 )
-def test_what_cannot_be_told_is_refused(other: str, statement: str, why: str) -> None:
+def test_an_exchange_whose_rows_are_unknown_is_refused(other: str, statement: str, why: str) -> None:
     error = refused((1, P), (2, other), (10, statement))
     assert error.code == "UNSUPPORTED_DDL"
     assert why in error.message

@@ -94,7 +94,7 @@ def test_three_renames_at_one_ts_swap_two_tables() -> None:
 
 def test_a_name_that_is_taken_is_not_given_twice() -> None:
     error = refused((1, SHOP), (2, "CREATE TABLE t (a INT)"), (3, "RENAME TABLE t TO ORDERS"))
-    assert (error.code, error.message) == ("TABLE_EXISTS", "shop.orders is there already, shop.t cannot take its name")
+    assert (error.code, error.message) == ("TABLE_EXISTS", "shop.orders already exists, shop.t cannot take its name")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rows that leave with their partition, as the columns of a row tell it; what cannot be told is refused."""
+"""Rows that leave with their partition, by the columns of a row; a partition whose rows are unknown is refused."""
 
 from __future__ import annotations
 
@@ -122,30 +122,30 @@ def test_a_table_without_rows_loses_none_however_it_is_partitioned() -> None:
 @pytest.mark.parametrize(
     ("by", "partition", "why"),
     [
-        ("KEY (id) PARTITIONS 4", "p0", "how it is partitioned is not known, or not by one plain column"),
-        ("RANGE COLUMNS (id, d) (PARTITION p0 VALUES LESS THAN (1, '2026-01-01'))", "p0", "how it is partitioned"),
-        ("RANGE (MONTH(d)) (PARTITION p0 VALUES LESS THAN (5))", "p0", "how it is partitioned"),
-        ("RANGE (id + 1) (PARTITION p0 VALUES LESS THAN (5))", "p0", "how it is partitioned"),
-        (RANGE, "p9", "how it is partitioned"),
-        ("HASH (id) PARTITIONS 4 (PARTITION a)", "a", "how it is partitioned"),
-        ("RANGE (id) (PARTITION p0 VALUES LESS THAN (1 + 1))", "p0", "its bounds are no plain values"),
-        ("RANGE (id) (PARTITION p0 VALUES LESS THAN (1 + 1), PARTITION p1 VALUES LESS THAN (9))", "p1", "its bounds are no plain values"),
+        ("KEY (id) PARTITIONS 4", "p0", "its partitioning is unknown, or not by one plain column"),
+        ("RANGE COLUMNS (id, d) (PARTITION p0 VALUES LESS THAN (1, '2026-01-01'))", "p0", "its partitioning is unknown"),
+        ("RANGE (MONTH(d)) (PARTITION p0 VALUES LESS THAN (5))", "p0", "its partitioning is unknown"),
+        ("RANGE (id + 1) (PARTITION p0 VALUES LESS THAN (5))", "p0", "its partitioning is unknown"),
+        (RANGE, "p9", "its partitioning is unknown"),
+        ("HASH (id) PARTITIONS 4 (PARTITION a)", "a", "its partitioning is unknown"),
+        ("RANGE (id) (PARTITION p0 VALUES LESS THAN (1 + 1))", "p0", "its bounds are not plain values"),
+        ("RANGE (id) (PARTITION p0 VALUES LESS THAN (1 + 1), PARTITION p1 VALUES LESS THAN (9))", "p1", "its bounds are not plain values"),
         ("RANGE COLUMNS (v) (PARTITION p0 VALUES LESS THAN ('m'))", "p0", "column 'v' is varchar(9)"),
-        ("RANGE COLUMNS (d) (PARTITION p0 VALUES LESS THAN ('2026-02-31'))", "p0", "its bounds are no plain values"),
-        ("LIST (id) (PARTITION p0 VALUES IN (DEFAULT))", "p0", "its values are no plain values"),
-        ("LIST COLUMNS (t) (PARTITION p0 VALUES IN ('2026-01-01'))", "p0", "its values are no plain values"),
+        ("RANGE COLUMNS (d) (PARTITION p0 VALUES LESS THAN ('2026-02-31'))", "p0", "its bounds are not plain values"),
+        ("LIST (id) (PARTITION p0 VALUES IN (DEFAULT))", "p0", "its values are not plain values"),
+        ("LIST COLUMNS (t) (PARTITION p0 VALUES IN ('2026-01-01'))", "p0", "its values are not plain values"),
     ],
 )
 def test_what_cannot_be_told_is_refused(by: str, partition: str, why: str) -> None:
     error = refused((1, table(by)), (2, f"ALTER TABLE orders TRUNCATE PARTITION {partition}"))
     assert error.code == "UNSUPPORTED_DDL"
-    assert error.message.startswith(f"which rows of shop.orders are in partition '{partition}' cannot be told: {why}")
+    assert error.message.startswith(f"the rows of partition '{partition}' of shop.orders cannot be determined: {why}")
 
 
 def test_a_partition_by_a_column_beside_the_key_is_refused_as_rows_may_come_without_it() -> None:
     made = "CREATE TABLE orders (id INT PRIMARY KEY, n INT) PARTITION BY HASH (n) PARTITIONS 2"
     assert (
-        "column 'n', which tells the partition, is not in its key"
+        "column 'n', the partitioning column, is not in its key"
         in refused((1, made), (2, "ALTER TABLE orders TRUNCATE PARTITION p0")).message
     )
 

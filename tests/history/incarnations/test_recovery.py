@@ -43,9 +43,9 @@ def test_a_table_of_which_nothing_was_known_is_still_unknown() -> None:
 
 def test_what_would_not_be_the_dropped_table_is_refused() -> None:
     again = after(*DROPPED, (30, SHOP))
-    assert refused((40, "FLASHBACK TABLE orders TO o"), catalog=again).message.startswith("shop.orders is there; what a TRUNCATE removed")
+    assert refused((40, "FLASHBACK TABLE orders TO o"), catalog=again).message.startswith("shop.orders exists; rows that TRUNCATE removed")
     taken = refused(*DROPPED, (30, "CREATE TABLE o (a INT)"), (40, "FLASHBACK TABLE orders TO o"))
-    assert (taken.code, taken.message) == ("TABLE_EXISTS", "shop.o is there already, what was dropped cannot take its name")
+    assert (taken.code, taken.message) == ("TABLE_EXISTS", "shop.o already exists, the dropped table cannot take its name")
 
 
 def test_what_left_a_dropped_table_is_remembered_for_its_return() -> None:

@@ -73,7 +73,7 @@ def test_a_late_message_belongs_to_the_open_hour_and_a_restart_opens_no_earlier_
     assert [land_hour(feed, at(hours)).messages for hours in (0, 1, 3, 4)] == [2, 2, 2, 1]
     (section,) = look(feed.source.uri, Context()).sections
     kept = [promise.says.partition(":")[0] for promise in promises(section) if (promise.what, promise.state) == ("hours", "kept")]
-    assert kept == ["2 of 7 records are of another hour than their folder"]
+    assert kept == ["2 of 7 records are of an earlier hour than their folder"]
 
 
 def test_offsets_without_messages_are_legal_when_the_archive_lands(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def sniffed(feed: Feed) -> tuple[bool, int, int]:
     offsets = section.topics[0].offsets
     assert offsets is not None
     says = {promise.what: promise for promise in promises(section)}
-    assert says["offsets"].says.endswith(", and the objects say where the log holds no message (transaction markers, compaction)")
+    assert says["offsets"].says.endswith(", and the objects record where the log holds no message (transaction markers, compaction)")
     return offsets.covered, offsets.gaps, offsets.legal
 
 
@@ -145,7 +145,7 @@ def test_what_expired_before_it_was_archived_is_never_skipped_in_silence(
     if accepted:
         with messages_of("archive") as lines:
             archive(feed, Goal(once=True), Event(), accept_expired=True)
-        assert lines == [f"{topic}[0]@10: messages before offset 14 are gone and not archived"]
+        assert lines == [f"{topic}[0]@10: messages before offset 14 were deleted and are not archived"]
         assert spans(feed) == {f"{TEN}/0": [(0, 9), (14, 19)]}
         with pytest.raises(OrderError, match=rf"^GAP {topic}\[0\]@10: .*offsets 10–13 are missing \(4 messages\)"):
             land_hour(feed, at(0))
@@ -160,7 +160,7 @@ def test_a_fresh_partition_begins_at_the_earliest_offset(kafka: KafkaBroker, top
     assert codes(land_hour(feed, at(0)).findings) == [("LATE_START", "warning")]
 
 
-def test_a_topic_that_was_made_anew_is_refused_however_many_messages_it_has(
+def test_a_topic_that_was_recreated_is_refused_however_many_messages_it_has(
     kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed = archiving(tmp_path, kafka, topic)
@@ -176,7 +176,7 @@ def test_a_topic_that_was_made_anew_is_refused_however_many_messages_it_has(
     assert str(caught.value).startswith(f"OFFSETS_WENT_BACK {topic}[0]@10: the archive reaches up to offset 10, and the log ends at 0;")
     produce(kafka, topic, 0, messages(0, 30))
     known = re.escape(before[topic])
-    said = rf"^TOPIC_RECREATED: topic {topic} has the id \S+, and the archive has messages of {known}; the topic was made anew"
+    said = rf"^TOPIC_RECREATED: topic {topic} has the id \S+, and the archive has messages of {known}; the topic was recreated"
     with pytest.raises(OrderError, match=said) as again:
         run(feed)
     assert (again.value.exit_code, list(before), spans(feed)) == (3, [topic], {f"{TEN}/0": [(0, 9)]})

@@ -197,7 +197,7 @@ def test_offsets_that_another_archiver_wrote_meanwhile_are_not_written_again(
     other = f"{topic}/hour={TEN}/partition=0/{9:020d}-{12:020d}-0af3.parquet"
     monkeypatch.setattr(lease, "check", lambda *_: None)
     monkeypatch.setattr(follow, "check", lambda *_: store_of(feed).write(other, b"x"))
-    with pytest.raises(LeaseError, match=rf"^OVERLAP {topic}\[0\]@9: {tmp_path}/archive/{other} has offsets 9 already; another archiver"):
+    with pytest.raises(LeaseError, match=rf"^OVERLAP {topic}\[0\]@9: {tmp_path}/archive/{other} already has offsets 9; another archiver"):
         run(feed)
     assert keys(feed) == [other]
 

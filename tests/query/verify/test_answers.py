@@ -76,7 +76,7 @@ def test_what_differs_is_asked_next(schemas: Path, question: tuple[str, int], tm
     assert done.code == 3
     assert done.out.splitlines() == [
         f"{BAG}: different in 1 of 1 range: 23 rows here, 24 upstream",
-        "  1 question about what differs is not answered yet",
+        "  1 question about the differences is not answered yet",
     ]
     (asked,) = re.findall(r"SELECT '(q[0-9a-f]{15})',([^'].*)", (tmp_path / "next.sql").read_text())
     assert asked[0] != question[0]
@@ -115,9 +115,9 @@ def test_answers_that_lack_something_prove_nothing(content: str, schemas: Path, 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--connect", "postgres://h/d"), "not one of a MySQL server"),
-        (("--connect", "mysql://u:secret@h:notaport"), "its port is no number from 1 to 65535"),
-        (("--connect", "mysql://u:secret@h?sslmode=x"), "an option of it is unknown; allowed: "),
+        (("--connect", "postgres://h/d"), "not the URL of a MySQL server"),
+        (("--connect", "mysql://u:secret@h:notaport"), "its port is not a number from 1 to 65535"),
+        (("--connect", "mysql://u:secret@h?sslmode=x"), "has an unknown option; allowed: "),
         (("--connect", "mysql://u:secret@h", "--sql", "x"), "leave out --answers and --sql"),
         (("--at", "yesterday"), "not an ISO 8601 time"),
     ],

@@ -100,7 +100,7 @@ def test_a_vector_is_written_as_tidb_writes_it() -> None:
 @pytest.mark.parametrize(
     ("sql", "source", "zone", "zero_date", "why"),
     [
-        ("json", SourceCell.mysql, "UTC", "null", "MySQL writes JSON in an order of its own"),
+        ("json", SourceCell.mysql, "UTC", "null", "MySQL writes the members of JSON in its own order"),
         ("vector(3)", SourceCell.mariadb, "UTC", "null", "mariadb has no text of a VECTOR that TiDB has"),
         ("timestamp(3)", SourceCell.tidb, "Asia/Shanghai", "string", "kept as text of Asia/Shanghai"),
     ],

@@ -3,7 +3,7 @@
     container := 'Obj' 01  metadata:map<bytes>  sync:16 bytes  block*
     block     := records:long  size:long  data  sync
 
-The codec is in the container, whatever the object's name is: null, deflate, snappy, zstandard, bzip2, xz.
+The codec is in the container, independent of the object's name: null, deflate, snappy, zstandard, bzip2, xz.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _head(file: IO[bytes], source: SourceObject) -> tuple[dict[str, bytes], byte
                 metadata[name] = _bytes(file)
         sync = file.read(_SYNC)
         if len(sync) < _SYNC:
-            raise EOFError("it ends in its head")
+            raise EOFError("it ends inside its header")
     except (ValueError, EOFError) as e:
         raise unreadable(source, f"not readable as an Avro container: {e}") from e
     return metadata, sync
@@ -97,7 +97,7 @@ def _plan(
     try:
         schema: Any = json.loads(metadata["avro.schema"])
     except (KeyError, ValueError) as e:
-        raise unreadable(source, f"not readable as an Avro container: its schema is no JSON: {e}") from e
+        raise unreadable(source, f"not readable as an Avro container: its schema is not JSON: {e}") from e
     try:
         plan = avro_columns.program(schema, wanted)
     except (avro_columns.UnsupportedError, KeyError, TypeError) as e:
@@ -185,7 +185,7 @@ def _inflated(block: bytes) -> bytes:
 def _unsnapped(block: bytes) -> bytes:
     data = unpacked_block(block[:-4])
     if zlib.crc32(data) != int.from_bytes(block[-4:], "big"):
-        raise ValueError("a snappy block has another checksum than it says")
+        raise ValueError("a snappy block does not match its checksum")
     return data
 
 

@@ -58,7 +58,9 @@ def _units(layout: str, path: Path, source: SourceObject, head: int) -> Iterator
             if wrong and not (done or found):
                 raise refused(source, layout, "it does not hold Open Protocol", "set the layout that the connector writes")
             if wrong:
-                raise damaged(source, f"record {done + found + 1}", "not Open Protocol, or a part of another length than it says")
+                raise damaged(
+                    source, f"record {done + found + 1}", "not Open Protocol, or a part whose length differs from its length field"
+                )
             if found:
                 ends = ends[:found]
                 starts = np.append(0, ends[:-1] + 1)

@@ -65,7 +65,7 @@ def beside(path: Path, view: str) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """Numbered files of a partition that are missing after the existing ones. first, last: their numbers; said: the evidence."""
+    """Numbered files of a partition that are missing after the existing ones. first, last: their numbers; said: text of the evidence."""
 
     topic: str
     partition: int
@@ -165,8 +165,8 @@ def check_place(layout: str, topics: pa.Array, partitions: pa.Array, source: Sou
         raise refused(
             source,
             layout,
-            f"it holds records of another place than {source.topic}[{source.partition}]",
-            "an object must hold one partition, the one that its name says: check source.template",
+            f"it holds records of a topic or partition other than {source.topic}[{source.partition}]",
+            "an object must hold only the partition in its name: check source.template",
         )
 
 
@@ -175,7 +175,7 @@ def damaged(source: SourceObject, where: str, problem: str) -> OrderError:
     return OrderError(
         f"{source.key}, {where}: {problem}; nothing of the hour is recorded as landed",
         code="DAMAGED_OBJECT",
-        remedy="replace the object by a sound copy, or move it away and land the hour again: its offsets are then a reported gap",
+        remedy="replace the object by an intact copy, or move it away and land the hour again: its offsets are then reported as a gap",
     )
 
 
@@ -184,7 +184,7 @@ def unreadable(source: SourceObject, problem: str) -> StorageError:
     return StorageError(
         f"{source.key}: {problem}",
         code="BAD_OBJECT",
-        remedy="the object is incomplete or not what its name says: have it written again, then land the hour again",
+        remedy="the object is incomplete or does not match its name: write it again, then land the hour again",
     )
 
 

@@ -60,7 +60,7 @@ class _Stream:
         form = next((name for name in readers if name in extensions), None)
         if form is None:
             known = " or ".join(f".{sibling.view}.{name}" for name in readers)
-            raise refused(self._source, layout, f"{sibling.view} of that format are not read", f"have them written as {known}")
+            raise refused(self._source, layout, f"{sibling.view} of that format are not read", f"write them as {known}")
         self._batches = readers[form](beside(path, sibling.view), self._source)
         self._rest = list[pa.Array]()
         self._done = 0

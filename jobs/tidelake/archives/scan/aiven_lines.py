@@ -229,7 +229,7 @@ def _time(buf: Bytes, p: int, words: Bytes, out: Longs, row: int) -> int:
 
 @compiled
 def _has_form(buf: Bytes, p: int, words: Bytes, form: int, size: int) -> bool:
-    """Whether the text at p matches the form, in which 0 stands for any digit."""
+    """Whether the text at p matches the form, in which 0 means any digit."""
     for i in range(size):
         wanted, found = words[form + i], buf[p + i]
         if (found < _ZERO or found > _NINE) if wanted == _ZERO else found != wanted:

@@ -138,7 +138,7 @@ def _clause(cursor: Cursor, name: QualifiedName, database: str) -> list[Change]:
 
 
 def _converts_text(cursor: Cursor) -> bool:
-    """Whether CONVERT TO CHARACTER SET keeps text. Messages have UTF-8 whatever the column's charset, unless it becomes binary."""
+    """Whether CONVERT TO CHARACTER SET keeps text. Messages have UTF-8 for every charset of the column, unless it becomes binary."""
     named = cursor.skip("CONVERT", "TO") and (cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET"))
     return named and cursor.next.text.lower() != "binary"
 

@@ -64,7 +64,7 @@ class Partitioning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDef:
-    """Content of a CREATE TABLE. partitioning: None if there is none, or if columns do not tell a row's partition."""
+    """Content of a CREATE TABLE. partitioning: None if there is none, or if columns do not determine a row's partition."""
 
     columns: tuple[ColumnDef, ...]
     primary_key: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class ReplacePartitions(Change):
 
 @dataclass(frozen=True, slots=True)
 class Repartition(Change):
-    """Partitions all rows in another way; no row is removed. None: not at all, or in a way that columns do not tell."""
+    """Partitions all rows in another way; no row is removed. None: not at all, or in a way that columns do not determine."""
 
     partitioning: Partitioning | None
 
@@ -226,7 +226,7 @@ class AddPrimary(Change):
 
 @dataclass(frozen=True, slots=True)
 class DropPrimary(Change):
-    """Drops the primary key. The statement does not say which index becomes the handle."""
+    """Drops the primary key. The statement does not state which index becomes the handle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Parses PARTITION BY … as far as a row's own columns tell its partition (docs/reference/protocols.md 1.8).
+"""Parses PARTITION BY … as far as a row's own columns determine its partition (docs/reference/protocols.md 1.8).
 
     PARTITION BY RANGE (id) | RANGE (YEAR(d)) | RANGE (TO_DAYS(d)) | RANGE COLUMNS (d) | LIST (id) | LIST COLUMNS (id) | HASH (id)
 

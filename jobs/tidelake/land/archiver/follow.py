@@ -275,7 +275,7 @@ class _Follower:
     def _skip(self, partition: _Partition, low: int) -> None:
         """Continue after expired messages, which no object covers."""
         self._put(partition.hours.rest(partition.position))
-        log.info(f"{Coordinates(*partition.place, partition.position)}: messages before offset {low} are gone and not archived")
+        log.info(f"{Coordinates(*partition.place, partition.position)}: messages before offset {low} were deleted and are not archived")
         partition.position = partition.hours.begin = low
 
     def _turn(self, partition: _Partition, most: int) -> None:
@@ -337,5 +337,5 @@ def _expired(partition: _Partition, low: int) -> OrderError:
         f"the topic's retention deleted offsets {gone} before they were archived",
         code="EXPIRED",
         at=Coordinates(*partition.place, partition.position),
-        remedy="give the topic a longer retention; `--accept-expired` goes on behind them, and landing then finds the GAP",
+        remedy="give the topic a longer retention; `--accept-expired` continues after them, and landing then reports the GAP",
     )

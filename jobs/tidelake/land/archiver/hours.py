@@ -1,7 +1,7 @@
 """Cut one partition's ordered messages into drafts of objects by hour; no object spans two hours.
 
-An hour ends before the first message with a later timestamp. Hours therefore only go forward, and join without gap or overlap, whatever the
-timestamps are. A late message belongs to the open hour, and so does a message with a timestamp in the future of this machine's clock.
+An hour ends before the first message with a later timestamp. Hours therefore only go forward, and join without gap or overlap for any
+timestamps. A late message belongs to the open hour, and so does a message with a timestamp in the future of this machine's clock.
 """
 
 from __future__ import annotations

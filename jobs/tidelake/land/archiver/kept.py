@@ -59,7 +59,7 @@ class Kept:
             try:
                 self._states[topic] = TopicState() if text is None else TopicState.model_validate_json(text)
             except ValidationError as e:
-                raise StorageError(f"{self._system.uri_of(key)} is not what the archiver keeps of a topic: {e}", code="BAD_OBJECT") from e
+                raise StorageError(f"{self._system.uri_of(key)} is not the archiver's record of a topic: {e}", code="BAD_OBJECT") from e
         return self._states[topic]
 
     def _write(self, topic: str, state: TopicState) -> None:

@@ -44,10 +44,10 @@ def archive_object(archive: Store, check: Callable[[], None], draft: Draft) -> W
     for other, _, span in objects(archive, f"{archived_folder(draft.topic, draft.hour, draft.partition)}/"):
         if other != key and (again := common((span,), (draft.covers,))):
             raise LeaseError(
-                f"{archive.uri_of(other)} has offsets {show(again)} already",
+                f"{archive.uri_of(other)} already has offsets {show(again)}",
                 code="OVERLAP",
                 at=Coordinates(draft.topic, draft.partition, again[0][0]),
-                remedy="another archiver writes there: stop one of them; started again, this one goes on behind it",
+                remedy="another archiver writes there: stop one of them; when started again, this one continues after it",
             )
     archive.put_if_absent(key, draft.path.read_bytes())
     return WrittenObject(topic=draft.topic, partition=draft.partition, next=last + 1, messages=draft.events, bytes=draft.bytes)

@@ -17,7 +17,7 @@ from tidelake.land.store.manifest import Landed, Manifest
 READERS = 4  # objects that are compared concurrently
 CODE = "LANDED_DAMAGED"
 
-_GONE = "it is not there"
+_GONE = "it does not exist"
 
 
 def read_landed(store: Store, feed: str, landed: Landed) -> bytes:
@@ -29,22 +29,22 @@ def read_landed(store: Store, feed: str, landed: Landed) -> bytes:
             return content
     what = _GONE if found is None else f"its sha256 is {found}"
     raise OrderError(
-        f"{store.uri_of(landed.key)} is not what was landed: {what}, the manifest says {landed.sha256}",
+        f"{store.uri_of(landed.key)} differs from the landed object: {what}, the manifest records {landed.sha256}",
         code=CODE,
         at=Coordinates(landed.topic, landed.partition),
-        remedy=f"run `tidelake land --feed {feed} --hour {hour_of_landed(landed.key)}`, which puts it back from the source",
+        remedy=f"run `tidelake land --feed {feed} --hour {hour_of_landed(landed.key)}`, which restores it from the source",
     )
 
 
 def cannot_mend(manifest: Manifest, broken: Sequence[Landed], why: str) -> OrderError:
     """Return the error for an hour with lost or damaged objects that cannot be landed again."""
     return OrderError(
-        f"hour {manifest.hour}: {len(broken)} of {len(manifest.objects)} landed objects are gone or have other bytes, the first is "
+        f"hour {manifest.hour}: {len(broken)} of {len(manifest.objects)} landed objects are missing or have other bytes, the first is "
         f"{broken[0].key}; {why}",
         code="LANDED_LOST",
         at=Coordinates(broken[0].topic, broken[0].partition),
-        remedy=f"bring the hour's messages back where `land` finds them, or the objects from a backup of the lake; generation "
-        f"{manifest.generation} stays in force, and nothing that is left was touched",
+        remedy=f"restore the hour's messages in the source, or the objects from a backup of the lake; generation "
+        f"{manifest.generation} stays valid, and the remaining objects are unchanged",
     )
 
 

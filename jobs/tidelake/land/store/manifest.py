@@ -62,7 +62,7 @@ class LandedWatermarks(_Record):
 class PartitionFacts(_Record):
     """What the hour holds of one topic and partition.
 
-    ranges: landed offsets; gaps: offsets between them; duplicates: records that were there more than once with the same content, not
+    ranges: landed offsets; gaps: offsets between them; duplicates: records that occur more than once with the same content, not
     counting the one that stayed; conflicts: offsets with different contents, of which nothing is landed, and the objects that hold them.
 
     legal_gaps: offsets of which a live topic, or objects of `tidelake archive`, say that the log holds no message there (transaction
@@ -115,7 +115,7 @@ class Finding(_Record):
 
 class Manifest(_Record):
     """One generation of one hour. findings: as they were when the hour was landed; topic_ids: of live topics, as Kafka gives them, those of
-    earlier hours with them: a topic that is made anew under its name has another one."""
+    earlier hours with them: a topic that is recreated under its name has another one."""
 
     feed: str
     hour: str

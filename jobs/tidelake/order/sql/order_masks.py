@@ -69,7 +69,7 @@ def _in_clear(p: Projection, table: TableRows) -> list[CellPlace]:
         have = columns[place.shape][place.position].mask
         if have is not None and have != wanted:
             raise OrderError(
-                f"column {p.column.name} of {table.incarnation.name} was decoded with mask {have}, the feed says {wanted or 'none'}",
+                f"column {p.column.name} of {table.incarnation.name} was decoded with mask {have}, the feed sets {wanted or 'none'}",
                 code="MASKED",
                 remedy=f"decode the hours after the last cut again: `tidelake decode --feed {table.feed.name} --hour … --redo`",
             )

@@ -142,7 +142,7 @@ def _with_length(c: str) -> str:
 def _json(source: SourceCell) -> _Texts | str:
     """TiCDC sends TiDB's text of JSON, MariaDB keeps the text that it got; MySQL orders members in its own way."""
     if source is SourceCell.mysql:
-        return "MySQL writes JSON in an order of its own"
+        return "MySQL writes the members of JSON in its own order"
     return lambda c: _with_length_up(f"CAST({c} AS CHAR)", f"CAST({c} AS CHAR)"), _with_length
 
 

@@ -60,7 +60,9 @@ def read_answers(paths: Iterable[Path]) -> Recorded:
     for path in paths:
         here = _answers(path)
         if not here:
-            raise ConfigError(f"{path}: no answer of `tidelake verify`'s SQL", remedy="run the SQL with `mysql -N -B < SQL > FILE`")
+            raise ConfigError(
+                f"{path}: not an answer to the SQL of `tidelake verify`", remedy="run the SQL with `mysql -N -B < SQL > FILE`"
+            )
         found |= here
     return Recorded(found)
 

@@ -33,7 +33,9 @@ class Dialect(BaseModel):
     @classmethod
     def _is_one_character(cls, delimiter: str) -> str:
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in "\r\n\\":
-            raise ValueError("one ASCII character: without quotes NULL cannot be told from text, and of several only the first is escaped")
+            raise ValueError(
+                "one ASCII character: without quotes NULL and text look the same, and of several characters only the first is escaped"
+            )
         return delimiter
 
 

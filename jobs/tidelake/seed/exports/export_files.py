@@ -158,5 +158,5 @@ def _refuse_others(store: Store, objects: Iterator[ObjectInfo]) -> None:
         raise ConfigError(
             f"{store.uri_of(found)}: not a file of an export that this version reads",
             code="UNKNOWN_FILE",
-            remedy="take it away if it holds no rows; files may be compressed with gzip or zstd, not with snappy",
+            remedy="remove it if it holds no rows; files may be compressed with gzip or zstd, not with snappy",
         )

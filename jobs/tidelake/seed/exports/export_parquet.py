@@ -73,7 +73,7 @@ def text_of(values: pa.Array, mysql: MysqlType, time_zone: str, name: str) -> pa
     if text is None:
         raise ContractError(
             f"column {name}: {mysql.sql} cannot be read from Parquet's {kind}",
-            remedy="docs/seed.md says from what it can; text as the server prints it always is",
+            remedy="docs/seed.md lists the types that can be read; text as the server prints it always can",
         )
     return text.cast(pa.binary())
 

@@ -184,7 +184,7 @@ def _sql(text: _Text, reading: ExportReading, file: ExportFile) -> tuple[ExportC
     _check_zone(text.rest[: 1 << 16], reading, file)
     if found is None:
         if text.rest.strip() and b"INSERT" in text.rest.upper():
-            raise ContractError(f"{file.key}: does not begin with a statement that brings rows", remedy="is it a file of Dumpling?")
+            raise ContractError(f"{file.key}: does not begin with a statement that inserts rows", remedy="is it a file of Dumpling?")
         return (), lambda *_: RowRoom.of(0, 1, 1, 1, False)
     head, names = found
     columns = _wanted(names or [name for name, _ in reading.columns], reading, file)
@@ -221,12 +221,12 @@ def _wanted(names: Sequence[str], reading: ExportReading, file: ExportFile) -> E
     strange = [n for n in names if n.lower() not in known]
     missing = [n for n in known if n not in {x.lower() for x in names} and n not in reading.may_lack]
     if strange or missing:
-        what = f"has column {strange[0]!r}, which the table has not" if strange else f"lacks the table's column {missing[0]!r}"
+        what = f"has column {strange[0]!r}, which the table does not have" if strange else f"lacks the table's column {missing[0]!r}"
         raise ContractError(
             f"{file.key} {what}",
             code="OTHER_COLUMNS",
-            remedy='Dumpling leaves out generated columns: of a stored one the feed may say mask = "drop"; else the file\'s CREATE TABLE '
-            "is of another moment, or the file has no header (--csv-no-header)",
+            remedy='Dumpling leaves out generated columns: for a stored one the feed may set mask = "drop"; else the file\'s CREATE TABLE '
+            "is from another time, or the file has no header (--csv-no-header)",
         )
     return [known[n.lower()] for n in names]
 

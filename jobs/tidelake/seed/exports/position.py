@@ -34,30 +34,30 @@ def export_ts(metadata: str | None, said: int | None, where: str) -> int:
     found = None if metadata is None else _position(metadata, where)
     if found is not None and said is not None and found != said:
         raise ConfigError(
-            f"{where} says that the export stands at TSO {found}, --ts says {said}",
+            f"{where} states TSO {found} for the export, --ts is {said}",
             code="TSO_DIFFERS",
-            remedy="leave --ts out, or give the export that was made at it",
+            remedy="leave --ts out, or give the export that was made at that TSO",
         )
     ts = said if found is None else found
     if ts is None:
         raise ConfigError(
-            f"{where} does not tell the TSO of the export",
+            f"{where} does not contain the TSO of the export",
             code="NO_TSO",
-            remedy="give it as --ts; of Dumpling it is what `--snapshot` was, of files written otherwise what `SET tidb_snapshot` was",
+            remedy="give it as --ts: the value of `--snapshot` for Dumpling, of `SET tidb_snapshot` for files written otherwise",
         )
     if not 0 < ts <= _MOST:
-        raise ConfigError(f"{ts} is no TSO", code="NO_TSO", remedy="one like 463368564662075392")
+        raise ConfigError(f"{ts} is not a TSO", code="NO_TSO", remedy="one like 463368564662075392")
     return ts
 
 
 def _position(metadata: str, where: str) -> int | None:
     """The TSO in the metadata; None for MySQL, whose positions are no TSO."""
     if "Finished dump at:" not in metadata:
-        raise ConfigError(f"{where} does not say that the export finished", code="EXPORT_UNFINISHED", remedy="export again")
+        raise ConfigError(f"{where} does not record that the export finished", code="EXPORT_UNFINISHED", remedy="export again")
     found = {pos.strip() for log, pos in _STATUS.findall(metadata.replace("\r\n", "\n")) if log.strip() == _OF_TIDB}
     if len(found) > 1:
         raise ConfigError(
-            f"{where} names several positions ({', '.join(sorted(found))}): the export does not stand at one TSO",
+            f"{where} names several positions ({', '.join(sorted(found))}): the export is not at one TSO",
             code="TSO_DIFFERS",
             remedy="export with `--consistency snapshot --snapshot TSO`",
         )

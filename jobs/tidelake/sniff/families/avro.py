@@ -49,7 +49,7 @@ def _row(key: bytes | None, value: bytes | None) -> Hint | None:
     ids = tuple(i for i in (of_key, of_value) if i is not None)
     framing = "Confluent" if isinstance(ids[-1], int) else "AWS Glue"
     if value is None:
-        told = {"tombstone": f"value is null and key begins with {_header(key, ids[0])}: a delete, which alone could be anyone's"}
+        told = {"tombstone": f"value is null and key begins with {_header(key, ids[0])}: a delete; other protocols write the same"}
     elif key:
         told = {framing: f"value begins with {_header(value, ids[-1])}, and so does the key: {framing} framing"}
     else:

@@ -41,11 +41,11 @@ def _extension(members: Mapping[str, Any], evidence: dict[str, str], options: di
         options["enable_tidb_extension"] = False
         return
     name = "watermarkTs" if "watermarkTs" in extension else "commitTs"
-    evidence[name] = f"`_tidb.{name}` is there: the TiDB extension is on"
+    evidence[name] = f"`_tidb.{name}` is present: the TiDB extension is on"
     options["enable_tidb_extension"] = True
     for member, option in _LARGE.items():
         if extension.get(member):
-            evidence[member] = f"`_tidb.{member}` is there: large messages are handled as {option}"
+            evidence[member] = f"`_tidb.{member}` is present: large messages are handled as {option}"
             options["large_message_handle_option"] = option
 
 

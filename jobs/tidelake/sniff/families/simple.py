@@ -28,10 +28,10 @@ def _json(view: View) -> Hint | None:
     options: dict[str, OptionValue] = {}
     for member, option in _LARGE.items():
         if members.get(member):
-            evidence[member] = f"`{member}` is there: large messages are handled as {option}"
+            evidence[member] = f"`{member}` is present: large messages are handled as {option}"
             options["large_message_handle_option"] = option
     if members.get("checksum") is not None:
-        evidence["checksum"] = "`checksum` is there: row checksums are on"
+        evidence["checksum"] = "`checksum` is present: row checksums are on"
         options["enable_row_checksum"] = True
     return _hint("simple-json", evidence, view, options, weak=members["version"] != 1)
 

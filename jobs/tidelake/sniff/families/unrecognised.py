@@ -25,8 +25,8 @@ def described(view: View) -> str:
 
 
 def _kind(view: View) -> str:
-    if told := foreign(view):
-        return told
+    if known := foreign(view):
+        return known
     if view.names >= _SCHEMA_FILE:
         return "a schema file of TiCDC's storage sink, for `tidelake inspect --table-schemas`"
     if view.names == {"checkpoint-ts"}:
@@ -37,7 +37,7 @@ def _kind(view: View) -> str:
     for mark, name in _MARKS.items():
         if (view.value or b"").startswith(mark):
             return name
-    return "text" if _is_text(view.plain) else "bytes without a mark that is known" if view.value else "an empty value"
+    return "text" if _is_text(view.plain) else "bytes without a known mark" if view.value else "an empty value"
 
 
 def _is_text(data: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Converts expectations of the users' files to Great Expectations objects; a ConfigError says what is wrong and what is allowed."""
+"""Converts expectations of the users' files to Great Expectations objects; a ConfigError states what is wrong and what is allowed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _implementation(e: Expectation) -> type[GxExpectation]:
     if e.type in NOT_ON_SPARK:
         raise ConfigError(f"{e.origin}: type: {e.type} cannot be judged on Spark", remedy=f"use {NOT_ON_SPARK[e.type]}")
     near = difflib.get_close_matches(e.type, known, n=3)
-    remedy = f"did you mean {' or '.join(near)}?" if near else "take a type of Great Expectations' gallery"
+    remedy = f"did you mean {' or '.join(near)}?" if near else "use a type of Great Expectations' gallery"
     raise ConfigError(f"{e.origin}: type: found {e.type!r}, which Great Expectations does not know", remedy=remedy)
 
 
@@ -74,7 +74,9 @@ def _check_names(e: Expectation, arguments: Mapping[str, Any], fields: set[str])
         raise ConfigError(f"{e.origin}: {name}: {e.type} has no such argument", remedy=f"{hint}allowed: {', '.join(sorted(fields))}")
     limits = fields & _LIMITS
     if limits and not limits & set(arguments):
-        raise ConfigError(f"{e.origin}: {e.type} without {' and '.join(sorted(limits))} expects nothing", remedy="say at least one of them")
+        raise ConfigError(
+            f"{e.origin}: {e.type} without {' and '.join(sorted(limits))} expects nothing", remedy="give at least one of them"
+        )
 
 
 def _check_values(e: Expectation, arguments: Mapping[str, Any], fields: set[str]) -> None:
@@ -84,7 +86,7 @@ def _check_values(e: Expectation, arguments: Mapping[str, Any], fields: set[str]
         if name in ("min_value", "max_value") and isinstance(value, int) and int(float(value)) != value:
             raise ConfigError(
                 f"{e.origin}: {name}: found {value}, which Great Expectations would compare as {float(value):.17g}",
-                remedy="take a number that a double holds exactly",
+                remedy="use a number that a double holds exactly",
             )
     if arguments.get("condition_parser") == "pandas":
         raise ConfigError(f"{e.origin}: condition_parser: found 'pandas'", remedy="write the row_condition in Spark SQL")

@@ -48,7 +48,7 @@ def headline(current: HourFacts, history: Sequence[HourFacts]) -> Headline:
     return Headline(
         tone="open",
         word=current.status.capitalize(),
-        sentence=f"feed {current.feed} has come this far with the hour, nothing of it is published yet; "
+        sentence=f"feed {current.feed} has processed the hour up to this stage and published nothing of it yet; "
         f"the next stage is {_NEXT[current.status]}.",
         error=current.error or "",
         standing=_standing(current, history),
@@ -59,7 +59,7 @@ def _published(f: HourFacts) -> Headline:
     warnings = sum(not c.success for c in f.checks)
     notes = [*_notes(f), *([f"{plural(warnings, 'warning')} below."] if warnings else [])]
     many = sum(t.rows_after is not None for t in f.tables.values()) or len(f.tables)  # dropped tables have no rows_after
-    tables = f"all {many:,} tables stand" if many > 1 else "its table stands" if many else "it stands"
+    tables = f"all {many:,} tables" if many > 1 else "its table" if many else "no tables"
     where = f" at {moment(f.resolved_ts)}" if f.resolved_ts is not None else ""
     late = f", {lag(f.lag_seconds)}" if f.lag_seconds is not None else ""
     return Headline(
@@ -76,27 +76,27 @@ def _notes(f: HourFacts) -> Iterator[str]:
         yield f"Incomplete for {plural(len(f.incomplete_because), 'reason')}: {'; '.join(f.incomplete_because)}."
     elif f.incomplete:
         yield "Messages that could not be decoded, or columns that were not sent, are missing from this cut or from one before it."
-    for word, what in (("late", "is missing"), ("conflicts", "contradicts what is published")):
+    for word, what in (("late", "are missing"), ("conflicts", "contradict published rows")):
         found = {name: n for name, counts in f.late.items() if (n := counts.get(word, 0))}
         if found:
             where = ", ".join(f"{name} ({n:,})" for name, n in found.items())
-            yield f"Of rows that came after the cut that should hold them, some {what}: {where}; see `tidelake late --feed {f.feed}`."
+            yield f"Rows arrived after the cut that should contain them, and some {what}: {where}; see `tidelake late --feed {f.feed}`."
     if passed := [d for d in f.ddl if d.effect == "ignored"]:
-        said = "passed over by policy, tables may differ from the source"
+        said = "ignored by policy, tables may differ from the source"
         yield f"{plural(len(passed), 'DDL statement')} {said}: see `tidelake ddl --feed {f.feed}`."
     unsettled = sum(t.unsettled for t in f.tables.values())
     if unsettled:
         yield f"{plural(unsettled, 'delete')} without commit ts may belong before or after this cut."
     differ = sum(t.checksums.get("mismatch", 0) for t in f.tables.values())
     if differ:
-        yield f"{plural(differ, 'row event')} came damaged: TiCDC's checksum is another than the row's."
+        yield f"{plural(differ, 'row event')} arrived damaged: TiCDC's checksum does not match the row."
     images = [t.before_images for t in f.tables.values() if t.before_images]
     lost = sum(i.differs + i.missing + i.duplicate_inserts for i in images)
     if lost:
-        yield f"{plural(lost, 'change')} did not find the row that the source says it replaces: evidence that something was lost."
+        yield f"{plural(lost, 'change')} did not match the row it replaces: changes were probably lost."
     partial = sum(t.partial for t in f.tables.values())
     if partial:
-        yield f"{plural(partial, 'row')} came with the key alone: the other columns are as they were before, NULL where there was no row."
+        yield f"{plural(partial, 'row')} arrived with only the key: the other columns keep their previous values, or NULL for a new row."
 
 
 def _stopped(f: HourFacts, history: Sequence[HourFacts]) -> Headline:
@@ -104,11 +104,11 @@ def _stopped(f: HourFacts, history: Sequence[HourFacts]) -> Headline:
     found = _CODE.match(f.error or "")
     code, text = (found[1], (f.error or "")[found.end() :]) if found else ("", f.error or "No error was recorded.")
     place = f"{found[2].strip()}: " if found and found[2] else ""
-    decide = "the data is safe, someone must decide" if blocked else "the run may be repeated at any time"
+    decide = "no data is lost, a decision is needed" if blocked else "the run can be repeated at any time"
     outcome = (
         f"nothing of the hour is published in feed {f.feed}"
         if f.cut is None
-        else f"cut {f.cut} of feed {f.feed} stands, a later run stopped"
+        else f"cut {f.cut} of feed {f.feed} is still published, a later run stopped"
     )
     return Headline(
         tone="bad",
@@ -141,5 +141,5 @@ def _standing(f: HourFacts, history: Sequence[HourFacts]) -> str:
     if not published:
         return "Nothing of this feed is published yet."
     newest = max(published, key=lambda h: h.hour)
-    at = f", which stands at {moment(newest.resolved_ts)}" if newest.resolved_ts is not None else ""
+    at = f", at {moment(newest.resolved_ts)}" if newest.resolved_ts is not None else ""
     return f"Readers still see cut {newest.cut}{at}."

@@ -60,7 +60,7 @@ def judge_measures(measures: Sequence[Measure]) -> list[Check]:
 def judge_frame(frame: DataFrame, expectations: Sequence[Expectation]) -> list[Check]:
     """Return one check per expectation, in order.
 
-    An expectation that cannot be validated (unknown column, wrong argument) is a failed check that says why.
+    An expectation that cannot be validated (unknown column, wrong argument) is a failed check with the reason.
 
     Args:
         frame: One table's rows of the window. It is read several times, so cache what is expensive.

@@ -129,6 +129,6 @@ def _losses(f: HourFacts) -> Iterator[Loss]:
             ("texts with invalid UTF-8, repaired with �", t.repaired),
             ("values that did not fit the type", t.invalid_values),
             ("values that did not fit the type, now NULL", t.nulled_values),
-            ("values that read like another: an hour that clocks showed twice, or an empty ENUM or SET", t.ambiguous),
+            ("ambiguous values: an hour that clocks showed twice, or an empty ENUM or SET", t.ambiguous),
         ):
             yield from (Loss(table=name, column=column, what=what, cells=n) for column, n in sorted(cells.items()) if n)

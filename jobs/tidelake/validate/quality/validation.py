@@ -87,7 +87,7 @@ def _validate(batch: Batch, expectations: Sequence[GxExpectation], result_format
         expectation.meta = {"number": number}  # results come in another order
     try:
         done = batch.validate(ExpectationSuite("window", expectations=list(numbered)), result_format=dict(result_format))
-    except Exception as e:  # noqa: BLE001 - whatever it is: these expectations were not judged, and each says so
+    except Exception as e:  # noqa: BLE001 - any error: these expectations were not checked, and each result states it
         return [_unjudged(str(e) or repr(e))] * len(expectations)
     outcomes = [_unjudged("Great Expectations gave no result")] * len(expectations)
     for r in done.results:

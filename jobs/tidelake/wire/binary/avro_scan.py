@@ -237,7 +237,7 @@ def _is_null(buf: Bytes, pos: int, end: int, null_branch: int) -> tuple[bool, in
 
 @compiled
 def _extension(buf: Bytes, pos: int, end: int, target: int, data: Bytes, before: int, text: int, event: Longs, sent: Longs) -> bool:
-    """A field that is no column; its text stands at data[before:text]."""
+    """A field that is not a column; its text is data[before:text]."""
     if target == COMMIT:
         ts, _ = varint(buf, pos, end)
         event[COMMIT_TS], event[HAS_COMMIT_TS] = ts, 1

@@ -1,6 +1,6 @@
 """Canal protobuf messages → events, compiled (layout: protocols/canal.py). Rows in any order of fields; DDL and the unusual are left.
 
-A row is read in two steps: where name, type and value of every column lie, then, when these tell the shape, the values. Mostly the
+A row is read in two steps: where name, type and value of every column lie, then, when these give the shape, the values. Mostly the
 columns have the very names and types of the last row of that side, and then its shape.
 """
 
@@ -75,7 +75,7 @@ _COLUMN_NUMBERS, _COLUMN_TEXTS = 1 << _IS_KEY | 1 << _IS_NULL, 1 << _COLUMN_NAME
 _TEXT = 2  # wire type
 _UPDATED_TAG, _IS_NULL_TAG, _VALUE_TAG = 0x28, 0x30, 0x42
 
-# places in Work.columns: where the parts of a column lie, and what they say; head: its bytes up to the name and key mark, tail: its type
+# places in Work.columns: where the parts of a column are, and their content; head: its bytes up to the name and key mark, tail: its type
 _NAME_AT, _NAME_SIZE, _TYPE_AT, _TYPE_SIZE, _KEY, _VALUE_AT, _VALUE_SIZE, _HEAD_AT, _HEAD_SIZE, _TAIL_AT, _TAIL_SIZE = range(11)
 # places in Work.memo: the last names and their entry, and of each side how many columns it has now and had last, and its shape
 _SCHEMA_AT, _SCHEMA_SIZE, _TABLE_AT, _TABLE_SIZE, _PAIR, _COUNT, _WIDTH, _SHAPE = 0, 1, 2, 3, 4, 5, 7, 9
@@ -304,7 +304,7 @@ def _column(buf: Bytes, pos: int, end: int, side: int, count: int, work: CanalWo
 
 @compiled
 def _edges(buf: Bytes, pos: int, end: int, last: Longs) -> None:
-    """Note head and tail of a column for `_usual`, if its fields are in order and what it says of itself is in these alone."""
+    """Note head and tail of a column for `_usual`, if its fields are in order and describe the column completely."""
     last[_HEAD_AT], last[_HEAD_SIZE] = pos, 0
     number, head = 0, 0
     while pos < end:

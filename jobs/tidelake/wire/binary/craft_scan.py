@@ -89,7 +89,7 @@ def new_work(longest: int) -> CraftWork:
 
 @compiled
 def count_events(column: Values, wanted: Ints, work: CraftWork) -> int:
-    """At most so many events are in the messages: what their size tables say, if that is possible at all."""
+    """At most so many events are in the messages: the number in their size tables, if it is possible."""
     count = 0
     for m in wanted:
         if _frame(column.data, int64(column.bounds[m]), int64(column.bounds[m + 1]), work.frame):
@@ -171,7 +171,7 @@ def _size(buf: Bytes, pos: int, end: int, before: int) -> tuple[int, int]:
 
 @merged
 def _dictionary(buf: Bytes, work: CraftWork) -> bool:
-    """Find the terms, unless the dictionary equals the last one: then all that memo says about it still holds."""
+    """Find the terms, unless the dictionary equals the last one: then the memo of it is still valid."""
     memo, at, end = work.memo, work.frame[_DICTIONARY], work.frame[_TABLES]
     size = end - at
     known = memo[_DICTIONARY_SIZE] == size and same(buf, memo[_DICTIONARY_AT], at, size)

@@ -1,4 +1,4 @@
-"""Protocol Buffers in plain Python: a message's fields by number, what nobody asked for skipped.
+"""Protocol Buffers in plain Python: a message's fields by number; fields not asked for are skipped.
 
 message := (tag value)*      tag = uvarint of field number << 3 | wire type
 value   := uvarint (0) | eight bytes (1) | length bytes (2) | four bytes (5)

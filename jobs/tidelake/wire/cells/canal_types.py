@@ -1,4 +1,4 @@
-"""Column types as Canal says them, in JSON and in protobuf alike (docs/reference/protocols.md 5.3)."""
+"""Column types as Canal writes them, in JSON and in protobuf alike (docs/reference/protocols.md 5.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_TYPE = 64  # characters of a type outside its parentheses
 
 @lru_cache(maxsize=4096)
 def column_type(text: str) -> tuple[str, str | None, bool]:
-    """The word of a type, its full text where that says more, and whether its values are bytes. Raises DecodeError."""
+    """The word of a type, its full text where that is more precise, and whether its values are bytes. Raises DecodeError."""
     head, parenthesis, tail = text.partition("(")[0], "(" in text, text.rpartition(")")[2]
     if len(head) > MAX_TYPE or (parenthesis and len(tail) > MAX_TYPE):
         raise DecodeError(f"mysqlType {text[:40]!r}... of {len(text)} characters is no MySQL type", code="UNKNOWN_TYPE")

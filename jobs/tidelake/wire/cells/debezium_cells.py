@@ -45,7 +45,7 @@ _TIME = re.compile(r"-?[0-9]{2,3}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DebeziumField:
-    """A column and what the schema says of its values. meaning: Debezium's name. default: text that may stand for a NULL."""
+    """A column and its schema's description of the values. meaning: Debezium's name. default: text that may replace a NULL."""
 
     column: ShapeColumn
     meaning: str = ""
@@ -193,7 +193,7 @@ def _clock(micros: int, digits: int | None) -> str:
 
 
 def _digits(field: DebeziumField) -> int | None:
-    """The fraction digits, where the table's columns say them."""
+    """The fraction digits, where the table's columns have them."""
     digits = _parsed(field.column.full_type).fraction_digits if field.column.full_type else None
     return digits if digits is not None and digits <= MAX_FSP else None
 

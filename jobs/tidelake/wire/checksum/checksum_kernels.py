@@ -22,7 +22,7 @@ from tidelake.wire.kernels.json_kernels import item, word
 UNKNOWN, NUMBER, TEXT, MENDED, FLOAT, DOUBLE, TIMESTAMP, VECTOR, NAME, NAMES = range(10)
 # What a sum is worth. DOUBTFUL: the sent one may be right where it differs; UNREADABLE: there is none
 CLEAR, DOUBTFUL, UNREADABLE = range(3)
-# What a message says, a row of four numbers: a mark, the sums of the images after and before, the place of the times' zone
+# The content of a message, a row of four numbers: a mark, the sums of the images after and before, the place of the times' zone
 MARK, CURRENT, PREVIOUS, ZONE = range(4)
 NOT_SENT, SENT, CORRUPTED = range(3)
 NOT_A_SUM = -1  # in place of a number that is none: no row adds up to it

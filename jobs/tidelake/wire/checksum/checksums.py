@@ -124,7 +124,7 @@ def verdict(images: Sequence[Image], *, corrupted: bool, zone: str | None, rules
 def _judged(
     cells: columnar.Cells, program: ChecksumProgram, which: Ints, numbers: Longs, zone: Ints, known: Zones
 ) -> tuple[Longs, Flags, Flags]:
-    """By event: the sum, whether it certainly differs, and whether that cannot be said. TiCDC sends 0 for an image without checksum."""
+    """By event: the sum, whether it certainly differs, and whether that is unknown. TiCDC sends 0 for an image without checksum."""
     sums, worth, scratch = np.zeros(len(which), np.int64), np.zeros(len(which), np.uint8), np.zeros(SCRATCH_BYTES, np.uint8)
     side = ChecksumCells(*(_frozen(a) for a in (cells.starts, cells.offsets, cells.present, cells.data)))
     sum_images(side, program, which, zone, known, False, sums, worth, scratch)
@@ -180,7 +180,7 @@ def _kept(memory: dict[str, object]) -> dict[tuple[int, ChecksumRules], list[_Co
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Contiguous and read-only: else numba compiles all anew for another kind of array."""
+    """Contiguous and read-only: else numba recompiles everything for another kind of array."""
     array = np.ascontiguousarray(array).view()
     array.flags.writeable = False
     return array

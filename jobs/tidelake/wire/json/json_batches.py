@@ -24,7 +24,7 @@ def payload(column: pa.Array) -> Payload:
     starts = np.frombuffer(offsets if len(column) else bytes(4), np.int32)[column.offset :][: len(column) + 1]
     found = Payload(np.frombuffer(data or b"", np.uint8), starts, column.is_valid().to_numpy(zero_copy_only=False))
     for array in found:
-        array.flags.writeable = False  # else numba compiles all anew for a mutable buffer
+        array.flags.writeable = False  # else numba recompiles everything for a mutable buffer
     return found
 
 

@@ -234,7 +234,7 @@ def _type_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
 
 @inlined_step
 def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: ScanState, guess: int, first: int, last: int) -> int:
-    """The column whose name stands at p, NONE if none does. Go's maps come in random order: after the guess the name's hash says where
+    """The column whose name is at p, NONE if there is none. Go's maps come in random order: after the guess the name's hash gives where
     to look, so that wide tables do not cost the square of their width."""
     if named(text, p, known, guess):
         return guess

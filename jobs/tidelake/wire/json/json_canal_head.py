@@ -1,6 +1,6 @@
 """Compiled: a Canal-JSON message's members beside its rows and types (docs/reference/protocols.md 5.1), the numbers of all members.
 
-What a message says of itself goes to the places of state.spans that stand here.
+The message's own members are written to the places of state.spans defined here.
 """
 
 from __future__ import annotations

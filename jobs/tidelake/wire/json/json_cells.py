@@ -122,7 +122,7 @@ def _escape(text: Bytes, p: int, out: Bytes, at: int) -> tuple[int, int]:
 
 @inlined_step
 def hexadecimal(text: Bytes, p: int, count: int) -> int:
-    """The number that `count` hexadecimal digits say, BAD if they are none."""
+    """The number that `count` hexadecimal digits encode, BAD if they are none."""
     value = 0
     for i in range(count):
         digit = int64(_HEX[byte(text, p + i)])
@@ -191,7 +191,7 @@ def _three_bytes(text: Bytes, p: int) -> np.uint32:
 
 @step
 def _base64_end(text: Bytes, p: int, out: Bytes, at: int) -> tuple[int, int]:
-    """`xx==` or `xxx=`. The bits that stand for nothing are not looked at, as in Go's and Python's decoders."""
+    """`xx==` or `xxx=`. Unused bits are ignored, as in Go's and Python's decoders."""
     third, padding = byte(text, p + 2), byte(text, p + 3)
     bits = _SEXTETS_0[byte(text, p)] | _SEXTETS_1[byte(text, p + 1)]
     if third != EQUALS:

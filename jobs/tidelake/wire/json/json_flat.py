@@ -88,5 +88,5 @@ def _written_out(text: Bytes, out: Bytes) -> int:
 
 @inlined_step
 def _code(text: Bytes, p: int) -> int:
-    """What the escape at p stands for, BAD where there is none of this form."""
+    """The character of the escape at p, BAD where there is none of this form."""
     return hexadecimal(text, p + 2, 4) if byte(text, p) == BACKSLASH and byte(text, p + 1) == LOWER_U else BAD

@@ -65,7 +65,7 @@ def slot_of(mixed: np.uint64) -> int:
 
 @inlined_step
 def stands(text: Bytes, p: int, known: Arrays, first: int, length: int) -> bool:
-    """Whether the piece of this first word and length stands at p."""
+    """Whether the piece of this first word and length is at p."""
     for k in range(length + 7 >> 3):  # noqa: SIM110  numba has no all()
         if word(text, p + 8 * k) & item(known.masks, first + k) != item(known.words, first + k):
             return False
@@ -74,13 +74,13 @@ def stands(text: Bytes, p: int, known: Arrays, first: int, length: int) -> bool:
 
 @inlined_step
 def named(text: Bytes, p: int, known: Arrays, column: int) -> bool:
-    """Whether the column's piece stands at p."""
+    """Whether the column's piece is at p."""
     return stands(text, p, known, item(known.name_word, column), item(known.name_length, column))
 
 
 @inlined_step
 def searched(text: Bytes, p: int, stop: int, known: Arrays, state: ScanState, first: int, last: int) -> int:
-    """The column whose name stands at p and ends before stop, NONE if none does: where its hash says, else by trying all."""
+    """The column whose name is at p and ends before stop, NONE if there is none: found by its hash, else by trying all."""
     short = np.uint64(8 * max(8 - (stop - p), 0))
     slot = slot_of((word(text, p) << short) * MIX ^ word(text, max(stop - 8, p)) << short)
     hint = first + item(state.name_guess, slot)
@@ -118,7 +118,7 @@ def value(kind: int, text: Bytes, p: int, end: int, side: ImageSide) -> int:
 
 @inlined_step
 def column_at(text: Bytes, p: int, known: Arrays, column: int, last: int) -> int:
-    """The first column from `column` on whose piece stands at p; `last` if none does."""
+    """The first column from `column` on whose piece is at p; `last` if there is none."""
     while column < last and not named(text, p, known, column):
         column += 1
     return column

@@ -32,7 +32,7 @@ MAX_LESSONS = 256  # in one scan
 
 
 class KnownColumn(NamedTuple):
-    """A column of a layout: the bytes before its value, the bytes that say its type where they stand elsewhere, kind of its cells."""
+    """A column of a layout: the bytes before its value, the bytes of its type if they are elsewhere, kind of its cells."""
 
     piece: bytes
     type_piece: bytes

@@ -81,7 +81,7 @@ def load_all(payload: bytes, what: str, most: int) -> list[dict[str, Any]]:
 def refuse_crowd(payload: bytes, what: str) -> None:
     """Raises DecodeError (TOO_LARGE) for more values than memory should hold: `[],[],…` takes thirty bytes a byte.
 
-    What stands inside strings is no value: a JSON column of a million numbers is one.
+    Text inside strings is not a value: a JSON column of a million numbers is one.
     """
     room = ROOM + ROOM_PER_BYTE * len(payload)
     if (VALUE_BYTES + MEMBER_BYTES) * len(payload) <= room:
@@ -104,7 +104,7 @@ def _counted(payload: bytes, start: int, end: int) -> tuple[int, int]:
 
 @contextmanager
 def _read_as(payload: bytes, what: str) -> Iterator[None]:
-    """Whatever reading the payload as JSON raises, as a DecodeError."""
+    """Raise every error of reading the payload as JSON as a DecodeError."""
     try:
         yield
     except UnicodeDecodeError as e:

@@ -99,7 +99,7 @@ def same(buf: Bytes, a: int, b: int, size: int) -> bool:
 def put_bytes(out: Bytes, at: int, buf: Bytes, pos: int, size: int) -> int:
     """Copy; returns the position after it. The caller knows that there is room."""
     if size > 0:
-        out[np.uint64(at + size - 1)] = buf[np.uint64(pos + size - 1)]  # where numba is told to check bounds, it checks these
+        out[np.uint64(at + size - 1)] = buf[np.uint64(pos + size - 1)]  # if numba is set to check bounds, it checks these
         copy_bytes(out, at, buf, pos, size)
     return at + size
 

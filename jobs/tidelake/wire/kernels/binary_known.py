@@ -1,7 +1,7 @@
 """What a scan has met before: shapes, names, schemas, found again by the bytes that describe them.
 
 A kernel writes the description into a scratch array and asks `find`; what it does not find, Python learns once and the kernel
-carries on. Entries are compared byte by byte: the hash only says where to look, so colliding input costs time, never truth.
+carries on. Entries are compared byte by byte: the hash only gives where to look, so colliding input costs time, never truth.
 """
 
 from __future__ import annotations

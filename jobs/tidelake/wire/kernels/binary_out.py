@@ -32,7 +32,7 @@ _LARGEST_NUMBER = TEXT_BYTES + 80  # text bytes of a number: a decimal has at mo
 
 
 class Out(NamedTuple):
-    """What a kernel fills; `used` says how far. offsets, present and data have a row per side."""
+    """What a kernel fills, up to `used`. offsets, present and data have a row per side."""
 
     events: Longs
     offsets: Ints
@@ -63,7 +63,7 @@ def values(column: pa.Array) -> Values:
 
 
 def _array(data: pa.Buffer | bytes | Flags, kind: type[np.generic]) -> npt.NDArray[Any]:
-    """Read-only whatever Arrow says: for numba that is another type, and it would compile everything again."""
+    """Always read-only: a writable array is another type for numba, which would recompile everything."""
     array = np.frombuffer(data, kind) if len(data) else np.zeros(0, kind)
     array.flags.writeable = False
     return array

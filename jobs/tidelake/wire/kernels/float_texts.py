@@ -42,7 +42,7 @@ _POWERS = _powers()
 
 @step
 def float_bits(text: Bytes, p: int, end: int) -> tuple[np.uint64, bool]:
-    """The bits of the number that text[p:end] says; False if it says none, or with more digits than are taken."""
+    """The bits of the number in text[p:end]; False if it is not a number, or has more digits than are taken."""
     negative = p < end and text[p] == _MINUS
     digits, exponent, p = _decimal(text, p + negative, end)
     if p != end:

@@ -150,7 +150,7 @@ def digits(text: Bytes, p: int) -> int:
 
 @inlined_step
 def whole(text: Bytes, p: int) -> int:
-    """The position after the integer at p, whatever its size; BAD for none and for leading zeros."""
+    """The position after the integer at p, of any size; BAD for none and for leading zeros."""
     start = p + (byte(text, p) == MINUS)
     stop = digits(text, start)
     if stop == start or (stop - start > 1 and byte(text, start) == ZERO):
@@ -202,7 +202,7 @@ def _exponent(text: Bytes, p: int, most: int) -> int:
 
 @inlined_step
 def eight_digits(w: np.uint64) -> np.uint64:
-    """The number that eight digits say: pairs, fours, eight at once."""
+    """The number that eight digits encode: pairs, fours, eight at once."""
     w = (w & np.uint64(0x0F0F0F0F0F0F0F0F)) * np.uint64(2561) >> np.uint64(8)
     w = (w & np.uint64(0x00FF00FF00FF00FF)) * np.uint64(6553601) >> np.uint64(16)
     return (w & np.uint64(0x0000FFFF0000FFFF)) * np.uint64(42949672960001) >> np.uint64(32)
@@ -225,5 +225,5 @@ def unsigned(text: Bytes, p: int) -> tuple[np.uint64, int]:
 
 @inlined_step
 def is_null(text: Bytes, p: int) -> bool:
-    """Whether null stands at p."""
+    """Whether null is at p."""
     return byte(text, p) == LOWER_N and word(text, p) & np.uint64(0xFFFFFFFF) == _NULL

@@ -30,7 +30,7 @@ def texts(*every: bytes) -> Texts:
 
 @inlined_step
 def text_at(text: Bytes, p: int, known: Texts, guess: int) -> int:
-    """The number of the text that stands at p, the guess tried first; NONE if none does."""
+    """The number of the text at p, the guess tried first; NONE if there is none."""
     low, high = word(text, p), word(text, p + 8)
     if guess < len(known.words) and _equal(low, high, known, guess):
         return guess

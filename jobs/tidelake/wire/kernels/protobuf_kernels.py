@@ -1,6 +1,6 @@
 """Compiled: the fields of Protocol Buffers messages, as wire/binary/protobuf.py reads them in plain Python.
 
-A kernel says what it wants by masks of field numbers: `numbers` and `texts`. Fields that nobody wants are skipped.
+Masks of field numbers, `numbers` and `texts`, select the fields that a kernel needs. Other fields are skipped.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ NULL = -1  # as a size
 
 
 def frozen(data: bytes | pa.Buffer) -> Bytes:
-    """Bytes as compiled code sees them: never to be written, else numba compiles all anew for a mutable buffer."""
+    """Bytes as compiled code sees them: never to be written, else numba recompiles everything for a mutable buffer."""
     found = np.frombuffer(data, np.uint8)
     found.flags.writeable = False
     return found

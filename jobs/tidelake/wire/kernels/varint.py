@@ -15,7 +15,7 @@ _U64 = 1 << 64
 
 @dataclass(slots=True)
 class Region:
-    """Bytes at..end of a message, read front to back. Every error says which region it is and where it ends."""
+    """Bytes at..end of a message, read front to back. Every error names the region and where it ends."""
 
     data: bytes
     at: int

@@ -157,7 +157,7 @@ def _checksum(text: Bytes, p: int, end: int, at: ImagePlaces) -> int:
 
 @inlined_step
 def sum_of(number: int) -> int:
-    """A checksum as Avro's long says it."""
+    """A checksum as Avro's long."""
     return number if 0 <= number <= _U32 else NOT_A_SUM
 
 
@@ -264,7 +264,7 @@ def _written(text: Bytes, layout: int, at: ImagePlaces, known: Arrays, state: Sc
 
 @inlined_step
 def _zoned(text: Bytes, p: int, stop: int, at: ImagePlaces) -> bool:
-    """Note the time zone that stands at p."""
+    """Note the time zone at p."""
     size, p = varint(text, p, stop)
     return zoned(text, p, size, at)
 

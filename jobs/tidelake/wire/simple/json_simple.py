@@ -142,7 +142,7 @@ def _message(
 
 @inlined_step
 def _past(text: Bytes, p: int, known: Texts) -> int:
-    """The position after the text, BAD if it does not stand at p."""
+    """The position after the text, BAD if it is not at p."""
     return p + known.lengths[0] if p != BAD and text_at(text, p, known, 0) == 0 else BAD
 
 

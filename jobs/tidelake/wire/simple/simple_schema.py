@@ -1,6 +1,6 @@
 """The table schemas of Simple (docs/reference/protocols.md 9.1): what a row's schema version names, and a row image by it.
 
-A row says database, table and schema version; BOOTSTRAP and DDL messages say what columns that version has. A version never changes,
+A row has database, table and schema version; BOOTSTRAP and DDL messages contain the columns of that version. A version never changes,
 so a schema may be used for rows that came before it. A row whose schema is not known has its columns by name, without types; where
 schemas are kept from batch to batch and hour to hour (a shelf), it waits for its schema instead.
 """
@@ -149,7 +149,7 @@ class SimpleSchemas:
     generation: int = 0
 
     def add(self, schema: SimpleTableSchema, shelf: Shelf | None = None) -> None:
-        """Remember it; the first of a version stays. Raises DecodeError if it says other columns than that."""
+        """Remember it; the first of a version stays. Raises DecodeError if it has other columns than that."""
         first = self.get(schema.database, schema.table, schema.version, shelf)
         if first is None and shelf is not None:
             shelf.keep(schema)
@@ -221,6 +221,6 @@ _HEAD = 1 << 16  # bytes of a statement, in which its database is named
 
 
 def database_of(sql: str) -> str | None:
-    """The name in CREATE, ALTER or DROP DATABASE, whose messages say it nowhere else."""
+    """The name in CREATE, ALTER or DROP DATABASE, whose messages have it nowhere else."""
     found = _DATABASE.match(head(sql, _HEAD))
     return None if found is None else found[2] or found[1].replace("``", "`")

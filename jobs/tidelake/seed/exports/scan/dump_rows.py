@@ -17,7 +17,7 @@ WHY = {
     BAD_ESCAPE: ("BAD_VALUE", "a backslash is followed by what Dumpling does not escape; was it written without --escape-backslash?"),
     BAD_QUOTE: ("BAD_STRUCTURE", "something other than a separator or a line end follows a closing quote"),
     BAD_COUNT: ("BAD_STRUCTURE", "another number of values than the file has columns"),
-    BAD_TOKEN: ("BAD_STRUCTURE", "what stands here is no value, row or statement that Dumpling writes"),
+    BAD_TOKEN: ("BAD_STRUCTURE", "not a value, row or statement that Dumpling writes"),
 }
 ROWS, BAD, CELLS, SIZE, END, NUMBER, INSIDE = range(7)  # indexes of `RowRoom.at`
 LIST = EVENT.field("after").type
