@@ -197,7 +197,7 @@ def _ask_all(spark: SparkSession, feed: Feed) -> None:
     """Whatever the stages ask of Spark that workers need secrets for."""
     job = DecodeJob(lake_uri="s3://b/lake", feed="shop", objects=[], protocol="open", options=SinkOptions())
     events = read_source(spark, LandedSource, job=job, into=place("s3://b/lake/events", pa.schema([]), "2026-01-05T10", [["x"]]))
-    order = OrderJob(events="s3://b/lake/events", parts=[["x"]], after_ts=0, until_ts=1, tables=[], tasks=[[0]])
+    order = OrderJob(events="s3://b/lake/events", parts=[["x"]], after_ts=0, until_ts=1, tables=[], tasks=[[0]], again=[], steps=[])
     found = [events.collect(), read_source(spark, FoldSource, job=FoldJob(tables={}, parts=[])).collect(), arrow_order._run(spark, order)]
     assert found == [[], [], ({}, {})]
     definition = TableDef(columns=(ColumnDef(name="id", type=BIGINT), ColumnDef(name="v", type=BIGINT)), primary_key=("id",))

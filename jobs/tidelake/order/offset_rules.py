@@ -8,7 +8,6 @@ hour, a statement from the partition of the rows it changes, and no later hour m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,8 @@ from tidelake.history.ddl.changes import AddColumn, Change, CreateTable, DropCol
 from tidelake.history.ddl.statement import parse
 from tidelake.land.store.manifest import Manifest
 from tidelake.land.store.ranges import Ranges, common, minus, show, union
-from tidelake.spark.sql_casts import literal, quote
+from tidelake.order.repeated_offsets import Again
+from tidelake.spark.sql_casts import quote
 from tidelake.tso import at, begin_ts, end_ts, format_hour, parse_hour
 
 if TYPE_CHECKING:
@@ -37,27 +37,6 @@ def findings(feed: Feed) -> list[dict[str, str]]:
         f"nothing, if the source sends no commit ts; with TiCDC, enable-tidb-extension gives stronger guarantees. {DOCS} lists the limits"
     )
     return [{"code": "ORDERED_BY_OFFSETS", "severity": "info", "where": "", "detail": detail, "remedy": remedy}]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
-    """Offsets that an earlier hour has as well: their messages count there."""
-
-    hour: str
-    topic: str
-    partition: int
-    offsets: Ranges
-
-    @property
-    def sql(self) -> str:
-        """Return the SQL condition for these events."""
-        spans = " OR ".join(f"offset BETWEEN {a} AND {b}" for a, b in self.offsets)
-        return f"(hour = {literal(self.hour)} AND topic = {literal(self.topic)} AND partition = {self.partition} AND ({spans}))"
-
-    def has(self, event: Mapping[str, Any]) -> bool:
-        """Whether an event is one of these."""
-        mine = (event["hour"], event["topic"], event["partition"]) == (self.hour, self.topic, self.partition)
-        return mine and any(a <= event["offset"] <= b for a, b in self.offsets)
 
 
 def repeated(

@@ -27,7 +27,8 @@ from tidelake.land.store.coverage import Coverage, beyond, coverage
 from tidelake.land.store.manifest import Manifest, all_newest
 from tidelake.land.store.ranges import Range
 from tidelake.order.clocks import RESOLVED, ClockAhead, believed_before, checkpoint_counts, counts, marks, recorded_ahead, rows_ahead
-from tidelake.order.offset_rules import Again, repeated
+from tidelake.order.offset_rules import repeated
+from tidelake.order.repeated_offsets import Again
 from tidelake.tso import end_ts, parse_hour, show
 
 PartitionTs = dict[str, dict[int, int]]

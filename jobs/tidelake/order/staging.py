@@ -23,7 +23,7 @@ from tidelake.order.observed_tables import WindowRows
 from tidelake.order.offset_rules import refuse_keys_in_two_partitions
 from tidelake.order.packs import in_packs
 from tidelake.order.planning import PlannedWindow
-from tidelake.order.replay_epochs import steps_back, with_replay_epoch
+from tidelake.order.replay_epochs import Steps, steps_back, with_replay_epoch
 from tidelake.order.sql.changelog import sql_name, stage_changelog
 from tidelake.order.sql.invalid_values import invalid_value_examples
 from tidelake.order.sql.order_masks import hashed
@@ -67,8 +67,9 @@ def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str,
             remedy='set [watermark] from = "checkpoints" in feed.toml',
         )
     todo = [t for t in (_table(plan, seen, i) for i in plan.tables.incarnations) if t is not None]
-    done, todo = _by_workers(plan, frame.sparkSession, seen, todo) if whole else ([], todo)
-    steps = steps_back(plan.events, plan.progress.scan) if any(not i.key for i in plan.tables.incarnations.values()) else {}
+    keyless = not plan.lake.feed.by_offsets and any(not t.incarnation.key for t in todo)
+    steps = steps_back(plan.events, plan.progress.scan) if keyless else {}
+    done, todo = _by_workers(plan, frame.sparkSession, seen, todo, steps) if whole else ([], todo)
     rows = frame.where(seen.where)
     if plan.lake.feed.watermark.source == "checkpoints":
         rows = _with_deletes(plan, frame, rows, todo, seen)
@@ -87,7 +88,7 @@ def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str,
 
 
 def _by_workers(
-    plan: PlannedWindow, spark: SparkSession, seen: WindowRows, todo: Sequence[TableRows]
+    plan: PlannedWindow, spark: SparkSession, seen: WindowRows, todo: Sequence[TableRows], steps: Steps
 ) -> tuple[list[tuple[str, Advance | None, TableCounts]], list[TableRows]]:
     """Return (what workers staged in Arrow, tables that are left)."""
     ordering = Ordering(
@@ -98,6 +99,8 @@ def _by_workers(
         branch=plan.branch,
         previous=plan.cut.changelogs if plan.cut else {},
         kept=plan.base.kept,
+        again=plan.progress.again,
+        steps=steps,
         threads=THREADS,
     )
     staged, left = stage_by_workers(spark, ordering, [(t, seen.rows_of(t.names)) for t in todo])

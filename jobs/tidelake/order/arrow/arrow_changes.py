@@ -6,7 +6,7 @@ Oracle: history.ordering.deduplicated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from tidelake.config.lake_paths import EVENT
 from tidelake.history.ordering import CLASS
 from tidelake.order.arrow.arrow_rows import AT, BARE_UPDATE, DELETE, INSERT, MOVE, UPDATE, UPSERT, losses_of
 from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.order.arrow.keyless_rows import equal_rows
 from tidelake.order.change_sequence import CHANGE_TYPES
 from tidelake.spark.buckets import buckets_of
 from tidelake.wire.kernels.arrays import Flags, Longs
@@ -44,12 +45,14 @@ class BucketChanges:
         table: The table.
         bucket: Number of the bucket.
         rows: Rows in the form of arrow_rows.Typed.
+        steps: Topic and partition → offsets at which the resolved ts went back.
         counted: Events by outcome; complete after the last part.
     """
 
     table: ArrowTable
     bucket: int
     rows: pa.Table
+    steps: Sequence[tuple[str, int, list[int]]] = ()
     counted: Counter[str] = field(default_factory=Counter)
 
     def parts(self) -> Iterator[BucketPart]:
@@ -66,22 +69,27 @@ class BucketChanges:
     def _distinct(self) -> Longs:
         """Row numbers in order, one of each change: of equal events the one with the lowest coordinates."""
         kind = np.asarray(self.rows.column("kind"))
-        deleted = pa.array(kind == DELETE)
-        keys = {f"k{k}": pc.if_else(deleted, self.rows.column(f"b{k}"), self.rows.column(f"a{k}")) for k in self.table.key}
-        identity: dict[str, Any] = {"ts": self.rows.column("commit_ts"), **keys, "class": pa.array(_CLASS[kind])}
         at = {"topic": _ranks(self.rows.column("topic").combine_chunks())} | {c: self.rows.column(c) for c in AT[1:]}
-        by = pa.table(identity | at)
-        order = pc.sort_indices(by, sort_keys=[(c, "ascending") for c in by.column_names])
-        numbers = np.asarray(order).astype(np.int64)
-        numbers = numbers[~_repeats(by.select(list(identity)), numbers)]
+        if self.table.every:
+            numbers = _sorted({"ts": self.rows.column("commit_ts")} | at)
+        else:
+            identity = self._identity(kind) if self.table.key else equal_rows(self.rows, self.table.columns, kind, self.steps)
+            numbers = _sorted(identity | at)
+            numbers = numbers[~_repeats(pa.table(identity), numbers)]
         for k, n in enumerate(np.bincount(kind[numbers], minlength=len(_OPS)).tolist()):
             self.counted.update({"distinct": n, f"{_OPS[k]}s": n})
             self.counted.update({"key_changes": n} if k == MOVE else {"updates_without_before_image": n} if k == BARE_UPDATE else {})
         for c in self.table.columns:
             if (name := f"l{c.id}") in self.rows.column_names:
                 found = losses_of(self.rows.column(name).take(pa.array(numbers)))
-                self.counted.update({f"{kind}_{c.id}": n for kind, n in found.items()})
+                self.counted.update({f"{loss}_{c.id}": n for loss, n in found.items()})
         return numbers
+
+    def _identity(self, kind: Longs) -> dict[str, Any]:
+        """What equal events of a key share, the commit ts first."""
+        deleted = pa.array(kind == DELETE)
+        keys = {f"k{k}": pc.if_else(deleted, self.rows.column(f"b{k}"), self.rows.column(f"a{k}")) for k in self.table.key}
+        return {"ts": self.rows.column("commit_ts"), **keys, "class": pa.array(_CLASS[kind])}
 
     def _changes(self, rows: Longs, strays: list[tuple[int, pa.Table]]) -> pa.Table:
         """The changes of these rows, one or two per row. Changes of other buckets are added to strays as (bucket, changes)."""
@@ -99,7 +107,7 @@ class BucketChanges:
         columns["_origin"] = pa.repeat(EVENT, len(ts))
         columns["_commit_at"] = pa.array((ts >> 18) * 1000).cast(pa.timestamp("us", "UTC"))
         changes = pa.table(columns | {name: self.rows.column(c).take(at) for name, c in _META.items()})
-        left = (kind[event] == MOVE) & (side == 0)
+        left = (kind[event] == MOVE) & (side == 0) & (self.table.bucket is not None)
         return self._without_strays(changes, left, strays) if left.any() else changes
 
     def _without_strays(self, changes: pa.Table, left: Flags, strays: list[tuple[int, pa.Table]]) -> pa.Table:
@@ -116,6 +124,11 @@ def _two(rows: pa.Table, number: int, old: Longs, new: Longs) -> pa.Array:
     """A column's values: first those of the old images, then those of the new ones."""
     parts = rows.column(f"b{number}").take(pa.array(old)), rows.column(f"a{number}").take(pa.array(new))
     return pa.chunked_array([x for part in parts for x in part.chunks], parts[0].type).combine_chunks()
+
+
+def _sorted(by: dict[str, Any]) -> Longs:
+    table = pa.table(by)
+    return np.asarray(pc.sort_indices(table, sort_keys=[(c, "ascending") for c in table.column_names])).astype(np.int64)
 
 
 def _ranks(topics: pa.DictionaryArray) -> pa.Array:

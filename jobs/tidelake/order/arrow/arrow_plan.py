@@ -19,19 +19,22 @@ MOST_ROWS = 1_000_000  # row events of a bucket, which a worker holds in memory
 def can_be_read(table: TableRows, rows: int) -> bool:
     """Whether workers can order a table's rows, judging by its columns and size. rows: row events of the window."""
     feed, i = table.feed, table.incarnation
-    if not i.key or table.bucket is None or rows > MOST_ROWS * table.buckets:
+    if rows > MOST_ROWS * (table.buckets if table.bucket else 1):
         return False
-    if feed.by_offsets or feed.watermark.source == "checkpoints" or feed.policy.handle_only == "accept":
+    if feed.watermark.source == "checkpoints" or feed.policy.handle_only == "accept":
         return False
     columns = table.projections
-    return {*i.key} <= {p.column.id for p in columns} and all(_reads(p, table) for p in columns) and not cells_in_clear(table)
+    if not {*i.key} <= {p.column.id for p in columns} or cells_in_clear(table):
+        return False
+    return all(_reads(p, table) for p in columns)
 
 
 def _reads(p: Projection, table: TableRows) -> bool:
     """Whether all cells of a column have one type, which their messages state."""
     rules = table.rules(p.column)
     kinds = {cell_type(mysql, rules) for mysql in (p.column.type, *(place.type for place in p.places))}
-    return len(kinds) == 1 and not late_cells(p, table)
+    compared = table.incarnation.key or not pa.types.is_list(next(iter(kinds)).arrow)  # rows without key are compared by all columns
+    return len(kinds) == 1 and bool(compared) and not late_cells(p, table)
 
 
 def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
@@ -48,9 +51,10 @@ def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
         names=tuple(SentName(database=n.database, table=n.table, after_ts=n.after_ts, until_ts=n.until_ts) for n in table.names),
         columns=tuple(columns),
         key=tuple(table.incarnation.key),
-        bucket=next(c.id for c in table.incarnation.columns if c.lake_name == table.bucket),
-        buckets=table.buckets,
+        bucket=next((c.id for c in table.incarnation.columns if c.lake_name == table.bucket), None),
+        buckets=table.buckets if table.bucket else 1,
         location=target.table.location(),
         schema_hex=file_schema(target, pa.schema(fields)).serialize().to_pybytes().hex(),
         sequence=table.sequence,
+        every=table.feed.by_offsets,
     )

@@ -15,12 +15,14 @@ import pyarrow.compute as pc
 
 from tidelake.order.arrow.arrow_cells import Codes, values
 from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName, names_of
+from tidelake.order.repeated_offsets import Again
 from tidelake.spark.buckets import buckets_of
 from tidelake.spark.sql_casts import LOSSES
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 AT = ("topic", "partition", "offset", "ordinal")
-REPEATED = ("topic", "op", "database", "table", "checksum")  # columns to read as dictionaries
+HOUR = "hour"  # read if some offsets do not count
+REPEATED = (HOUR, "topic", "op", "database", "table", "checksum")  # columns to read as dictionaries
 READ = (*AT, "op", "commit_ts", "database", "table", "shape", "before_shape", "after", "before", "handle_only", "checksum")
 INSERT, UPSERT, DELETE, BARE_UPDATE, UPDATE, MOVE = range(6)  # `kind` of typed rows; MOVE: an update of the key
 KINDS = len(LOSSES) + 1  # of losses, with none
@@ -50,6 +52,7 @@ class RowsReading:
         tables: Tables to read.
         after_ts: Start of the window (TSO), exclusive.
         until_ts: End of the window (TSO), inclusive.
+        again: Offsets that do not count, because an earlier hour has them.
         refused: Table → why it was refused.
         seen: Table → row events by checksum word; '' counts all.
     """
@@ -57,6 +60,7 @@ class RowsReading:
     tables: Sequence[ArrowTable]
     after_ts: int
     until_ts: int
+    again: Sequence[Again] = ()
     refused: dict[int, str] = field(default_factory=dict)
     seen: dict[int, Counter[str]] = field(default_factory=dict)
 
@@ -64,6 +68,8 @@ class RowsReading:
         """Yield the window's rows among these events, for tables that are not refused."""
         ts = _numbers(events, "commit_ts", -1)
         inside = (ts > self.after_ts) & (ts <= self.until_ts)
+        if self.again:
+            inside &= ~_any_of(self.again, events)
         for table, rows in self._by_table(events, ts, inside):
             try:
                 yield from self._of_table(table, events if len(rows) == events.num_rows else events.take(pa.array(rows)))
@@ -98,6 +104,19 @@ class RowsReading:
         words = events.column("checksum").combine_chunks()
         if words.null_count < len(words):
             seen.update({c["values"]: c["counts"] for c in pc.value_counts(words.drop_null().cast(pa.string())).to_pylist()})
+
+
+def _any_of(again: Sequence[Again], events: pa.Table) -> Flags:
+    """Whether events have one of these offsets."""
+    found = np.zeros(events.num_rows, np.bool_)
+    partition, offset = _numbers(events, "partition", -1), _numbers(events, "offset", -1)
+    (hour, hours), (topic, topics) = _coded(events, HOUR), _coded(events, "topic")
+    for a in again:
+        if a.hour in hours and a.topic in topics:
+            mine = (hour == hours.index(a.hour)) & (topic == topics.index(a.topic)) & (partition == a.partition)
+            for first, last in a.offsets:
+                found |= mine & (offset >= first) & (offset <= last)
+    return found
 
 
 def _by_name(events: pa.Table, inside: Flags) -> Iterator[tuple[tuple[str, str], Longs]]:
@@ -151,7 +170,7 @@ def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
     if any(k.null_count for k in key.values()) or any(found[f"b{k}"].take(pa.array(both)).null_count for k in table.key):
         raise LeftToSpark("a key that is NULL")
     kind[_moved(table, found, kind)] = MOVE
-    bucket = buckets_of(key[table.bucket], table.buckets)
+    bucket = np.zeros(len(kind), np.int64) if table.bucket is None else buckets_of(key[table.bucket], table.buckets)
     columns = {name: events.column(name).combine_chunks() for name in (*AT, "commit_ts")}
     return pa.table(columns | {"kind": pa.array(kind.astype(np.int8))} | found), bucket
 

@@ -13,8 +13,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.io.storage import open_store
-from tidelake.order.arrow.arrow_rows import READ, REPEATED, RowsReading
+from tidelake.order.arrow.arrow_rows import HOUR, READ, REPEATED, RowsReading
 from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.order.repeated_offsets import Again
 from tidelake.spark.data_source import EventReader, EventSource
 from tidelake.spark.worker_secrets import NONE, Secrets
 
@@ -39,6 +40,8 @@ class OrderJob(BaseModel):
         until_ts: End of the window (TSO), inclusive.
         tables: Tables to order.
         tasks: Table → bucket → the task that takes its rows.
+        again: Offsets that do not count, because an earlier hour has them.
+        steps: Topic and partition → offsets at which the resolved ts went back (order.replay_epochs).
     """
 
     events: str
@@ -47,6 +50,8 @@ class OrderJob(BaseModel):
     until_ts: int
     tables: list[ArrowTable]
     tasks: list[list[int]]
+    again: list[Again]
+    steps: list[tuple[str, int, list[int]]]
 
 
 class RowsSource(EventSource):
@@ -70,7 +75,7 @@ class RowsReader(EventReader[Sequence[str]]):
 
     def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
         job = self.job
-        reading = RowsReading(job.tables, job.after_ts, job.until_ts)
+        reading = RowsReading(job.tables, job.after_ts, job.until_ts, job.again)
         with TemporaryDirectory(prefix="tidelake-order-") as folder:
             for key in part:
                 for events in _events(job, key, Path(folder)):
@@ -90,7 +95,8 @@ def _events(job: OrderJob, key: str, folder: Path) -> Iterator[pa.Table]:
         for group in range(file.num_row_groups):
             known = file.metadata.row_group(group).column(leaf).statistics
             if known is None or not known.has_min_max or (known.min <= job.until_ts and known.max > job.after_ts):
-                yield file.read_row_group(group, columns=list(READ), use_threads=False).unify_dictionaries().combine_chunks()
+                found = file.read_row_group(group, columns=[*READ, *([HOUR] if job.again else [])], use_threads=False)
+                yield found.unify_dictionaries().combine_chunks()
 
 
 def _stream(rows: pa.Table) -> bytes:

@@ -23,6 +23,8 @@ from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.order.arrow.arrow_plan import arrow_table, can_be_read
 from tidelake.order.arrow.arrow_source import OrderJob, RowsSource
 from tidelake.order.arrow.arrow_writer import STAGED, TableOutcome, Writer
+from tidelake.order.repeated_offsets import Again
+from tidelake.order.replay_epochs import Steps
 from tidelake.order.sql.changelog import advanced, counts_of, open_changelog
 from tidelake.order.sql.rows import TableRows
 from tidelake.spark.data_source import read_source
@@ -52,6 +54,8 @@ class Ordering:
         branch: Branch to write.
         previous: Incarnation → its changelog at the last cut.
         kept: UUIDs of the tables that published cuts need.
+        again: Offsets that do not count, because an earlier hour has them.
+        steps: Offsets at which the resolved ts went back.
         threads: Number of threads for commits.
     """
 
@@ -62,6 +66,8 @@ class Ordering:
     branch: str
     previous: dict[str, TableCut]
     kept: Container[str]
+    again: Sequence[Again]
+    steps: Steps
     threads: int
 
 
@@ -126,6 +132,8 @@ def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Se
         until_ts=o.window.resolved_ts,
         tables=[arrow_table(t, target) for (t, _), target in zip(tables, targets, strict=True)],
         tasks=tasks,
+        again=list(o.again),
+        steps=[(topic, partition, offsets) for (topic, partition), offsets in o.steps.items()],
     )
 
 
@@ -141,7 +149,8 @@ def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile
         found = staged.collect()
     for r in found:
         if r["path"] is not None:
-            file = WrittenFile(path=r["path"], partition=(r["bucket"], r["day"]), size=r["size"], footer=bytes(r["footer"]))
+            partition = (r["day"],) if job.tables[r["table"]].bucket is None else (r["bucket"], r["day"])
+            file = WrittenFile(path=r["path"], partition=partition, size=r["size"], footer=bytes(r["footer"]))
             files.setdefault(r["table"], []).append(file)
             continue
         told, before = TableOutcome.model_validate_json(r["outcome"]), outcomes.get(r["table"], TableOutcome())

@@ -44,22 +44,24 @@ class ArrowTable(BaseModel, frozen=True):
     Attributes:
         names: Names as sent.
         columns: Its columns.
-        key: Column ids.
-        bucket: Id of the column that rows are bucketed by.
-        buckets: Number of buckets.
+        key: Column ids; empty for a table without key.
+        bucket: Id of the column that rows are bucketed by; None if the table has no buckets.
+        buckets: Number of buckets, 1 without them.
         location: Location of the changelog's files, as in event_files.EventsPlace.
         schema_hex: Arrow schema of the changelog's files, as hex.
         sequence: How its changes are numbered.
+        every: Every event counts, because repeats cannot be told from changes: offsets order the feed.
     """
 
     names: tuple[SentName, ...]
     columns: tuple[ArrowColumn, ...]
     key: tuple[int, ...]
-    bucket: int
+    bucket: int | None
     buckets: int
     location: str
     schema_hex: str
     sequence: ChangeSequence
+    every: bool
 
     @property
     def schema(self) -> pa.Schema:

@@ -60,7 +60,7 @@ class Writer:
                 if path.stat().st_size > MOST_BYTES:
                     outcome.refused = outcome.refused or f"{path.stat().st_size:,} bytes of bucket {bucket} are too many for a worker"
                 if not outcome.refused:
-                    yield from _written(self.job.tables[table], table, bucket, path, outcome)
+                    yield from _written(self.job, table, bucket, path, outcome)
                 path.unlink()
             for table, outcome in sorted(outcomes.items()):
                 yield _row(table=table, outcome=outcome.model_dump_json())
@@ -86,9 +86,10 @@ def _heard(outcome: TableOutcome, said: WorkerFindings) -> None:
     outcome.seen = dict(Counter(outcome.seen) + Counter(said.seen))
 
 
-def _written(table: ArrowTable, number: int, bucket: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
+def _written(job: OrderJob, number: int, bucket: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
     """Write a file for each day, and for each bucket that rows moved away from."""
-    changes = BucketChanges(table, bucket, _read(path))
+    table = job.tables[number]
+    changes = BucketChanges(table, bucket, _read(path), job.steps)
     store = open_store(table.location)
     with kept_if_whole(store) as keys:
         files = _Files(store, table, keys, path.with_suffix(".parquet"))
