@@ -92,6 +92,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+def pytest_collectstart() -> None:
+    """Collecting makes ten thousand tests and no garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays, too."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """What a file imported stays, so the garbage collector need not visit it again: visiting was a seventh of the work of a process."""
     if nextitem is not None and nextitem.path != item.path:

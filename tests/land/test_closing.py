@@ -155,7 +155,7 @@ def test_an_open_hour_blocks_where_the_resolved_ts_does_not_stand_in_the_message
     feed = feed_of(tmp_path, watermark=watermark, partitions=1)
     put(feed, 0, messages(0, 9))
     with pytest.raises(
-        OrderError, match=r"HOUR_NOT_CLOSED shop\[0\]: hour 2026-01-05T10: the hour may not be complete: no object of a later"
+        OrderError, match=r"HOUR_NOT_CLOSED shop\[0\]: hour 2026-01-05T10: the hour may not be complete: there is no object of a later"
     ):
         land_hour(feed, HOUR)
     assert manifest(feed).partitions[TOPIC][0].count == 10

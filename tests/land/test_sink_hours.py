@@ -197,7 +197,7 @@ def test_hours_are_landed_in_order(tmp_path: Path) -> None:
     feed = sink(tmp_path)
     checkpoint(feed, end_ts(NEXT))
     land_hour(feed, NEXT)
-    with pytest.raises(OrderError, match=r"HOUR_ORDER: hour 2026-01-05T10 .* was not landed before 2026-01-05T11"):
+    with pytest.raises(OrderError, match=r"HOUR_ORDER: hour 2026-01-05T10 .* was not landed before hour 2026-01-05T11"):
         land_hour(feed, HOUR)
 
 

@@ -107,4 +107,4 @@ def test_verdicts_are_counted_by_table_and_stand_in_certificate_and_report(publi
     assert (facts.tables["d.k"].checksums, facts.tables["d.k"].untrusted) == (counts["checksums"], ["f"])
     (check,) = [c for c in facts.checks if c.rule == "rows match their checksums"]
     assert (check.success, check.severity, check.observed) == (False, "warning", "1 do, 2 do not, 1 cannot be checked")
-    assert "2 row events came damaged" in Path(write_report(lake, hour)).read_text()
+    assert "2 row events arrived damaged" in Path(write_report(lake, hour)).read_text()
