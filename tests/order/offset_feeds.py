@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.lake import lakes
-from tests.lake.histories import TOPIC, Feeder
+from tests.lake.histories import TOPIC, Feeder, partition_of
 from tests.protocols import canal_messages as packets
 from tests.protocols.json_messages import canal as canal_json
 from tests.protocols.simple_messages import compact
@@ -177,7 +177,7 @@ class OffsetFeeder(Feeder):
         for p, offset in (first or {}).items():
             self.offsets[p] = offset
         spans = {p: (self.offsets[p], self.offsets[p] + len(messages) - 1) for p, messages in sent.items() if messages}
-        manifest = self._landed(lake, name, 1, spans)
+        manifest = self._landed(lake, name, 1, {p: partition_of(*span) for p, span in spans.items()})
         self._decode(lake, manifest, {p: list(zip(range(spans[p][0], spans[p][1] + 1), sent[p], strict=True)) for p in spans})
         self.offsets.update({p: len(messages) for p, messages in sent.items()})
         return name
@@ -185,7 +185,7 @@ class OffsetFeeder(Feeder):
     def again_with(self, lake: Lake, name: str, sent: Mapping[int, Sequence[tuple[int, Sent]]]) -> None:
         """A second generation of an hour, with all its messages by partition and offset."""
         lake.catalog.remove(ensure_events(lake.catalog, self.feed).identifier, {"hour": name})
-        manifest = self._landed(lake, name, 2, {p: (min(o for o, _ in m), max(o for o, _ in m)) for p, m in sent.items()})
+        manifest = self._landed(lake, name, 2, {p: partition_of(min(o for o, _ in m), max(o for o, _ in m)) for p, m in sent.items()})
         self._decode(lake, manifest, sent)
 
     def _decode(self, lake: Lake, manifest: Manifest, sent: Mapping[int, Sequence[tuple[int, Sent]]]) -> None:

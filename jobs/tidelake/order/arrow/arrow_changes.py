@@ -73,7 +73,7 @@ class BucketChanges:
         if self.table.every:
             numbers = _sorted({"ts": self.rows.column("commit_ts")} | at)
         else:
-            identity = self._identity(kind) if self.table.key else equal_rows(self.rows, self.table.columns, kind, self.steps)
+            identity = self._identity(kind) if self.table.key else equal_rows(self.rows, kind, self.steps)
             numbers = _sorted(identity | at)
             numbers = numbers[~_repeats(pa.table(identity), numbers)]
         for k, n in enumerate(np.bincount(kind[numbers], minlength=len(_OPS)).tolist()):

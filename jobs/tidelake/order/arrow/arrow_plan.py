@@ -33,8 +33,7 @@ def _reads(p: Projection, table: TableRows) -> bool:
     """Whether all cells of a column have one type, which their messages state."""
     rules = table.rules(p.column)
     kinds = {cell_type(mysql, rules) for mysql in (p.column.type, *(place.type for place in p.places))}
-    compared = table.incarnation.key or not pa.types.is_list(next(iter(kinds)).arrow)  # rows without key are compared by all columns
-    return len(kinds) == 1 and bool(compared) and not late_cells(p, table)
+    return len(kinds) == 1 and not late_cells(p, table)
 
 
 def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:

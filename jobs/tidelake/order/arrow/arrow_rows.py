@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from tidelake.order.arrow.arrow_cells import Codes, values
 from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName, names_of
+from tidelake.order.arrow.keyless_rows import contents
 from tidelake.order.repeated_offsets import Again
 from tidelake.spark.buckets import buckets_of
 from tidelake.spark.sql_casts import LOSSES
@@ -35,8 +36,8 @@ class LeftToSpark(Exception):
 
 @dataclass(slots=True)
 class Typed:
-    """Rows of one table in one bucket: AT, commit_ts, kind, `a<id>` (values after), `b<id>` (values before), and `l<id>` where something is
-    lost (`losses_of`).
+    """Rows of one table in one bucket: AT, commit_ts, kind, `a<id>` (values after), `b<id>` (values before), `l<id>` where something is
+    lost (`losses_of`), and `content` of a table without key.
     """
 
     table: int
@@ -163,6 +164,8 @@ def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
         (found[f"a{c.id}"], of_new), (found[f"b{c.id}"], of_old) = values(new, c.type), values(old, c.type)
         if of_new is not None or of_old is not None:
             found[f"l{c.id}"] = pa.array(_both(of_new, of_old))
+    if not table.key and not table.every:
+        found["content"] = contents(events)
     kind[updates & before.absent] = BARE_UPDATE
     deleted = pa.array(kind == DELETE)
     key = {k: pc.if_else(deleted, found[f"b{k}"], found[f"a{k}"]) for k in table.key}

@@ -12,23 +12,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.order.arrow.arrow_tables import ArrowColumn
 from tidelake.wire.kernels.arrays import Longs
 
 Steps = Sequence[tuple[str, int, list[int]]]
 
 
-def equal_rows(rows: pa.Table, columns: Sequence[ArrowColumn], kind: Longs, steps: Steps) -> dict[str, Any]:
+def contents(events: pa.Table) -> pa.Array:
+    """Return the cells of events as one text each: for every cell its length and its bytes."""
+    return pc.binary_join_element_wise(*(_joined(events.column(side).combine_chunks()) for side in ("after", "before")), b"/")
+
+
+def _joined(images: pa.ListArray) -> pa.Array:
+    cells = images.flatten().cast(pa.binary())
+    lengths = pc.binary_length(cells).cast(pa.string()).cast(pa.binary())
+    written = pc.coalesce(pc.binary_join_element_wise(lengths, cells, b":"), pa.scalar(b"-"))
+    sizes = np.asarray(pc.fill_null(pc.list_value_length(images), 0))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, written), b"")
+    return pc.if_else(images.is_valid(), joined, pa.scalar(b"none"))
+
+
+def equal_rows(rows: pa.Table, kind: Longs, steps: Steps) -> dict[str, Any]:
     """Return the columns that equal events share, the commit ts first.
 
     Args:
-        rows: Rows in the form of arrow_rows.Typed.
-        columns: The table's columns. Rows are compared by their values.
+        rows: Rows in the form of arrow_rows.Typed, with `content` as `contents` returns it.
         kind: Kind of each row.
         steps: Topic and partition → offsets at which the resolved ts went back.
     """
     ts, offset, ordinal = (np.asarray(rows.column(c)).astype(np.int64) for c in ("commit_ts", "offset", "ordinal"))
-    content = _codes([kind, *(rows.column(f"{side}{c.id}") for c in columns for side in "ab")])
+    content = _codes([kind, rows.column("content")])
     source = _codes([rows.column("topic").cast(pa.string()), rows.column("partition")])
     epoch = _epochs(rows, offset, steps)
     order = np.lexsort((ordinal, offset, epoch, source, content, ts))
