@@ -345,7 +345,7 @@ def test_there_is_a_main_for_every_stage_and_maintain_and_nothing_else() -> None
             ("--format", "table", "-o", "x.txt"),
             "--output: --format table prints for people and writes no file; give --format jsonl or parquet",
         ),
-        (("-o", "nowhere/x.jsonl"), "--output: there is no folder nowhere; make it, or give a file in a folder that is there"),
+        (("-o", "nowhere/x.jsonl"), "--output: there is no folder nowhere; create it, or give a file in an existing folder"),
     ],
 )
 def test_an_output_that_would_not_be_written_is_refused(arguments: tuple[str, ...], said: str) -> None:

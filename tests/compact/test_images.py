@@ -181,9 +181,9 @@ def test_changes_that_do_not_find_the_row_they_replace_are_counted_and_shown(tol
     examples = [
         f"id=2 at {TOPIC}[1]@10: v was lost, here b",
         f"id=3 at {TOPIC}[1]@11: v was a, here NULL",
-        f"id=4 at {TOPIC}[1]@12: insert of a row that stands here",
-        f"id=8 at {TOPIC}[1]@13: delete of a row that is not here",
-        f"id=9 at {TOPIC}[1]@14: update of a row that is not here",
+        f"id=4 at {TOPIC}[1]@12: insert of a row that already exists",
+        f"id=8 at {TOPIC}[1]@13: delete of a row that does not exist in the lake",
+        f"id=9 at {TOPIC}[1]@14: update of a row that does not exist in the lake",
     ]
     counts = {"compared": 7, "differs": 3, "missing": 2, "duplicate_inserts": 1}
     assert told.windows[0] == {}, "the first window has nothing to compare with"
@@ -195,8 +195,8 @@ def test_changes_that_do_not_find_the_row_they_replace_are_counted_and_shown(tol
     (check,) = [c for c in told.facts.checks if (c.rule, c.table) == (RULE, "d.k")]
     assert (check.success, check.severity, check.unexpected, check.examples) == (False, "warning", 6, examples)
     assert check.observed == (
-        "7 rows compared; 3 changes with another old row than stood here (v 3); 2 changes of a row that did not stand here; "
-        "1 insert of a row that stood here"
+        "7 rows compared; 3 changes whose before image differs from the row in the lake (v 3); "
+        "2 changes of a row that does not exist in the lake; 1 insert of a row that already exists"
     )
     believed = ("1", "c"), ("2", "z"), ("4", "d"), ("5", "o"), ("6", "g"), ("9", "j")
     assert told.rows["second"] == table(*believed), "the change is believed"
@@ -206,7 +206,7 @@ def test_what_may_lawfully_differ_is_no_finding(told: Told) -> None:
     assert told.windows[1]["fits"] == {"compared": 3}
     assert told.windows[2]["fits"] == {"compared": 2}
     (example,) = told.windows[1]["thin"].pop("examples")
-    assert (example.split(" at ")[0], example.split(": ")[1]) == ("id=9", "delete of a row that is not here")
+    assert (example.split(" at ")[0], example.split(": ")[1]) == ("id=9", "delete of a row that does not exist in the lake")
     assert told.windows[1]["thin"] == {"compared": 2, "missing": 1}
     assert told.windows[1]["emptied"] == {"compared": 1}, "truncated rows do not stand"
 
@@ -221,7 +221,7 @@ def test_a_column_is_compared_again_in_the_window_after_the_statement_that_chang
 def test_masked_columns_are_not_compared_and_their_rows_are(told: Told) -> None:
     found = told.windows[1]["masked"]
     assert {k: n for k, n in found.items() if k != "examples"} == {"compared": 3, "differs": 1, "missing": 1, "columns": {"n": 1}}
-    assert [e.partition(": ")[2] for e in found["examples"]] == ["n was 7, here 1", "update of a row that is not here"]
+    assert [e.partition(": ")[2] for e in found["examples"]] == ["n was 7, here 1", "update of a row that does not exist in the lake"]
     assert all(len(e.partition(" at ")[0]) == len("id=") + 64 for e in found["examples"]), "the key as it is masked"
 
 
@@ -240,7 +240,8 @@ def test_a_feed_may_stop_at_them_or_not_look(told: Told) -> None:
     assert told.error is not None
     assert (told.error.code, told.error.exit_code) == ("BEFORE_IMAGES", 3)
     first = f"id=0 at {TOPIC}[0]@"
-    assert "d.samples: 64 rows compared; 64 changes with another old row than stood here (v 64); the first: " + first in str(told.error)
+    said = "d.samples: 64 rows compared; 64 changes whose before image differs from the row in the lake (v 64); the first: "
+    assert said + first in str(told.error)
     assert told.rows["blocked"] == table(*((i, "a") for i in SAMPLES)), "nothing is published"
     assert told.policies["off"] == {}
     assert told.rows["off"] == table(*((i, "b") for i in SAMPLES))

@@ -64,7 +64,7 @@ def test_rows_are_deleted_by_position_until_there_are_many(buckets: int, tmp_pat
         assert proof["rows"]["d.k"]["before_images"] == {
             "compared": 7,
             "duplicate_inserts": 1,
-            "examples": ["id=9 at t[0]@47: insert of a row that stands here"],
+            "examples": ["id=9 at t[0]@47: insert of a row that already exists"],
         }
         assert rows_of(lake, "d.k", 15) == table(*ROWS)
         assert rows_of(lake, "d.k", 22)[(("id", "7"), ("v", "a"))] == 1

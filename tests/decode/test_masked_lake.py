@@ -179,7 +179,7 @@ def test_no_reader_sees_a_masked_value_and_with_decode_no_event_holds_one(lake: 
     assert judged(lake)[0] == {"d.people": {"replays": 1}}
     assert printed(lake) == masked(ann="b@x", eve="c@x", zoe="z@x")
     found = json.loads(lake.store.read(certificate_key("shop", 2)))["rows"]["d.people"]["before_images"]
-    gone = f"id={digest('CLEAR-nil')} at {TOPIC}[0]@9: delete of a row that is not here"
+    gone = f"id={digest('CLEAR-nil')} at {TOPIC}[0]@9: delete of a row that does not exist in the lake"
     assert found == {"compared": 3, "missing": 1, "examples": [gone]}, "masked columns are not compared"
     assert publish_again(lake, "2026-01-05T11", "2026-01-05T11")[1] == {}
     assert printed(lake) == masked(ann="b@x", eve="c@x", zoe="z@x")

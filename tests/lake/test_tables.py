@@ -38,7 +38,7 @@ def test_a_snapshot_table_has_the_sources_columns_and_the_commit_ts(lake: LakeCa
         ("id", "decimal(20,0)", "1: bigint unsigned"),
         ("price", "decimal(12,2)", "2: decimal(12,2)"),
         ("at", "timestamp", "3: timestamp(6)"),
-        ("_commit_ts", "bigint", "TSO of the change that made the row so"),
+        ("_commit_ts", "bigint", "TSO of the last change of the row"),
     ]
     assert [str(f) for f in table.table.spec().fields] == ["1000: tidelake_bucket: bucket[4](1)"]
 

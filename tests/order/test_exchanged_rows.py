@@ -270,6 +270,6 @@ def test_a_partition_whose_column_is_masked_is_not_told(tmp_path: Path) -> None:
     seen = ObservedTable(database="d", table="p", shape=KV, first_ts=2, last_ts=2, rows=1)
     (p,) = compile_window(Catalog(), statements, [seen], Policy()).catalog.incarnations.values()
     fold = Fold(feed=made, incarnation=p, columns=p.columns, applied_ts=0, until_ts=9)
-    with pytest.raises(OrderError, match=r"d\.p: the column that tells the partition of its rows is masked") as error:
+    with pytest.raises(OrderError, match=r"d\.p: the partitioning column is masked") as error:
         fold.left(fold.removals[0])
     assert error.value.code == "UNSUPPORTED_DDL"

@@ -32,7 +32,7 @@ TableOption = Annotated[str, typer.Option("--table", metavar="db.t", help="The t
 def _tso(text: str) -> int:
     """Parse a TSO. Raises typer.BadParameter."""
     if not text.isdecimal():
-        raise typer.BadParameter(f"{text!r} is no TSO, which is a number like 463367621836800000; --at takes a time")
+        raise typer.BadParameter(f"{text!r} is not a TSO, a number like 463367621836800000; --at takes a time")
     return int(text)
 
 
@@ -107,7 +107,7 @@ def _refuse_output(how: Format, output: Path | None, *, whole: bool) -> None:
     if how in (Format.table, Format.vertical):
         raise ConfigError(f"--output: --format {how} prints for people and writes no file", remedy="give --format jsonl or parquet")
     if not whole and not output.parent.is_dir():
-        raise ConfigError(f"--output: there is no folder {output.parent}", remedy="make it, or give a file in a folder that is there")
+        raise ConfigError(f"--output: there is no folder {output.parent}", remedy="create it, or give a file in an existing folder")
 
 
 def changelog(

@@ -69,9 +69,9 @@ class Fold:
         """
         column = next((c for c in self.columns if c.id == r.column), None)
         if column is None:
-            raise OrderError(f"{self.incarnation.name}: the column that told the partition of its rows is gone", code="UNSUPPORTED_DDL")
+            raise OrderError(f"{self.incarnation.name}: the partitioning column was dropped", code="UNSUPPORTED_DDL")
         if mask_of(self.feed, self.incarnation, column) is not None:
-            raise OrderError(f"{self.incarnation.name}: the column that tells the partition of its rows is masked", code="UNSUPPORTED_DDL")
+            raise OrderError(f"{self.incarnation.name}: the partitioning column is masked", code="UNSUPPORTED_DDL")
         return _in_partition(quote(column.lake_name), r)
 
 

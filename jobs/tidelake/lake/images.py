@@ -8,7 +8,7 @@ rows are added, old rows subtracted, and the sum must be the hash of the final r
 touched buckets read once more, to find the rows, columns and values.
 
 Not compared: columns that are masked, columns that a statement of the window added or retyped, FLOAT, VECTOR and JSON (their text depends
-on the printer), FLOATs that Craft damaged, keys with a change that does not carry what it replaces (upserts, rows with their key alone),
+on the printer), FLOATs that Craft damaged, keys with a change that does not carry what it replaces (upserts, rows with only their key),
 the other columns of deletes that carry the key alone; tables that have no snapshot yet, that lost a partition in the window (no change
 events for its rows) or that were recovered in it; feeds ordered by offsets, where a repeat looks like a change. Windows and redos compare;
 asof, versions, rollback, seed and maintenance do not.
@@ -227,8 +227,8 @@ def _example(images: Images) -> str:
     place = "coalesce(concat(_from._topic, '[', _from._kafka_partition, ']@', _from._offset), 'an exchange of partitions')"
     both = ((literal(f"{c} was "), f"_v.{quote(c)}", f"_was.v.{quote(c)}", kind) for c, kind in kinds.items())
     each = (f"IF({v} <=> {w}, NULL, concat({c}, {_shown(v, kind)}, ', here ', {_shown(w, kind)}))" for c, v, w, kind in both)
-    said = f"""CASE code WHEN 'duplicate_inserts' THEN 'insert of a row that stands here'
-        WHEN 'missing' THEN concat(IF(_change_type = 'DELETE', 'delete', 'update'), ' of a row that is not here')
+    said = f"""CASE code WHEN 'duplicate_inserts' THEN 'insert of a row that already exists'
+        WHEN 'missing' THEN concat(IF(_change_type = 'DELETE', 'delete', 'update'), ' of a row that does not exist in the lake')
         ELSE array_join(array_compact(array({", ".join(each)})), '; ') END"""
     return f"concat({key}, ' at ', {place}, ': ', {said})"
 
@@ -242,8 +242,8 @@ def described(c: ImageCounts) -> str:
     """Describe the counts of a table's old values, as a message."""
     columns = ", ".join(f"{name} {n:,}" for name, n in sorted(c.columns.items()))
     found = (
-        (c.differs, f"{plural(c.differs, 'change')} with another old row than stood here ({columns})"),
-        (c.missing, f"{plural(c.missing, 'change')} of a row that did not stand here"),
-        (c.duplicate_inserts, f"{plural(c.duplicate_inserts, 'insert')} of a row that stood here"),
+        (c.differs, f"{plural(c.differs, 'change')} whose before image differs from the row in the lake ({columns})"),
+        (c.missing, f"{plural(c.missing, 'change')} of a row that does not exist in the lake"),
+        (c.duplicate_inserts, f"{plural(c.duplicate_inserts, 'insert')} of a row that already exists"),
     )
     return f"{plural(c.compared, 'row')} compared" + "".join(f"; {text}" for n, text in found if n)

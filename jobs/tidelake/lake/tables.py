@@ -26,7 +26,7 @@ from tidelake.lake.names import INCARNATION
 from tidelake.lake.owner import OWNER
 from tidelake.wire.masks import HASHED, documented, mark, mask_key, read_documented
 
-COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the change that made the row so")
+COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the last change of the row")
 CHANGELOG_COLUMNS = (
     LakeColumn(name="_change_type", type="string", doc="INSERT, UPDATE_BEFORE, UPDATE_AFTER or DELETE"),
     LakeColumn(name="_change_seq", type="decimal(38,0)", doc="sorted by it, the table's changes are in order"),
@@ -38,7 +38,7 @@ CHANGELOG_COLUMNS = (
     LakeColumn(name="_offset", type="bigint"),
     LakeColumn(name="_ordinal", type="int", doc="position of the event in its message"),
 )
-PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the row was sent, its other columns are not known")
+PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the row was sent, its other columns are unknown")
 KEY = "tidelake.key"  # property of a snapshot table: ids of the columns that it is bucketed and sorted by
 MERGE_ON_READ = {"write.merge.mode": "merge-on-read", "write.delete.granularity": "file"}
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
@@ -206,7 +206,7 @@ def _refuse_new_masks(feed: Feed, i: Incarnation, table: LakeTable, columns: Seq
                 f'{feed.folder / "feed.toml"}: columns."{i.name}".{c.name}.mask: {table.identifier} is published with '
                 f"{have[c.id] or 'the column in clear'}, the feed says {wanted or 'no mask'}",
                 code="MASK_CHANGED",
-                remedy="set it back, or let the feed's hours run again into another lake; docs/masking.md",
+                remedy="restore it, or run the feed's hours again into another lake; docs/masking.md",
             )
 
 

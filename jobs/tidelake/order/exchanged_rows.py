@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_REMEDY = "nothing is lost: the window waits, and docs/ddl.md says what can be done (exchange partition)"
+_REMEDY = "nothing is lost: the window waits, and docs/ddl.md lists the options (exchange partition)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def exchange_rows(
                         "changes": c.changes + gone + new,
                     }
                 )
-        log.info(f"{p.name}: partition {e.partition}: {left} rows went to {t.name}, {came} came")
+        log.info(f"{p.name}: partition {e.partition}: {left} rows moved to {t.name}, {came} moved in")
     return staged, counted
 
 
@@ -132,7 +132,7 @@ def _check_masks(feed: Feed, e: Exchange, p: Incarnation, t: Incarnation) -> Non
         if mine != other:
             raise OrderError(
                 f"column {c.name!r} is {_said(*mine)} in {p.name}, {_said(*other)} in {t.name}: rows that change places at {show(e.ts)} "
-                "cannot be brought from one to the other",
+                "cannot be converted",
                 code="UNSUPPORTED_DDL",
                 remedy=_REMEDY,
             )
@@ -192,15 +192,15 @@ def _cross(plan: PlannedWindow, spark: SparkSession, e: Exchange, p: _Side, t: _
         _check_types(plan, spark, e, side)
     leaving, coming = _standing(plan, spark, p, e), _standing(plan, spark, t, replace(e, part=None))
     inside = f"_change_type = 'INSERT' AND NOT {_fits(plan, p, e)}"
-    told = {"gone": "_change_type = 'DELETE'", "came": "_change_type = 'INSERT'", "mismatches": inside}
-    sums = (F.coalesce(F.sum(F.expr(f"CAST({sql} AS BIGINT)")), F.lit(0)).alias(name) for name, sql in told.items())
+    conditions = {"gone": "_change_type = 'DELETE'", "came": "_change_type = 'INSERT'", "mismatches": inside}
+    sums = (F.coalesce(F.sum(F.expr(f"CAST({sql} AS BIGINT)")), F.lit(0)).alias(name) for name, sql in conditions.items())
     moved = _changes(leaving, coming.selectExpr(*_called(t, p))).persist()
     try:
         found = Observed(moved, *sums)
         _append(plan, found.rows, p, e)
         n = found.values()
         if n["mismatches"]:
-            raise _strangers(e, p, t, n["mismatches"])
+            raise _misplaced(e, p, t, n["mismatches"])
         if n["gone"] or n["came"]:
             _append(plan, _mirrored(moved, p, t), t, e)
     finally:
@@ -208,10 +208,10 @@ def _cross(plan: PlannedWindow, spark: SparkSession, e: Exchange, p: _Side, t: _
     return int(n["gone"]), int(n["came"])
 
 
-def _strangers(e: Exchange, p: _Side, t: _Side, rows: int) -> OrderError:
+def _misplaced(e: Exchange, p: _Side, t: _Side, rows: int) -> OrderError:
     return OrderError(
         f"{rows} rows of {t.table.incarnation.name} are none of partition {e.partition!r} of {p.table.incarnation.name}, where "
-        f"EXCHANGE PARTITION put them at TSO {show(e.ts)}: when they leave with it cannot be told by their columns",
+        f"EXCHANGE PARTITION put them at TSO {show(e.ts)}: their columns do not determine when they leave with it",
         code="UNSUPPORTED_DDL",
         remedy=_REMEDY,
     )
@@ -227,7 +227,7 @@ def _check_types(plan: PlannedWindow, spark: SparkSession, e: Exchange, side: _S
         name, (then, now) = next(iter(changed.items()))
         raise OrderError(
             f"column {name!r} of {i.name} is {then} where its rows change places at TSO {show(e.ts)}, {now} at the window's end: "
-            "what rows of the same window were before it is not known any more",
+            "the earlier values of rows of the same window are unknown",
             code="UNSUPPORTED_DDL",
             remedy=_REMEDY,
         )

@@ -126,7 +126,7 @@ def _said(i: Incarnation, counts: TableCounts) -> list[str]:
         (counts.invalid_values, "value does not fit", "values do not fit"),
     )
     told = [f"{n:,} {one if n == 1 else many}" for found, one, many in lost if (n := sum(found.values()))]
-    return [f"{counts.changes} changes", *told, *(["types as messages say them"] if i.guessed else [])]
+    return [f"{counts.changes} changes", *told, *(["types taken from messages"] if i.guessed else [])]
 
 
 def _check_keys(plan: PlannedWindow, spark: SparkSession, table: TableRows, advance: Advance) -> None:

@@ -69,7 +69,7 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
         raise ConfigError(
             f"table {table} has no key, so its rows have no versions",
             code="NO_KEY",
-            remedy="its changes are there without --scd2; a table with a unique key in tables.sql has versions",
+            remedy="--scd2 is not needed to read its changes; a table with a unique key in tables.sql has versions",
         )
     whole = replace(incarnation, truncations=(), removals=())  # rows that a statement removed are versions as well
     own = kept(lake.feed, incarnation, incarnation.columns_at(ts))
@@ -109,8 +109,8 @@ def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFram
         raise StorageError(
             f"feed {lake.feed.name}: the cut of the export that {fold.incarnation.name} began with is not kept any more",
             code="NOT_RETAINED",
-            remedy="its changes are there without --scd2; keep_cuts and keep_daily under [maintenance] in feed.toml "
-            "say how long cuts are kept",
+            remedy="--scd2 is not needed to read its changes; keep_cuts and keep_daily under [maintenance] in feed.toml "
+            "set how long cuts are kept",
         )
     return _began(lake, spark, after, seed, fold)
 

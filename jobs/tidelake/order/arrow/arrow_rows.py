@@ -92,7 +92,7 @@ class RowsReading:
     def _of_table(self, number: int, events: pa.Table) -> Iterator[Typed]:
         table = self.tables[number]
         if pc.any(events.column("handle_only")).as_py():
-            raise LeftToSpark("rows with their key alone")
+            raise LeftToSpark("rows with only their key")
         rows, bucket = _typed(table, events)
         self._count(number, events)
         for b in np.unique(bucket).tolist():

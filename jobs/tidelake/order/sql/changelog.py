@@ -64,7 +64,7 @@ def stage_changelog(
     counts = counts_of(table, before.values(), after.values())
     if counts.partial and not table.incarnation.key:
         raise OrderError(
-            f"{counts.partial} rows of {table.incarnation.name}, which has no key, came with their handle alone",
+            f"{counts.partial} rows of {table.incarnation.name}, which has no key, arrived with only their handle",
             code="HANDLE_ONLY",
             remedy='say the table\'s key in tables.sql, or set handle_only = "quarantine" and decode the hours again',
         )
