@@ -202,7 +202,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         lost="the commit ts",
         protocols=("avro",),
-        why="a delete has no value, and the extension stands in the value",
+        why="a delete has no value, and the extension is part of the value",
         reduce=_no_commit_ts,
         when="of deletes",
         applies=_of("delete"),
@@ -303,13 +303,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         lost="letters of names beside A–Z, a–z, 0–9 and _, and names that begin with a digit",
         protocols=("avro",),
-        why="Avro names have no others: each becomes _, and _ stands before a digit; `tables.sql` maps them back",
+        why="Avro names have no others: each becomes _, and _ precedes a digit; `tables.sql` maps them back",
         reduce=_plain_names,
     ),
     Rule(
         lost="the numbers of ENUM and SET values",
         protocols=("avro", "debezium", "csv"),
-        why="the names stand in their place, as `asof` prints them",
+        why="the names are sent instead, as `asof` prints them",
         reduce=_in_words,
     ),
     Rule(

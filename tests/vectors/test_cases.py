@@ -34,7 +34,7 @@ def test_the_table_names_every_protocol() -> None:
     table = carries.markdown()
     assert table.startswith("| protocol | does not carry | when | why |\n|---|---|---|---|\n| open | ")
     assert {line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]} == set(vectors.PROTOCOLS)
-    assert "| avro | the commit ts | of deletes | a delete has no value, and the extension stands in the value |\n" in table
+    assert "| avro | the commit ts | of deletes | a delete has no value, and the extension is part of the value |\n" in table
 
 
 def test_the_document_shows_the_table() -> None:
