@@ -88,7 +88,7 @@ def told(chance: random.Random) -> Iterator[list[Message]]:
     for n in range(260):
         at, late = ts(n * 2 * DAY // 300, n % 3), n > 130
         if n == 131:
-            yield ddl(at, "ALTER TABLE k ADD COLUMN late INT", 0, 1)
+            yield ddl(at, "ALTER TABLE k ADD COLUMN late INT, MODIFY word TEXT", 0, 1)
             continue
         shaped = MORE if late else ALL
         key, other = ((chance.randrange(40), chance.choice(("p", "q"))) for _ in range(2))

@@ -45,7 +45,7 @@ class CellType(BaseModel, frozen=True):
     """How the cells of a column are read.
 
     Attributes:
-        word: MySQL's word for the type.
+        word: MySQL's word for the type, of dates and numbered members. All other types with one lake type are read alike.
         lake: The lake's type.
         zone: Time zone of a timestamp, else empty.
         names: Members, if the cells are numbers of members.
@@ -72,12 +72,12 @@ class CellType(BaseModel, frozen=True):
 
 def cell_type(mysql: MysqlType, rules: CastRules) -> CellType:
     """Return how cells of a column are read."""
-    lake = lake_type(mysql, rules.values)
+    lake, names = lake_type(mysql, rules.values), mysql.elements if is_numbered(mysql, rules) and rules.values.mask != "hash" else None
     return CellType(
-        word=mysql.word,
+        word=mysql.word if names or mysql.word in DATES else "",
         lake=lake,
         zone=rules.time_zone if lake == "timestamp" else "",
-        names=mysql.elements if is_numbered(mysql, rules) and rules.values.mask != "hash" else None,
+        names=names,
         mask=rules.values.mask,
         of_bytes=mysql.is_binary,
         invalid=rules.values.invalid_values,
