@@ -72,7 +72,7 @@ def test_a_file_that_says_something_else_than_the_lake_is_an_error_that_names_bo
     with pytest.raises(ConfigError) as error:
         frozen_schemas(schema_source("avro.json", tmp_path), lake, "shop")(1)
     assert (error.value.code, error.value.exit_code) == ("SCHEMA_CHANGED", 2)
-    assert f"schema 1 in {tmp_path}/avro.json is not the one in {lake}/{KEY}" in error.value.message
+    assert f"schema 1 in {tmp_path}/avro.json differs from the one in {lake}/{KEY}" in error.value.message
     (tmp_path / "avro.json").write_text("{}")
     assert frozen_schemas(schema_source("avro.json", tmp_path), lake, "shop")(1) == TEXT
 
