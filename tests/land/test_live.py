@@ -225,7 +225,7 @@ def test_a_new_partition_is_landed_and_blocks_until_it_is_expected(kafka: KafkaB
     land_hour(feed, at(0))
     kafka.grow(topic, 2)
     produce(kafka, topic, 1, [*messages(0, 2), *messages(2, 3, hours=1)])
-    with pytest.raises(OrderError, match=rf"^UNEXPECTED_PARTITION {topic}\[1\]: .*feed.toml says 1 partitions"):
+    with pytest.raises(OrderError, match=rf"^UNEXPECTED_PARTITION {topic}\[1\]: .*feed.toml sets 1 partitions"):
         land_hour(feed, at(1))
     both = landed(feed, manifest(feed, ELEVEN), tmp_path)
     assert both == {(topic, 0): messages(5, 5, hours=1), (topic, 1): [*messages(0, 2), *messages(2, 3, hours=1)]}

@@ -204,7 +204,7 @@ def _refuse_new_masks(feed: Feed, i: Incarnation, table: LakeTable, columns: Seq
         if c.id in have and have[c.id] != wanted:
             raise ConfigError(
                 f'{feed.folder / "feed.toml"}: columns."{i.name}".{c.name}.mask: {table.identifier} is published with '
-                f"{have[c.id] or 'the column in clear'}, the feed says {wanted or 'no mask'}",
+                f"{have[c.id] or 'the column in clear'}, the feed sets {wanted or 'no mask'}",
                 code="MASK_CHANGED",
                 remedy="restore it, or run the feed's hours again into another lake; docs/masking.md",
             )
