@@ -198,7 +198,7 @@ def test_what_goes_is_copied_first_with_a_manifest_that_is_right(tmp_path: Path)
         assert (manifest["table"], manifest["cut"], manifest["changelog_retained_after"]) == ("d_changelog.k", 8, GONE)
         assert (manifest["rows"], manifest["first"], manifest["last"]) == (5, "2026-01-01", "2026-01-04")
         assert (manifest["first_ts"], manifest["last_ts"]) == (ts(HOURS[0] - 0.5) - 1, ts(HOURS[3] - 0.5))
-        assert [c["name"] for c in manifest["columns"]][:4] == ["id", "v", "_change_type", "_commit_ts"]
+        assert [c["name"] for c in manifest["columns"]][:5] == ["id", "v", "_change_type", "_change_seq", "_commit_ts"]
         for f in manifest["files"]:
             data = (folder / f["key"]).read_bytes()
             assert (len(data), sha256(data).hexdigest()) == (f["bytes"], f["sha256"])

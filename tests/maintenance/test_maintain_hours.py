@@ -19,7 +19,7 @@ from tidelake.errors import StorageError
 from tidelake.lake.cuts import changelog_retained_after, newest_cut
 from tidelake.maintenance.maintain import maintain
 from tidelake.query.scd2 import scd2_frame
-from tidelake.tso import begin_ts
+from tidelake.tso import begin_ts, physical_ms
 
 KEEP = Maintenance.model_validate({"keep_cuts": "1d", "keep_daily": "60d", "small_files": 2})
 AT_ONCE = timedelta(days=-1)
@@ -60,6 +60,7 @@ def test_hours_run_on_and_are_redone_from_before_the_horizon(tmp_path: Path) -> 
     folder = tmp_path / "archive"
     keep = KEEP.model_copy(update={"keep_changelog": timedelta(days=2), "archive_changelog": str(folder)})
     with opened(tmp_path, maintenance=keep) as (feed, lake):
+        feed.stamp = physical_ms(ts(140))  # a resolved ts later than the message's hour and timestamp does not count
         hours = []
         for n, at in enumerate((20, 30, 75, 120), 1):
             changes = [row(0, "insert", ts(at - 1), KV, (str(n), "a")), row(0, "insert", ts(at - 1), TEXT, (str(n),), table="m")]

@@ -59,7 +59,7 @@ def test_the_line_on_two_workers_is_the_truth(s3: FreshUri, tmp_path: Path) -> N
         ["redo", "--feed", FEED, "--from", second],
         ["asof", "--feed", FEED, "--table", TABLE, "--ts", str(between), "--format", "jsonl", "--output", "asof.jsonl"],
         ["changelog", "--feed", FEED, "--table", TABLE, "--scd2", "--format", "jsonl"],
-        ["maintenance", "--feed", FEED],
+        ["maintain", "--feed", FEED],
     ]
     with Cluster(tmp_path / "cluster", workers=2) as cluster:
         done = _driven(cluster, commands, variables)
