@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from great_expectations.data_context.types.base import DataContextConfig
     from great_expectations.datasource.fluent.interfaces import Batch
     from great_expectations.expectations.expectation import Expectation as GxExpectation
 
@@ -64,9 +65,7 @@ def validate(
     with quiet():
         import great_expectations as gx
 
-        context = gx.get_context(mode="ephemeral")
-        context.enable_analytics(False)
-        context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
+        context = gx.get_context(mode="ephemeral", project_config=_settings())
         source = context.data_sources.add_spark("window", persist=False) if engine == "spark" else context.data_sources.add_pandas("window")
         rows = source.add_dataframe_asset("rows").add_batch_definition_whole_dataframe("all")
         batch = rows.get_batch(batch_parameters={"dataframe": frame})
@@ -77,6 +76,17 @@ def validate(
         for n in spoiled if len(expectations) > 1 else ():
             outcomes[n] = _validate(batch, [expectations[n]], result_format)[0]
     return outcomes
+
+
+def _settings() -> DataContextConfig:
+    """No analytics, no progress bars: each setting made on a context writes its whole configuration again."""
+    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults, ProgressBarsConfig
+
+    return DataContextConfig(
+        store_backend_defaults=InMemoryStoreBackendDefaults(),
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False),
+    )
 
 
 def _validate(batch: Batch, expectations: Sequence[GxExpectation], result_format: Mapping[str, Any]) -> list[RuleOutcome]:
