@@ -155,8 +155,8 @@ DECODE_CODES = {
     "CLAIM_CHECK": "the row is in a claim-check file, not in the message",
     "CHECKSUM": "the row does not match its checksum",
 }
-MISFIT_CODES = {
+MISMATCH_CODES = {
     SCHEMA_MISMATCH: "rows with columns that no statement added",
     UNDEFINED_TABLE: "rows of a table without a definition, whose messages do not carry its types",
 }
-QUARANTINE_CODES = DECODE_CODES | MISFIT_CODES
+QUARANTINE_CODES = DECODE_CODES | MISMATCH_CODES

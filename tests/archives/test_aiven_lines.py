@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.archives.objects import Message, jsonl
 from tidelake.archives.readers import aiven_records
+from tidelake.archives.readers.layout import SourceObject
 from tidelake.archives.readers.lines import Block
-from tidelake.archives.readers.shape import SourceObject
 from tidelake.archives.scan import aiven_lines
 from tidelake.errors import TidelakeError
 from tidelake.history.event import HEADERS

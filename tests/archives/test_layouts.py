@@ -16,7 +16,7 @@ import pytest
 from tests.archives import objects
 from tests.archives.objects import WRITERS, Message, compressed, read
 from tidelake.archives import SourceObject, layout_of
-from tidelake.archives.readers.shape import BATCH_BYTES
+from tidelake.archives.readers.layout import BATCH_BYTES
 from tidelake.errors import ConfigError
 from tidelake.history.event import MESSAGE
 

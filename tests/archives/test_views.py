@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.archives.objects import Message, confluent, confluent_nested, confluent_string, open_value, read
-from tidelake.archives.readers.shape import BATCH_BYTES
+from tidelake.archives.readers.layout import BATCH_BYTES
 from tidelake.errors import ConfigError, OrderError, StorageError
 
 VALUES = [Message(i, b"v%d" % i) for i in range(3)]

@@ -24,7 +24,7 @@ from tests.protocols.both_paths import Message, batch
 from tests.protocols.checksum_oracle import row_sum
 from tests.protocols.craft_messages import varint
 from tests.protocols.simple_messages import bootstrap, column, index, table_schema, text
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.protocols import Context, decode, decoder
 from tidelake.wire.kernels.varint import Region
 
@@ -85,12 +85,12 @@ def context(protocol: str) -> Context:
 def checked(protocol: str, plain: Sequence[Message]) -> list[Message]:
     """The messages with the checksums of their rows; those without rows stay."""
     rows = decode(protocol, batch(plain), context(protocol)).to_pylist()
-    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in rows if r["kind"] == "shape"}
+    row_schemas = {r["row_schema"]: RowSchema.from_json(r["columns"]) for r in rows if r["kind"] == "row_schema"}
 
-    def total(row: dict[str, Any], side: str, shape: str) -> int:
-        return row_sum(shapes[row[shape]], row[side], "UTC", names_sent=protocol == "avro") if row[side] is not None else 0
+    def total(row: dict[str, Any], side: str, row_schema: str) -> int:
+        return row_sum(row_schemas[row[row_schema]], row[side], "UTC", names_sent=protocol == "avro") if row[side] is not None else 0
 
-    sums = {r["offset"]: (total(r, "after", "shape"), total(r, "before", "before_shape")) for r in rows if r["kind"] == "row"}
+    sums = {r["offset"]: (total(r, "after", "row_schema"), total(r, "before", "before_schema")) for r in rows if r["kind"] == "row"}
     return [ADDED[protocol](m, sums[i]) if i in sums else m for i, m in enumerate(plain)]
 
 

@@ -59,7 +59,7 @@ def main(name: str, protocol: str, passes: int) -> dict[str, Any]:
 
 
 def _pass(messages: Messages, times: int) -> tuple[int, float]:
-    """Row events of all batches and CPU seconds, in a context that knows no shape yet. Making the batches does not count."""
+    """Row events of all batches and CPU seconds, in a context that knows no schema yet. Making the batches does not count."""
     context, rows, spent = messages.context(), 0, 0.0
     for batch in messages.batches(times):
         started = time.process_time()

@@ -19,9 +19,9 @@ from tidelake.config.policy import ColumnPolicy
 from tidelake.config.table_name import file_stem, of_file_stem, parse, parse_several, written
 from tidelake.errors import ConfigError, StorageError
 from tidelake.history.contract import read_expectations
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.io.storage import open_store
-from tidelake.wire.masks import marks_of, masked_shape
+from tidelake.wire.masks import marks_of, masked_schema
 
 RULE = '[[expect]]\ntype = "expect_table_row_count_to_be_between"\nmin_value = 1\n'
 NAMES = {  # (database, table) → what commands call it, and its file
@@ -141,9 +141,9 @@ def test_a_feed_s_settings_of_a_table_are_found_by_its_quoted_name(tmp_path: Pat
     made = lakes.feed(tmp_path, columns={"`a.b`.`c`": {"v": ColumnPolicy(mask="null")}}, tables={"`shop`.orders": TablePolicy(buckets=4)})
     assert made.rules_of([written("a.b", "c")], ["v"]).mask == "null"
     assert made.tables["shop.orders"].buckets == 4
-    shape = Shape((ShapeColumn("v", None),))
-    assert masked_shape(shape, marks_of(made), "a.b", "c").columns[0].mask == "null"
-    assert masked_shape(shape, marks_of(made), "a", "b.c").columns[0].mask is None
+    row_schema = RowSchema((SchemaColumn("v", None),))
+    assert masked_schema(row_schema, marks_of(made), "a.b", "c").columns[0].mask == "null"
+    assert masked_schema(row_schema, marks_of(made), "a", "b.c").columns[0].mask is None
     with pytest.raises(ValidationError, match=r"'a\.b\.c' can be read in several ways; write a\.`b\.c` or `a\.b`\.c"):
         lakes.feed(tmp_path, columns={"a.b.c": {"v": ColumnPolicy(mask="null")}})
 

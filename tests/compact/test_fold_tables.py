@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.compact.large_tables import AFTER, CHANGES, ROWS, first, window
-from tests.lake.histories import Message, ddl, publish, resolved, row, rows_of, shape
+from tests.lake.histories import Message, ddl, publish, resolved, row, row_schema, rows_of
 from tests.lake.lakes import contents
 from tests.lake.windows import KV, TEXT, opened
 from tidelake.compact import fold_files, fold_tables
@@ -34,8 +34,8 @@ SQL = """CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20));
 CREATE TABLE d.many (a VARCHAR(20), b DECIMAL(6,2), at DATETIME(6), since TIMESTAMP, day DATE, f FLOAT, d DOUBLE, raw VARBINARY(9), j JSON,
   s ENUM('x','y'), PRIMARY KEY (b, a));
 CREATE TABLE d.bare (v VARCHAR(20));"""
-KNEW = shape("id bigint", "w varchar", "n int")
-MANY = shape(
+KNEW = row_schema("id bigint", "w varchar", "n int")
+MANY = row_schema(
     *("a varchar", "b decimal", "at datetime", "since timestamp", "day date", "f float", "d double", "raw varbinary", "j json", "s enum"),
     key=("a", "b"),
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.lake.histories import TOPIC, Message, Row, ddl, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.histories import TOPIC, Message, Row, ddl, publish, publish_again, resolved, row, row_schema, rows_of
 from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.feed import TablePolicy
 from tidelake.config.lake_paths import certificate_key
@@ -38,11 +38,11 @@ CREATE TABLE d.typed (id BIGINT PRIMARY KEY, v DECIMAL(5,2), w VARCHAR(20), f FL
 MASKS = {
     "d.masked": {c: ColumnPolicy(mask=m) for c, m in {"id": "hash", "a": "hash", "b": "truncate(1)", "c": "null", "g": "drop"}.items()}
 }
-WIDE, ONLY_KEY = shape("id bigint", "v varchar", "n int"), shape("id bigint")
-NO_KEY = shape("id bigint", "v varchar", key=())
-MASKED = shape("id varchar", "a varchar", "b varchar", "c bigint", "g varchar", "n bigint")
-TYPED = shape("id bigint", "v decimal", "w varchar", "f float", "u decimal")
-RETYPED = shape("id bigint", "v int", "w varchar", "f float", "u decimal", "n int")
+WIDE, ONLY_KEY = row_schema("id bigint", "v varchar", "n int"), row_schema("id bigint")
+NO_KEY = row_schema("id bigint", "v varchar", key=())
+MASKED = row_schema("id varchar", "a varchar", "b varchar", "c bigint", "g varchar", "n bigint")
+TYPED = row_schema("id bigint", "v decimal", "w varchar", "f float", "u decimal")
+RETYPED = row_schema("id bigint", "v int", "w varchar", "f float", "u decimal", "n int")
 SAMPLES = [str(n) for n in range(64)]
 
 

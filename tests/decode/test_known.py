@@ -13,7 +13,7 @@ from tidelake.decode.known import known_tables
 from tidelake.decode.landed_source import DecodeJob, context_of
 from tidelake.decode.record import decoder_id
 from tidelake.decode.stage import decode_job
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 
 TABLE = """
 CREATE TABLE db.T (id BIGINT UNSIGNED PRIMARY KEY, d DECIMAL(10,2), at DATETIME(3), raw VARBINARY(9), e ENUM('a','b'),
@@ -32,11 +32,11 @@ def test_tables_sql_says_the_columns_of_untyped_protocols(tmp_path: Path) -> Non
     context = context_of(DecodeJob.model_validate_json(job.model_dump_json()))
     assert context.time_zone == "Asia/Tokyo"
     assert context.columns_of("DB", "t") == (
-        ShapeColumn("id", "bigint unsigned", key=True),
-        ShapeColumn("d", "decimal", full_type="decimal(10,2)"),
-        ShapeColumn("at", "datetime", full_type="datetime(3)"),
-        ShapeColumn("raw", "varbinary"),
-        ShapeColumn("e", "enum"),
+        SchemaColumn("id", "bigint unsigned", key=True),
+        SchemaColumn("d", "decimal", full_type="decimal(10,2)"),
+        SchemaColumn("at", "datetime", full_type="datetime(3)"),
+        SchemaColumn("raw", "varbinary"),
+        SchemaColumn("e", "enum"),
     )
     assert context.columns_of("db", "u") is None
 

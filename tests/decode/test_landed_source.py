@@ -32,7 +32,7 @@ def events(folder: Path, **job: Any) -> list[dict[str, Any]]:
     options = SinkOptions(large_message_handle_option="claim-check")
     objects = [landed_file(folder / "lake" / "1.parquet")]
     reader = LandedReader(DecodeJob(lake_uri=str(folder / "lake"), feed="shop", objects=objects, protocol="open", options=options, **job))
-    rows = [e for b in reader.read(InputPartition(["1.parquet"])) for e in b.to_pylist() if e["kind"] != "shape"]
+    rows = [e for b in reader.read(InputPartition(["1.parquet"])) for e in b.to_pylist() if e["kind"] != "row_schema"]
     return sorted(rows, key=lambda e: int(e["offset"]))
 
 

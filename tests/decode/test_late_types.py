@@ -11,7 +11,7 @@ import pytest
 from tests.lake import lakes
 from tidelake.decode.late_types import late_text
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
 from tidelake.wire.cells.debezium_cells import DebeziumField, cell
@@ -46,7 +46,7 @@ VALUES: list[tuple[str, list[Any]]] = [
 def test_a_value_whose_type_is_found_late_is_read_as_if_it_had_been_known(tmp_path: Path) -> None:
     sent = [(text, load(json.dumps({"x": v}).encode(), "it")["x"]) for text, values in VALUES for v in [*values, None]]
     with spark_session(lake_settings(lakes.feed(tmp_path)), "late types") as spark:
-        rows = [(i, text, cell(v, DebeziumField(ShapeColumn("x")), "UTC", "x")) for i, (text, v) in enumerate(sent)]
+        rows = [(i, text, cell(v, DebeziumField(SchemaColumn("x")), "UTC", "x")) for i, (text, v) in enumerate(sent)]
         cells = ("NULL" if c is None else f"X'{c.hex()}'" for *_, c in rows)
         literals = (f"({i}, '{text}', {c})" for (i, text, _), c in zip(rows, cells, strict=True))
         # not createDataFrame, which leaves this session the active one for whatever test comes next
@@ -61,7 +61,7 @@ def test_a_value_whose_type_is_found_late_is_read_as_if_it_had_been_known(tmp_pa
 def typed(text: str) -> DebeziumField:
     """A column of which the type is known."""
     mysql = MysqlType.parse(text)
-    return DebeziumField(ShapeColumn("x", mysql.name, full_type=mysql.sql))
+    return DebeziumField(SchemaColumn("x", mysql.name, full_type=mysql.sql))
 
 
 def same(found: tuple[str, bytes | None]) -> object:

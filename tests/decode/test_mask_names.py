@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lake import lakes
-from tests.lake.histories import row, shape
+from tests.lake.histories import row, row_schema
 from tests.wire.event_batches import batch, images
 from tidelake.config.feed import Feed
 from tidelake.config.policy import ColumnPolicy, Policy
@@ -236,14 +236,14 @@ def _sent(upstream: Upstream) -> Any:
     """The rows as events, each column's text in clear."""
     events = []
     for ts, name, cells in upstream.rows:
-        s = shape("id bigint", *(f"{n} varchar" for n, *_ in cells))
+        s = row_schema("id bigint", *(f"{n} varchar" for n, *_ in cells))
         events.append(row(0, "insert", ts, s, ("1", *(f"{CLEAR} {n}" for n, *_ in cells)), table=name))
     return batch(*events)
 
 
 def people(*columns: str, ts: int = 200, table: str = "people") -> Any:
     """A batch with one row."""
-    return batch(row(0, "insert", ts, shape("id bigint", *(f"{c} varchar" for c in columns)), ("1", *columns), table=table))
+    return batch(row(0, "insert", ts, row_schema("id bigint", *(f"{c} varchar" for c in columns)), ("1", *columns), table=table))
 
 
 def said(*queries: str) -> list[Statement]:

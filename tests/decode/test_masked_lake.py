@@ -16,7 +16,7 @@ import pytest
 
 from tests.decode.landed_file import landed_file
 from tests.lake import lakes
-from tests.lake.histories import TOPIC, ddl, feeder, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.histories import TOPIC, ddl, feeder, publish, publish_again, resolved, row, row_schema, rows_of
 from tests.lake.windows import judged, opened, table
 from tests.protocols import both_paths
 from tests.protocols.json_messages import Message, column, open_key, open_message
@@ -211,11 +211,11 @@ def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
     """And a default is masked too, and a number that fits no type is counted."""
     masks, key = policies({"v": "hash", "w": "hash"}, "d.k"), Policy(mask_key=KEY, invalid_values="null")
     with opened(tmp_path, "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20), n INT)", columns=masks, policy=key) as (feed, lake):
-        publish(lake, feed.add(lake, [row(0, "insert", 100, shape(*KVN), ("1", "a", "x")), *RESOLVED[:1]]))
+        publish(lake, feed.add(lake, [row(0, "insert", 100, row_schema(*KVN), ("1", "a", "x")), *RESOLVED[:1]]))
         counts = json.loads(lake.store.read(certificate_key("shop", 1)))["rows"]["d.k"]
         assert counts["nulled_values"] == {"n": 1}
         added = ddl(210, "ALTER TABLE d.k ADD COLUMN w VARCHAR(9) DEFAULT 'dd'")
-        hour = feed.add(lake, [*added, row(0, "insert", 250, shape(*KVN, "w varchar"), ("2", "b", "7", "cc")), *RESOLVED[1:]])
+        hour = feed.add(lake, [*added, row(0, "insert", 250, row_schema(*KVN, "w varchar"), ("2", "b", "7", "cc")), *RESOLVED[1:]])
         for columns, policy, said in (
             ({}, key, "the feed sets no mask"),
             (masks, Policy(mask_key=KEY[::-1]), f"the feed sets {mark('hash', KEY[::-1].encode())}"),
@@ -236,7 +236,7 @@ def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
 
 
 def test_cells_that_were_decoded_under_another_mask_stop_the_window(tmp_path: Path) -> None:
-    hashed = shape("id bigint", "v varchar")
+    hashed = row_schema("id bigint", "v varchar")
     marked = type(hashed)(tuple(c if c.key else type(c)(c.name, c.type, mask="truncate(1)") for c in hashed.columns))
     with opened(tmp_path, columns=policies({"v": "hash"}, "d.k"), policy=Policy(mask_key=KEY)) as (feed, lake):
         hour = feed.add(lake, [row(0, "insert", 100, marked, ("1", "a")), *RESOLVED[:1]])

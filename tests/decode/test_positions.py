@@ -24,12 +24,12 @@ def manifest(first: int, last: int) -> Manifest:
 
 
 def events(*messages: tuple[int, str]) -> pa.RecordBatch:
-    """Of messages (offset, kinds of events by their first letter), with a shape behind them."""
+    """Of messages (offset, kinds of events by their first letter), with a schema behind them."""
     rows, kinds = EventRows(), {"r": "row", "d": "ddl", "x": "rejected"}
     for offset, letters in messages:
         rows.add(Coordinates("t", 3, offset), 1, [Event(kind=kinds[letter]) for letter in letters])
-    shape = pa.RecordBatch.from_pylist([{"kind": "shape", "shape": 1}], schema=rows.batch().schema)
-    return pa.concat_batches([rows.batch(), shape])
+    row_schema = pa.RecordBatch.from_pylist([{"kind": "row_schema", "row_schema": 1}], schema=rows.batch().schema)
+    return pa.concat_batches([rows.batch(), row_schema])
 
 
 def stamps(found: pa.RecordBatch) -> list[int | None]:

@@ -15,9 +15,9 @@ from tidelake.config.lake_paths import decoded_key, sink_key
 from tidelake.decode import sink_schemas
 from tidelake.decode.known import columns_of
 from tidelake.decode.record import DecodeRecord
-from tidelake.decode.sink_schemas import sink_statements, version_shapes
+from tidelake.decode.sink_schemas import sink_statements, version_schemas
 from tidelake.errors import OrderError
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeTable
 from tidelake.land.hour import land_hour
@@ -36,15 +36,15 @@ def test_a_line_s_columns_are_those_of_its_table_version(tmp_path: Path) -> None
     feed = sink(tmp_path, "csv")
     schema(feed, 441)
     schema(feed, 500, columns=("id", "more"))
-    known = version_shapes(feed, [f"{DAY}/CDC01.csv", "shop/orders/500/2026-01-06/CDC01.csv"])
+    known = version_schemas(feed, [f"{DAY}/CDC01.csv", "shop/orders/500/2026-01-06/CDC01.csv"])
     columns = columns_of(known)
     assert columns is not None
     found = [columns("shop", f"orders@{version}") for version in (441, 500)]
     assert [[c.name for c in cs or ()] for cs in found] == [["id"], ["id", "more"]]
-    assert [c.type for c in Shape.from_json(known[0][2]).columns] == ["int"]
-    assert version_shapes(sink(tmp_path), [f"{DAY}/CDC01.json"]) == []
+    assert [c.type for c in RowSchema.from_json(known[0][2]).columns] == ["int"]
+    assert version_schemas(sink(tmp_path), [f"{DAY}/CDC01.json"]) == []
     with pytest.raises(OrderError, match=r"NO_TABLE_SCHEMA: .*no schema file has the columns of version 7 of shop\.orders"):
-        version_shapes(feed, ["shop/orders/7/2026-01-06/CDC01.csv"])
+        version_schemas(feed, ["shop/orders/7/2026-01-06/CDC01.csv"])
 
 
 def test_statements_are_those_of_the_schema_files_in_the_window(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_what_landing_saw_needs_no_archive_afterwards(tmp_path: Path, monkeypatc
     land_hour(feed, HOUR)
     opened: list[str] = []
     monkeypatch.setattr(sink_schemas, "open_store", lambda uri: (opened.append(uri), open_store(uri))[1])
-    assert [(database, table) for database, table, _ in version_shapes(feed, [f"{DAY}/CDC{1:020d}.csv"])] == [("shop", "orders@441")]
+    assert [(database, table) for database, table, _ in version_schemas(feed, [f"{DAY}/CDC{1:020d}.csv"])] == [("shop", "orders@441")]
     assert [s.commit_ts for s in sink_statements(feed, 0, end_ts(HOUR))] == [400, 441]
     assert set(opened) == {feed.lake.uri}
     kept = open_store(f"{feed.lake.uri}/schemas/small/sink")
@@ -81,7 +81,7 @@ def test_of_hours_that_were_landed_before_schemas_were_kept_the_archive_is_asked
     lake.write(sink_key(feed.name, format_hour(HOUR)), b'{"folders":{"shop.orders/441/0/2026-01-05/":1},"ahead":{}}')
     assert [s.commit_ts for s in sink_statements(feed, 0, end_ts(HOUR))] == [441]
     open_store(feed.source.uri).delete("shop/orders/meta/schema_441_0000000001.json")
-    assert [table for _, table, _ in version_shapes(feed, [f"{DAY}/CDC01.csv"])] == ["orders@441"]
+    assert [table for _, table, _ in version_schemas(feed, [f"{DAY}/CDC01.csv"])] == ["orders@441"]
 
 
 def resolved(feed: Feed) -> WindowProgress:

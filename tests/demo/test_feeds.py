@@ -38,7 +38,7 @@ def test_a_demo_feed_loads_and_names_what_the_generator_writes(name: str) -> Non
     assert feed.source.layout == LAYOUT_NAMES[sink.protocol]
     assert LAYOUTS[sink.protocol].extension.startswith(feed.source.layout.split("-")[1])
     assert feed.namespace_of("bazaar") == f"{name.replace('-', '_')}_bazaar"
-    topics = sink.topics or [f"cdc_bazaar_{t.name}" for t in History().shapes() if t.key]
+    topics = sink.topics or [f"cdc_bazaar_{t.name}" for t in History().definitions() if t.key]
     for topic in topics:
         assert feed.topic_pattern.fullmatch(topic) if feed.topic_pattern else topic in feed.topics
         assert feed.partitions_of(topic) == sink.partitions
@@ -47,14 +47,14 @@ def test_a_demo_feed_loads_and_names_what_the_generator_writes(name: str) -> Non
 @FEEDS
 def test_only_the_columns_with_zero_dates_are_kept_as_text(name: str) -> None:
     feed = loaded(name)
-    columns = [(t.name, c.name) for t in History().shapes() for c in t.columns]
+    columns = [(t.name, c.name) for t in History().definitions() for c in t.columns]
     as_text = {(t, c) for t, c in columns if feed.rules_of([f"bazaar.{t}"], [c]).zero_date == "string"}
     assert as_text == {("sellers", "last_seen"), ("merchants", "last_seen")}
 
 
 @FEEDS
 def test_tables_sql_says_the_generator_s_tables(name: str) -> None:
-    wanted = [t for t in History().shapes()[:6] if SINKS[PROTOCOLS[name]].wants(t)]
+    wanted = [t for t in History().definitions()[:6] if SINKS[PROTOCOLS[name]].wants(t)]
     found = read_tables(SCHEMAS / name)
     assert [(t.database, t.table) for t in found] == [(t.database, t.name) for t in wanted]
     for contract, table in zip(found, wanted, strict=True):
@@ -70,7 +70,7 @@ def test_the_avro_feed_s_recorded_statements_and_schemas_are_those_of_the_demo()
     statements = [s.ddl for s in history.statements()]
     assert (folder / "ddl.jsonl").read_text() == "".join(d.json + "\n" for d in statements)
     assert [(d.commit_ts, d.query) for d in read_recorded_ddl(folder)] == [(d.commit_ts, d.query) for d in statements]
-    schemas = AvroEncoder(t for t in history.shapes() if t.key).schemas
+    schemas = AvroEncoder(t for t in history.definitions() if t.key).schemas
     assert json.loads((folder / "avro_schemas.json").read_text()) == {str(k): v for k, v in schemas.items()}
     assert len(schemas) == 18
 

@@ -91,7 +91,7 @@ def test_asked_for_one_protocol_nothing_else_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", ["canal-json", "canal-json-cc"])
 def test_an_archive_folds_into_the_truth(protocol: str, tmp_path: Path) -> None:
-    """A consumer in forty lines: rows up to M, repeats dropped, in order, by key; multiplicity is that of the fullest stretch."""
+    """A consumer in forty lines: rows up to M, repeats dropped, in order, by key; multiplicity is that of the fullest replay epoch."""
     workload = generate(open_store(str(tmp_path)), [protocol], hours=1, rows_per_hour=3000, ddl=(), crashes=[20, 40.5])
     hour = workload.hours[0]
     resolved = workload.deliveries[protocol].resolved(hour)
@@ -104,19 +104,19 @@ def test_an_archive_folds_into_the_truth(protocol: str, tmp_path: Path) -> None:
 
 
 def read(root: Path, protocol: str) -> list[dict[str, Any]]:
-    """All messages of an archive, partition by partition in order, as JSON; each knows its stretch."""
-    out, partition, stretch, resolved = list[dict[str, Any]](), "", 0, 0
+    """All messages of an archive, partition by partition in order, as JSON; each knows its replay epoch."""
+    out, partition, replay_epoch, resolved = list[dict[str, Any]](), "", 0, 0
     files = [p for p in root.rglob("bazaar*") if p.is_file()]
     for path in sorted(files, key=lambda p: (p.name.split("+")[1], p.parts[-2], int(p.name.split("+")[2].split(".")[0]))):
         if path.name.split("+")[1] != partition:
-            partition, stretch, resolved = path.name.split("+")[1], 0, 0
+            partition, replay_epoch, resolved = path.name.split("+")[1], 0, 0
         for line in gzip.decompress(path.read_bytes()).decode().splitlines():
             packed = json.loads(line) if protocol == "canal-json" else line.split(",")[1]
             event = json.loads(base64.b64decode(packed))
             mark = event["_tidb"].get("watermarkTs")
-            stretch += mark is not None and mark < resolved
+            replay_epoch += mark is not None and mark < resolved
             resolved = mark or resolved
-            out.append(event | {"stretch": stretch})
+            out.append(event | {"replay_epoch": replay_epoch})
     return out
 
 
@@ -135,7 +135,7 @@ def by_key(events: list[dict[str, Any]], name: str, table: dict[str, Any]) -> li
 def multiset(events: list[dict[str, Any]], name: str, table: dict[str, Any]) -> list[dict[str, Any]]:
     copies: Counter[tuple[int, str]] = Counter()
     for e in of(events, name):
-        copies[e["stretch"], json.dumps([e["_tidb"]["commitTs"], e["type"], e["data"], e["old"]])] += 1
+        copies[e["replay_epoch"], json.dumps([e["_tidb"]["commitTs"], e["type"], e["data"], e["old"]])] += 1
     counts: dict[str, int] = {}
     for (_, event), n in copies.items():
         counts[event] = max(n, counts.get(event, 0))

@@ -1,4 +1,4 @@
-"""The delivery keeps TiCDC's promises (docs/reference/protocols.md 1.7, 6.1, 11): order, watermarks, statements, stretches again."""
+"""The delivery keeps TiCDC's promises (docs/reference/protocols.md 1.7, 6.1, 11): order, watermarks, statements, replay epochs again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Sent:
 def delivered(protocol: str) -> tuple[dict[Partition, list[Sent]], Delivery]:
     recorder = Recorder()
 
-    def encoder(seed: int, shapes: Iterable[SourceTable]) -> Recorder:
+    def encoder(seed: int, definitions: Iterable[SourceTable]) -> Recorder:
         return recorder
 
     replicator = Replicator(HISTORY, replace(SINKS[protocol], encoder=encoder), seed=3)
@@ -70,7 +70,7 @@ def delivered(protocol: str) -> tuple[dict[Partition, list[Sent]], Delivery]:
     return parts, replicator.delivery
 
 
-def stretches(protocol: str, messages: list[Sent]) -> list[list[Sent]]:
+def replay_epochs(protocol: str, messages: list[Sent]) -> list[list[Sent]]:
     """A partition's messages cut where the delivery went back: at a resolved ts that does, for Avro at the restarts' times."""
     restarts = [at_ms for at_ms, _ in delivered(protocol)[1].restarts]
     out: list[list[Sent]] = [[]]
@@ -120,10 +120,10 @@ def test_every_row_event_is_delivered_and_only_crashes_repeat_some(protocol: str
 
 
 @pytest.mark.parametrize("protocol", ALL)
-def test_commit_ts_never_decrease_inside_a_stretch_of_a_partition(protocol: str) -> None:
+def test_commit_ts_never_decrease_inside_a_replay_epoch_of_a_partition(protocol: str) -> None:
     counts = set()
     for messages in delivered(protocol)[0].values():
-        parts = stretches(protocol, messages)
+        parts = replay_epochs(protocol, messages)
         counts.add(len(parts))
         for part in parts:
             ts = [r.commit_ts for s in part for r in s.rows]
@@ -156,9 +156,9 @@ def test_every_row_event_up_to_a_resolved_ts_precedes_it_in_its_partition(protoc
 
 
 @pytest.mark.parametrize("protocol", MARKED)
-def test_inside_a_stretch_no_row_event_follows_a_resolved_ts_that_covers_it(protocol: str) -> None:
+def test_inside_a_replay_epoch_no_row_event_follows_a_resolved_ts_that_covers_it(protocol: str) -> None:
     for messages in delivered(protocol)[0].values():
-        for part in stretches(protocol, messages):
+        for part in replay_epochs(protocol, messages):
             resolved = 0
             for sent in part:
                 assert all(r.commit_ts > resolved for r in sent.rows)
@@ -201,7 +201,7 @@ def test_a_crash_sends_everything_after_an_older_checkpoint_again(protocol: str)
     for at_ms, back_ts in delivery.restarts:
         assert 20_000 <= at_ms - physical_ms(back_ts) <= 75_000
     for messages in parts.values():
-        runs = stretches(protocol, messages)
+        runs = replay_epochs(protocol, messages)
         for before, after, (at_ms, back_ts) in zip(runs, runs[1:], delivery.restarts, strict=False):
             assert after[0].what == back_ts
             assert after[0].message.timestamp_ms >= at_ms

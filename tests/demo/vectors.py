@@ -11,7 +11,7 @@ from tests.data_files import data_bytes
 from tidelake.demo.messages.model import Ddl, SourceChange, SourceColumn, SourceTable, Value
 from tidelake.tso import from_ms
 
-_OTHER_SHAPE = ("delete_only_output_handle_key_columns", "only_output_updated_columns")
+_OTHER_IMAGES = ("delete_only_output_handle_key_columns", "only_output_updated_columns")
 
 
 def load(protocol: str) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def _column(c: dict[str, Any], event: dict[str, Any], full_types: bool) -> Sourc
 
 
 def _reduced(options: dict[str, Any], protocol: str) -> bool:
-    small = any(options.get(name) for name in _OTHER_SHAPE) or options.get("open_output_old_value") is False
+    small = any(options.get(name) for name in _OTHER_IMAGES) or options.get("open_output_old_value") is False
     return (small and protocol != "avro") or options.get("large_message_handle_compression", "none") != "none"
 
 

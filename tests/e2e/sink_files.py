@@ -36,8 +36,8 @@ class SinkFiles:
 
     def write(self) -> int:
         """All files; metadata say how far they go."""
-        self._start_tables(from_ms(self._history.start_ms), self._history.shapes()[:6])
-        shapes = {t.name: t for t in self._history.shapes()[:6]}
+        self._start_tables(from_ms(self._history.start_ms), self._history.row_schemas()[:6])
+        row_schemas = {t.name: t for t in self._history.row_schemas()[:6]}
         after = {s.ddl.commit_ts: s.after for s in self._history.statements()}
         due_ms, sent = self._history.start_ms + FLUSH_MS, list[SourceChange]()
         for commit in self._history.commits():
@@ -48,12 +48,12 @@ class SinkFiles:
             if self._restart_ms and at_ms >= self._restart_ms:
                 self._restart_ms = 0
                 self._flush(at_ms)
-                self._start_tables(commit.commit_ts - 1, list(shapes.values()))
-                self._take([r for r in sent if r.table.name in shapes and r.table.columns == shapes[r.table.name].columns])
+                self._start_tables(commit.commit_ts - 1, list(row_schemas.values()))
+                self._take([r for r in sent if r.table.name in row_schemas and r.table.columns == row_schemas[r.table.name].columns])
             if isinstance(commit, Ddl):
                 self._state(commit, after[commit.commit_ts])
-                shapes = {n: t for n, t in shapes.items() if n != commit.query.split("`")[1]}
-                shapes |= {t.name: t for t in [after[commit.commit_ts]] if t is not None}
+                row_schemas = {n: t for n, t in row_schemas.items() if n != commit.query.split("`")[1]}
+                row_schemas |= {t.name: t for t in [after[commit.commit_ts]] if t is not None}
             else:
                 self._take(commit.rows)
                 sent = [r for r in [*sent, *commit.rows] if physical_ms(r.commit_ts) > at_ms - BACK_MS]
@@ -91,8 +91,8 @@ class SinkFiles:
             head = [f'"{op}"', f'"{r.table.name}"', f'"{r.table.database}"', str(r.commit_ts), str(r.op == "update").lower()]
             yield (",".join([*head, *cells]) + END).encode()
 
-    def _start_tables(self, version: int, shapes: list[SourceTable]) -> None:
-        for t in shapes:
+    def _start_tables(self, version: int, row_schemas: list[SourceTable]) -> None:
+        for t in row_schemas:
             self._versions[t.name] = version
             self._schema(t.database, t.name, version, "", 0, t)
 
@@ -100,8 +100,8 @@ class SinkFiles:
         self._versions[ddl.table] = ddl.commit_ts
         self._schema(ddl.database, ddl.table, ddl.commit_ts, ddl.query, ddl.code, after)
 
-    def _schema(self, database: str, table: str, version: int, query: str, code: int, shape: SourceTable | None) -> None:
-        columns = [_described(c) for c in shape.columns] if shape else []
+    def _schema(self, database: str, table: str, version: int, query: str, code: int, row_schema: SourceTable | None) -> None:
+        columns = [_described(c) for c in row_schema.columns] if row_schema else []
         said = {"Table": table, "Schema": database, "Version": 1, "TableVersion": version, "Query": query, "Type": code}
         content = json.dumps(said | {"TableColumns": columns, "TableColumnsTotal": len(columns)}, indent=4).encode()
         self._store.write(f"{database}/{table}/meta/schema_{version}_{zlib.crc32(content):010d}.json", content)

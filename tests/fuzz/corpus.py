@@ -20,14 +20,14 @@ from tests.protocols.both_paths import Message
 from tests.protocols.json_messages import frames, open_raw
 from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 from tidelake.protocols import Context, decoder, protocol_names
 
 OWN: dict[str, list[Message]] = own_binary.OWN | own_json.OWN
 PACKED = ("open", "canal-json", "simple-json", "simple-avro", "debezium")  # protocols with a compression option
 METHODS = ("snappy", "lz4")
 
-Columns = Callable[[str, str], tuple[ShapeColumn, ...] | None]
+Columns = Callable[[str, str], tuple[SchemaColumn, ...] | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ def _columns(protocol: str) -> Columns | None:
         return None
     of_vectors = untyped.columns(protocol)
 
-    def find(database: str, table: str) -> tuple[ShapeColumn, ...] | None:
+    def find(database: str, table: str) -> tuple[SchemaColumn, ...] | None:
         return untyped_messages.COLUMNS if (database, table) == ("db", "t") else of_vectors(database, table) if of_vectors else None
 
     return find

@@ -21,7 +21,7 @@ from tests.fuzz.peak import Peak, settle
 from tests.fuzz.tally import MB, Cost, Fault, Tally
 from tests.protocols.both_paths import Message, batch, read
 from tidelake.errors import Coordinates
-from tidelake.history.event import Event, EventRows, shape_rows
+from tidelake.history.event import Event, EventRows, schema_rows
 from tidelake.protocols import Context, decode
 
 SECONDS = 0.05  # beside 1 s per MB: a garbage collection weighs as much on a small message
@@ -78,18 +78,18 @@ def rows_of(found: Sequence[list[Event]]) -> pa.RecordBatch:
     rows = EventRows()
     for i, events in enumerate(found):
         rows.add(Coordinates("t", 0, i), 1, events)
-    return pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
+    return pa.concat_batches([rows.batch(), schema_rows(rows.row_schemas.values())])
 
 
 def _differing(group: Group, messages: list[Message], found: list[list[Event]], got: pa.RecordBatch) -> list[Fault]:
     """The messages whose events differ between the paths."""
     by_columns: list[list[dict[str, Any]]] = [[] for _ in messages]
     for row in got.to_pylist():
-        if row["kind"] != "shape":
+        if row["kind"] != "row_schema":
             by_columns[row["offset"]].append(row)
     faults = []
     for i, (message, events) in enumerate(zip(messages, found, strict=True)):
-        want, raised = _caught(lambda e=events, i=i: [r | {"offset": i} for r in rows_of([e]).to_pylist() if r["kind"] != "shape"])
+        want, raised = _caught(lambda e=events, i=i: [r | {"offset": i} for r in rows_of([e]).to_pylist() if r["kind"] != "row_schema"])
         if want != by_columns[i]:
             faults.append(Fault.of(group, message, f"paths disagree: read {raised or want}, decode {by_columns[i]}"[:3_000]))
     return faults

@@ -7,7 +7,7 @@ import pytest
 from tests.checkout import CHECKOUT
 from tests.vectors import cases
 from tidelake.history.definitions import UNSAID, unsaid, unsaid_of
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.protocols import protocol_names
 from tidelake.wire.simple.simple_schema import column
 
@@ -18,23 +18,23 @@ KINDS = {"decimal without precision and scale": "DECIMAL", "enum without its ele
 @pytest.mark.parametrize(
     ("of", "missing"),
     [
-        (ShapeColumn("c", "bigint unsigned"), None),
-        (ShapeColumn("c", "bit"), None),
-        (ShapeColumn("c", "decimal"), "decimal without precision and scale"),
-        (ShapeColumn("c", "decimal", full_type="decimal(10,2)"), None),
-        (ShapeColumn("c", "enum"), "enum without its elements"),
-        (ShapeColumn("c", "enum", elements=("a",)), None),
-        (ShapeColumn("c", "set", full_type="set('a')"), None),
-        (ShapeColumn("c"), "its type"),
+        (SchemaColumn("c", "bigint unsigned"), None),
+        (SchemaColumn("c", "bit"), None),
+        (SchemaColumn("c", "decimal"), "decimal without precision and scale"),
+        (SchemaColumn("c", "decimal", full_type="decimal(10,2)"), None),
+        (SchemaColumn("c", "enum"), "enum without its elements"),
+        (SchemaColumn("c", "enum", elements=("a",)), None),
+        (SchemaColumn("c", "set", full_type="set('a')"), None),
+        (SchemaColumn("c"), "its type"),
     ],
 )
-def test_a_word_is_a_type_but_for_decimal_enum_and_set(of: ShapeColumn, missing: str | None) -> None:
+def test_a_word_is_a_type_but_for_decimal_enum_and_set(of: SchemaColumn, missing: str | None) -> None:
     assert unsaid(of) == missing
 
 
-def test_one_shape_of_a_table_that_says_it_is_enough() -> None:
-    bare, full = ShapeColumn("c", "decimal"), ShapeColumn("c", "decimal", full_type="decimal(10,2)")
-    assert unsaid_of([Shape((bare, ShapeColumn("n"))), Shape((full,))]) == {"n": "its type"}
+def test_one_schema_of_a_table_that_says_it_is_enough() -> None:
+    bare, full = SchemaColumn("c", "decimal"), SchemaColumn("c", "decimal", full_type="decimal(10,2)")
+    assert unsaid_of([RowSchema((bare, SchemaColumn("n"))), RowSchema((full,))]) == {"n": "its type"}
 
 
 def test_every_protocol_says_what_it_leaves_unsaid_and_so_does_the_document() -> None:
@@ -46,7 +46,7 @@ def test_every_protocol_says_what_it_leaves_unsaid_and_so_does_the_document() ->
 @pytest.mark.parametrize("protocol", ["open", "craft", "avro", "canal-json", "canal"])
 def test_messages_of_ticdc_s_own_encoders_leave_that_unsaid(protocol: str) -> None:
     events = (e for vectors in cases.cases().values() for v in vectors if v["protocol"] == protocol for e in cases._decoded(v))
-    columns = {c for e in events for s in (e.shape, e.before_shape) if s is not None for c in s.columns}
+    columns = {c for e in events for s in (e.row_schema, e.before_schema) if s is not None for c in s.columns}
     found = {KINDS[what] for c in columns if (what := unsaid(c)) is not None}
     assert found == {kind for kind in KINDS.values() if kind in UNSAID[protocol]}
 

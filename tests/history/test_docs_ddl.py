@@ -12,7 +12,7 @@ from tests.checkout import CHECKOUT
 from tests.data_files import data_bytes
 from tidelake.config.policy import Policy
 from tidelake.errors import OrderError
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.incarnations import ALWAYS, Catalog
 from tidelake.history.window import ObservedTable, Statement, compile_window
 
@@ -87,8 +87,8 @@ def _quoted(cell: str) -> tuple[str, ...]:
 
 
 def window(*statements: tuple[int, str], rows: tuple[str, ...] = (), catalog: Catalog | None = None) -> tuple[Catalog, list[str]]:
-    shape = Shape((ShapeColumn(name="id", type="int", key=True),))
-    seen = [ObservedTable(database="shop", table=t, shape=shape, first_ts=2, last_ts=3, rows=1) for t in rows]
+    row_schema = RowSchema((SchemaColumn(name="id", type="int", key=True),))
+    seen = [ObservedTable(database="shop", table=t, row_schema=row_schema, first_ts=2, last_ts=3, rows=1) for t in rows]
     said = [Statement(commit_ts=ts, database="shop", query=q) for ts, q in statements]
     after, ledger, _ = compile_window(catalog or Catalog(), said, seen, Policy())
     return after, [e.effect for e in ledger]

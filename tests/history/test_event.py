@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelake.errors import Coordinates
-from tidelake.history.event import EVENT, KINDS, MESSAGE, OPS, Event, EventRows, Shape, ShapeColumn, shape_rows
+from tidelake.history.event import EVENT, KINDS, MESSAGE, OPS, Event, EventRows, RowSchema, SchemaColumn, schema_rows
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 COLUMNS = st.builds(
-    ShapeColumn,
+    SchemaColumn,
     name=TEXT,
     type=st.none() | st.sampled_from(["bigint unsigned", "varbinary", "enum"]),
     key=st.booleans(),
@@ -22,11 +22,11 @@ COLUMNS = st.builds(
     full_type=st.none() | TEXT,
     elements=st.none() | st.lists(TEXT, max_size=3).map(tuple),
 )
-SHAPES = st.lists(COLUMNS, max_size=4).map(lambda columns: Shape(tuple(columns)))
+SCHEMAS = st.lists(COLUMNS, max_size=4).map(lambda columns: RowSchema(tuple(columns)))
 
-ID = ShapeColumn(name="id", type="bigint", key=True, flag=11)
-NOTE = ShapeColumn(name="note", type="varchar")
-PLAIN = Shape((ID, NOTE))
+ID = SchemaColumn(name="id", type="bigint", key=True, flag=11)
+NOTE = SchemaColumn(name="note", type="varchar")
+PLAIN = RowSchema((ID, NOTE))
 AT = Coordinates("shop", 3, 1017)
 
 
@@ -46,40 +46,40 @@ def test_no_event_column_is_of_a_type_that_cannot_pass_to_spark() -> None:
     assert [f.name for f in EVENT if not f.nullable] == ["kind"]
 
 
-def test_a_shape_s_json_has_only_what_is_known() -> None:
-    assert json.loads(Shape((ID, ShapeColumn(name="é"))).json) == [
+def test_a_schema_s_json_has_only_what_is_known() -> None:
+    assert json.loads(RowSchema((ID, SchemaColumn(name="é"))).json) == [
         {"name": "id", "type": "bigint", "key": True, "flag": 11},
         {"name": "é", "key": False},
     ]
-    assert Shape((ID,)).json == '[{"name":"id","type":"bigint","key":true,"flag":11}]'
+    assert RowSchema((ID,)).json == '[{"name":"id","type":"bigint","key":true,"flag":11}]'
 
 
-@given(SHAPES)
-def test_a_shape_is_read_back_from_its_json(shape: Shape) -> None:
-    again = Shape.from_json(shape.json)
-    assert again == shape
-    assert again.id == shape.id
+@given(SCHEMAS)
+def test_a_schema_is_read_back_from_its_json(row_schema: RowSchema) -> None:
+    again = RowSchema.from_json(row_schema.json)
+    assert again == row_schema
+    assert again.id == row_schema.id
 
 
-@given(SHAPES, SHAPES)
-def test_shapes_have_one_id_exactly_if_they_are_equal(one: Shape, other: Shape) -> None:
+@given(SCHEMAS, SCHEMAS)
+def test_schemas_have_one_id_exactly_if_they_are_equal(one: RowSchema, other: RowSchema) -> None:
     assert (one.id == other.id) == (one == other)
     assert -(1 << 63) <= one.id < 1 << 63
 
 
-def test_the_id_of_a_shape_never_changes() -> None:
+def test_the_id_of_a_schema_never_changes() -> None:
     assert PLAIN.id == -2223019482639713194  # it stands in lakes
 
 
-def test_the_order_of_columns_and_every_detail_are_part_of_the_shape() -> None:
+def test_the_order_of_columns_and_every_detail_are_part_of_the_schema() -> None:
     others = [
-        Shape((NOTE, ID)),
-        Shape((ID,)),
-        Shape((ID, ShapeColumn(name="note", type="text"))),
-        Shape((ID, ShapeColumn(name="note", type="varchar", key=True))),
-        Shape((ID, ShapeColumn(name="note", type="varchar", flag=0))),
-        Shape((ID, ShapeColumn(name="note", type="varchar", full_type="varchar(20)"))),
-        Shape((ID, ShapeColumn(name="note", type="varchar", elements=()))),
+        RowSchema((NOTE, ID)),
+        RowSchema((ID,)),
+        RowSchema((ID, SchemaColumn(name="note", type="text"))),
+        RowSchema((ID, SchemaColumn(name="note", type="varchar", key=True))),
+        RowSchema((ID, SchemaColumn(name="note", type="varchar", flag=0))),
+        RowSchema((ID, SchemaColumn(name="note", type="varchar", full_type="varchar(20)"))),
+        RowSchema((ID, SchemaColumn(name="note", type="varchar", elements=()))),
     ]
     assert len({s.id for s in [PLAIN, *others]}) == 8
 
@@ -105,8 +105,8 @@ def test_an_event_row_says_all_that_the_event_says() -> None:
         database="db",
         table="t",
         physical_table_id=-7,
-        shape=PLAIN,
-        before_shape=Shape((ID,)),
+        row_schema=PLAIN,
+        before_schema=RowSchema((ID,)),
         after=[b"1", None],
         before=[b"2"],
         handle_only=True,
@@ -129,8 +129,8 @@ def test_an_event_row_says_all_that_the_event_says() -> None:
         "database": "db",
         "table": "t",
         "physical_table_id": -7,
-        "shape": PLAIN.id,
-        "before_shape": Shape((ID,)).id,
+        "row_schema": PLAIN.id,
+        "before_schema": RowSchema((ID,)).id,
         "after": [b"1", None],
         "before": [b"2"],
         "handle_only": True,
@@ -143,17 +143,20 @@ def test_a_rejected_event_keeps_the_raw_bytes() -> None:
     rows.add(AT, 1, [Event(kind="rejected", error_code="TRUNCATED", error="short", raw_key=b"", raw_value=b"\xff")])
     (row,) = rows.batch().to_pylist()
     assert (row["error_code"], row["error"], row["raw_key"], row["raw_value"]) == ("TRUNCATED", "short", b"", b"\xff")
-    assert (row["shape"], row["after"], row["commit_ts"]) == (None, None, None)
+    assert (row["row_schema"], row["after"], row["commit_ts"]) == (None, None, None)
 
 
-def test_a_batch_remembers_each_shape_once() -> None:
+def test_a_batch_remembers_each_schema_once() -> None:
     rows = EventRows()
     rows.add(
         AT,
         1,
-        [Event(kind="row", shape=PLAIN, after=[b"1", b""]), Event(kind="row", shape=PLAIN, before_shape=Shape((ID,)), after=[b"2", b""])],
+        [
+            Event(kind="row", row_schema=PLAIN, after=[b"1", b""]),
+            Event(kind="row", row_schema=PLAIN, before_schema=RowSchema((ID,)), after=[b"2", b""]),
+        ],
     )
-    assert rows.shapes == {PLAIN.id: PLAIN, Shape((ID,)).id: Shape((ID,))}
+    assert rows.row_schemas == {PLAIN.id: PLAIN, RowSchema((ID,)).id: RowSchema((ID,))}
 
 
 def test_an_empty_batch_has_the_schema() -> None:
@@ -161,12 +164,12 @@ def test_an_empty_batch_has_the_schema() -> None:
     assert EventRows().batch().num_rows == 0
 
 
-def test_shapes_travel_as_rows_in_order_of_their_ids() -> None:
-    shapes = [PLAIN, Shape((ID,)), Shape(())]
-    rows = shape_rows(shapes).to_pylist()
-    assert [r["shape"] for r in rows] == sorted(s.id for s in shapes)
-    assert {r["shape"]: Shape.from_json(r["columns"]) for r in rows} == {s.id: s for s in shapes}
-    assert {(r["kind"], r["offset"], r["topic"]) for r in rows} == {("shape", None, None)}
+def test_schemas_travel_as_rows_in_order_of_their_ids() -> None:
+    row_schemas = [PLAIN, RowSchema((ID,)), RowSchema(())]
+    rows = schema_rows(row_schemas).to_pylist()
+    assert [r["row_schema"] for r in rows] == sorted(s.id for s in row_schemas)
+    assert {r["row_schema"]: RowSchema.from_json(r["columns"]) for r in rows} == {s.id: s for s in row_schemas}
+    assert {(r["kind"], r["offset"], r["topic"]) for r in rows} == {("row_schema", None, None)}
 
 
 @pytest.mark.parametrize(("words", "count"), [(KINDS, 6), (OPS, 4)])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.statement import parse
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation
 from tidelake.history.projection import CellPlace, lived, project
@@ -26,19 +26,20 @@ def table(*clauses: tuple[int, str], create: str = START) -> Incarnation:
     return found
 
 
-def sent(*names: str) -> Shape:
-    return Shape(tuple(ShapeColumn(name=n) for n in names))
+def sent(*names: str) -> RowSchema:
+    return RowSchema(tuple(SchemaColumn(name=n) for n in names))
 
 
-def places(i: Incarnation, *shapes: Shape) -> dict[str, list[tuple[int, int, str, int, int | None]]]:
-    """Column → (number of the shape, position, type, after_ts, until_ts)."""
-    numbers = {s.id: n for n, s in enumerate(shapes)}
+def places(i: Incarnation, *row_schemas: RowSchema) -> dict[str, list[tuple[int, int, str, int, int | None]]]:
+    """Column → (number of the schema, position, type, after_ts, until_ts)."""
+    numbers = {s.id: n for n, s in enumerate(row_schemas)}
     return {
-        p.column.name: [(numbers[x.shape], x.position, x.type.sql, x.after_ts, x.until_ts) for x in p.places] for p in project(i, shapes)
+        p.column.name: [(numbers[x.row_schema], x.position, x.type.sql, x.after_ts, x.until_ts) for x in p.places]
+        for p in project(i, row_schemas)
     }
 
 
-def test_a_window_without_statements_has_one_place_a_shape() -> None:
+def test_a_window_without_statements_has_one_place_a_schema() -> None:
     assert places(table(), sent("k", "a"), sent("a", "k"), sent("k")) == {
         "k": [(0, 0, "int", -1, None), (1, 1, "int", -1, None), (2, 0, "int", -1, None)],
         "a": [(0, 1, "int", -1, None), (1, 0, "int", -1, None)],
@@ -147,7 +148,7 @@ def test_every_value_is_found_where_the_model_says(
 ) -> None:
     clauses, states = history
     i = table(*clauses)
-    rows: list[tuple[int, Shape, Model]] = []
+    rows: list[tuple[int, RowSchema, Model]] = []
     for ts in range(9, states[-1][0] + 3):
         columns = next(c for at, c in reversed(states) if at < ts)  # a row exactly at a statement is older
         part = [c for c in columns if data.draw(st.booleans())] if data.draw(st.booleans()) else columns
@@ -155,13 +156,13 @@ def test_every_value_is_found_where_the_model_says(
     found = project(i, {s.id: s for _, s, _ in rows}.values())
     assert len({p.column.id for p in found}) == len(found)
     assert {c[0] for _, columns in states for c in columns} >= {p.column.id for p in found} >= {c[0] for c in states[-1][1]}
-    for ts, shape, columns in rows:
+    for ts, row_schema, columns in rows:
         for p in found:
-            met = [x for x in p.places if meets(x, shape, ts)]
+            met = [x for x in p.places if meets(x, row_schema, ts)]
             then = next((c for c in columns if c[0] == p.column.id), None)
-            position = next((n for n, c in enumerate(shape.columns) if then and c.name == then[1]), None)
+            position = next((n for n, c in enumerate(row_schema.columns) if then and c.name == then[1]), None)
             assert [(x.position, x.type) for x in met] == ([] if position is None or then is None else [(position, then[2])])
 
 
-def meets(place: CellPlace, shape: Shape, ts: int) -> bool:
-    return place.shape == shape.id and place.after_ts < ts and (place.until_ts is None or ts <= place.until_ts)
+def meets(place: CellPlace, row_schema: RowSchema, ts: int) -> bool:
+    return place.row_schema == row_schema.id and place.after_ts < ts and (place.until_ts is None or ts <= place.until_ts)

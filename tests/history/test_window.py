@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.history.windows import ID, compiled, known, only, said, seen, shape
+from tests.history.windows import ID, compiled, known, only, row_schema, said, seen
 from tidelake.config.policy import Policy
 from tidelake.errors import OrderError
 from tidelake.history.ddl.column_types import MysqlType, lake_type
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation
 from tidelake.history.window import LedgerEntry, SchemaMismatch, Statement, compile_window, sent_type
 from tidelake.tso import from_ms, show
@@ -133,7 +133,7 @@ def test_a_statement_recorded_by_hand_takes_the_place_of_one_that_is_ignored() -
 )
 def test_a_table_is_without_rows_only_if_none_can_have_been_there(first: int, last: int, table: str, follows: bool) -> None:
     life = [said(9, "DROP TABLE orders"), said(10, "CREATE TABLE orders (id BIGINT)"), said(20, "ALTER TABLE orders ADD PRIMARY KEY (id)")]
-    rows = [seen(first, last, Shape((ID,)), table)]
+    rows = [seen(first, last, RowSchema((ID,)), table)]
     if follows:
         keyed = compiled(life, rows, known())[0].find("shop", "orders")
         assert keyed is not None
@@ -153,7 +153,7 @@ def test_the_policy_ignore_passes_over_what_it_cannot_follow_and_follows_the_res
 
 
 def test_a_table_that_nothing_defines_comes_to_life_at_its_first_row() -> None:
-    catalog, ledger = compiled([], [seen(30, 90, shape("a"))])
+    catalog, ledger = compiled([], [seen(30, 90, row_schema("a"))])
     i = only(catalog)
     assert (i.id, i.from_ts, i.guessed, i.key) == ("shop.orders@29", 29, True, (1,))
     assert [(c.name, c.type.name, c.nullable) for c in i.columns] == [("id", "bigint", False), ("a", "varchar", True)]
@@ -162,24 +162,24 @@ def test_a_table_that_nothing_defines_comes_to_life_at_its_first_row() -> None:
 
 
 def test_a_table_without_handle_columns_has_no_key() -> None:
-    assert only(compiled([], [seen(30, 90, Shape((ShapeColumn(name="a", type="int"),)))])[0]).key == ()
+    assert only(compiled([], [seen(30, 90, RowSchema((SchemaColumn(name="a", type="int"),)))])[0]).key == ()
 
 
 def test_what_rows_say_of_a_type_is_kept() -> None:
     columns = (
-        ShapeColumn(name="d", type="decimal", full_type="decimal(10,4)"),
-        ShapeColumn(name="e", type="enum", elements=("a", "b,c")),
-        ShapeColumn(name="u", type="bigint unsigned"),
+        SchemaColumn(name="d", type="decimal", full_type="decimal(10,4)"),
+        SchemaColumn(name="e", type="enum", elements=("a", "b,c")),
+        SchemaColumn(name="u", type="bigint unsigned"),
     )
-    catalog, _ = compiled([], [seen(30, 90, Shape(columns))])
+    catalog, _ = compiled([], [seen(30, 90, RowSchema(columns))])
     assert [lake_type(c.type) for c in only(catalog).columns] == ["decimal(10,4)", "string", "decimal(20,0)"]
     assert only(catalog).column("e").type == MysqlType("enum", elements=("a", "b,c"))
     assert [sent_type(c) for c in columns] == [c.type for c in only(catalog).columns]
-    catalog, _ = compiled([], [seen(30, 90, Shape(columns[:1])), seen(40, 90, Shape(columns))])
+    catalog, _ = compiled([], [seen(30, 90, RowSchema(columns[:1])), seen(40, 90, RowSchema(columns))])
     assert [c.type for c in only(catalog).columns] == [sent_type(c) for c in columns]
 
 
-BARE = Shape((ID, ShapeColumn(name="price", type="decimal"), ShapeColumn(name="status", type="enum"), ShapeColumn(name="note")))
+BARE = RowSchema((ID, SchemaColumn(name="price", type="decimal"), SchemaColumn(name="status", type="enum"), SchemaColumn(name="note")))
 UNSAID = (
     ("price", "decimal without precision and scale"),
     ("status", "enum without its elements"),
@@ -190,7 +190,7 @@ UNSAID = (
 @pytest.mark.parametrize("ddl", ["evolve", "ignore"])
 @pytest.mark.parametrize("told", [True, False])
 def test_a_table_whose_types_nothing_says_is_set_aside_whole(told: bool, ddl: str) -> None:
-    sent = [seen(20, 90, Shape((ID,))), seen(30, 90, BARE), seen(30, 90, BARE, "other")]
+    sent = [seen(20, 90, RowSchema((ID,))), seen(30, 90, BARE), seen(30, 90, BARE, "other")]
     definition = said(10, "CREATE TABLE other (id BIGINT PRIMARY KEY, price DECIMAL(9,2), status ENUM('a'), note TEXT)")
     catalog, _, mismatches = compile_window(Catalog(), [definition], sent, Policy.model_validate({"ddl": ddl}), has_ddl=told)
     assert [i.name for i in catalog.alive()] == ["shop.other"]
@@ -209,13 +209,13 @@ def test_rows_from_before_the_statement_that_creates_their_table_are_set_aside_u
 
 
 def test_a_table_that_rows_made_takes_no_column_whose_type_they_do_not_say() -> None:
-    first, _ = compiled([], [seen(30, 40, Shape((ID,)))])
+    first, _ = compiled([], [seen(30, 40, RowSchema((ID,)))])
     catalog, _, (mismatch,) = compile_window(first.opened(), [], [seen(50, 60, BARE)], Policy())
     assert (names(only(catalog)), mismatch.unsaid, mismatch.known) == (["id"], UNSAID, "id bigint")
 
 
 def test_a_new_column_of_a_defined_table_needs_a_statement_where_messages_do_not_say_its_type() -> None:
-    avro = Shape((ID, ShapeColumn(name="price", type="decimal")))
+    avro = RowSchema((ID, SchemaColumn(name="price", type="decimal")))
     catalog, _, (mismatch,) = compile_window(known(), [], [seen(50, 60, avro)], Policy())
     assert (names(only(catalog)), mismatch.columns, mismatch.unsaid) == (["id", "a"], ("price",), ())
     added = [said(40, "ALTER TABLE orders ADD price DECIMAL(9,2)")]
@@ -228,7 +228,7 @@ def test_a_new_column_of_a_defined_table_needs_a_statement_where_messages_do_not
 
 
 def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> None:
-    catalog, ledger = compiled([], [seen(30, 90, shape("a")), seen(60, 90, shape("a", "b", "c"))], known())
+    catalog, ledger = compiled([], [seen(30, 90, row_schema("a")), seen(60, 90, row_schema("a", "b", "c"))], known())
     i = only(catalog)
     assert [(s.after_ts, [c.name for c in s.columns]) for s in i.segments] == [(ALWAYS, ["id", "a"]), (59, ["id", "a", "b", "c"])]
     assert [(c.since_ts, c.default) for c in i.columns[2:]] == [(59, None), (59, None)]
@@ -236,7 +236,7 @@ def test_a_column_that_no_statement_told_of_comes_to_life_at_its_first_row() -> 
 
 
 def test_rows_that_fit_a_table_neither_before_nor_after_are_told_with_both_schemas() -> None:
-    sent = [seen(30, 90, shape("a", "b"))]
+    sent = [seen(30, 90, row_schema("a", "b"))]
     catalog, ledger, (mismatch,) = compile_window(known(), [said(50, "ALTER TABLE orders ADD c INT")], sent, Policy(), has_ddl=True)
     assert names(only(catalog)) == ["id", "a", "c"]
     assert [e.effect for e in ledger] == ["applied"]
@@ -261,7 +261,7 @@ def test_rows_that_fit_a_table_neither_before_nor_after_are_told_with_both_schem
     ],
 )
 def test_rows_on_both_sides_of_a_statement_fit_neither_on_one(table: str, statements: list[str], first: int, until: int | None) -> None:
-    before, sent = known(f"CREATE TABLE orders {table}"), [seen(30, 90, shape("a", "b"))]
+    before, sent = known(f"CREATE TABLE orders {table}"), [seen(30, 90, row_schema("a", "b"))]
     made = compile_window(before, [said(50, s) for s in statements], sent, Policy(), has_ddl=True)
     assert [(m.first_ts, m.until_ts, m.columns) for m in made.mismatches] == [(first, until, ("b",))]
 
@@ -277,7 +277,7 @@ def test_rows_on_both_sides_of_a_statement_fit_neither_on_one(table: str, statem
     ],
 )
 def test_rows_that_fit_before_or_after_or_need_not_are_taken(table: str, statement: str, policy: str) -> None:
-    sent = [seen(30, 40, shape("a", "b"))]
+    sent = [seen(30, 40, row_schema("a", "b"))]
     catalog, _, mismatches = compile_window(known(table), [said(50, statement)], sent, Policy.model_validate({"ddl": policy}), has_ddl=True)
     assert mismatches == []
     assert catalog.asof("shop", "orders", 50) is not None
@@ -285,24 +285,24 @@ def test_rows_that_fit_before_or_after_or_need_not_are_taken(table: str, stateme
 
 def test_what_is_known_is_not_seen_again() -> None:
     before = known()
-    assert compiled([], [seen(30, 90, shape("a")), seen(31, 80, shape()), seen(32, 70, shape("A"))], before) == (before, [])
+    assert compiled([], [seen(30, 90, row_schema("a")), seen(31, 80, row_schema()), seen(32, 70, row_schema("A"))], before) == (before, [])
 
 
 def test_a_column_seen_before_its_statement_is_not_added_twice() -> None:
-    catalog, ledger = compiled([said(40, "ALTER TABLE orders ADD b TEXT")], [seen(30, 90, shape("a", "b"))], known())
+    catalog, ledger = compiled([said(40, "ALTER TABLE orders ADD b TEXT")], [seen(30, 90, row_schema("a", "b"))], known())
     assert names(only(catalog)) == ["id", "a", "b"]
     assert ledger == ["30 seen: column b of shop.orders", "40 no effect"]
 
 
 def test_a_column_seen_after_its_statement_is_the_statement_s() -> None:
-    catalog, ledger = compiled([said(29, "ALTER TABLE orders ADD b TEXT FIRST")], [seen(30, 90, shape("a", "b"))], known())
+    catalog, ledger = compiled([said(29, "ALTER TABLE orders ADD b TEXT FIRST")], [seen(30, 90, row_schema("a", "b"))], known())
     assert (names(only(catalog)), only(catalog).column("b").type.name) == (["b", "id", "a"], "text")
     assert ledger == ["29 applied"]
 
 
 def test_a_row_exactly_at_a_statement_is_of_the_table_before_it() -> None:
     statements = [said(50, "DROP TABLE orders"), said(50, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")]
-    catalog, ledger = compiled(statements, [seen(50, 50, shape("a", "b"))], known())
+    catalog, ledger = compiled(statements, [seen(50, 50, row_schema("a", "b"))], known())
     old, new = catalog.incarnations.values()
     assert (names(old), names(new)) == (["id", "a", "b"], ["id"])
     assert ledger == ["50 seen: column b of shop.orders", "50 applied", "50 applied"]
@@ -310,14 +310,14 @@ def test_a_row_exactly_at_a_statement_is_of_the_table_before_it() -> None:
 
 def test_rows_on_both_sides_of_drop_and_create_belong_to_two_tables() -> None:
     statements = [said(50, "DROP TABLE orders"), said(60, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a VARCHAR(5))")]
-    catalog, ledger = compiled(statements, [seen(30, 90, shape("a"))], known())
+    catalog, ledger = compiled(statements, [seen(30, 90, row_schema("a"))], known())
     old, new = catalog.incarnations.values()
     assert [catalog.at("shop", "orders", ts) for ts in (50, 51, 61)] == [old, None, new]
     assert ledger == ["50 applied", "60 applied"]
 
 
 def test_rows_after_a_drop_without_a_create_are_of_a_new_table() -> None:
-    sent = [seen(30, 90, shape("a")), seen(40, 95, shape("a", "b"))]
+    sent = [seen(30, 90, row_schema("a")), seen(40, 95, row_schema("a", "b"))]
     catalog, ledger = compiled([said(50, "DROP TABLE orders")], sent, known())
     old, new = catalog.incarnations.values()
     assert (old.dropped_ts, new.from_ts, new.guessed, names(new)) == (50, 50, True, ["id", "a", "b"])
@@ -327,31 +327,31 @@ def test_rows_after_a_drop_without_a_create_are_of_a_new_table() -> None:
 
 def test_rows_under_a_name_that_was_given_away_are_of_a_new_table() -> None:
     statements = [said(50, "RENAME TABLE orders TO old_orders"), said(50, "RENAME TABLE unknown TO orders")]
-    catalog, _ = compiled(statements, [seen(30, 90, shape("a"))], known())
+    catalog, _ = compiled(statements, [seen(30, 90, row_schema("a"))], known())
     old, new = catalog.incarnations.values()
     assert (old.name, new.name, new.from_ts) == ("shop.old_orders", "shop.orders", 50)
 
 
 def test_columns_of_rows_after_a_new_create_are_seen_there_too() -> None:
     statements = [said(50, "DROP TABLE orders"), said(60, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")]
-    catalog, ledger = compiled(statements, [seen(30, 90, shape("a"))], known())
+    catalog, ledger = compiled(statements, [seen(30, 90, row_schema("a"))], known())
     assert [names(i) for i in catalog.incarnations.values()] == [["id", "a"], ["id", "a"]]
     assert ledger == ["50 applied", "60 applied", "61 seen: column a of shop.orders"]
 
 
 def test_a_dropped_column_is_not_seen_again_in_rows_before_its_drop() -> None:
-    catalog, ledger = compiled([said(50, "ALTER TABLE orders DROP a")], [seen(30, 50, shape("a"))], known())
+    catalog, ledger = compiled([said(50, "ALTER TABLE orders DROP a")], [seen(30, 50, row_schema("a"))], known())
     assert (names(only(catalog)), ledger) == (["id"], ["50 applied"])
 
 
 def test_a_renamed_table_s_rows_before_and_after_are_one_table() -> None:
-    sent = [seen(30, 50, shape("a")), seen(60, 90, shape("a"), "sales")]
+    sent = [seen(30, 50, row_schema("a")), seen(60, 90, row_schema("a"), "sales")]
     catalog, ledger = compiled([said(50, "RENAME TABLE orders TO sales")], sent, known())
     assert (only(catalog).name, ledger) == ("shop.sales", ["50 applied"])
 
 
 def test_a_guessed_table_takes_the_statements_that_come_later() -> None:
-    first, _ = compiled([], [seen(30, 40, shape("a"))])
+    first, _ = compiled([], [seen(30, 40, row_schema("a"))])
     later = [said(50, "ALTER TABLE orders MODIFY a DECIMAL(10,2), ADD b INT FIRST"), said(60, "ALTER TABLE orders ADD UNIQUE (id)")]
     catalog, ledger = compiled(later, [], first.opened())
     assert [(c.name, c.type.sql) for c in only(catalog).columns] == [("b", "int"), ("id", "bigint"), ("a", "decimal(10,2)")]

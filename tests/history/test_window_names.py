@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.history.windows import compiled, known, said, seen, shape
+from tests.history.windows import compiled, known, row_schema, said, seen
 from tidelake.history.window import find_sent, same_name, sanitised
 
 
@@ -37,4 +37,4 @@ def test_a_sanitised_name_means_the_table_unless_one_is_called_just_so() -> None
 
 def test_avro_rows_do_not_make_a_second_table_of_a_sanitised_one() -> None:
     dotted = known("CREATE TABLE `or.ders` (id BIGINT PRIMARY KEY, `a b` TEXT)")
-    assert compiled([], [seen(30, 90, shape("a_b"), "or_ders")], dotted) == (dotted, [])
+    assert compiled([], [seen(30, 90, row_schema("a_b"), "or_ders")], dotted) == (dotted, [])

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from tidelake.config.policy import Policy
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation
 from tidelake.history.window import ObservedTable, Statement, compile_window
 
-ID = ShapeColumn(name="id", type="bigint", key=True)
+ID = SchemaColumn(name="id", type="bigint", key=True)
 
 
-def shape(*names: str) -> Shape:
-    return Shape((ID, *(ShapeColumn(name=n, type="varchar") for n in names)))
+def row_schema(*names: str) -> RowSchema:
+    return RowSchema((ID, *(SchemaColumn(name=n, type="varchar") for n in names)))
 
 
 def said(ts: int, query: str, database: str = "shop") -> Statement:
     return Statement(commit_ts=ts, database=database, query=query)
 
 
-def seen(first: int, last: int, sent: Shape, table: str = "orders", database: str = "shop") -> ObservedTable:
-    return ObservedTable(database=database, table=table, shape=sent, first_ts=first, last_ts=last, rows=9)
+def seen(first: int, last: int, sent: RowSchema, table: str = "orders", database: str = "shop") -> ObservedTable:
+    return ObservedTable(database=database, table=table, row_schema=sent, first_ts=first, last_ts=last, rows=9)
 
 
 def compiled(

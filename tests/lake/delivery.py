@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.lake.histories import Message, ddl, resolved, row, shape
+from tests.lake.histories import Message, ddl, resolved, row, row_schema
 from tests.lake.upstream import BARE, START, Change, Ddl, Upstream
 
 _WAITS = 9  # times the resolved ts is sent while a changefeed waits for a statement of just that ts
@@ -103,7 +103,7 @@ def _row(manner: Manner, c: Change, op: str, *, before: bool = False, after: boo
     assert shown is not None
     at = 0 if c.table == BARE else (int(shown[0]) + (c.table == "j")) % manner.partitions
     kinds = {"id": "bigint", "v": "varchar", "n": "varchar"}
-    made = shape(*(f"{name} {kinds[name]}" for name in c.columns), key=() if c.table == BARE else ("id",))
+    made = row_schema(*(f"{name} {kinds[name]}" for name in c.columns), key=() if c.table == BARE else ("id",))
     return row(at, op, c.ts, made, c.after if after else None, c.before if before else None, table=c.table)
 
 

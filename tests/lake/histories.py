@@ -17,7 +17,7 @@ from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import decoded_key, manifest_key
 from tidelake.decode.record import record_of
 from tidelake.errors import Coordinates
-from tidelake.history.event import Event, EventRows, Shape, ShapeColumn, shape_rows
+from tidelake.history.event import Event, EventRows, RowSchema, SchemaColumn, schema_rows
 from tidelake.io.duckdb_door import write_jsonl
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
@@ -77,7 +77,7 @@ class Feeder:
         ranges = tuple((first, first + len(messages) - 1) for first, messages in runs.items())
         facts = partition_of(ranges[0][0], ranges[-1][1]).model_copy(update={"ranges": ranges})
         manifest = self._landed(lake, name, 1, {0: facts})
-        self._decoded(lake, manifest, pa.Table.from_batches([pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])]))
+        self._decoded(lake, manifest, pa.Table.from_batches([pa.concat_batches([rows.batch(), schema_rows(rows.row_schemas.values())])]))
         return name
 
     def again(self, lake: Lake, name: str, messages: Sequence[Message]) -> None:
@@ -104,7 +104,7 @@ class Feeder:
             self.offsets[m.partition] += 1
         parts = range(int(str(self.feed.partitions)))
         spans = {p: (first.get(p, 0), self.offsets[p] - 1) for p in parts if self.offsets[p] > first.get(p, 0)}
-        batch = pa.concat_batches([rows.batch(), shape_rows(rows.shapes.values())])
+        batch = pa.concat_batches([rows.batch(), schema_rows(rows.row_schemas.values())])
         facts = {p: partition_of(*span) for p, span in spans.items()}
         self._decoded(lake, self._landed(lake, name, generation, facts), pa.Table.from_batches([batch]))
 
@@ -171,9 +171,9 @@ def rows_of(lake: Lake, table: str, ts: int | None = None) -> Counter[tuple[tupl
         return Counter(tuple(json.loads(line).items()) for line in Path(file.name).read_text().split("\n") if line)
 
 
-def shape(*columns: str, key: Sequence[str] = ("id",)) -> Shape:
-    """`id bigint` … texts → a shape."""
-    return Shape(tuple(ShapeColumn(name=n, type=t, key=n in key) for n, t in (c.split(" ", 1) for c in columns)))
+def row_schema(*columns: str, key: Sequence[str] = ("id",)) -> RowSchema:
+    """`id bigint` … texts → a schema."""
+    return RowSchema(tuple(SchemaColumn(name=n, type=t, key=n in key) for n, t in (c.split(" ", 1) for c in columns)))
 
 
 def cells(*values: str | None) -> list[bytes | None]:
@@ -182,7 +182,14 @@ def cells(*values: str | None) -> list[bytes | None]:
 
 
 def row(
-    partition: int, op: str, ts: int, s: Shape, after: Row | None = None, before: Row | None = None, table: str = "k", database: str = "d"
+    partition: int,
+    op: str,
+    ts: int,
+    s: RowSchema,
+    after: Row | None = None,
+    before: Row | None = None,
+    table: str = "k",
+    database: str = "d",
 ) -> Message:
     """A row event."""
     event = Event(
@@ -191,9 +198,9 @@ def row(
         commit_ts=ts,
         database=database,
         table=table,
-        shape=s if after is not None else None,
+        row_schema=s if after is not None else None,
         after=cells(*after) if after is not None else None,
-        before_shape=s if before is not None else None,
+        before_schema=s if before is not None else None,
         before=cells(*before) if before is not None else None,
     )
     return Message(partition=partition, event=event)

@@ -75,7 +75,7 @@ def table() -> Incarnation:
 def rows(feed: Feed, i: Incarnation) -> TableRows:
     """What order would stage of it."""
     sequence = sequence_of(0, 0, 0, by_arrival=False)
-    return TableRows(feed=feed, incarnation=i, names=i.names, shapes=(), bucket="id", buckets=1, hours=1, sequence=sequence)
+    return TableRows(feed=feed, incarnation=i, names=i.names, row_schemas=(), bucket="id", buckets=1, hours=1, sequence=sequence)
 
 
 def unmarked(lake: LakeCatalog, identifier: str) -> LakeTable:

@@ -10,7 +10,7 @@ import pytest
 
 import tidelake
 from tests.lake import lakes
-from tests.lake.histories import ddl, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.histories import ddl, publish, publish_again, resolved, row, row_schema, rows_of
 from tests.lake.lakes import incarnation, with_columns
 from tests.lake.windows import opened, table
 from tidelake.config.feed import TablePolicy
@@ -27,14 +27,14 @@ from tidelake.query.verify.table import plan_of
 
 NAMES = ("_change_type", "_OFFSET", "_offset__src", "_partial", "_pos", "_at", "_valid_from")
 SENT = ("id", *NAMES)
-WIDE = shape("id bigint", *(f"{name} varchar" for name in NAMES))
-NEWER = shape("id bigint", *(f"{name.replace('_pos', 'pos')} varchar" for name in NAMES), "_topic varchar")
-TEXT = shape("_change_type varchar", "_n varchar", key=())
+WIDE = row_schema("id bigint", *(f"{name} varchar" for name in NAMES))
+NEWER = row_schema("id bigint", *(f"{name.replace('_pos', 'pos')} varchar" for name in NAMES), "_topic varchar")
+TEXT = row_schema("_change_type varchar", "_n varchar", key=())
 SQL = (
     f"CREATE TABLE d.k (id BIGINT PRIMARY KEY, {', '.join(f'{name} VARCHAR(20)' for name in NAMES)});"
     "CREATE TABLE d.m (_change_type VARCHAR(20), _n VARCHAR(20)); CREATE TABLE d.b (_commit_ts BIGINT PRIMARY KEY, _commit_ts_bucket INT);"
 )
-BUCKETED = shape("_commit_ts bigint", "_commit_ts_bucket int", key=("_commit_ts",))
+BUCKETED = row_schema("_commit_ts bigint", "_commit_ts_bucket int", key=("_commit_ts",))
 HERE = ("id", "_change_type__src", "_OFFSET__src", "_offset__src__src", "_partial__src", "_pos__src", "_at__src", "_valid_from__src")
 NOW = (*(name.replace("_pos__src", "pos") for name in HERE), "_topic__src")
 

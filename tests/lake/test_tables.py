@@ -1,4 +1,4 @@
-"""How physical tables take the shape of a window's end: what is done at once, what waits for publishing, what is built anew."""
+"""How physical tables take the schema of a window's end: what is done at once, what waits for publishing, what is built anew."""
 
 from __future__ import annotations
 

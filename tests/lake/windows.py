@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.lake.histories import Feeder, feeder, shape
+from tests.lake.histories import Feeder, feeder, row_schema
 from tidelake.config.lake_paths import certificate_key
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 
-KV = shape("id bigint", "v varchar")
-TEXT = shape("v varchar", key=())
+KV = row_schema("id bigint", "v varchar")
+TEXT = row_schema("v varchar", key=())
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));"
 
 

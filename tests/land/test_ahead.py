@@ -50,10 +50,10 @@ def said(feed: Feed, hours: int) -> list[tuple[str, str, str]]:
     return [(f.code, f.severity, f.detail) for f in land_hour(feed, at(hours)).findings if f.code.startswith(("GAP", "MISSING"))]
 
 
-SHAPES = pytest.mark.parametrize(("layout", "write"), [("aiven-jsonl", aiven), ("confluent-json", confluent_named)])
+LAYOUTS = pytest.mark.parametrize(("layout", "write"), [("aiven-jsonl", aiven), ("confluent-json", confluent_named)])
 
 
-@SHAPES
+@LAYOUTS
 @pytest.mark.parametrize("hours", [1, 2])
 def test_a_hole_that_a_later_hour_fills_is_said_to_lie_there_and_closed_by_it(layout: str, write: Put, hours: int, tmp_path: Path) -> None:
     feed = feed_of(tmp_path, layout)

@@ -62,7 +62,7 @@ def decoded(feed: Feed, one: Landed) -> int:
 def test_no_flipped_bit_of_a_landed_object_is_decoded(tmp_path: Path) -> None:
     feed, one = landed_feed(tmp_path)
     content, chosen, refused = lake(feed).read(one.key), random.Random(18), 0
-    assert decoded(feed, one) == 21  # a shape and its rows
+    assert decoded(feed, one) == 21  # a schema and its rows
     for bit in (chosen.randrange(len(content) * 8) for _ in range(FLIPS)):
         wrong = bytearray(content)
         wrong[bit >> 3] ^= 1 << (bit & 7)

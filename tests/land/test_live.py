@@ -42,7 +42,7 @@ def found(feed: Feed, hour: str, folder: Path) -> list[Message]:
     return next(iter(landed(feed, manifest(feed, hour), folder).values()), [])
 
 
-def stretch(feed: Feed, hour: str, topic: str, partition: int = 0) -> tuple[int | None, int | None]:
+def span(feed: Feed, hour: str, topic: str, partition: int = 0) -> tuple[int | None, int | None]:
     """The offsets of an hour: the first, and the one behind the last."""
     facts = manifest(feed, hour).partitions[topic][partition]
     return facts.start, facts.next
@@ -93,7 +93,7 @@ def test_hours_join_whatever_the_timestamps_do(kafka: KafkaBroker, topic: str, t
     content = [Message(i, b"v", None, FIRST_MS + 1000 * second) for i, second in enumerate(clock)]
     produce(kafka, topic, 0, content)
     assert [land_hour(feed, at(hours)).messages for hours in range(3)] == [2, 2, 3]
-    assert [stretch(feed, hour, topic) for hour in (TEN, ELEVEN, TWELVE)] == [(0, 2), (2, 4), (4, 7)]
+    assert [span(feed, hour, topic) for hour in (TEN, ELEVEN, TWELVE)] == [(0, 2), (2, 4), (4, 7)]
     assert [m for hour in (TEN, ELEVEN, TWELVE) for m in found(feed, hour, tmp_path)] == content[:7]
 
 
@@ -112,7 +112,7 @@ def test_hours_that_are_landed_in_another_order_join_too(kafka: KafkaBroker, top
     produce(kafka, topic, 0, [m for hours in range(4) for m in messages(10 * hours, 10, hours)])
     for hours in (3, 1, 0, 2):
         assert land_hour(feed, at(hours)).messages == 10
-    assert [stretch(feed, f"2026-01-05T{10 + hours}", topic) for hours in range(4)] == [(0, 10), (10, 20), (20, 30), (30, 40)]
+    assert [span(feed, f"2026-01-05T{10 + hours}", topic) for hours in range(4)] == [(0, 10), (10, 20), (20, 30), (30, 40)]
 
 
 def test_hours_join_where_the_later_was_landed_before_the_last_messages_came(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_hours_join_where_the_later_was_landed_before_the_last_messages_came(kaf
     land_hour(feed, at(1))
     produce(kafka, topic, 0, messages(5, 3))
     assert [land_hour(feed, at(hours)).messages for hours in (0, 2)] == [5, 3]
-    assert [stretch(feed, hour, topic) for hour in (TEN, ELEVEN, TWELVE)] == [(0, 5), (5, 5), (5, 8)]
+    assert [span(feed, hour, topic) for hour in (TEN, ELEVEN, TWELVE)] == [(0, 5), (5, 5), (5, 8)]
 
 
 def test_an_hour_in_which_nothing_came_lands_empty_and_the_next_goes_on_behind_it(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_an_hour_in_which_nothing_came_lands_empty_and_the_next_goes_on_behind_i
     produce(kafka, topic, 0, messages(0, 5))
     land_hour(feed, at(0))
     report = land_hour(feed, at(1))
-    assert (report.messages, report.sources, stretch(feed, ELEVEN, topic)) == (0, 0, (5, 5))
+    assert (report.messages, report.sources, span(feed, ELEVEN, topic)) == (0, 0, (5, 5))
     assert codes(report.findings) == [("MISSING_PARTITION", "info"), ("EMPTY", "info")]
     produce(kafka, topic, 0, messages(5, 5, hours=2))
-    assert (land_hour(feed, at(2)).messages, stretch(feed, TWELVE, topic)) == (5, (5, 10))
+    assert (land_hour(feed, at(2)).messages, span(feed, TWELVE, topic)) == (5, (5, 10))
 
 
 def test_an_hour_that_is_not_over_is_refused(kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_only_what_is_committed_is_landed_and_markers_are_legal(kafka: KafkaBrok
     assert (facts.ranges, facts.legal_gaps, facts.gaps) == (((0, 2), (8, 9)), ((3, 7), (10, 13)), ())
     assert codes(report.findings) == [("LEGAL_GAPS", "info")]
     assert report.findings[0].detail == "the topic holds no messages at offsets 3–7, 10–13 (9)"
-    assert (land_hour(feed, at(1)).messages, stretch(feed, ELEVEN, topic)) == (3, (14, 18))
+    assert (land_hour(feed, at(1)).messages, span(feed, ELEVEN, topic)) == (3, (14, 18))
     complete = coverage(all_newest(lake(feed), feed.name).values())
     assert (complete.prefixes, complete.holes) == ({topic: {0: (0, 17)}}, {})
 
@@ -170,10 +170,10 @@ def test_an_open_transaction_is_left_to_the_next_hour(kafka: KafkaBroker, topic:
     produce(kafka, topic, 0, messages(0, 2))
     with transaction(kafka, topic, 0, messages(2, 3)):
         produce(kafka, topic, 0, messages(5, 2))
-        assert (land_hour(feed, at(0)).messages, stretch(feed, TEN, topic)) == (2, (0, 2))
+        assert (land_hour(feed, at(0)).messages, span(feed, TEN, topic)) == (2, (0, 2))
     produce(kafka, topic, 0, messages(8, 2, hours=2))
     report = land_hour(feed, at(1))
-    assert (report.messages, stretch(feed, ELEVEN, topic)) == (5, (2, 8))
+    assert (report.messages, span(feed, ELEVEN, topic)) == (5, (2, 8))
     assert found(feed, ELEVEN, tmp_path) == [*messages(2, 3), *messages(5, 2)]
     assert report.findings[0].detail == "the topic holds no messages at offsets 7 (1)"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.lake.histories import Message, ddl, feeder, resolved, row, shape
+from tests.lake.histories import Message, ddl, feeder, resolved, row, row_schema
 from tests.logged import messages_of
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import ColumnPolicy
@@ -49,9 +49,9 @@ COLUMNS = {
     "gone": "text",
 }
 MASKED = {"d.k": {"word": ColumnPolicy(mask="truncate(2)"), "gone": ColumnPolicy(mask="null"), "n": ColumnPolicy(invalid_values="null")}}
-ALL = shape(*(f"{n} {t}" for n, t in COLUMNS.items()), key=("id", "part"))
-KEY = shape("id bigint", "part varchar", key=("id", "part"))
-MORE = shape(*(f"{n} {t}" for n, t in COLUMNS.items()), "late int", key=("id", "part"))
+ALL = row_schema(*(f"{n} {t}" for n, t in COLUMNS.items()), key=("id", "part"))
+KEY = row_schema("id bigint", "part varchar", key=("id", "part"))
+MORE = row_schema(*(f"{n} {t}" for n, t in COLUMNS.items()), "late int", key=("id", "part"))
 HOUR_MS = 3_600_000
 DAY = 24 * HOUR_MS
 
@@ -112,12 +112,12 @@ def sent(n: int, m: Message) -> Iterator[Message]:
     """A change in one of the ways that protocols have."""
     e, split = m.event, n % 9 == 0 and m.event.op == "update"
     if split:
-        yield replace(m, event=replace(e, op="delete", shape=None, after=None))
-        yield replace(m, event=replace(e, op="insert", before_shape=None, before=None))
+        yield replace(m, event=replace(e, op="delete", row_schema=None, after=None))
+        yield replace(m, event=replace(e, op="insert", before_schema=None, before=None))
     elif e.before is not None and n % 4 == 0:
-        yield replace(m, event=replace(e, before_shape=KEY, before=e.before[:2]))
+        yield replace(m, event=replace(e, before_schema=KEY, before=e.before[:2]))
     elif e.before is not None and e.after is not None and n % 7 == 0 and e.before[:2] == e.after[:2]:
-        yield replace(m, event=replace(e, before_shape=None, before=None))
+        yield replace(m, event=replace(e, before_schema=None, before=None))
     else:
         yield m
 
@@ -194,7 +194,7 @@ def test_rows_come_by_commit_ts_in_every_file(tmp_path: Path) -> None:
 
 
 def test_a_table_with_a_key_that_is_null_is_left_to_spark_whole(tmp_path: Path) -> None:
-    two = shape("id bigint", "part varchar", "at datetime", key=("id", "part"))
+    two = row_schema("id bigint", "part varchar", "at datetime", key=("id", "part"))
     rows = [row(n % 2, "insert", 10 + n, two, (str(n), "p", "2026-01-01 00:00:00")) for n in range(50)]
     late = row(0, "insert", 99, two, ("no number", "p", "2026-01-01 00:00:00"))
     with opened(tmp_path) as (feed, lake):
@@ -214,7 +214,7 @@ def test_a_table_with_a_key_that_is_null_is_left_to_spark_whole(tmp_path: Path) 
 
 def sent_again(chance: random.Random) -> list[Message]:
     """Events of a table without key: equal ones in one transaction, some of it sent again after the resolved ts went back."""
-    one, out = shape("v varchar", "n int", key=()), list[Message]()
+    one, out = row_schema("v varchar", "n int", key=()), list[Message]()
     for partition in (0, 1):
         commits = [
             row(partition, op, 10 + chance.randrange(4), one, *(cells if op == "insert" else (None, cells)), table="bag")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.lake.histories import Row, ddl, publish, resolved, row, rows_of, shape
+from tests.lake.histories import Row, ddl, publish, resolved, row, row_schema, rows_of
 from tests.lake.windows import KV, TEXT, opened
 from tidelake.cli import run
 from tidelake.config.policy import Policy
@@ -27,9 +27,9 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.tables import lake_column
 
 pytestmark = pytest.mark.usefixtures("spark_app")
-BARE = shape("id bigint", "v varchar", key=())
-BOTH = shape("id bigint", "v varchar", key=("id", "v"))
-PRICE, WHOLE = shape("id bigint", "n decimal"), shape("id bigint", "n int")
+BARE = row_schema("id bigint", "v varchar", key=())
+BOTH = row_schema("id bigint", "v varchar", key=("id", "v"))
+PRICE, WHOLE = row_schema("id bigint", "n decimal"), row_schema("id bigint", "n int")
 RANGE = "RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION p2 VALUES LESS THAN MAXVALUE)"
 SQL = """CREATE TABLE d.late (id BIGINT PRIMARY KEY); CREATE TABLE d.gone (v VARCHAR(9));"""
 FIRST = [
@@ -44,7 +44,7 @@ FIRST = [
     *(row(0, "insert", 20, KV, (i, "a"), table="p") for i in ("1", "11", "21")),
     *(row(0, "insert", 20, BARE, (i, "a"), table="h") for i in ("1", "1", "2", None)),
     *(row(0, "insert", 20, PRICE, r, table="r") for r in (("1", "1.50"), ("2", "-2.50"))),
-    row(0, "insert", 20, shape("id bigint"), ("1",), table="late"),
+    row(0, "insert", 20, row_schema("id bigint"), ("1",), table="late"),
     row(0, "insert", 20, TEXT, ("x",), table="gone"),
     *ddl(10, "CREATE TABLE l.x (id BIGINT PRIMARY KEY, v VARCHAR(9))"),
     row(0, "insert", 20, KV, ("1", "a"), table="x", database="l"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.checkout import CHECKOUT
-from tests.lake.histories import Feeder, Row, ddl, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.histories import Feeder, Row, ddl, publish, publish_again, resolved, row, row_schema, rows_of
 from tests.lake.lakes import feed
 from tests.lake.windows import KV, opened
 from tidelake.config.feed import TablePolicy
@@ -26,8 +26,8 @@ from tidelake.query.frames import scd2
 from tidelake.validate.report import hour_facts
 
 pytestmark = pytest.mark.usefixtures("spark_app")
-BARE = shape("id bigint", "v varchar", key=())
-WIDE = shape("id bigint", "v int", "w int")
+BARE = row_schema("id bigint", "v varchar", key=())
+WIDE = row_schema("id bigint", "v int", "w int")
 RANGE = "RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION p2 VALUES LESS THAN MAXVALUE)"
 KEYED = "(id BIGINT PRIMARY KEY, v VARCHAR(9))"
 SQL = f"""CREATE TABLE d.p {KEYED} PARTITION BY {RANGE}; CREATE TABLE d.t {KEYED}; CREATE TABLE d.n {KEYED};
@@ -219,7 +219,7 @@ def test_columns_that_change_after_it_change_in_the_rows_that_came(tmp_path: Pat
     sql = f"CREATE TABLE d.q {KEYED} PARTITION BY {RANGE}; CREATE TABLE d.s (v VARCHAR(9), id BIGINT PRIMARY KEY);"
     first = [
         *(row(0, "insert", 20, KV, (i, f"{i}.6"), table="q") for i in ("1", "3")),
-        *(row(0, "insert", 20, shape("v varchar", "id bigint"), (f"{i}.6", i), table="s") for i in "12"),
+        *(row(0, "insert", 20, row_schema("v varchar", "id bigint"), (f"{i}.6", i), table="s") for i in "12"),
         *resolved(50),
     ]
     second = [
@@ -267,7 +267,7 @@ def test_a_partition_whose_column_is_masked_is_not_told(tmp_path: Path) -> None:
     made = feed(tmp_path, columns={"d.p": {"id": ColumnPolicy(mask="hash")}}, policy=Policy(mask_key="a key of these tests, long enough"))
     said = [f"CREATE TABLE p {KEYED} PARTITION BY {RANGE}", "ALTER TABLE p TRUNCATE PARTITION p0"]
     statements = [Statement(commit_ts=n, database="d", query=q) for n, q in enumerate(said, 1)]
-    seen = ObservedTable(database="d", table="p", shape=KV, first_ts=2, last_ts=2, rows=1)
+    seen = ObservedTable(database="d", table="p", row_schema=KV, first_ts=2, last_ts=2, rows=1)
     (p,) = compile_window(Catalog(), statements, [seen], Policy()).catalog.incarnations.values()
     fold = Fold(feed=made, incarnation=p, columns=p.columns, applied_ts=0, until_ts=9)
     with pytest.raises(OrderError, match=r"d\.p: the partitioning column is masked") as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lake.histories import Feeder, publish, resolved, row, rows_of, shape
+from tests.lake.histories import Feeder, publish, resolved, row, row_schema, rows_of
 from tests.lake.windows import opened, table
 from tests.logged import log_calls
 from tidelake.config.feed import ColumnPolicy
@@ -17,7 +17,7 @@ from tidelake.lake.opened import Lake
 from tidelake.order.sql.invalid_values import setting
 
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, mail VARCHAR(20), price DECIMAL(10,2), paid DATE);"
-SENT = shape("id bigint", "mail varchar", "price decimal", "paid date")
+SENT = row_schema("id bigint", "mail varchar", "price decimal", "paid date")
 MASKED = {"d.k": {"mail": ColumnPolicy(mask="hash"), "id": ColumnPolicy(mask="hash")}}
 KEY = "a key of more than 16 bytes"
 

@@ -40,7 +40,7 @@ def tables(folder: Path, sizes: dict[str, int]) -> list[TableRows]:
             feed=feed,
             incarnation=Mock(Incarnation),
             names=(Name(database="d", table=name, after_ts=0),),
-            shapes=(),
+            row_schemas=(),
             bucket=None,
             buckets=1,
             hours=1,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lake.histories import Message, publish, resolved, row, rows_of, shape
+from tests.lake.histories import Message, publish, resolved, row, row_schema, rows_of
 from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.policy import Policy
 from tidelake.errors import OrderError
@@ -18,7 +18,7 @@ from tidelake.query.changes import changes_of
 from tidelake.validate.quality.report import render
 from tidelake.validate.report import hour_facts
 
-KEY = shape("id bigint")
+KEY = row_schema("id bigint")
 ACCEPT = Policy(handle_only="accept")
 
 pytestmark = pytest.mark.usefixtures("spark_app")

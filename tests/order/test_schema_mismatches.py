@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lake.histories import Feeder, Message, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.histories import Feeder, Message, publish, publish_again, resolved, row, row_schema, rows_of
 from tests.lake.windows import KV, opened, table
 from tests.land import archive
 from tidelake.cli import run
@@ -26,7 +26,7 @@ from tidelake.run import order
 from tidelake.tso import parse_hour, show
 
 pytestmark = pytest.mark.usefixtures("spark_app")
-MORE = shape("id bigint", "v varchar", "extra int")
+MORE = row_schema("id bigint", "v varchar", "extra int")
 SENT = "sent (id bigint, v varchar, extra int), known (id bigint, v varchar(20))"
 FITTING = table(("1", "a"), ("9", "z"))
 ALL = table(("1", "b", "6"), ("2", "b", "5"), ("3", "c", "7"), ("9", "z", None), names=("id", "v", "extra"))
@@ -162,7 +162,7 @@ def test_a_message_is_shown_with_the_bytes_that_were_landed(tmp_path: Path) -> N
     assert raw_message(store, feed.name, "2026-01-05T23", Coordinates(archive.TOPIC, 0, 5)) == (None, None)
 
 
-BARE = shape("id bigint", "price decimal", "status enum")
+BARE = row_schema("id bigint", "price decimal", "status enum")
 PRICES = "CREATE TABLE d.new (id BIGINT PRIMARY KEY, price DECIMAL(10,2), status ENUM('open','paid'));"
 HERE = ("id", "price", "status")
 LEFT = (
@@ -222,7 +222,7 @@ def test_a_feed_may_go_on_without_such_a_table_and_is_told_the_redo_that_brings_
 
 
 def test_a_table_published_as_messages_said_takes_its_definition_by_a_redo(tmp_path: Path) -> None:
-    said = shape("id bigint", "v varchar")
+    said = row_schema("id bigint", "v varchar")
     with opened(tmp_path) as (feed, lake):
         hours = [feed.add(lake, [row(0, "insert", ts - 1, said, (str(ts), "7"), table="new"), *resolved(ts)]) for ts in (15, 25)]
         for hour in hours:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.lake.histories import Message, ddl, publish, resolved, row, rows_of, shape
+from tests.lake.histories import Message, ddl, publish, resolved, row, row_schema, rows_of
 from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.feed import TablePolicy
 from tidelake.errors import ConfigError, OrderError, StorageError
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.lake.opened import Lake
 from tidelake.order.sql import changelog
 
-KV_N = shape("id bigint", "v varchar", "n bigint")
+KV_N = row_schema("id bigint", "v varchar", "n bigint")
 
 F0 = "2020-01-01 00:00:00.000"
 
@@ -101,7 +101,7 @@ def test_only_touched_buckets_are_rewritten_and_untouched_tables_get_no_commit(t
     with opened(tmp_path, tables={"d.k": TablePolicy(buckets=8)}) as (feed, lake):
         first = [
             *(row(0, "insert", 10, KV, (str(n), "a")) for n in range(40)),
-            row(0, "insert", 10, shape("v varchar", key=()), ("x",), table="m"),
+            row(0, "insert", 10, row_schema("v varchar", key=()), ("x",), table="m"),
         ]
         one = publish(lake, feed.add(lake, [*first, *resolved(15)]))
         two = publish(lake, feed.add(lake, [row(0, "update", 20, KV, ("5", "b"), ("5", "a")), *resolved(25)]))
@@ -124,7 +124,7 @@ def test_a_life_without_rows_leaves_its_name_to_the_next_one_of_the_window(tmp_p
 
 
 def test_a_statement_at_the_resolved_ts_is_taken_whether_it_comes_in_this_hour_or_the_next(tmp_path: Path) -> None:
-    wide = shape("id bigint", "v varchar", "n int")
+    wide = row_schema("id bigint", "v varchar", "n int")
     add = "ALTER TABLE k ADD COLUMN n INT NOT NULL DEFAULT 7"
     for late in (False, True):
         with opened(tmp_path / str(late)) as (feed, lake):
@@ -149,7 +149,7 @@ def test_a_truncated_table_holds_only_what_came_after(tmp_path: Path) -> None:
 
 
 def test_a_table_dropped_and_made_again_in_one_window_is_another_table(tmp_path: Path) -> None:
-    other = shape("id bigint", "n int")
+    other = row_schema("id bigint", "n int")
     with opened(tmp_path) as (feed, lake):
         publish(lake, feed.add(lake, [row(0, "insert", 10, KV, ("1", "a")), *resolved(15)]))
         second = [
@@ -197,9 +197,9 @@ class Change:
     new: tuple[str | None, ...]
 
     @property
-    def shape(self) -> Shape:
+    def row_schema(self) -> RowSchema:
         kinds = {"id": "bigint", "v": "bigint unsigned" if "UNSIGNED" in self.clause else "varchar", "w": "varchar"}
-        return shape(*(f"{n} {(kinds | {'n': 'int', 'f': 'datetime'})[n]}" for n in self.columns.split()))
+        return row_schema(*(f"{n} {(kinds | {'n': 'int', 'f': 'datetime'})[n]}" for n in self.columns.split()))
 
 
 CHANGES = {
@@ -227,13 +227,13 @@ def changed(tmp_path_factory: pytest.TempPathFactory, spark_app: None) -> dict[s
             assert publish(lake, feed.add(lake, [*sent, *resolved(until)])) is not None
 
         def altered(c: Change, t: str) -> list[Message]:
-            return [*ddl(20, f"ALTER TABLE {t} {c.clause}", table=t), row(0, "insert", 30, c.shape, c.new, table=t)]
+            return [*ddl(20, f"ALTER TABLE {t} {c.clause}", table=t), row(0, "insert", 30, c.row_schema, c.new, table=t)]
 
         window(lambda _, t: [row(0, "insert", 10, KV, ("1", "12"), table=t)], 15)
         window(altered, 35)
         read = {name: [rows_of(lake, f"d.{t}", ts) for ts in (None, 25, 15)] for name, t in tables.items()}
         columns = {name: [c.name for c in lake.catalog.load(f"d.{t}").columns()] for name, t in tables.items()}
-        window(lambda c, t: [row(0, "delete", 40, c.shape, None, c.new, table=t)], 45)
+        window(lambda c, t: [row(0, "delete", 40, c.row_schema, None, c.new, table=t)], 45)
         return {name: [*read[name], columns[name], rows_of(lake, f"d.{t}")] for name, t in tables.items()}
 
 
@@ -331,7 +331,7 @@ def test_an_hour_that_is_published_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_value_that_does_not_fit_its_type_blocks_and_names_the_column(tmp_path: Path) -> None:
-    numbers = shape("id bigint", "v varchar")
+    numbers = row_schema("id bigint", "v varchar")
     sql = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v INT)"
     with opened(tmp_path, sql) as (feed, lake), pytest.raises(Exception, match=r"d\.k\.v: types parsed") as error:
         publish(lake, feed.add(lake, [row(0, "insert", 10, numbers, ("1", "twelve")), *resolved(15)]))
@@ -339,7 +339,7 @@ def test_a_value_that_does_not_fit_its_type_blocks_and_names_the_column(tmp_path
 
 
 def test_a_table_without_definition_is_taken_from_its_first_row(tmp_path: Path) -> None:
-    s = shape("id bigint unsigned", "price varchar", "at datetime")
+    s = row_schema("id bigint unsigned", "price varchar", "at datetime")
     with opened(tmp_path, "") as (feed, lake):
         publish(lake, feed.add(lake, [row(0, "insert", 10, s, ("18446744073709551615", "1.50", "2026-01-05 10:00:00.120")), *resolved(15)]))
         found = rows_of(lake, "d.k")

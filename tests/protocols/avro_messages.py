@@ -10,7 +10,7 @@ from uuid import UUID
 from tests.protocols.both_paths import both
 from tests.protocols.craft_messages import varint
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, ShapeColumn
+from tidelake.history.event import Event, SchemaColumn
 from tidelake.protocols import Context
 
 EXTENSION: list[dict[str, Any]] = [
@@ -95,13 +95,13 @@ def event(value: bytes | None, value_schema: object = None, key: bytes | None = 
     return found
 
 
-def cell(avro: object, value: bytes, *, null: int | None = None) -> tuple[bytes | None, ShapeColumn]:
+def cell(avro: object, value: bytes, *, null: int | None = None) -> tuple[bytes | None, SchemaColumn]:
     """The text and column of one value beside the key column."""
     found = event(confluent(2, varint(7), value), schema(*ID, field("v", avro, null=null)))
     assert found.kind == "row", found.error
     assert found.after is not None
-    assert found.shape is not None
-    return found.after[1], found.shape.columns[1]
+    assert found.row_schema is not None
+    return found.after[1], found.row_schema.columns[1]
 
 
 def error(value: bytes | None, value_schema: object = None, key: bytes | None = KEY, key_schema: object = None) -> tuple[str | None, str]:

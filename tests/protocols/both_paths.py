@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tests.protocols import vectors
 from tidelake.errors import DECODE_CODES, DecodeError
-from tidelake.history.event import MESSAGE, Event, Shape
+from tidelake.history.event import MESSAGE, Event, RowSchema
 from tidelake.protocols import Context, decode, decoder, rejected
 
 Message = tuple[bytes | None, bytes | None]  # key, value
@@ -38,12 +38,12 @@ def read(protocol: str, message: Message, context: Context) -> list[Event]:
 def decoded(protocol: str, messages: Sequence[Message], context: Context) -> list[list[Event]]:
     """By the columnar path: the events of each message."""
     rows = decode(protocol, batch(messages), context).to_pylist()
-    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in rows if r["kind"] == "shape"}
+    row_schemas = {r["row_schema"]: RowSchema.from_json(r["columns"]) for r in rows if r["kind"] == "row_schema"}
     events: list[list[Event]] = [[] for _ in messages]
     for row in rows:
-        if row["kind"] != "shape":
+        if row["kind"] != "row_schema":
             assert row["ordinal"] == len(events[row["offset"]])
-            events[row["offset"]].append(vectors.from_row(row, shapes))
+            events[row["offset"]].append(vectors.from_row(row, row_schemas))
     return events
 
 

@@ -8,21 +8,21 @@ from datetime import datetime
 from zlib import crc32
 from zoneinfo import ZoneInfo
 
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 
 _NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit")
 
 
-def row_sum(shape: Shape, cells: Iterable[bytes | None], zone: str, *, names_sent: bool) -> int:
+def row_sum(row_schema: RowSchema, cells: Iterable[bytes | None], zone: str, *, names_sent: bool) -> int:
     """The checksum of a row image by its canonical cells."""
     crc = 0
-    for column, cell in zip(shape.columns, cells, strict=True):
+    for column, cell in zip(row_schema.columns, cells, strict=True):
         if cell is not None:
             crc = crc32(_encoded(column, cell, zone, names_sent), crc)
     return crc
 
 
-def _encoded(column: ShapeColumn, cell: bytes, zone: str, names_sent: bool) -> bytes:
+def _encoded(column: SchemaColumn, cell: bytes, zone: str, names_sent: bool) -> bytes:
     word = (column.type or "").removesuffix(" unsigned")
     if word in _NUMBERS or (word in ("enum", "set") and not names_sent):
         return struct.pack("<Q", int(cell) % (1 << 64))
@@ -41,7 +41,7 @@ def _encoded(column: ShapeColumn, cell: bytes, zone: str, names_sent: bool) -> b
     return struct.pack("<I", len(text)) + text
 
 
-def _names(column: ShapeColumn) -> Sequence[bytes]:
+def _names(column: SchemaColumn) -> Sequence[bytes]:
     return [e.encode() for e in column.elements or ()]
 
 

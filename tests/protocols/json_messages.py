@@ -12,7 +12,7 @@ from tests.protocols.both_paths import Message, batch
 from tests.protocols.simple_messages import compact
 from tests.protocols.vectors import from_row
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape
+from tidelake.history.event import Event, RowSchema
 from tidelake.protocols import Context, decode, decoder
 
 Outcome = list[Event] | str  # events, or the code of the error
@@ -75,10 +75,10 @@ def scanned(protocol: str, messages: Sequence[Message], context: Context | None 
     """The events of the messages that the compiled scan took, by the message's number."""
     table = batch(messages)
     found = decoder(protocol).scan(table, np.arange(len(messages), dtype=np.int32), context or Context())
-    shapes = {s.id: s for s in found.used_shapes()}
+    row_schemas = {s.id: s for s in found.used_schemas()}
     taken: dict[int, list[Event]] = {i: [] for i in range(len(messages)) if i not in set(found.left.tolist())}
     for i, row in zip(found.message.tolist(), found.batch(table).to_pylist(), strict=True):
-        taken[i].append(from_row(row, shapes))
+        taken[i].append(from_row(row, row_schemas))
     return taken
 
 
@@ -93,9 +93,9 @@ def read(protocol: str, message: Message, context: Context | None = None) -> Out
 def decoded(protocol: str, messages: Sequence[Message], context: Context | None = None) -> list[Outcome]:
     """What `decode` says of each message of one batch."""
     rows = decode(protocol, batch(messages), context or Context()).to_pylist()
-    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in rows if r["kind"] == "shape"}
+    row_schemas = {r["row_schema"]: RowSchema.from_json(r["columns"]) for r in rows if r["kind"] == "row_schema"}
     outcomes: list[Outcome] = [[] for _ in messages]
-    for row in (r for r in rows if r["kind"] != "shape"):
+    for row in (r for r in rows if r["kind"] != "row_schema"):
         outcome = outcomes[row["offset"]]
         if row["kind"] == "rejected":
             assert outcome == []
@@ -104,7 +104,7 @@ def decoded(protocol: str, messages: Sequence[Message], context: Context | None 
         else:
             assert isinstance(outcome, list)
             assert row["ordinal"] == len(outcome)
-            outcome.append(from_row(row, shapes))
+            outcome.append(from_row(row, row_schemas))
     return outcomes
 
 

@@ -32,7 +32,7 @@ from tests.protocols.avro_messages import (
 )
 from tests.protocols.both_paths import Message, batch, both, decoded, left
 from tests.protocols.craft_messages import varint
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context
 from tidelake.protocols.avro import scan
 from tidelake.wire.kernels import binary_known
@@ -41,8 +41,8 @@ from tidelake.wire.kernels import binary_known
 def test_a_row_without_the_extension_is_an_upsert_without_commit_ts() -> None:
     found = event(confluent(2, varint(7), text("bob")), schema(*ID, field("name", kind("string", "TEXT"))))
     assert (found.op, found.commit_ts, found.database, found.table) == ("upsert", None, "test", "t")
-    assert found.shape == Shape((ShapeColumn("id", "int", key=True), ShapeColumn("name", "text")))
-    assert (found.after, found.before, found.before_shape) == ([b"7", b"bob"], None, None)
+    assert found.row_schema == RowSchema((SchemaColumn("id", "int", key=True), SchemaColumn("name", "text")))
+    assert (found.after, found.before, found.before_schema) == ([b"7", b"bob"], None, None)
 
 
 @pytest.mark.parametrize(("word", "op"), [("c", "insert"), ("u", "update")])
@@ -50,8 +50,8 @@ def test_the_extension_says_operation_and_commit_ts_and_is_no_column(word: str, 
     value = confluent(2, varint(7), extension(word, 446266400629063682), text("1430956736"), b"\0", varint(0))
     found = event(value, schema(*ID, *EXTENSION, *CHECKSUM))
     assert (found.op, found.commit_ts, found.after, found.before) == (op, 446266400629063682, [b"7"], None)
-    assert found.shape is not None
-    assert [c.name for c in found.shape.columns] == ["id"]
+    assert found.row_schema is not None
+    assert [c.name for c in found.row_schema.columns] == ["id"]
 
 
 def test_a_commit_ts_is_unsigned() -> None:
@@ -61,8 +61,15 @@ def test_a_commit_ts_is_unsigned() -> None:
 def test_a_null_value_is_a_delete_of_the_key() -> None:
     key_schema = schema(field("b", kind("string", "TEXT")), field("a", kind("long", "BIGINT UNSIGNED")), name="o", namespace="ns.shop")
     found = event(None, key=confluent(1, text("x"), varint(-1)), key_schema=key_schema)
-    assert (found.op, found.commit_ts, found.database, found.table, found.shape, found.after) == ("delete", None, "shop", "o", None, None)
-    assert found.before_shape == Shape((ShapeColumn("b", "text", key=True), ShapeColumn("a", "bigint unsigned", key=True)))
+    assert (found.op, found.commit_ts, found.database, found.table, found.row_schema, found.after) == (
+        "delete",
+        None,
+        "shop",
+        "o",
+        None,
+        None,
+    )
+    assert found.before_schema == RowSchema((SchemaColumn("b", "text", key=True), SchemaColumn("a", "bigint unsigned", key=True)))
     assert found.before == [b"x", b"18446744073709551615"]
 
 
@@ -70,7 +77,7 @@ def test_a_null_value_is_a_delete_of_the_key() -> None:
 def test_without_a_key_the_value_gives_the_names_and_no_column_is_key(key: bytes | None) -> None:
     found = event(confluent(2, varint(7)), schema(*ID, name="loose"), key=key)
     assert (found.op, found.database, found.table) == ("upsert", "test", "loose")
-    assert found.shape == Shape((ShapeColumn("id", "int"),))
+    assert found.row_schema == RowSchema((SchemaColumn("id", "int"),))
 
 
 @pytest.mark.parametrize(
@@ -237,8 +244,8 @@ def test_defaults_that_strict_parsers_refuse_do_not_matter() -> None:
 def test_a_key_column_keeps_its_mark_in_the_value() -> None:
     fields = [field("a", INT), field("id", INT), field("b", INT)]
     found = event(confluent(2, varint(1), varint(7), varint(2)), schema(*fields))
-    assert found.shape is not None
-    assert [c.key for c in found.shape.columns] == [False, True, False]
+    assert found.row_schema is not None
+    assert [c.key for c in found.row_schema.columns] == [False, True, False]
 
 
 def test_the_key_is_checked_but_kept_for_deletes_only() -> None:

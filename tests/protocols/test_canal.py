@@ -37,7 +37,7 @@ from tests.protocols.canal_messages import (
     update,
 )
 from tests.protocols.craft_messages import uvarint
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context
 from tidelake.wire.binary import canal_scan
 
@@ -46,8 +46,8 @@ SMALLEST = bytes.fromhex(
     "100118072a6512630a2d08012a055554462d3830aca6ede9c53138024204746573744a01745801620e0a09726f7773436f756e74120131"
     "10021a3010015000622a121410041a0269642001280130004201315203696e741212100c1a017628013001520776617263686172"
 )
-SHAPE = Shape((ShapeColumn("id", "int", True), ShapeColumn("name", "varchar")))
-ROW = Event(kind="row", op="insert", database="s", table="t", shape=SHAPE, after=[b"1", "näme".encode()])
+SCHEMA = RowSchema((SchemaColumn("id", "int", True), SchemaColumn("name", "varchar")))
+ROW = Event(kind="row", op="insert", database="s", table="t", row_schema=SCHEMA, after=[b"1", "näme".encode()])
 
 
 def events(*messages: bytes | None, compiled: bool | None = None) -> list[Event]:
@@ -78,8 +78,8 @@ def error(value: bytes | None) -> tuple[str | None, str]:
 def test_a_message_of_ticdc() -> None:
     (event,) = events(SMALLEST, compiled=True)
     assert (event.kind, event.op, event.commit_ts, event.database, event.table) == ("row", "insert", None, "test", "t")
-    assert event.shape == Shape((ShapeColumn("id", "int", True), ShapeColumn("v", "varchar")))
-    assert (event.after, event.before, event.before_shape, event.physical_table_id) == ([b"1", None], None, None, None)
+    assert event.row_schema == RowSchema((SchemaColumn("id", "int", True), SchemaColumn("v", "varchar")))
+    assert (event.after, event.before, event.before_schema, event.physical_table_id) == ([b"1", None], None, None, None)
 
 
 def test_inserts_updates_and_deletes_have_the_sides_that_they_say() -> None:
@@ -87,13 +87,13 @@ def test_inserts_updates_and_deletes_have_the_sides_that_they_say() -> None:
     found = events(packet(insert(ID, NAME), update([ID, NAME], [ID, new]), delete(ID, NAME)), compiled=True)
     assert found[0] == ROW
     assert [(e.op, e.after, e.before) for e in found[1:]] == [("update", [b"1", b"b"], ROW.after), ("delete", None, ROW.after)]
-    assert [(e.shape, e.before_shape) for e in found] == [(SHAPE, None), (SHAPE, SHAPE), (None, SHAPE)]
+    assert [(e.row_schema, e.before_schema) for e in found] == [(SCHEMA, None), (SCHEMA, SCHEMA), (None, SCHEMA)]
 
 
 def test_an_update_may_have_no_or_only_some_columns_before() -> None:
     none, some = events(packet(update([], [ID, NAME]), update([NAME], [ID, NAME])), compiled=True)
-    assert (none.before, none.before_shape) == ([], Shape(()))
-    assert (some.before, some.before_shape) == (["näme".encode()], Shape((ShapeColumn("name", "varchar"),)))
+    assert (none.before, none.before_schema) == ([], RowSchema(()))
+    assert (some.before, some.before_schema) == (["näme".encode()], RowSchema((SchemaColumn("name", "varchar"),)))
 
 
 def test_a_change_may_have_many_rows_and_a_message_many_tables() -> None:
@@ -136,8 +136,8 @@ def test_binary_values_are_bytes_written_as_code_points(word: str) -> None:
 )
 def test_types_are_mysqls(said: str, word: str, full: str | None) -> None:
     (event,) = events(packet(insert(Column("c", said))), compiled=True)
-    assert event.shape is not None
-    assert [(c.type, c.full_type) for c in event.shape.columns] == [(word, full)]
+    assert event.row_schema is not None
+    assert [(c.type, c.full_type) for c in event.row_schema.columns] == [(word, full)]
 
 
 def test_ddl_has_its_statement_and_canals_word() -> None:
@@ -213,12 +213,12 @@ def test_fields_may_come_in_any_order_and_unknown_ones_between() -> None:
 def test_marks_are_true_for_every_number_but_zero() -> None:
     data = text(3, "a") + number(4, 1 << 63) + number(6, 300) + text(10, "int")
     (event,) = events(of_column(data), compiled=True)
-    assert (event.after, event.shape) == ([None], Shape((ShapeColumn("a", "int", True),)))
+    assert (event.after, event.row_schema) == ([None], RowSchema((SchemaColumn("a", "int", True),)))
 
 
 def test_marks_that_are_absent_are_false() -> None:
     (event,) = events(of_column(text(3, "a") + text(10, "int") + text(8, "7")), compiled=True)
-    assert (event.after, event.shape) == ([b"7"], Shape((ShapeColumn("a", "int"),)))
+    assert (event.after, event.row_schema) == ([b"7"], RowSchema((SchemaColumn("a", "int"),)))
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16383, 16384, 1 << 20])
@@ -241,7 +241,9 @@ def test_a_table_that_changes_is_seen() -> None:
     sequence = [v for one in variants for other in variants for v in (one, other)]
     found = events(*(packet(insert(*columns)) for columns in sequence), compiled=True)
     assert [e.after for e in found] == [[_bytes(c) for c in columns] for columns in sequence]
-    assert [e.shape for e in found] == [Shape(tuple(ShapeColumn(str(c.name), str(c.type), c.key) for c in columns)) for columns in sequence]
+    assert [e.row_schema for e in found] == [
+        RowSchema(tuple(SchemaColumn(str(c.name), str(c.type), c.key) for c in columns)) for columns in sequence
+    ]
 
 
 def _bytes(c: Column) -> bytes | None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.protocols.json_messages import Message, both, canal, compact, decoded, read, refused, scanned
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 
-SHAPE = Shape((ShapeColumn("id", "int", True), ShapeColumn("v", "varchar", False)))
+SCHEMA = RowSchema((SchemaColumn("id", "int", True), SchemaColumn("v", "varchar", False)))
 EXTENSION = {"commitTs": 455000614502400000}
 
 
@@ -27,15 +27,15 @@ def cell(type_text: str, value: str | None, *, compiled: bool = True) -> bytes |
 
 
 def described(type_text: str) -> tuple[str | None, str | None]:
-    """What a shape says of a type."""
-    shape = both("canal-json", message(data=[{"c": "1"}], types={"c": type_text}))[0].shape
-    assert shape is not None
-    return shape.columns[0].type, shape.columns[0].full_type
+    """What a schema says of a type."""
+    row_schema = both("canal-json", message(data=[{"c": "1"}], types={"c": type_text}))[0].row_schema
+    assert row_schema is not None
+    return row_schema.columns[0].type, row_schema.columns[0].full_type
 
 
 def test_an_insert_has_the_new_row_with_the_types_of_mysql_type_and_the_keys_of_pk_names() -> None:
     assert both("canal-json", message()) == [
-        Event(kind="row", op="insert", commit_ts=None, database="db", table="t", shape=SHAPE, after=[b"1", b"x"])
+        Event(kind="row", op="insert", commit_ts=None, database="db", table="t", row_schema=SCHEMA, after=[b"1", b"x"])
     ]
 
 
@@ -50,13 +50,15 @@ def test_a_real_update_of_ticdc_decodes_as_its_documents_say() -> None:
     assert (event.op, event.commit_ts, event.database, event.table) == ("update", 455000614502400000, "test", "bench")
     assert event.after == [b"1000000000", b"a < b", b"7"]
     assert event.before == [b"1000000000", "street münchen".encode(), None]
-    assert event.shape == event.before_shape
-    assert event.shape == Shape((ShapeColumn("id", "bigint", True), ShapeColumn("name", "varchar"), ShapeColumn("ref", "bigint unsigned")))
+    assert event.row_schema == event.before_schema
+    assert event.row_schema == RowSchema(
+        (SchemaColumn("id", "bigint", True), SchemaColumn("name", "varchar"), SchemaColumn("ref", "bigint unsigned"))
+    )
 
 
 def test_a_delete_has_the_row_before_only() -> None:
     event = both("canal-json", message("DELETE"))[0]
-    assert (event.op, event.shape, event.after, event.before_shape, event.before) == ("delete", None, None, SHAPE, [b"1", b"x"])
+    assert (event.op, event.row_schema, event.after, event.before_schema, event.before) == ("delete", None, None, SCHEMA, [b"1", b"x"])
 
 
 def test_a_delete_that_repeats_its_row_in_old_is_the_same_delete() -> None:
@@ -66,9 +68,9 @@ def test_a_delete_that_repeats_its_row_in_old_is_the_same_delete() -> None:
 
 def test_old_may_have_the_changed_columns_only_or_none() -> None:
     event = both("canal-json", message("UPDATE", old=[{"v": "old"}]))[0]
-    assert (event.op, event.before_shape, event.before) == ("update", Shape(SHAPE.columns[1:]), [b"old"])
+    assert (event.op, event.before_schema, event.before) == ("update", RowSchema(SCHEMA.columns[1:]), [b"old"])
     nothing = both("canal-json", message("UPDATE", old=[{}]))[0]
-    assert (nothing.op, nothing.before_shape, nothing.before) == ("update", Shape(()), [])
+    assert (nothing.op, nothing.before_schema, nothing.before) == ("update", RowSchema(()), [])
 
 
 def test_the_order_of_mysql_type_and_the_codes_of_sql_type_do_not_matter() -> None:
@@ -99,8 +101,8 @@ def test_alibaba_s_messages_hold_several_rows_and_name_their_table_last() -> Non
         ("update", [b"1", b"b"], [b"a"]),
         ("update", [b"2", None], ["ä".encode()]),
     ]
-    assert events[0].shape == Shape(
-        (ShapeColumn("id", "int", True, full_type="int(11)"), ShapeColumn("name", "varchar", full_type="varchar(16)"))
+    assert events[0].row_schema == RowSchema(
+        (SchemaColumn("id", "int", True, full_type="int(11)"), SchemaColumn("name", "varchar", full_type="varchar(16)"))
     )
     deleted = both("canal-json", (None, compact(value | {"type": "DELETE", "old": None})))
     assert [(e.op, e.after, e.before) for e in deleted] == [("delete", None, [b"1", b"b"]), ("delete", None, [b"2", None])]
@@ -117,9 +119,9 @@ def test_members_that_are_unknown_or_oddly_written_change_nothing() -> None:
 
 @pytest.mark.parametrize("names", [[], None])
 def test_a_table_without_a_primary_key_has_no_key_columns(names: Any) -> None:
-    shape = both("canal-json", message(pkNames=names))[0].shape
-    assert shape is not None
-    assert [c.key for c in shape.columns] == [False, False]
+    row_schema = both("canal-json", message(pkNames=names))[0].row_schema
+    assert row_schema is not None
+    assert [c.key for c in row_schema.columns] == [False, False]
 
 
 def test_the_commit_ts_is_there_only_with_the_extension() -> None:
@@ -161,7 +163,7 @@ def test_ddl_keeps_the_statement_and_canal_s_word() -> None:
         ("enum('a','it''s, \"b\" <c>')", "enum", "enum('a','it''s, \"b\" <c>')"),
     ],
 )
-def test_a_shape_has_the_type_s_word_and_its_text_where_that_says_more(text: str, word: str, full: str | None) -> None:
+def test_a_schema_has_the_type_s_word_and_its_text_where_that_says_more(text: str, word: str, full: str | None) -> None:
     assert described(text) == (word, full)
 
 
@@ -196,7 +198,7 @@ def test_names_may_hold_quotes_and_any_character() -> None:
     )
     event = both("canal-json", odd)[0]
     assert (event.database, event.table, event.after) == ("库-1.x", '表 "q".t', [b"1", b"2"])
-    assert event.shape == Shape((ShapeColumn("列 1", "int", True), ShapeColumn('sel"ect', "int")))
+    assert event.row_schema == RowSchema((SchemaColumn("列 1", "int", True), SchemaColumn('sel"ect', "int")))
 
 
 NOTHING = dict.fromkeys(("pkNames", "sqlType", "mysqlType", "old", "data"))
@@ -277,7 +279,7 @@ def test_a_bad_message_does_not_touch_its_neighbours() -> None:
     assert decoded("canal-json", mixed) == [events, "BAD_VALUE", events, "NULL_VALUE", events]
 
 
-def test_the_scan_tells_tables_types_and_shapes_of_one_batch_apart() -> None:
+def test_the_scan_tells_tables_types_and_schemas_of_one_batch_apart() -> None:
     messages = [
         message(table=table, types=types, pkNames=keys, data=[row], **{"type": "UPDATE", "old": [old]})
         for table in ("a", "b")
@@ -294,6 +296,6 @@ def test_a_delete_of_handle_columns_only_is_part_of_its_table_s_layout() -> None
     messages = [message(), message("DELETE", data=[{"id": "1"}], types={"id": "int"}), message()]
     got = scanned("canal-json", messages)
     assert [(e.op, e.before) for e in got[1]] == [("delete", [b"1"])]
-    assert got[1][0].before_shape == Shape(SHAPE.columns[:1])
+    assert got[1][0].before_schema == RowSchema(SCHEMA.columns[:1])
     untyped = message(data=[{"id": "1", "v": "x"}], types={"id": "int"})
     assert list(scanned("canal-json", [message(), untyped])) == [0]

@@ -19,39 +19,45 @@ from tests.protocols.both_paths import Message, both, decoded, left
 from tests.protocols.checksum_oracle import row_sum
 from tests.protocols.craft_messages import varint
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context, decoder
 from tidelake.wire.checksum.checksums import ChecksumRules, Image, verdict
 
 VECTORS = [(p, v) for p in ("avro", "simple-json", "simple-avro") for v in vectors.load(p) if v["expected"].get("checksum")]
 NAMES, NUMBERS = ChecksumRules(names_sent=True, mended=False), ChecksumRules(names_sent=False, mended=False)
 
-EVERY = Shape(
+EVERY = RowSchema(
     (
-        *(ShapeColumn(w, w) for w in ("tinyint", "smallint", "mediumint", "int", "bigint", "year")),
-        *(ShapeColumn(w, w) for w in ("tinyint unsigned", "int unsigned", "bigint unsigned", "bit")),
-        *(ShapeColumn(w, w) for w in ("float", "double", "decimal", "date", "datetime", "timestamp", "time", "json", "vector")),
-        *(ShapeColumn(w, w) for w in ("char", "varchar", "text", "longtext", "binary", "varbinary", "blob")),
-        ShapeColumn("enum", "enum", elements=("a", "", "b,c", "ß")),
-        ShapeColumn("set", "set", elements=tuple(f"m{i}" for i in range(64))),
+        *(SchemaColumn(w, w) for w in ("tinyint", "smallint", "mediumint", "int", "bigint", "year")),
+        *(SchemaColumn(w, w) for w in ("tinyint unsigned", "int unsigned", "bigint unsigned", "bit")),
+        *(SchemaColumn(w, w) for w in ("float", "double", "decimal", "date", "datetime", "timestamp", "time", "json", "vector")),
+        *(SchemaColumn(w, w) for w in ("char", "varchar", "text", "longtext", "binary", "varbinary", "blob")),
+        SchemaColumn("enum", "enum", elements=("a", "", "b,c", "ß")),
+        SchemaColumn("set", "set", elements=tuple(f"m{i}" for i in range(64))),
     )
 )
 
 
 def of(
-    shape: Shape, cells: list[bytes | None], number: int, rules: ChecksumRules = NAMES, zone: str | None = "UTC", *, whole: bool = True
+    row_schema: RowSchema,
+    cells: list[bytes | None],
+    number: int,
+    rules: ChecksumRules = NAMES,
+    zone: str | None = "UTC",
+    *,
+    whole: bool = True,
 ) -> str:
-    image = Image(shape=shape, cells=cells, number=number, whole=whole)
+    image = Image(row_schema=row_schema, cells=cells, number=number, whole=whole)
     return verdict([image], corrupted=False, zone=zone, rules=rules, refuse=False)
 
 
 def one(word: str | None, cell: bytes, number: int, zone: str | None = "UTC", **more: Any) -> str:
     """The verdict on a row of one column."""
-    return of(Shape((ShapeColumn("c", word, **more),)), [cell], number, zone=zone)
+    return of(RowSchema((SchemaColumn("c", word, **more),)), [cell], number, zone=zone)
 
 
 def summed(word: str, cell: bytes, zone: str = "UTC") -> int:
-    return row_sum(Shape((ShapeColumn("c", word),)), [cell], zone, names_sent=True)
+    return row_sum(RowSchema((SchemaColumn("c", word),)), [cell], zone, names_sent=True)
 
 
 def test_every_vector_with_a_checksum_adds_up() -> None:
@@ -68,19 +74,19 @@ def test_no_vector_adds_up_with_any_one_cell_changed() -> None:
         (event,) = decoder(protocol).read(*vectors.record(vector), vectors.context(vector))
         sent = vector["expected"]["checksum"]
         numbers = (sent.get("current", sent.get("value")), sent.get("previous"))
-        for shape, cells, number in zip((event.shape, event.before_shape), (event.after, event.before), numbers, strict=True):
-            if shape is None or cells is None:
+        for row_schema, cells, number in zip((event.row_schema, event.before_schema), (event.after, event.before), numbers, strict=True):
+            if row_schema is None or cells is None:
                 continue
             rules = NAMES if protocol == "avro" else NUMBERS
-            assert of(shape, list(cells), number, rules) == "verified"
-            for i, column in enumerate(shape.columns):
+            assert of(row_schema, list(cells), number, rules) == "verified"
+            for i, column in enumerate(row_schema.columns):
                 other = [*cells[:i], another(column, cells[i]), *cells[i + 1 :]]
-                assert of(shape, other, number, rules) == "mismatch", (column, other[i])
+                assert of(row_schema, other, number, rules) == "mismatch", (column, other[i])
                 changed += 1
     assert changed == 107
 
 
-def another(column: ShapeColumn, cell: bytes | None) -> bytes:
+def another(column: SchemaColumn, cell: bytes | None) -> bytes:
     """A different value of the column's type."""
     if column.type == "timestamp":
         return b"2024-03-11 08:51:02.461270"
@@ -116,7 +122,7 @@ VALUES: dict[str, st.SearchStrategy[bytes]] = {
 }
 
 
-def cell_of(column: ShapeColumn) -> st.SearchStrategy[bytes | None]:
+def cell_of(column: SchemaColumn) -> st.SearchStrategy[bytes | None]:
     word = column.type or ""
     plain = VALUES["int"] if word.removesuffix(" unsigned").endswith("int") or word == "year" else TEXTS
     return st.none() | VALUES.get(word, plain)
@@ -184,9 +190,9 @@ def test_what_cannot_be_summed_is_unverifiable(word: str | None, cell: bytes, mo
 
 
 def test_a_difference_is_no_mismatch_where_a_column_is_not_there_or_tidb_sent_no_sum() -> None:
-    shape = Shape((ShapeColumn("c", "int"),))
+    row_schema = RowSchema((SchemaColumn("c", "int"),))
     right = summed("int", b"7")
-    assert [of(shape, [b"7"], n, whole=w) for n in (right, 5, 0) for w in (True, False)] == [
+    assert [of(row_schema, [b"7"], n, whole=w) for n in (right, 5, 0) for w in (True, False)] == [
         *("verified", "verified"),
         *("mismatch", "unverifiable"),
         *("unverifiable", "unverifiable"),
@@ -194,26 +200,26 @@ def test_a_difference_is_no_mismatch_where_a_column_is_not_there_or_tidb_sent_no
 
 
 def test_text_that_came_mended_is_no_mismatch() -> None:
-    shape, cells = Shape((ShapeColumn("c", "text"),)), ["a\ufffdb".encode()]
-    assert of(shape, list(cells), 5, ChecksumRules(names_sent=False, mended=True)) == "unverifiable"
-    assert of(shape, list(cells), 5, NUMBERS) == "mismatch"
-    assert of(shape, [b"ab"], 5, ChecksumRules(names_sent=False, mended=True)) == "mismatch"
+    row_schema, cells = RowSchema((SchemaColumn("c", "text"),)), ["a\ufffdb".encode()]
+    assert of(row_schema, list(cells), 5, ChecksumRules(names_sent=False, mended=True)) == "unverifiable"
+    assert of(row_schema, list(cells), 5, NUMBERS) == "mismatch"
+    assert of(row_schema, [b"ab"], 5, ChecksumRules(names_sent=False, mended=True)) == "mismatch"
 
 
 # Through the decoders
 
 CELLS = [b"7", b"x", b"2024-07-01 10:00:00", b"2"]
 COLUMNS = (
-    ShapeColumn("id", "int"),
-    ShapeColumn("v", "varchar"),
-    ShapeColumn("at", "timestamp"),
-    ShapeColumn("e", "enum", elements=("a", "b")),
+    SchemaColumn("id", "int"),
+    SchemaColumn("v", "varchar"),
+    SchemaColumn("at", "timestamp"),
+    SchemaColumn("e", "enum", elements=("a", "b")),
 )
 SCHEMA = simple.table_schema(
     [simple.column("id"), simple.column("v", "varchar"), simple.column("at", "timestamp"), simple.column("e", "enum", elements=["a", "b"])],
     [simple.index("id", primary=True)],
 )
-RIGHT = row_sum(Shape(COLUMNS), CELLS, "Asia/Tokyo", names_sent=False)
+RIGHT = row_sum(RowSchema(COLUMNS), CELLS, "Asia/Tokyo", names_sent=False)
 PROTOCOLS = ("avro", "simple-json", "simple-avro")
 
 
@@ -274,7 +280,7 @@ def test_a_refused_mismatch_says_both_sums_and_keeps_its_bytes_and_its_neighbour
         *([("row", "verified", None)], [("rejected", None, "CHECKSUM")]),
         *([("row", "verified", None)], [("rejected", None, "CHECKSUM")]),
     ]
-    is_now = row_sum(Shape(COLUMNS), [b"7", b"y", *CELLS[2:]], "Asia/Tokyo", names_sent=False)
+    is_now = row_sum(RowSchema(COLUMNS), [b"7", b"y", *CELLS[2:]], "Asia/Tokyo", names_sent=False)
     assert found[1][0].error == f"the row's checksum is {is_now}, expected {RIGHT}, which came with it"
     assert found[3][0].error == "TiCDC says that the row is corrupted"
     assert (found[1][0].raw_key, found[1][0].raw_value) == bad
@@ -288,9 +294,9 @@ def test_avro_without_a_number_has_no_verdict_and_with_a_wrong_one_does_not_add_
 
 
 def test_an_avro_row_with_fewer_columns_than_its_table_is_no_mismatch() -> None:
-    def columns(database: str, table: str) -> tuple[ShapeColumn, ...]:
+    def columns(database: str, table: str) -> tuple[SchemaColumn, ...]:
         assert (database, table) == ("test", "t")
-        return (*COLUMNS, ShapeColumn("more", "int"))
+        return (*COLUMNS, SchemaColumn("more", "int"))
 
     assert event("avro", message("avro", RIGHT), columns=columns).checksum == "verified"
     assert event("avro", message("avro", 5), columns=columns).checksum == "unverifiable"
@@ -332,7 +338,7 @@ def test_more_zones_than_a_scan_remembers_are_left_to_the_reader(protocol: str) 
 
 
 def test_a_verdict_is_one_error_where_mismatches_are_refused() -> None:
-    image = Image(shape=Shape((ShapeColumn("c", "int"),)), cells=[b"7"], number=-1, whole=True)
+    image = Image(row_schema=RowSchema((SchemaColumn("c", "int"),)), cells=[b"7"], number=-1, whole=True)
     with pytest.raises(DecodeError, match=r"expected no number") as caught:
         verdict([image], corrupted=False, zone="UTC", rules=NUMBERS, refuse=True)
     assert caught.value.code == "CHECKSUM"

@@ -24,7 +24,7 @@ from tests.protocols.craft_messages import (
     uvarint,
     varint,
 )
-from tidelake.history.event import Event, ShapeColumn
+from tidelake.history.event import Event, SchemaColumn
 from tidelake.protocols import Context
 from tidelake.wire.kernels import binary_known
 
@@ -52,9 +52,9 @@ def error(value: bytes | None) -> tuple[str | None, str]:
 def test_the_smallest_row_message() -> None:
     (event,) = events(SMALLEST)
     assert (event.kind, event.op, event.commit_ts, event.database, event.table) == ("row", "insert", 5, "s", "t")
-    assert event.shape is not None
-    assert event.shape.columns == (ShapeColumn("id", "int", key=True, flag=11),)
-    assert (event.after, event.before, event.before_shape, event.physical_table_id) == ([b"1"], None, None, None)
+    assert event.row_schema is not None
+    assert event.row_schema.columns == (SchemaColumn("id", "int", key=True, flag=11),)
+    assert (event.after, event.before, event.before_schema, event.physical_table_id) == ([b"1"], None, None, None)
 
 
 def test_our_encoder_writes_the_smallest_row_message_too() -> None:
@@ -66,7 +66,7 @@ def test_a_create_table_message_of_an_independent_encoder() -> None:
     value = bytes.fromhex("019d91d8e18ebba7c5160201000203") + bytes([len(query)]) + query.encode() + bytes.fromhex("0201016163021a0f014a05")
     (event,) = events(value)
     assert (event.kind, event.commit_ts, event.database, event.table) == ("ddl", 1624284170621946013, "a", "c")
-    assert (event.ddl, event.ddl_type, event.shape) == (query, "3", None)
+    assert (event.ddl, event.ddl_type, event.row_schema) == (query, "3", None)
     assert value == message(Ddl(query=query, code=3, ts=1624284170621946013, schema="a", table="c"))
 
 
@@ -84,7 +84,7 @@ def test_new_values_are_an_insert_both_an_update_old_ones_a_delete() -> None:
     old = ("id", 3, 11, varint(-2))
     found = events(message(Row(new=[ID]), Row(new=[ID], old=[old]), Row(old=[old])))
     assert [(e.op, e.after, e.before) for e in found] == [("insert", [b"1"], None), ("update", [b"1"], [b"-2"]), ("delete", None, [b"-2"])]
-    assert [(e.shape is None, e.before_shape is None) for e in found] == [(False, True), (False, False), (True, False)]
+    assert [(e.row_schema is None, e.before_schema is None) for e in found] == [(False, True), (False, False), (True, False)]
 
 
 def test_old_values_may_stand_before_new_ones() -> None:
@@ -134,8 +134,8 @@ def test_old_values_may_stand_before_new_ones() -> None:
 def test_a_value_becomes_canonical_text(code: int, flag: int, raw: bytes | None, text: bytes | None, word: str) -> None:
     (event,) = events(message(Row(new=[ID, ("v", code, flag, raw)])))
     assert event.kind == "row", event.error
-    assert event.shape is not None
-    assert (event.after, event.shape.columns[1]) == ([b"1", text], ShapeColumn("v", word, key=False, flag=flag))
+    assert event.row_schema is not None
+    assert (event.after, event.row_schema.columns[1]) == ([b"1", text], SchemaColumn("v", word, key=False, flag=flag))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_commit_ts_are_unsigned_and_may_go_down_within_a_message() -> None:
     assert [e.commit_ts for e in events(message(*(Row(new=[ID], ts=ts) for ts in stamps)))] == stamps
 
 
-def test_one_message_may_hold_tables_and_shapes_of_all_kinds() -> None:
+def test_one_message_may_hold_tables_and_schemas_of_all_kinds() -> None:
     name: Column = ("name", 15, 0, b"x")
     rows = [
         Row(new=[ID, name], table="a"),
@@ -199,7 +199,7 @@ def test_one_message_may_hold_tables_and_shapes_of_all_kinds() -> None:
     ]
     found = events(message(*rows), message(*reversed(rows)), message(rows[1]))
     assert [(e.database, e.table) for e in found[:6]] == [("s", "a"), ("s", "b"), ("s", "a"), ("s", "a"), ("s2", "a"), ("s", "a")]
-    assert [[c.name for c in e.shape.columns] for e in found[:3] if e.shape] == [["id", "name"], ["name", "id"], ["id", "name"]]
+    assert [[c.name for c in e.row_schema.columns] for e in found[:3] if e.row_schema] == [["id", "name"], ["name", "id"], ["id", "name"]]
     assert [e.after for e in found[2:6]] == [[b"1", b"x"], [b"2", b"x"], [b"2", b"x"], []]
     assert found[12] == found[1]
 
@@ -211,17 +211,17 @@ def test_equal_dictionaries_of_different_messages_do_not_mix_up_their_terms() ->
     )
     longer = message(Row(new=[("ab", 3, 0, varint(3))]))
     found = events(one, other, longer, one)
-    assert [[c.name for c in e.shape.columns] for e in found if e.shape] == [["a", "b"], ["b", "a"], ["ab"], ["a", "b"]]
+    assert [[c.name for c in e.row_schema.columns] for e in found if e.row_schema] == [["a", "b"], ["b", "a"], ["ab"], ["a", "b"]]
 
 
-def test_the_next_batch_knows_the_shapes_of_the_last() -> None:
+def test_the_next_batch_knows_the_schemas_of_the_last() -> None:
     context = Context()
     decoded("craft", [(None, SMALLEST)], context)
     memory: Any = context.memory["craft"]
-    known = (len(memory.shapes.values), len(memory.names.values))
+    known = (len(memory.row_schemas.values), len(memory.names.values))
     decoded("craft", [(None, SMALLEST)] * 3, context)
     assert context.memory["craft"] is memory
-    assert known == (len(memory.shapes.values), len(memory.names.values)) == (1, 1)
+    assert known == (len(memory.row_schemas.values), len(memory.names.values)) == (1, 1)
 
 
 def test_a_context_can_be_sent_to_workers() -> None:
@@ -230,7 +230,7 @@ def test_a_context_can_be_sent_to_workers() -> None:
     assert both("craft", [(None, SMALLEST)], pickle.loads(pickle.dumps(context)))[0][0].op == "insert"
 
 
-def test_the_memory_of_shapes_is_bounded_and_what_does_not_fit_is_still_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_schemas_is_bounded_and_what_does_not_fit_is_still_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary_known, "_MAX_ENTRIES", 4)
     context = Context()
     messages = [(None, message(Row(new=[(f"c{i}", 3, 0, varint(i))], table=f"t{i}"))) for i in range(9)]
@@ -240,7 +240,7 @@ def test_the_memory_of_shapes_is_bounded_and_what_does_not_fit_is_still_right(mo
     assert context.memory["craft"] is not crowded
 
 
-def test_a_message_of_many_new_shapes_is_left_after_some_lessons() -> None:
+def test_a_message_of_many_new_schemas_is_left_after_some_lessons() -> None:
     rows = [Row(new=[(f"c{i}", 3, 0, varint(i))]) for i in range(40)]
     context = Context()
     assert left("craft", [(None, message(*rows)), (None, SMALLEST)], context) == [0]

@@ -11,7 +11,7 @@ import pytest
 from tests.protocols.both_paths import both
 from tests.protocols.untyped_messages import COLUMNS, context
 from tidelake.errors import ConfigError, DecodeError
-from tidelake.history.event import Event, ShapeColumn
+from tidelake.history.event import Event, SchemaColumn
 from tidelake.protocols import Context, decoder
 from tidelake.protocols.table_schemas import table_schemas
 
@@ -39,13 +39,13 @@ def test_operations_names_and_commit_ts() -> None:
 
 
 def test_a_key_of_digits_is_the_table_version_whose_columns_go_before_others() -> None:
-    known = {"t": COLUMNS, "t@441": (ShapeColumn("old", "int", key=True),)}
+    known = {"t": COLUMNS, "t@441": (SchemaColumn("old", "int", key=True),)}
     versioned = Context(columns=lambda database, table: known.get(table))
     for key, names in ((b"441", ["old"]), (b"442", None), (b"x", None), (None, None)):
         row = b'"I","t","db",1\r\n' if names else b'"I","t","db",1,a,AA==,2\r\n'
         (event,) = both("csv", [(key, row)], versioned)[0]
-        assert event.shape is not None
-        assert [c.name for c in event.shape.columns] == (names or [c.name for c in COLUMNS])
+        assert event.row_schema is not None
+        assert [c.name for c in event.row_schema.columns] == (names or [c.name for c in COLUMNS])
 
 
 def test_quoted_text_holds_anything_and_only_the_bare_null_word_is_null() -> None:
@@ -122,32 +122,32 @@ def test_the_handle_key_is_no_column_and_keeps_the_lines_of_an_update_apart() ->
 
 def test_columns_are_numbered_where_nothing_names_them() -> None:
     (event,) = events('"I","t","db",1,"x"\r\n')
-    assert event.shape is not None
-    assert event.shape.columns == (ShapeColumn("c1"), ShapeColumn("c2"))
+    assert event.row_schema is not None
+    assert event.row_schema.columns == (SchemaColumn("c1"), SchemaColumn("c2"))
 
 
 def test_a_header_names_them() -> None:
     text = '"ticdc-meta$operation","ticdc-meta$table","ticdc-meta$schema","v","id"\r\n"I","t","db","x",1\r\n'
     (event,) = events(text, context(COLUMNS))
-    assert event.shape is not None
-    assert event.shape.columns == (COLUMNS[1], COLUMNS[0])
+    assert event.row_schema is not None
+    assert event.row_schema.columns == (COLUMNS[1], COLUMNS[0])
     (event,) = events(text)
-    assert event.shape is not None
-    assert event.shape.columns == (ShapeColumn("v"), ShapeColumn("id"))
+    assert event.row_schema is not None
+    assert event.row_schema.columns == (SchemaColumn("v"), SchemaColumn("id"))
     assert events(text[: text.index("\n") + 1]) == []
 
 
 @pytest.mark.parametrize(("encoding", "text"), [("base64", "/wA="), ("hex", "ff00")])
 def test_a_known_table_names_and_types_them(encoding: str, text: str) -> None:
     (event,) = events(f'"I","t","db",1,"x","{text}","1.50"\r\n', context(COLUMNS, binary_encoding_method=encoding))
-    assert event.shape is not None
-    assert (event.shape.columns, event.after) == (COLUMNS, [b"1", b"x", b"\xff\0", b"1.50"])
+    assert event.row_schema is not None
+    assert (event.row_schema.columns, event.after) == (COLUMNS, [b"1", b"x", b"\xff\0", b"1.50"])
 
 
 def test_a_delete_may_hold_the_handle_alone() -> None:
     (event,) = events('"D","t","db",1\r\n', context(COLUMNS, delete_only_output_handle_key_columns=True))
-    assert event.before_shape is not None
-    assert (event.before_shape.columns, event.before) == (COLUMNS[:1], [b"1"])
+    assert event.before_schema is not None
+    assert (event.before_schema.columns, event.before) == (COLUMNS[:1], [b"1"])
 
 
 REFUSED: dict[str, tuple[bytes | None, dict[str, Any], str]] = {
@@ -209,11 +209,11 @@ def test_schema_files_of_the_sink_say_the_columns_and_the_newest_counts(tmp_path
     (tmp_path / "schema_9_1.json").write_text(json.dumps({"Schema": "db", "Table": "", "TableVersion": 9, "TableColumns": None}))
     of = table_schemas(tmp_path)
     assert of("db", "t") == (
-        ShapeColumn("id", "bigint unsigned", key=True),
-        ShapeColumn("d", "decimal", full_type="decimal(10,2)"),
-        ShapeColumn("at", "datetime", full_type="datetime(3)"),
-        ShapeColumn("b", "bit", full_type="bit(10)"),
-        ShapeColumn("v", "varbinary"),
+        SchemaColumn("id", "bigint unsigned", key=True),
+        SchemaColumn("d", "decimal", full_type="decimal(10,2)"),
+        SchemaColumn("at", "datetime", full_type="datetime(3)"),
+        SchemaColumn("b", "bit", full_type="bit(10)"),
+        SchemaColumn("v", "varbinary"),
     )
     assert of("db", "u") is None
 

@@ -11,7 +11,7 @@ import pytest
 from tests.protocols.both_paths import Message, both
 from tests.protocols.untyped_messages import COLUMNS, context, debezium, field, schema
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, ShapeColumn
+from tidelake.history.event import Event, SchemaColumn
 from tidelake.protocols import Context, decoder
 
 EPOCH = "1970-01-01T00:00:00Z"
@@ -43,9 +43,9 @@ def test_operations(op: str, sides: dict[str, Any], said: tuple[Any, ...]) -> No
     found = event(debezium(op, key={"id": 1}, **sides))
     assert (found.op, found.after, found.before) == said
     assert (found.commit_ts, found.database, found.table) == (7, "db", "t")
-    shape = found.shape or found.before_shape
-    assert shape is not None
-    assert shape.columns == (ShapeColumn("id", key=True),)
+    row_schema = found.row_schema or found.before_schema
+    assert row_schema is not None
+    assert row_schema.columns == (SchemaColumn("id", key=True),)
 
 
 def test_a_watermark_and_a_statement() -> None:
@@ -114,26 +114,26 @@ def test_timestamps_are_printed_in_the_time_zone_of_the_feed(zone: str, text: by
 def test_without_a_schema_and_an_unknown_table_values_stay_as_they_are() -> None:
     found = event(debezium("c", after={"d": 18_312, "b": True, "x": 1.50, "t": "/wA=", "n": None}))
     assert found.after == [b"18312", b"1", b"1.5", b"/wA=", None]
-    assert found.shape is not None
-    assert {c.type for c in found.shape.columns} == {None}
+    assert found.row_schema is not None
+    assert {c.type for c in found.row_schema.columns} == {None}
 
 
 def test_without_a_schema_a_known_table_says_the_types() -> None:
-    columns = (*COLUMNS, ShapeColumn("at", "datetime", full_type="datetime(6)"), ShapeColumn("t", "time", full_type="time(3)"))
+    columns = (*COLUMNS, SchemaColumn("at", "datetime", full_type="datetime(6)"), SchemaColumn("t", "time", full_type="time(3)"))
     row = {"id": 1, "v": "/wA=", "bin": "/wA=", "n": 1.5, "at": 1_703_680_043_000_000, "t": 0}
     found = event(debezium("c", key={"v": ""}, after=row), context(columns))
     assert found.after == [b"1", b"/wA=", b"\xff\0", b"1.50", b"2023-12-27 12:27:23.000000", b"00:00:00.000"]
-    assert found.shape is not None
-    assert [(c.name, c.key) for c in found.shape.columns if c.key] == [("v", True)]  # the message knows better
+    assert found.row_schema is not None
+    assert [(c.name, c.key) for c in found.row_schema.columns if c.key] == [("v", True)]  # the message knows better
 
 
 def test_types_that_will_be_known_later_leave_values_as_they_were_sent() -> None:
-    later = replace(context((*COLUMNS, ShapeColumn("at", "datetime", full_type="datetime(6)"))), types_later=True)
+    later = replace(context((*COLUMNS, SchemaColumn("at", "datetime", full_type="datetime(6)"))), types_later=True)
     row = {"id": 1, "bin": "/wA=", "n": 1.5, "at": 1_703_680_043_000, "b": True}
     found = event(debezium("c", key={"id": 1}, after=row), later)
     assert found.after == [b"1", b"/wA=", b"1.5", b"1703680043000", b"1"]
-    assert found.shape is not None
-    assert [(c.type, c.key) for c in found.shape.columns] == [(None, True), *[(None, False)] * 4]
+    assert found.row_schema is not None
+    assert [(c.type, c.key) for c in found.row_schema.columns] == [(None, True), *[(None, False)] * 4]
     told = event(debezium("c", schema(field("bin", "varbinary"), field("n")), after={"bin": "/wA=", "n": 1.5}), later)
     assert told.after == [b"\xff\0", b"1.5"]  # n's type is told by nobody
 
@@ -146,14 +146,14 @@ def test_a_schema_overrules_a_known_table_but_for_the_digits_it_lacks() -> None:
     described = schema(field("id", "int"), field("n", "decimal"))
     found = event(debezium("c", described, after={"id": 1, "n": 1.5}), context(COLUMNS))
     assert found.after == [b"1", b"1.50"]
-    assert found.shape is not None
-    assert [c.type for c in found.shape.columns] == ["int", "decimal"]
+    assert found.row_schema is not None
+    assert [c.type for c in found.row_schema.columns] == ["int", "decimal"]
 
 
 def test_elements_of_an_enum_are_told() -> None:
     found = event(debezium("c", schema(field("e", "enum", parameters={"allowed": "a\\,b,c"})), after={"e": "c"}))
-    assert found.shape is not None
-    assert found.shape.columns[0].elements == ("a,b", "c")
+    assert found.row_schema is not None
+    assert found.row_schema.columns[0].elements == ("a,b", "c")
 
 
 @pytest.mark.parametrize("method", ["snappy", "lz4"])

@@ -79,8 +79,8 @@ def test_a_batch_may_be_empty_or_a_part_of_another(protocol: str) -> None:
     assert decode(protocol, whole.slice(0, 0), context).num_rows == 0
     assert decode(protocol, batch([]), context).num_rows == 0
     parts = [decode(protocol, whole.slice(i, 1), context).to_pylist() for i in range(len(whole))]
-    rows = [row for part in parts for row in part if row["kind"] != "shape"]
-    assert rows == [row for row in decode(protocol, whole, context).to_pylist() if row["kind"] != "shape"]
+    rows = [row for part in parts for row in part if row["kind"] != "row_schema"]
+    assert rows == [row for row in decode(protocol, whole, context).to_pylist() if row["kind"] != "row_schema"]
 
 
 def test_a_scan_is_compiled_once_whatever_the_batch() -> None:
@@ -179,9 +179,9 @@ def craft_event(written: craft.Any, texts: Any, found: Event) -> None:
     assert found.physical_table_id == (None if written.partition == -1 else written.partition)
     if isinstance(written, Row):
         assert (found.after, found.before) == (texts.get("new"), texts.get("old"))
-        for columns, shape in ((written.new, found.shape), (written.old, found.before_shape)):
+        for columns, row_schema in ((written.new, found.row_schema), (written.old, found.before_schema)):
             want = None if columns is None else [(name, flag) for name, _, flag, _ in columns]
-            assert (None if shape is None else [(c.name, c.flag) for c in shape.columns]) == want
+            assert (None if row_schema is None else [(c.name, c.flag) for c in row_schema.columns]) == want
     else:
         assert (found.kind, found.ddl) == (("ddl", written.query) if isinstance(written, Ddl) else ("resolved", None))
 

@@ -10,13 +10,13 @@ from tests.protocols.both_paths import Message, both
 from tests.protocols.json_messages import compact
 from tests.protocols.untyped_messages import COLUMNS, VERSION, context, maxwell, maxwell_ddl, maxwell_rows
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import decoder
 
 ROW = {"bin": "/wA=", "id": 1, "n": "1.50", "v": "/wA="}
 
 
-def events(message: Message, columns: tuple[ShapeColumn, ...] | None = None) -> list[Event]:
+def events(message: Message, columns: tuple[SchemaColumn, ...] | None = None) -> list[Event]:
     return both("maxwell", [message], context(columns))[0]
 
 
@@ -33,21 +33,21 @@ def test_rows_follow_one_another_without_a_separator() -> None:
         ("delete", None, [b"1"], None),
     ]
     assert {(e.database, e.table) for e in found} == {("db", "t")}
-    assert found[1].before_shape == Shape((ShapeColumn("v"),))
+    assert found[1].before_schema == RowSchema((SchemaColumn("v"),))
 
 
 def test_cells_are_the_text_as_sent_where_the_table_is_unknown() -> None:
     (event,) = events(maxwell_rows(maxwell("insert", data=ROW | {"f": 1.5e-7, "big": (1 << 64) - 1})))
     assert event.after == [b"/wA=", b"1", b"1.50", b"/wA=", b"1.5e-07", b"18446744073709551615"]
-    assert event.shape is not None
-    assert {c.type for c in event.shape.columns} == {None}
+    assert event.row_schema is not None
+    assert {c.type for c in event.row_schema.columns} == {None}
 
 
 def test_a_known_table_says_types_and_keys_and_which_text_is_base64() -> None:
     (event,) = events(maxwell_rows(maxwell("insert", data=ROW)), COLUMNS)
     assert event.after == [b"\xff\0", b"1", b"1.50", b"/wA="]
-    assert event.shape is not None
-    assert [(c.name, c.type, c.key) for c in event.shape.columns] == [
+    assert event.row_schema is not None
+    assert [(c.name, c.type, c.key) for c in event.row_schema.columns] == [
         ("bin", "varbinary", False),
         ("id", "bigint", True),
         ("n", "decimal", False),
@@ -58,7 +58,7 @@ def test_a_known_table_says_types_and_keys_and_which_text_is_base64() -> None:
 @pytest.mark.parametrize("old", [{}, {"old": None}, {"old": {}}])
 def test_an_update_that_changed_nothing_has_no_old_row(old: dict[str, Any]) -> None:
     (event,) = events(maxwell_rows(maxwell("update", data={"id": 1}) | old))
-    assert (event.op, event.after, event.before, event.before_shape) == ("update", [b"1"], None, None)
+    assert (event.op, event.after, event.before, event.before_schema) == ("update", [b"1"], None, None)
 
 
 def test_a_statement_has_its_commit_ts_and_text() -> None:

@@ -21,11 +21,11 @@ from tests.protocols.json_messages import (
     refused,
 )
 from tidelake.config.options import SinkOptions
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context
 
 ROW = {"id": column(3, 1, 11, key=True), "v": column(15, "a", 64)}
-SHAPE = Shape((ShapeColumn("id", "int", True, 11), ShapeColumn("v", "varchar", False, 64)))
+SCHEMA = RowSchema((SchemaColumn("id", "int", True, 11), SchemaColumn("v", "varchar", False, 64)))
 KEY, VALUE = open_message((open_key(), {"u": ROW}))
 
 
@@ -53,9 +53,9 @@ def options(**values: Any) -> Context:
     return Context(options=SinkOptions(**values))
 
 
-def test_an_insert_has_the_new_row_and_its_shape_in_message_order() -> None:
+def test_an_insert_has_the_new_row_and_its_schema_in_message_order() -> None:
     assert both("open", (KEY, VALUE)) == [
-        Event(kind="row", op="insert", commit_ts=7, database="db", table="t", shape=SHAPE, after=[b"1", b"a"]),
+        Event(kind="row", op="insert", commit_ts=7, database="db", table="t", row_schema=SCHEMA, after=[b"1", b"a"]),
     ]
 
 
@@ -71,27 +71,27 @@ def test_the_worked_example_of_the_reference_decodes_to_its_two_inserts() -> Non
 
 def test_a_delete_has_the_row_before_only() -> None:
     event = both("open", open_message((open_key(), {"d": ROW})))[0]
-    assert (event.op, event.shape, event.after, event.before_shape, event.before) == ("delete", None, None, SHAPE, [b"1", b"a"])
+    assert (event.op, event.row_schema, event.after, event.before_schema, event.before) == ("delete", None, None, SCHEMA, [b"1", b"a"])
 
 
 def test_an_update_has_both_rows() -> None:
     event = both("open", open_message((open_key(), {"u": ROW, "p": ROW | {"v": column(15, None, 64)}})))[0]
-    assert (event.op, event.after, event.before, event.before_shape) == ("update", [b"1", b"a"], [b"1", None], SHAPE)
+    assert (event.op, event.after, event.before, event.before_schema) == ("update", [b"1", b"a"], [b"1", None], SCHEMA)
 
 
 def test_the_row_before_an_update_has_the_columns_that_were_sent_and_no_others() -> None:
     event = both("open", open_message((open_key(), {"u": ROW, "p": {"v": column(15, "old", 64)}})))[0]
-    assert event.before_shape == Shape((ShapeColumn("v", "varchar", False, 64),))
+    assert event.before_schema == RowSchema((SchemaColumn("v", "varchar", False, 64),))
     assert event.before == [b"old"]
     nothing = both("open", open_message((open_key(), {"u": ROW, "p": {}})))[0]
-    assert (nothing.op, nothing.before_shape, nothing.before) == ("update", Shape(()), [])
+    assert (nothing.op, nothing.before_schema, nothing.before) == ("update", RowSchema(()), [])
 
 
 def test_stray_members_of_the_row_before_are_dropped() -> None:
     """The new architecture's fault with a column that became NULL (docs/reference/protocols.md 2.3)."""
     message = open_message((open_key(), {"u": ROW, "p": {"t": 15, "f": 64, "v": None, "id": column(3, 1, 11, key=True)}}))
     event = both("open", message, compiled=False)[0]
-    assert (event.op, event.before, event.before_shape) == ("update", [b"1"], Shape(SHAPE.columns[:1]))
+    assert (event.op, event.before, event.before_schema) == ("update", [b"1"], RowSchema(SCHEMA.columns[:1]))
 
 
 @pytest.mark.parametrize(
@@ -218,13 +218,13 @@ def test_text_without_the_binary_flag_keeps_its_backslashes() -> None:
 
 def test_column_names_may_hold_quotes_and_any_character() -> None:
     event = one({'sel"ect': column(3, 1), "a.b": column(3, 2), "列 1": column(3, 3), "": column(3, 4)})
-    assert event.shape is not None
-    assert [c.name for c in event.shape.columns] == ['sel"ect', "a.b", "列 1", ""]
+    assert event.row_schema is not None
+    assert [c.name for c in event.row_schema.columns] == ['sel"ect', "a.b", "列 1", ""]
     assert event.after == [b"1", b"2", b"3", b"4"]
 
 
 def test_a_column_without_a_flag_has_flag_0() -> None:
-    assert one({"c": {"t": 1, "v": 3}}).shape == Shape((ShapeColumn("c", "tinyint", False, 0),))
+    assert one({"c": {"t": 1, "v": 3}}).row_schema == RowSchema((SchemaColumn("c", "tinyint", False, 0),))
 
 
 FRAMES = {
@@ -392,4 +392,4 @@ def test_half_a_pair_in_a_member_that_is_doubled_teaches_the_scan_nothing() -> N
     key, _ = open_message((open_key(), {"u": {}}))
     framed = len(value).to_bytes(8, "big") + value
     (event,) = both("open", (key, framed), compiled=False)
-    assert (event.kind, [c.name for c in event.shape.columns] if event.shape else None) == ("row", ["c"])
+    assert (event.kind, [c.name for c in event.row_schema.columns] if event.row_schema else None) == ("row", ["c"])

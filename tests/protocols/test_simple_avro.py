@@ -40,7 +40,7 @@ from tests.protocols.simple_messages import (
 )
 from tidelake.config.options import SinkOptions
 from tidelake.errors import DECODE_CODES
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context
 from tidelake.wire.simple.simple_schema import schemas
 
@@ -100,13 +100,13 @@ def code(message: Message) -> str | None:
 def test_a_row_has_the_columns_and_types_of_its_schema_in_its_order() -> None:
     bootstrap, (row,) = both(BOOTSTRAP, avro_row("INSERT", DATA))
     assert bootstrap == [Event(kind="bootstrap", database="db", table="t")]
-    assert row.shape is not None
-    assert [(c.name, c.type, c.key) for c in row.shape.columns[:3]] == [
+    assert row.row_schema is not None
+    assert [(c.name, c.type, c.key) for c in row.row_schema.columns[:3]] == [
         ("u", "bigint unsigned", True),
         ("name", "varchar", True),
         ("blob", "blob", False),
     ]
-    assert [c.full_type for c in row.shape.columns[3:]] == ["timestamp(6)", None, None, "bit(64)", "set('a','b')", None]
+    assert [c.full_type for c in row.row_schema.columns[3:]] == ["timestamp(6)", None, None, "bit(64)", "set('a','b')", None]
     assert row.after == CELLS
     assert (row.op, row.commit_ts, row.physical_table_id, row.before) == ("insert", TS, TABLE_ID, None)
 
@@ -115,7 +115,7 @@ def test_updates_have_both_images_and_deletes_the_old_one() -> None:
     whole: dict[str, AvroValue] = {"gone": (NULL, None)} | DATA
     update, delete = (e[0] for e in both(BOOTSTRAP, avro_row("UPDATE", whole, DATA), avro_row("DELETE", None, {"n": (LONG, 1)}))[1:])
     assert (update.op, update.after, update.before) == ("update", [*CELLS, None], CELLS)
-    assert (delete.op, delete.shape, delete.before) == ("delete", None, [b"1"])
+    assert (delete.op, delete.row_schema, delete.before) == ("delete", None, [b"1"])
 
 
 def test_the_scan_takes_rows_and_watermarks_and_leaves_the_rest() -> None:
@@ -128,7 +128,7 @@ def test_the_scan_takes_rows_and_watermarks_and_leaves_the_rest() -> None:
 
 def test_a_row_of_an_unknown_schema_has_its_columns_by_name_without_types() -> None:
     (event,) = both(avro_row("INSERT", DATA))[0]
-    assert event.shape == Shape(tuple(ShapeColumn(name) for name in sorted(DATA)))
+    assert event.row_schema == RowSchema(tuple(SchemaColumn(name) for name in sorted(DATA)))
     assert event.after is not None
     assert list(event.after)[1] == b"-1"
     assert left("simple-avro", [avro_row("INSERT", DATA)], Context()) == []

@@ -27,7 +27,7 @@ from tests.protocols.simple_messages import (
 )
 from tidelake.config.options import SinkOptions
 from tidelake.errors import DECODE_CODES
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context, decode, decoder
 from tidelake.wire.simple.simple_schema import database_of, schemas
 
@@ -41,14 +41,14 @@ COLUMNS = [
     column("hidden", "int"),
 ]
 SCHEMA = table_schema(COLUMNS, [index("n"), index("name", "z", primary=True)])
-SHAPE = (
-    ShapeColumn("z", "bigint unsigned", key=True),
-    ShapeColumn("name", "varchar", key=True, full_type="varchar(20)"),
-    ShapeColumn("blob", "blob"),
-    ShapeColumn("at", "timestamp", full_type="timestamp(6)"),
-    ShapeColumn("n", "decimal", full_type="decimal(10,2)"),
-    ShapeColumn("kind", "enum", full_type="enum('a','it''s')", elements=("a", "it's")),
-    ShapeColumn("hidden", "int"),
+ROW_SCHEMA = (
+    SchemaColumn("z", "bigint unsigned", key=True),
+    SchemaColumn("name", "varchar", key=True, full_type="varchar(20)"),
+    SchemaColumn("blob", "blob"),
+    SchemaColumn("at", "timestamp", full_type="timestamp(6)"),
+    SchemaColumn("n", "decimal", full_type="decimal(10,2)"),
+    SchemaColumn("kind", "enum", full_type="enum('a','it''s')", elements=("a", "it's")),
+    SchemaColumn("hidden", "int"),
 )
 DATA: dict[str, Any] = {
     "at": {"location": "Asia/Tokyo", "value": "2024-01-01 00:00:00.123456"},
@@ -79,7 +79,7 @@ def test_a_row_has_the_columns_and_types_of_its_schema_in_its_order() -> None:
     events = both(BOOTSTRAP, json_row("INSERT", DATA))
     assert events[0] == [Event(kind="bootstrap", commit_ts=0, database="db", table="t")]
     (event,) = events[1]
-    assert event.shape == Shape(SHAPE[:-1])
+    assert event.row_schema == RowSchema(ROW_SCHEMA[:-1])
     assert event.after == CELLS
     assert (event.op, event.commit_ts, event.physical_table_id, event.before) == ("insert", TS, TABLE_ID, None)
 
@@ -87,9 +87,15 @@ def test_a_row_has_the_columns_and_types_of_its_schema_in_its_order() -> None:
 def test_updates_have_both_images_and_deletes_the_old_one() -> None:
     whole = DATA | {"hidden": None}
     update, delete = (e[0] for e in both(BOOTSTRAP, json_row("UPDATE", whole, DATA), json_row("DELETE", None, {"z": "1"}))[1:])
-    assert (update.op, update.shape, update.after) == ("update", Shape(SHAPE), [*CELLS, None])
-    assert (update.before_shape, update.before) == (Shape(SHAPE[:-1]), CELLS)
-    assert (delete.op, delete.shape, delete.after, delete.before_shape, delete.before) == ("delete", None, None, Shape(SHAPE[:1]), [b"1"])
+    assert (update.op, update.row_schema, update.after) == ("update", RowSchema(ROW_SCHEMA), [*CELLS, None])
+    assert (update.before_schema, update.before) == (RowSchema(ROW_SCHEMA[:-1]), CELLS)
+    assert (delete.op, delete.row_schema, delete.after, delete.before_schema, delete.before) == (
+        "delete",
+        None,
+        None,
+        RowSchema(ROW_SCHEMA[:1]),
+        [b"1"],
+    )
 
 
 def test_the_scan_takes_rows_and_watermarks_and_leaves_the_rest() -> None:
@@ -103,7 +109,7 @@ def test_the_scan_takes_rows_and_watermarks_and_leaves_the_rest() -> None:
 
 def test_a_row_of_an_unknown_schema_has_its_columns_by_name_without_types() -> None:
     (event,) = both(json_row("INSERT", dict(reversed(DATA.items()))))[0]
-    assert event.shape == Shape(tuple(ShapeColumn(name) for name in sorted(DATA)))
+    assert event.row_schema == RowSchema(tuple(SchemaColumn(name) for name in sorted(DATA)))
     assert event.after == [CELLS[3], b"AP8=", b"2", b"-1.50", CELLS[1], CELLS[0]]
     assert left("simple-json", [json_row("INSERT", DATA)], Context()) == []
 
@@ -111,8 +117,8 @@ def test_a_row_of_an_unknown_schema_has_its_columns_by_name_without_types() -> N
 @pytest.mark.parametrize("more", [{"schemaVersion": VERSION + 1}, {"table": "u"}, {"database": "du"}])
 def test_a_schema_is_for_its_version_of_its_table_only(more: dict[str, Any]) -> None:
     (event,) = both(BOOTSTRAP, json_row("INSERT", DATA, **more))[1]
-    assert event.shape is not None
-    assert {c.type for c in event.shape.columns} == {None}
+    assert event.row_schema is not None
+    assert {c.type for c in event.row_schema.columns} == {None}
 
 
 def test_a_schema_serves_rows_before_it_in_its_batch_and_after_it_in_all_batches() -> None:
@@ -191,8 +197,8 @@ def test_marks_of_large_messages() -> None:
 )
 def test_the_key_is_the_primary_key_or_the_shortest_unique_index_without_nulls(indexes: Any, key: set[str]) -> None:
     (event,) = both(json_schema_message(table_schema(COLUMNS, indexes)), json_row("INSERT", DATA))[1]
-    assert event.shape is not None
-    assert {c.name for c in event.shape.columns if c.key} == key
+    assert event.row_schema is not None
+    assert {c.name for c in event.row_schema.columns if c.key} == key
 
 
 def test_a_second_schema_of_a_version_may_not_say_other_columns() -> None:
@@ -264,9 +270,9 @@ def test_columns_come_in_any_order_and_tables_side_by_side() -> None:
         some = [c for c in chance.permutation(wide).tolist() if i % 2 or chance.random() < 0.9]
         messages += [json_row("INSERT", {c: c[1:] for c in some}, table="wide"), json_row("INSERT", DATA)]
     events = both(*messages)
-    shape = events[4][0].shape
-    assert shape is not None
-    assert [c.name for c in shape.columns] == wide
+    row_schema = events[4][0].row_schema
+    assert row_schema is not None
+    assert [c.name for c in row_schema.columns] == wide
     assert events[4][0].after == [c[1:].encode() for c in wide]
 
 

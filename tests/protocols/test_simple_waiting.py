@@ -51,8 +51,8 @@ def test_what_one_object_brings_another_finds(protocol: str, tmp_path: Path) -> 
     assert still.kind == "rejected"  # a task does not ask twice: the whole hour is decoded again
     [[event], [other]] = both_paths.both(protocol, [row(protocol), row(protocol, VERSION + 1)], context(tmp_path))
     assert (event.kind, event.op, event.after) == ("row", "insert", [b"1", b"a"])
-    assert event.shape is not None
-    assert [(c.name, c.type, c.key) for c in event.shape.columns] == [("id", "bigint", True), ("name", "varchar", False)]
+    assert event.row_schema is not None
+    assert [(c.name, c.type, c.key) for c in event.row_schema.columns] == [("id", "bigint", True), ("name", "varchar", False)]
     assert (other.kind, other.schema_version) == ("rejected", VERSION + 1)
 
 
@@ -83,8 +83,8 @@ def test_a_shelf_gives_back_what_was_kept_first(tmp_path: Path) -> None:
 
 def test_without_a_shelf_a_row_has_its_columns_by_name(tmp_path: Path) -> None:
     [[event]] = both_paths.both("simple-json", [row("simple-json")], Context())
-    assert event.shape is not None
-    assert [(c.name, c.type) for c in event.shape.columns] == [("id", None), ("name", None)]
+    assert event.row_schema is not None
+    assert [(c.name, c.type) for c in event.row_schema.columns] == [("id", None), ("name", None)]
     with pytest.raises(DecodeError):
         decoder("simple-json").read(*row("simple-json"), context(tmp_path))
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.protocols import vectors
 from tidelake.errors import DECODE_CODES, DecodeError
-from tidelake.history.event import MESSAGE, Shape
+from tidelake.history.event import MESSAGE, RowSchema
 from tidelake.protocols import decode, decoder
 
 ALL = [pytest.param(v, id=f"{p}:{v['name']}") for p in vectors.PROTOCOLS for v in vectors.load(p)]
@@ -46,13 +46,13 @@ def test_the_columnar_path_gives_what_the_vector_says(vector: dict[str, Any]) ->
         for i, part in enumerate(parts)
     ]
     batch = decode(vector["protocol"], pa.RecordBatch.from_pylist(rows, schema=MESSAGE), vectors.context(vector)).to_pylist()
-    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in batch if r["kind"] == "shape"}
-    rows = [r for r in batch if r["kind"] != "shape"]
+    row_schemas = {r["row_schema"]: RowSchema.from_json(r["columns"]) for r in batch if r["kind"] == "row_schema"}
+    rows = [r for r in batch if r["kind"] != "row_schema"]
     if vector["expected"]["type"] == "error":
         assert [(r["kind"], r["raw_key"], r["raw_value"], r["offset"], r["partition"]) for r in rows] == [("rejected", key, value, 100, 3)]
         assert rows[0]["error_code"] in DECODE_CODES
         return
     want = vectors.expected(vector)
-    got = [vectors.plain(vectors.from_row(r, shapes), w) for r, w in zip(rows, want, strict=True)]
+    got = [vectors.plain(vectors.from_row(r, row_schemas), w) for r, w in zip(rows, want, strict=True)]
     assert vectors.same(got, want), f"\ngot  {got}\nwant {want}"
     assert [r["ordinal"] for r in rows] == (list(range(len(rows))) if len(parts) == 1 else [0] * len(rows))

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.data_files import data_bytes
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 from tidelake.protocols.table_schemas import table_schemas
 from tidelake.wire.cells.mysql_codes import word
 
@@ -22,7 +22,7 @@ DECIMAL, DATES, TEMPORAL = 246, (10, 12), (7, 11, 12)
 
 
 @cache
-def columns(protocol: str) -> Callable[[str, str], tuple[ShapeColumn, ...] | None] | None:
+def columns(protocol: str) -> Callable[[str, str], tuple[SchemaColumn, ...] | None] | None:
     """Context.columns for the vectors of the protocol."""
     with TemporaryDirectory() as folder:
         return table_schemas(Path(folder)) if write(protocol, Path(folder)) else None

@@ -7,19 +7,19 @@ from typing import Any
 from tests.protocols.both_paths import Message
 from tests.protocols.json_messages import compact
 from tidelake.config.options import SinkOptions
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 from tidelake.protocols import Context
 
 COLUMNS = (
-    ShapeColumn("id", "bigint", key=True),
-    ShapeColumn("v", "varchar"),
-    ShapeColumn("bin", "varbinary"),
-    ShapeColumn("n", "decimal", full_type="decimal(10,2)"),
+    SchemaColumn("id", "bigint", key=True),
+    SchemaColumn("v", "varchar"),
+    SchemaColumn("bin", "varbinary"),
+    SchemaColumn("n", "decimal", full_type="decimal(10,2)"),
 )
 VERSION = (1).to_bytes(8, "big")
 
 
-def context(columns: tuple[ShapeColumn, ...] | None = None, **options: Any) -> Context:
+def context(columns: tuple[SchemaColumn, ...] | None = None, **options: Any) -> Context:
     """A context that knows these columns of db.t, and no other table."""
     return Context(options=SinkOptions(**options), columns=columns and (lambda d, t: columns if (d, t) == ("db", "t") else None))
 

@@ -17,7 +17,7 @@ from tests.data_files import data_bytes
 from tests.protocols import simple_messages, untyped
 from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape
+from tidelake.history.event import Event, RowSchema
 from tidelake.protocols import Context, decoder
 from tidelake.wire.cells.mysql_codes import word
 
@@ -109,8 +109,8 @@ def plain(event: Event, like: dict[str, Any]) -> dict[str, Any]:
         "commit_ts": event.commit_ts,
         "database": event.database or "",
         "table": event.table or "",
-        "columns": _cells(event.shape, event.after),
-        "old_columns": _cells(event.before_shape, event.before),
+        "columns": _cells(event.row_schema, event.after),
+        "old_columns": _cells(event.before_schema, event.before),
         "physical_table_id": event.physical_table_id,
         "handle_only": event.handle_only,
         "claim_check": event.claim_check,
@@ -120,12 +120,12 @@ def plain(event: Event, like: dict[str, Any]) -> dict[str, Any]:
     return {name: members[name] for name in like}
 
 
-def from_row(row: dict[str, Any], shapes: dict[int, Shape]) -> Event:
+def from_row(row: dict[str, Any], row_schemas: dict[int, RowSchema]) -> Event:
     """An EVENT row (as a dict) back as an Event."""
-    fields = {k: v for k, v in row.items() if k in Event.__slots__ and k not in ("shape", "before_shape")}
+    fields = {k: v for k, v in row.items() if k in Event.__slots__ and k not in ("row_schema", "before_schema")}
     ts = fields["commit_ts"]
     fields["commit_ts"] = ts + (1 << 64) if ts is not None and ts < 0 else ts
-    return Event(**fields, shape=shapes.get(row["shape"]), before_shape=shapes.get(row["before_shape"]))
+    return Event(**fields, row_schema=row_schemas.get(row["row_schema"]), before_schema=row_schemas.get(row["before_schema"]))
 
 
 def _expected(e: dict[str, Any], protocol: str) -> dict[str, Any]:
@@ -187,10 +187,10 @@ def _avro_cell(v: Any) -> Any:
     return v if v is None or isinstance(v, float | bytes) else str(v).encode()
 
 
-def _cells(shape: Shape | None, cells: Any) -> list[tuple[str, bool, Any]] | None:
-    if shape is None:
+def _cells(row_schema: RowSchema | None, cells: Any) -> list[tuple[str, bool, Any]] | None:
+    if row_schema is None:
         return None
-    return [(c.name, c.key, _ours(c.type, cell)) for c, cell in zip(shape.columns, cells, strict=True)]
+    return [(c.name, c.key, _ours(c.type, cell)) for c, cell in zip(row_schema.columns, cells, strict=True)]
 
 
 def _ours(word: str | None, cell: bytes | None) -> Any:

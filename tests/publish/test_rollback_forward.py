@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.lake import lakes
-from tests.lake.histories import Feeder, Message, ddl, feeder, publish, publish_again, resolved, row, rows_of, shape
+from tests.lake.histories import Feeder, Message, ddl, feeder, publish, publish_again, resolved, row, row_schema, rows_of
 from tests.lake.windows import KV, TEXT
 from tidelake.errors import StorageError
 from tidelake.lake.cut import Cut
@@ -25,7 +25,7 @@ from tidelake.query.changes import changes_of
 from tidelake.run import compact
 from tidelake.tso import parse_hour
 
-KVN = shape("id bigint", "n int")
+KVN = row_schema("id bigint", "n int")
 SQL = """CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20));
 CREATE TABLE d.z (id BIGINT PRIMARY KEY, v INT);"""
 TEN, ELEVEN, TWELVE = (f"2026-01-05T{h}" for h in (10, 11, 12))

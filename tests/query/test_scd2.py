@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.checkout import CHECKOUT
-from tests.lake.histories import ddl, feeder, publish, resolved, row, shape
+from tests.lake.histories import ddl, feeder, publish, resolved, row, row_schema
 from tests.lake.windows import KV, TEXT
 from tidelake.errors import ConfigError
 from tidelake.lake.opened import Lake
 from tidelake.query.frames import asof, scd2
 
-KVN = shape("id bigint", "v varchar", "n int")
+KVN = row_schema("id bigint", "v varchar", "n int")
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20)); CREATE TABLE d.e (id BIGINT PRIMARY KEY);"
 PARTS = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))"
 SQL += f"CREATE TABLE d.p (id BIGINT PRIMARY KEY, v VARCHAR(20)) {PARTS};"

@@ -18,7 +18,7 @@ from tests.lake.histories import Message, feeder, publish, resolved
 from tests.seed.exports.dumpling import Dump, csv, sql
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.lake.opened import Lake
 from tidelake.seed.stage import seed
 
@@ -70,9 +70,9 @@ pytestmark = [pytest.mark.usefixtures("spark_app"), pytest.mark.long]
 
 def changed(table: str) -> Message:
     """The row as an insert of Open Protocol carries it."""
-    columns = [ShapeColumn(n, MysqlType.parse(t).name, n == "id") for n, t, *_ in VALUES]
+    columns = [SchemaColumn(n, MysqlType.parse(t).name, n == "id") for n, t, *_ in VALUES]
     after = [sent if change is None else change for _, _, sent, change, _ in VALUES]
-    event = Event(kind="row", op="insert", commit_ts=AT, database="d", table=table, shape=Shape(tuple(columns)), after=after)
+    event = Event(kind="row", op="insert", commit_ts=AT, database="d", table=table, row_schema=RowSchema(tuple(columns)), after=after)
     return Message(partition=0, event=event)
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import InputPartition
 from tests.conftest import FreshUri
 from tests.decode.landed_file import landed_file
 from tests.lake import lakes
-from tests.lake.histories import shape
+from tests.lake.histories import row_schema
 from tests.spark.connect_requests import recorder
 from tidelake.compact.fold_source import FoldJob, FoldSource
 from tidelake.config.feed import Feed, LakeConfig
@@ -202,13 +202,13 @@ def _ask_all(spark: SparkSession, feed: Feed) -> None:
     assert found == [[], [], ({}, {})]
     definition = TableDef(columns=(ColumnDef(name="id", type=BIGINT), ColumnDef(name="v", type=BIGINT)), primary_key=("id",))
     (i,) = create(Catalog(), "d", "k", definition, ALWAYS).incarnations.values()
-    sent = shape("id bigint", "v bigint")
+    sent = row_schema("id bigint", "v bigint")
     sequence = sequence_of(0, 0, 0, by_arrival=False)
     rows = TableRows(
         feed=feed,
         incarnation=i,
         names=i.names,
-        shapes=(sent,),
+        row_schemas=(sent,),
         bucket="id",
         buckets=1,
         hours=1,

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import InputPartition
 
 from tests.decode.landed_file import landed_file
 from tests.lake import lakes
-from tests.lake.histories import Message, feeder, publish, resolved, row, rows_of, shape
+from tests.lake.histories import Message, feeder, publish, resolved, row, row_schema, rows_of
 from tests.protocols import both_paths
 from tests.protocols import simple_messages as simple
 from tidelake.config.lake_paths import SYSTEM, certificates, events_table
@@ -27,7 +27,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
 from tidelake.validate.report import hour_facts, write_report
 
-KF = shape("id bigint", "f float")
+KF = row_schema("id bigint", "f float")
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, f FLOAT)"
 SCHEMA = simple.table_schema([simple.column("id")], [simple.index("id", primary=True)])
 
@@ -46,7 +46,7 @@ def test_a_worker_marks_or_refuses_a_row_that_does_not_add_up(
     options = SinkOptions(enable_row_checksum=True)
     objects = [landed_file(tmp_path / "o.parquet")]
     job = DecodeJob(lake_uri=str(tmp_path), feed="shop", objects=objects, protocol="simple-json", options=options, refuse_mismatches=refuse)
-    events = [e for b in LandedReader(job).read(InputPartition(["o.parquet"])) for e in b.to_pylist() if e["kind"] != "shape"]
+    events = [e for b in LandedReader(job).read(InputPartition(["o.parquet"])) for e in b.to_pylist() if e["kind"] != "row_schema"]
     assert [(e["kind"], e["checksum"], e["error_code"]) for e in events] == [
         *(("bootstrap", None, None), ("row", "verified", None)),
         *(second, ("row", "verified", None)),

@@ -104,13 +104,13 @@ def _facts(decoded: list[tuple[Vector, list[Event]]]) -> Facts:
     expected = [e for vector, _ in decoded for e in vector["expected"].get("events", [vector["expected"]])]
     described = [c for e in expected for side in SIDES for c in e.get(side) or () if "type" in c]
     typed = {name: c for c in described for name in _spellings(c["name"])}
-    shapes = [s for _, events in decoded for e in events for s in (e.shape, e.before_shape) if s is not None]
+    row_schemas = [s for _, events in decoded for e in events for s in (e.row_schema, e.before_schema) if s is not None]
     worded = [c for c in described if c["type"] in (ENUM, SET) and "text" in c]
     return Facts(
         types={name: c["type"] for name, c in typed.items()},
         handle=frozenset(name for c in described if c.get("handle") for name in _spellings(c["name"])),
         texts=frozenset(name for name, c in typed.items() if c["type"] in _TEXTS and not c["flag"] & 1),
-        elements={c.name: c.elements for s in shapes for c in s.columns if c.elements},
+        elements={c.name: c.elements for s in row_schemas for c in s.columns if c.elements},
         words={(name, str(c["value"]).encode()): c["text"].encode() for c in worded for name in _spellings(c["name"])},
     )
 

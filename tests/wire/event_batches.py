@@ -15,7 +15,7 @@ def batch(*messages: Message) -> pa.RecordBatch:
     rows = EventRows()
     for offset, m in enumerate(messages):
         rows.add(Coordinates("t", 0, offset), 1, [m.event])
-    return rows.batch(shapes=True)
+    return rows.batch(row_schemas=True)
 
 
 def images(events: pa.RecordBatch) -> list[tuple[Any, Any]]:

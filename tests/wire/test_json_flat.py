@@ -99,7 +99,7 @@ def from_vector(vector: dict[str, Any]) -> list[dict[str, Any]]:
 def rows(events: list[Event]) -> list[dict[str, Any]]:
     out = EventRows()
     out.add(Coordinates("t", 0, 0), 1, events)
-    return out.batch(shapes=True).to_pylist()
+    return out.batch(row_schemas=True).to_pylist()
 
 
 @pytest.mark.usefixtures("flat")

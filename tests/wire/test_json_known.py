@@ -16,7 +16,7 @@ ROW = {"id": column(3, 1, 11, key=True), "v": column(15, "a", 64)}
 KEY, VALUE = open_message((open_key(), {"u": ROW}))
 
 
-def test_the_scan_tells_tables_and_shapes_of_one_batch_apart() -> None:
+def test_the_scan_tells_tables_and_schemas_of_one_batch_apart() -> None:
     wide = ROW | {"w": column(8, 5)}
     other = {"id": column(8, 1, 11, key=True), "v": column(15, "a", 64)}  # the same names, another type
     messages = [

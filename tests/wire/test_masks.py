@@ -11,24 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.lake.histories import Message, cells, ddl, resolved, row, shape
+from tests.lake.histories import Message, cells, ddl, resolved, row, row_schema
 from tests.wire.event_batches import batch, images
 from tidelake.decode.masker import Masker, MaskNames, masker
 from tidelake.errors import ConfigError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.wire.masks import documented, mark, masked_cells, masked_text, read_documented
 
 KEY, OTHER_KEY = b"the key of these tests, 32 bytes", b"another key of these tests, 32 b"
 HASH = mark("hash", KEY)
-PERSON = shape("id bigint", "mail varchar", "note text", "photo blob", "n int")
+PERSON = row_schema("id bigint", "mail varchar", "note text", "photo blob", "n int")
 
 
 def digest(text: str) -> bytes:
     return hmac.digest(KEY, text.encode(), "sha256").hex().encode()
 
 
-def person(op: str, ts: int, *sides: tuple[str | None, ...] | None, table: str = "people", s: Shape = PERSON) -> Message:
+def person(op: str, ts: int, *sides: tuple[str | None, ...] | None, table: str = "people", s: RowSchema = PERSON) -> Message:
     return row(0, op, ts, s, *sides, table=table)
 
 
@@ -37,7 +37,7 @@ A = ("1", "a@x", "中文字", "\x01\x02\x03", "5")
 B = ("1", "b@x", "ab", None, None)
 
 
-def test_both_images_are_masked_and_say_so_in_their_shape() -> None:
+def test_both_images_are_masked_and_say_so_in_their_schema() -> None:
     plain = batch(
         person("insert", 1, A), person("update", 2, B, A), person("delete", 3, None, B), *resolved(4), ddl(5, "DROP TABLE d.x")[0]
     )
@@ -45,22 +45,22 @@ def test_both_images_are_masked_and_say_so_in_their_shape() -> None:
     a = [b"1", digest("a@x"), "中文".encode(), b"\x01\x02", None]
     b = [b"1", digest("b@x"), b"ab", None, None]
     assert images(out) == [(a, None), (b, a), (None, b)]
-    shapes = [r for r in out.to_pylist() if r["kind"] == "shape"]
-    assert [c.mask for c in Shape.from_json(shapes[0]["columns"]).columns] == [None, HASH, "truncate(2)", "truncate(2)", "null"]
-    ids = {i for r in out.to_pylist() if r["kind"] == "row" for i in (r["shape"], r["before_shape"]) if i is not None}
-    assert ids == {s["shape"] for s in shapes} == {Shape.from_json(shapes[0]["columns"]).id}
-    untouched = [n for n in out.schema.names if n not in ("after", "before", "shape", "before_shape")]
-    rows = [r for r in plain.to_pylist() if r["kind"] != "shape"]
+    row_schemas = [r for r in out.to_pylist() if r["kind"] == "row_schema"]
+    assert [c.mask for c in RowSchema.from_json(row_schemas[0]["columns"]).columns] == [None, HASH, "truncate(2)", "truncate(2)", "null"]
+    ids = {i for r in out.to_pylist() if r["kind"] == "row" for i in (r["row_schema"], r["before_schema"]) if i is not None}
+    assert ids == {s["row_schema"] for s in row_schemas} == {RowSchema.from_json(row_schemas[0]["columns"]).id}
+    untouched = [n for n in out.schema.names if n not in ("after", "before", "row_schema", "before_schema")]
+    rows = [r for r in plain.to_pylist() if r["kind"] != "row_schema"]
     assert [r | {"kind": r["kind"]} for r in out.select(untouched).to_pylist()[: len(rows)]] == [{n: r[n] for n in untouched} for r in rows]
 
 
-def test_other_tables_of_the_same_shape_are_left_alone() -> None:
+def test_other_tables_of_the_same_schema_are_left_alone() -> None:
     out = masker(MaskNames(marks=MARKS), KEY)(batch(person("insert", 1, A, table="cats"), person("insert", 1, A)))
     assert images(out)[0] == (cells(*A), None)
     assert images(out)[1][0][1] == digest("a@x")
-    shapes = [r["shape"] for r in out.to_pylist() if r["kind"] == "shape"]
-    assert PERSON.id in shapes
-    assert len(shapes) == 2
+    row_schemas = [r["row_schema"] for r in out.to_pylist() if r["kind"] == "row_schema"]
+    assert PERSON.id in row_schemas
+    assert len(row_schemas) == 2
 
 
 def test_a_batch_without_masked_tables_is_the_same_batch() -> None:
@@ -70,21 +70,21 @@ def test_a_batch_without_masked_tables_is_the_same_batch() -> None:
 
 
 def test_an_image_that_lacks_the_column_stays_as_it_is() -> None:
-    keys = shape("id bigint")
+    keys = row_schema("id bigint")
     out = masker(MaskNames(marks=MARKS), KEY)(batch(person("insert", 1, A), person("delete", 2, None, ("1",), s=keys)))
     assert images(out)[1] == (None, [b"1"])
 
 
 def test_sanitised_names_are_the_same_column() -> None:
     out = masker(MaskNames(marks=[("my-db.t-1", "e-mail", "null")]), KEY)(
-        batch(row(0, "insert", 1, shape("e_mail text"), ("x",), table="t_1", database="my_db"))
+        batch(row(0, "insert", 1, row_schema("e_mail text"), ("x",), table="t_1", database="my_db"))
     )
     assert images(out) == [([None], None)]
 
 
 @pytest.mark.parametrize("mask", ["null", "drop", "truncate(3)"])
 def test_a_key_column_can_only_be_hashed(mask: str) -> None:
-    s = shape("id varchar")
+    s = row_schema("id varchar")
     with pytest.raises(ConfigError, match=r'columns\."d\.people"\.id\.mask: id is in the key of d\.people: .*; allowed: "hash"'):
         masker(MaskNames(marks=[("d.people", "id", mask)]), KEY)(batch(person("insert", 1, ("1",), s=s)))
     assert images(masker(MaskNames(marks=[("d.people", "id", HASH)]), KEY)(batch(person("insert", 1, ("1",), s=s)))) == [
@@ -94,7 +94,7 @@ def test_a_key_column_can_only_be_hashed(mask: str) -> None:
 
 @pytest.mark.parametrize("kind", ["int", "date", "decimal(5,2)", "time", "enum", "bit"])
 def test_only_text_and_bytes_are_truncated(kind: str) -> None:
-    s = shape("id bigint", f"x {kind}")
+    s = row_schema("id bigint", f"x {kind}")
     with pytest.raises(ConfigError, match="has no characters to truncate"):
         masker(MaskNames(marks=[("d.people", "x", "truncate(1)")]), KEY)(batch(person("insert", 1, ("1", "1"), s=s)))
 

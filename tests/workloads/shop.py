@@ -107,20 +107,20 @@ def types() -> dict[str, dict[str, str]]:
 @cache
 def shop() -> Shop:
     """The workload, read from the wire."""
-    changes, marks, stretch = dict[Any, Change](), Counter[int](), Counter[int]()
+    changes, marks, replay_epoch = dict[Any, Change](), Counter[int](), Counter[int]()
     statements, nth = set[tuple[int, str]](), Counter[Any]()
     for line in data_bytes("workloads/shop/messages_canal-json.jsonl.xz").splitlines():
         message = json.loads(line)
         sent, p = json.loads(bytes.fromhex(message["value"])), message["partition"]
         if sent["type"] == "TIDB_WATERMARK":
             mark = sent["_tidb"]["watermarkTs"]
-            stretch[p] += mark < marks[p]
+            replay_epoch[p] += mark < marks[p]
             marks[p] = mark
         elif sent["isDdl"]:
             statements.add((sent["_tidb"]["commitTs"], sent["sql"]))
         else:
             c = _change(sent)
-            again = (c, p, stretch[p])  # the n-th of equal ones in a stretch is the n-th of any other; with a key there is one
+            again = (c, p, replay_epoch[p])  # the n-th of equal ones in a replay epoch is the n-th of any other; with a key there is one
             nth[again] += not (_KEYS[c.table] and nth[again])
             changes.setdefault((c, nth[again]), c)
     return Shop(tuple(sorted(changes.values(), key=lambda c: (c.ts, _CLASS[c.op]))), tuple(sorted(statements)))

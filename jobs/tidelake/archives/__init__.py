@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import get_args
 
 from tidelake.archives.paths import TIMELESS, all_have_keys, list_all, list_hour, numbered, topics_of
-from tidelake.archives.readers.shape import KEYED_PROTOCOLS, Layout, Listing, Lost, Sibling, SourceObject, absent, beside
+from tidelake.archives.readers.layout import KEYED_PROTOCOLS, Layout, Listing, Lost, Sibling, SourceObject, absent, beside
 from tidelake.config.source import LayoutName
 from tidelake.errors import ConfigError
 

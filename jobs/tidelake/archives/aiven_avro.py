@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.readers.avro_container import Wanted, read_columns
-from tidelake.archives.readers.shape import OPTIONAL, Layout, SourceObject, check_offsets, message_batch
+from tidelake.archives.readers.layout import OPTIONAL, Layout, SourceObject, check_offsets, message_batch
 from tidelake.archives.scan.avro_columns import BYTES, LONG, PAIRS
 from tidelake.history.event import HEADERS
 

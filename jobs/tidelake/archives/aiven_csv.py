@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pv
 
 from tidelake.archives.readers.base64_text import Base64Error, decode, is_base64
+from tidelake.archives.readers.layout import OPTIONAL, Layout, SourceObject, damaged, message_batch, refused, sound
 from tidelake.archives.readers.lines import Block, blocks
-from tidelake.archives.readers.shape import OPTIONAL, Layout, SourceObject, damaged, message_batch, refused, sound
 from tidelake.errors import OrderError
 from tidelake.history.event import HEADERS
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.readers.aiven_records import BASE64, batch_of, check_members
+from tidelake.archives.readers.layout import OPTIONAL, Layout, SourceObject, refused, unreadable
 from tidelake.archives.readers.lines import Block, blocks
-from tidelake.archives.readers.shape import OPTIONAL, Layout, SourceObject, refused, unreadable
 
 _NAME = "aiven-json"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.readers.aiven_records import BASE64, batch_of, check_members
+from tidelake.archives.readers.layout import OPTIONAL, Layout, SourceObject
 from tidelake.archives.readers.lines import blocks
-from tidelake.archives.readers.shape import OPTIONAL, Layout, SourceObject
 
 _NAME = "aiven-jsonl"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from tidelake.archives.readers.aiven_records import JSON, lines_of
-from tidelake.archives.readers.shape import JSON_PROTOCOLS, OPTIONAL, Layout
+from tidelake.archives.readers.layout import JSON_PROTOCOLS, OPTIONAL, Layout
 
 LAYOUT = Layout(
     read=partial(lines_of, "aiven-jsonl-nested", JSON),

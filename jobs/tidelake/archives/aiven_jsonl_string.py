@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from tidelake.archives.readers.aiven_records import TEXT, lines_of
-from tidelake.archives.readers.shape import OPTIONAL, TEXT_PROTOCOLS, Layout
+from tidelake.archives.readers.layout import OPTIONAL, TEXT_PROTOCOLS, Layout
 
 LAYOUT = Layout(
     read=partial(lines_of, "aiven-jsonl-string", TEXT),

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tidelake.archives.readers.layout import OPTIONAL, Layout, SourceObject, check_offsets, message_batch, refused
 from tidelake.archives.readers.parquet_rows import are_headers, check_columns, headers_of_maps, row_batches
-from tidelake.archives.readers.shape import OPTIONAL, Layout, SourceObject, check_offsets, message_batch, refused
 
 _NAME = "aiven-parquet"
 _MEMBERS = ("key", "value", "offset", "timestamp", "headers")

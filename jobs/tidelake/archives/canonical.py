@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidelake.archives.readers.layout import Layout, SourceObject, check_offsets, check_place, message_batch, refused
 from tidelake.archives.readers.parquet_rows import check_columns, row_batches
-from tidelake.archives.readers.shape import Layout, SourceObject, check_offsets, check_place, message_batch, refused
 from tidelake.history.event import HEADERS
 
 COVERS = "tidelake.covers"  # `<first>-<last>` in the Parquet file's key-value metadata

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidelake.archives.readers.avro_container import read_columns
 from tidelake.archives.readers.json_strings import base64_strings
-from tidelake.archives.readers.shape import Layout, SourceObject
+from tidelake.archives.readers.layout import Layout, SourceObject
 from tidelake.archives.readers.views import messages
 from tidelake.archives.scan.avro_columns import BYTES
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.readers.json_strings import base64_strings
+from tidelake.archives.readers.layout import TEXT_PROTOCOLS, Layout, SourceObject
 from tidelake.archives.readers.raw_records import lines
-from tidelake.archives.readers.shape import TEXT_PROTOCOLS, Layout, SourceObject
 from tidelake.archives.readers.views import messages
 
 _NAME = "confluent-bin"

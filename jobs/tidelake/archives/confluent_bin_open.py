@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.readers.json_strings import base64_strings
+from tidelake.archives.readers.layout import Layout, SourceObject
 from tidelake.archives.readers.raw_records import open_keys, open_values
-from tidelake.archives.readers.shape import Layout, SourceObject
 from tidelake.archives.readers.views import messages
 
 _NAME = "confluent-bin-open"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.readers.json_strings import JSON_FORMAT_LOSSES, base64_strings
-from tidelake.archives.readers.shape import Layout, SourceObject
+from tidelake.archives.readers.layout import Layout, SourceObject
 from tidelake.archives.readers.views import messages
 
 _NAME = "confluent-json"

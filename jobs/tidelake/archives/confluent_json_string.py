@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.readers.json_strings import JSON_FORMAT_LOSSES, text_strings
-from tidelake.archives.readers.shape import TEXT_PROTOCOLS, Layout, SourceObject
+from tidelake.archives.readers.layout import TEXT_PROTOCOLS, Layout, SourceObject
 from tidelake.archives.readers.views import messages
 
 _NAME = "confluent-json-string"

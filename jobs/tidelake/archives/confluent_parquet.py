@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tidelake.archives.readers.layout import Layout, SourceObject, check_offsets, message_batch
 from tidelake.archives.readers.parquet_rows import check_columns, row_batches
-from tidelake.archives.readers.shape import Layout, SourceObject, check_offsets, message_batch
 
 _NAME = "confluent-parquet"
 _REMEDY = (

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.archives.readers.json_records import first_damage, parse, unlike
+from tidelake.archives.readers.layout import TEXT_PROTOCOLS, Layout, SourceObject, check_place, damaged, message_batch, refused, sound
 from tidelake.archives.readers.lines import Block, blocks
-from tidelake.archives.readers.shape import TEXT_PROTOCOLS, Layout, SourceObject, check_place, damaged, message_batch, refused, sound
 from tidelake.history.event import HEADERS
 
 _NAME = "kcat"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidelake.archives.readers.avro_container import Wanted, read_columns
-from tidelake.archives.readers.shape import Layout, SourceObject, check_offsets, check_place, message_batch
+from tidelake.archives.readers.layout import Layout, SourceObject, check_offsets, check_place, message_batch
 from tidelake.archives.scan.avro_columns import BYTES, LONG, PAIRS
 from tidelake.history.event import HEADERS
 

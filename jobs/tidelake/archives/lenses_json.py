@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from tidelake.archives.readers.base64_text import Base64Error, decode
 from tidelake.archives.readers.json_records import first_damage, parse, unlike
+from tidelake.archives.readers.layout import Layout, SourceObject, check_place, damaged, message_batch, refused, sound
 from tidelake.archives.readers.lines import Block, blocks
-from tidelake.archives.readers.shape import Layout, SourceObject, check_place, damaged, message_batch, refused, sound
 
 _NAME = "lenses-json"
 _REMEDY = "the connector needs store.envelope = true, and ByteArrayConverter for keys and values"

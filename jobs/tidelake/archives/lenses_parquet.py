@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.archives.readers.layout import Layout, SourceObject, check_offsets, check_place, message_batch, refused
 from tidelake.archives.readers.parquet_rows import are_headers, check_columns, headers_of_maps, headers_of_structs, row_batches
-from tidelake.archives.readers.shape import Layout, SourceObject, check_offsets, check_place, message_batch, refused
 
 _NAME = "lenses-parquet"
 _REMEDY = "the connector needs store.envelope = true, and ByteArrayConverter for keys and values"

@@ -28,7 +28,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidelake.archives.readers.codecs import EXTENSIONS as CODEC_EXTENSIONS
-from tidelake.archives.readers.shape import Layout, Listing, Sibling, SourceObject
+from tidelake.archives.readers.layout import Layout, Listing, Sibling, SourceObject
 from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError
 from tidelake.io.storage import ObjectInfo, Store

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.archives.readers.codecs import decompressed, naming
+from tidelake.archives.readers.layout import BATCH_BYTES, Layout, SourceObject, check_offsets, damaged, message_batch, refused, unreadable
 from tidelake.archives.readers.lines import MAX_LINE
-from tidelake.archives.readers.shape import BATCH_BYTES, Layout, SourceObject, check_offsets, damaged, message_batch, refused, unreadable
 from tidelake.archives.scan.sequence_records import records
 from tidelake.wire.kernels.arrays import Longs
 from tidelake.wire.kernels.spans import column, frozen

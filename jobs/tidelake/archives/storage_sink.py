@@ -27,9 +27,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.archives.readers.layout import Layout, SourceObject, damaged, message_batch, refused, unreadable
 from tidelake.archives.readers.lines import MAX_LINE, blocks
 from tidelake.archives.readers.raw_records import lines
-from tidelake.archives.readers.shape import Layout, SourceObject, damaged, message_batch, refused, unreadable
 from tidelake.config.options import SinkOptions
 from tidelake.config.source import DateSeparator
 from tidelake.errors import StorageError

@@ -17,7 +17,7 @@ from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, SchemasFolder
 from tidelake.config.feed import load_feed
 from tidelake.config.options import SinkOptions
 from tidelake.errors import ConfigError
-from tidelake.history.event import MESSAGE, Shape
+from tidelake.history.event import MESSAGE, RowSchema
 from tidelake.io.printable import printable_json
 from tidelake.protocols import Context, decode, decoder, protocol_names
 from tidelake.protocols.claim_files import claim_files
@@ -81,8 +81,10 @@ def inspect(
     with sys.stdin.buffer if str(file) == "-" else _opened(file) as stream:
         for messages in _batches(stream):
             events = decode(protocol, messages, context).to_pylist()
-            shapes = {e["shape"]: Shape.from_json(e["columns"]) for e in events if e["kind"] == "shape"}
-            printed = (_line(e, shapes) | ({"checksum": e["checksum"]} if checksums else {}) for e in events if e["kind"] != "shape")
+            row_schemas = {e["row_schema"]: RowSchema.from_json(e["columns"]) for e in events if e["kind"] == "row_schema"}
+            printed = (
+                _line(e, row_schemas) | ({"checksum": e["checksum"]} if checksums else {}) for e in events if e["kind"] != "row_schema"
+            )
             sys.stdout.writelines(f"{printable_json(line)}\n" for line in printed)
 
 
@@ -174,19 +176,22 @@ def _number(message: dict[str, Any], name: str, default: int, bits: int) -> int:
     return number
 
 
-def _line(e: dict[str, Any], shapes: dict[int, Shape]) -> dict[str, Any]:
+def _line(e: dict[str, Any], row_schemas: dict[int, RowSchema]) -> dict[str, Any]:
     ts = e["commit_ts"]
     plain = {name: e[name] for name in _AS_THEY_ARE} | {"commit_ts": None if ts is None else unwrap(ts)}
     plain |= {name: e[name] for name in ("database", "table", "physical_table_id")}
-    plain |= {"columns": _columns(shapes.get(e["shape"]), e["after"]), "old_columns": _columns(shapes.get(e["before_shape"]), e["before"])}
+    plain |= {
+        "columns": _columns(row_schemas.get(e["row_schema"]), e["after"]),
+        "old_columns": _columns(row_schemas.get(e["before_schema"]), e["before"]),
+    }
     plain |= {name: e[name] for name in _LAST}
     return plain
 
 
-def _columns(shape: Shape | None, cells: list[bytes | None] | None) -> list[dict[str, Any]] | None:
-    if shape is None or cells is None:
+def _columns(row_schema: RowSchema | None, cells: list[bytes | None] | None) -> list[dict[str, Any]] | None:
+    if row_schema is None or cells is None:
         return None
-    return [{"name": c.name, "type": c.type, "value": _value(c.type, cell)} for c, cell in zip(shape.columns, cells, strict=True)]
+    return [{"name": c.name, "type": c.type, "value": _value(c.type, cell)} for c, cell in zip(row_schema.columns, cells, strict=True)]
 
 
 def _value(kind: str | None, cell: bytes | None) -> Any:

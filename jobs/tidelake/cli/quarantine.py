@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, out, print_json
-from tidelake.errors import MISFIT_CODES, QUARANTINE_CODES, ConfigError
+from tidelake.errors import MISMATCH_CODES, QUARANTINE_CODES, ConfigError
 from tidelake.io.texts import plural
 from tidelake.tso import format_hour, parse_hour
 
@@ -44,7 +44,7 @@ def list_(
 ) -> None:
     """List the quarantined messages: where, why, and what was decided.
 
-    Rows that fit no table are grouped by hour and shape: the first row stands for its group.
+    Rows that fit no table are grouped by hour and schema: the first row stands for its group.
     """
     with opened(schemas, feed, quiet=True) as lake:
         rows = _plain(lake, _rejected(lake, hour))
@@ -69,7 +69,7 @@ def show(
     with opened(schemas, feed, quiet=True) as lake:
         found = _one(lake, message)
         (plain,) = _plain(lake, [found])
-        if found.code in MISFIT_CODES:
+        if found.code in MISMATCH_CODES:
             key, value = raw_message(lake.store, feed, found.hour, found.at)
             found = replace(found, raw_key=key, raw_value=value)
     plain |= {

@@ -109,7 +109,7 @@ def decode(
         found = {"hour": record.hour, "generation": record.generation, "changed": report.changed, "events": record.counts}
         print_json(found | {"rejected": record.rejected, "refused": record.refused and record.refused.model_dump()})
         return
-    counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(record.counts.items()) if kind != "shape") or "no events"
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(record.counts.items()) if kind != "row_schema") or "no events"
     out.print(f"decoded {record.hour}: {counts}{'' if report.changed else ' (unchanged)'}")
     if record.quarantined:
         out.print(f"  {record.quarantined}", soft_wrap=True)

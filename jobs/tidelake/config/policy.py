@@ -12,7 +12,7 @@ from tidelake.config.finding_kinds import KINDS, SEVERITIES, Action, Severity
 from tidelake.config.source import VARIABLE
 
 ZeroDate = Literal["null", "string", "reject"]
-Unfit = Literal["null", "reject"]  # values that their type does not hold; a column may also use "string"
+InvalidValues = Literal["null", "reject"]  # values that their type does not hold; a column may also use "string"
 HandleOnly = Literal["quarantine", "accept"]  # rows for which only the handle was sent
 BeforeImages = Literal["off", "sample", "all"]  # which old rows in changes are compared with the rows that they replace
 SAMPLE = 16  # one of this many keys is compared, others in every window
@@ -70,7 +70,7 @@ class Policy(BaseModel):
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to skip
     zero_date: ZeroDate = "null"
     wide_decimal: WideDecimal = "string"  # the lake type of a DECIMAL of more than 38 digits
-    invalid_values: Unfit = "reject"  # values that the lake type does not hold without loss: docs/types.md
+    invalid_values: InvalidValues = "reject"  # values that the lake type does not hold without loss: docs/types.md
     checksum: Literal["warn", "quarantine"] = "warn"  # rows that do not match their checksum
     handle_only: HandleOnly = "quarantine"
     before_images: BeforeImages = "sample"  # "all" costs more: docs/before-images.md

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from tidelake.config.feed import Feed
 from tidelake.history.contract import TableContract, read_tables
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.incarnations import ALWAYS, Catalog, create
 from tidelake.lake.cut import Cut
 
 UNTYPED = frozenset({"csv", "debezium", "maxwell"})  # protocols whose messages lack types, or may
 
-KnownTables = list[tuple[str, str, str]]  # database, table, its Shape as JSON
+KnownTables = list[tuple[str, str, str]]  # database, table, its RowSchema as JSON
 
 
 def needs_tables(feed: Feed) -> bool:
@@ -40,20 +40,20 @@ def opening(feed: Feed, cut: Cut | None) -> Catalog:
 def known_tables(feed: Feed) -> KnownTables:
     """Return the tables of tables.sql; none if the messages contain all column facts. Raises ContractError."""
     tables = read_tables(feed.folder) if needs_tables(feed) else []
-    return [(t.database, t.table, _shape(t).json) for t in tables]
+    return [(t.database, t.table, _row_schema(t).json) for t in tables]
 
 
-def columns_of(known: KnownTables) -> Callable[[str, str], tuple[ShapeColumn, ...] | None] | None:
+def columns_of(known: KnownTables) -> Callable[[str, str], tuple[SchemaColumn, ...] | None] | None:
     """Return the lookup of a table's columns for decoders, None without known tables. It ignores the case of names."""
-    shapes = {(database.lower(), table.lower()): Shape.from_json(text).columns for database, table, text in known}
-    return (lambda database, table: shapes.get((database.lower(), table.lower()))) if shapes else None
+    row_schemas = {(database.lower(), table.lower()): RowSchema.from_json(text).columns for database, table, text in known}
+    return (lambda database, table: row_schemas.get((database.lower(), table.lower()))) if row_schemas else None
 
 
-def _shape(table: TableContract) -> Shape:
+def _row_schema(table: TableContract) -> RowSchema:
     handle = table.definition.handle
     keys = {name.lower() for name in handle.columns} if handle else set()
     visible = table.definition.visible
-    return Shape(tuple(ShapeColumn(c.name, c.type.name, c.name.lower() in keys, full_type=_full(c.type)) for c in visible))
+    return RowSchema(tuple(SchemaColumn(c.name, c.type.name, c.name.lower() in keys, full_type=_full(c.type)) for c in visible))
 
 
 def _full(kind: MysqlType) -> str | None:

@@ -98,7 +98,7 @@ class LandedReader(EventReader[Sequence[str]]):
         for messages in _messages(self.job, self._landed[key]):
             events = decode(self.job.protocol, messages, context)
             events = events if self.job.origins is None else placed(events, self.job.origins)
-            yield _only_new_shapes(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
+            yield _only_new_schemas(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
 
     def _statements(self, key: str) -> Iterator[pa.RecordBatch]:
         context = context_of(self.job)
@@ -186,12 +186,12 @@ def _incomplete(message: dict[str, object], file: str | None) -> dict[str, objec
     }
 
 
-def _only_new_shapes(events: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
-    """Drop shapes that the object has sent before."""
-    shapes = events.filter(pc.equal(events.column("kind"), "shape")).column("shape").to_pylist()
-    known = pa.array([s for s in shapes if s in seen], pa.int64())
-    seen.update(shapes)
+def _only_new_schemas(events: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
+    """Drop schemas that the object has sent before."""
+    row_schemas = events.filter(pc.equal(events.column("kind"), "row_schema")).column("row_schema").to_pylist()
+    known = pa.array([s for s in row_schemas if s in seen], pa.int64())
+    seen.update(row_schemas)
     if not len(known):
         return events
-    old = pc.and_(pc.equal(events.column("kind"), "shape"), pc.is_in(events.column("shape"), known))
+    old = pc.and_(pc.equal(events.column("kind"), "row_schema"), pc.is_in(events.column("row_schema"), known))
     return events.filter(pc.invert(old))

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from tidelake.config.table_name import written
 from tidelake.errors import Coordinates, OrderError
-from tidelake.history.event import EVENT, Shape, shape_rows
+from tidelake.history.event import EVENT, RowSchema, schema_rows
 from tidelake.history.window import same_name, sent_type
 from tidelake.wire.kernels.arrays import Longs
 from tidelake.wire.masks import SIDES, MaskPlaces, by_name, kind_of, mark_at, marked, masked_cells, refuse_other_key
@@ -53,17 +53,17 @@ class MaskNames(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The masked shape of rows in (after_ts, until_ts]. strange: columns that may be masked ones under another name."""
+    """The masked schema of rows in (after_ts, until_ts]. strange: columns that may be masked ones under another name."""
 
     after_ts: int
     until_ts: int | None
-    shape: Shape
+    row_schema: RowSchema
     strange: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """Masking of rows of one name and shape. ever: for rows whose commit ts is unknown or in no span."""
+    """Masking of rows of one name and schema. ever: for rows whose commit ts is unknown or in no span."""
 
     spans: tuple[_Span, ...]
     ever: _Span
@@ -71,48 +71,48 @@ class _Sent:
 
 @dataclass(frozen=True, slots=True)
 class Masker:
-    """Masks EVENT batches. sent: by (database, table, shape id); shapes: all received shapes, and their masked ones."""
+    """Masks EVENT batches. sent: by (database, table, schema id); row_schemas: all received ones, and their masked ones."""
 
     names: MaskNames
     key: bytes = field(repr=False)
     sent: dict[tuple[str, str, int], _Sent] = field(default_factory=dict)
-    shapes: dict[int, Shape] = field(default_factory=dict)
+    row_schemas: dict[int, RowSchema] = field(default_factory=dict)
 
     def __call__(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with masked cells and shapes.
+        """Return the batch with masked cells and schemas.
 
         Raises ConfigError for a mask that the column cannot have, OrderError (MASK_UNKNOWN) for rows of an unknown table or column that may
         be masked.
         """
         rows = events.column("kind")
-        carried = events.filter(pc.equal(rows, "shape"))
-        found = zip(carried.column("shape").to_pylist(), carried.column("columns").to_pylist(), strict=True)
-        self.shapes.update({i: Shape.from_json(text) for i, text in found if i not in self.shapes})
+        carried = events.filter(pc.equal(rows, "row_schema"))
+        found = zip(carried.column("row_schema").to_pylist(), carried.column("columns").to_pylist(), strict=True)
+        self.row_schemas.update({i: RowSchema.from_json(text) for i, text in found if i not in self.row_schemas})
         out = events
         for side, said in SIDES.items():
             out = self._side(out, side, said)
         if out is events:
             return events
-        used = pa.concat_arrays([out.filter(pc.not_equal(rows, "shape")).column(c) for c in SIDES.values()])
-        new = shape_rows(self.shapes[i] for i in pc.unique(used.drop_null()).to_pylist())
-        return pa.concat_batches([out.filter(pc.not_equal(rows, "shape")), new])
+        used = pa.concat_arrays([out.filter(pc.not_equal(rows, "row_schema")).column(c) for c in SIDES.values()])
+        new = schema_rows(self.row_schemas[i] for i in pc.unique(used.drop_null()).to_pylist())
+        return pa.concat_batches([out.filter(pc.not_equal(rows, "row_schema")), new])
 
     def _side(self, events: pa.RecordBatch, side: str, said: str) -> pa.RecordBatch:
         ids, places = events.column(said), MaskPlaces()
-        names = pa.table({"database": events.column("database"), "table": events.column("table"), "shape": ids})
+        names = pa.table({"database": events.column("database"), "table": events.column("table"), "row_schema": ids})
         new = np.array(ids.fill_null(0))
-        for r in names.group_by(["database", "table", "shape"]).aggregate([]).to_pylist():
-            if r["shape"] is None or r["database"] is None or r["table"] is None:
+        for r in names.group_by(["database", "table", "row_schema"]).aggregate([]).to_pylist():
+            if r["row_schema"] is None or r["database"] is None or r["table"] is None:
                 continue
             same = reduce(pc.and_, (pc.equal(names.column(c), r[c]) for c in r))
             rows = np.flatnonzero(np.array(pc.fill_null(same, False)))
             for span, mine in self._spans(events, self._sent(**r), rows):
                 if span.strange:
                     raise self._unknown(events, int(mine[0]), span)
-                if span.shape.id == r["shape"]:
+                if span.row_schema.id == r["row_schema"]:
                     continue
-                new[mine] = span.shape.id
-                for i, c in enumerate(span.shape.columns):
+                new[mine] = span.row_schema.id
+                for i, c in enumerate(span.row_schema.columns):
                     if c.mask is not None:
                         places.setdefault(kind_of(c.mask, sent_type(c)), []).append((mine, i))
         if not places:
@@ -138,26 +138,26 @@ class Masker:
         if (left | undated).any():
             yield sent.ever, rows[left | undated]
 
-    def _sent(self, database: str, table: str, shape: int) -> _Sent:
-        at = (database, table, shape)
+    def _sent(self, database: str, table: str, row_schema: int) -> _Sent:
+        at = (database, table, row_schema)
         if at not in self.sent:
-            self.sent[at] = found = self._found(database, table, self.shapes[shape])
-            self.shapes.update({s.shape.id: s.shape for s in (*found.spans, found.ever)})
+            self.sent[at] = found = self._found(database, table, self.row_schemas[row_schema])
+            self.row_schemas.update({s.row_schema.id: s.row_schema for s in (*found.spans, found.ever)})
         return self.sent[at]
 
-    def _found(self, database: str, table: str, plain: Shape) -> _Sent:
+    def _found(self, database: str, table: str, plain: RowSchema) -> _Sent:
         name = written(database, table)
         own = [n for n in self.names.masked if same_name(database, n.database) and same_name(table, n.table)]
         spans = tuple(_span(plain, name, n) for n in own)
         rules = by_name(self.names.marks, database, table)
         marks = {c.name: mark_at(rules, c.name) for c in plain.columns}
         for span in spans:
-            marks |= {c.name: c.mask for c in span.shape.columns if c.mask is not None}
+            marks |= {c.name: c.mask for c in span.row_schema.columns if c.mask is not None}
         strange = _common(spans) if spans else () if rules else self._like_a_masked_one(database, table, plain)
         return _Sent(spans, _Span(0, None, marked(plain, name, marks), strange))
 
-    def _like_a_masked_one(self, database: str, table: str, plain: Shape) -> tuple[str, ...]:
-        """Return the masked columns of a table whose columns are all in the shape of an unknown table."""
+    def _like_a_masked_one(self, database: str, table: str, plain: RowSchema) -> tuple[str, ...]:
+        """Return the masked columns of a table whose columns are all in the schema of an unknown table."""
         if any(same_name(database, d) and same_name(table, t) for d, t in self.names.others):
             return ()
         for n in self.names.masked:
@@ -181,7 +181,7 @@ class Masker:
         )
 
 
-def _span(plain: Shape, table: str, n: MaskedName) -> _Span:
+def _span(plain: RowSchema, table: str, n: MaskedName) -> _Span:
     own = {c: (m,) for c, m in n.columns.items()}  # a mark of None is known, too
     found = {c.name: mark_at(own, c.name) for c in plain.columns}
     rules = {c: mark_at(n.rules, c) for c, m in found.items() if m is None}
@@ -191,7 +191,7 @@ def _span(plain: Shape, table: str, n: MaskedName) -> _Span:
     return _Span(n.after_ts, n.until_ts, marked(plain, table, marks), strange if n.whole and lost else ())
 
 
-def _has(plain: Shape, column: str) -> bool:
+def _has(plain: RowSchema, column: str) -> bool:
     return any(same_name(c.name, column) for c in plain.columns)
 
 

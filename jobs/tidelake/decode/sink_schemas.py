@@ -14,7 +14,7 @@ from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import sink_schemas
 from tidelake.decode.known import KnownTables
 from tidelake.errors import OrderError
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.history.window import Statement
 from tidelake.io.storage import Store, open_store
 from tidelake.land.frozen_sink import freeze_schemas
@@ -23,7 +23,7 @@ from tidelake.protocols.table_schemas import SinkTableSchema, parse_schema
 from tidelake.tso import at, format_hour
 
 
-def version_shapes(feed: Feed, sources: Iterable[str]) -> KnownTables:
+def version_schemas(feed: Feed, sources: Iterable[str]) -> KnownTables:
     """Return the columns of the table versions of these files, as `table@version`; none if messages name their columns.
 
     Raises OrderError (NO_TABLE_SCHEMA), ConfigError.
@@ -41,7 +41,7 @@ def version_shapes(feed: Feed, sources: Iterable[str]) -> KnownTables:
                 code="NO_TABLE_SCHEMA",
                 remedy=f"restore {key}….json",
             )
-        out.append((database, f"{table}@{version}", Shape(_parsed(lake, found).columns).json))
+        out.append((database, f"{table}@{version}", RowSchema(_parsed(lake, found).columns).json))
     return out
 
 

@@ -19,7 +19,7 @@ from tidelake.decode.masker import MaskNames
 from tidelake.decode.positions import Origins, origins
 from tidelake.decode.record import DecodeRecord, decoder_id, read_record, record_of
 from tidelake.decode.refused import most_refused
-from tidelake.decode.sink_schemas import version_shapes
+from tidelake.decode.sink_schemas import version_schemas
 from tidelake.decode.statements import WITHOUT_DDL, since
 from tidelake.decode.waiting import has_come
 from tidelake.errors import OrderError, StorageError
@@ -120,7 +120,7 @@ def _decode_waiting(lake: Lake, before: str) -> list[str]:
 def _overwrite(lake: Lake, hour: str, manifest: Manifest, events: LakeTable, decoder: str) -> None:
     """Let the workers write the hour's files, then replace the hour's earlier files in one commit."""
     feed, spark = lake.feed, lake.spark
-    versions = version_shapes(feed, [s.key for s in manifest.sources])
+    versions = version_schemas(feed, [s.key for s in manifest.sources])
     job = decode_job(feed, manifest.objects, versions, origins(manifest) if feed.by_offsets else None)
     parts = in_parts(spark, {o.key: o.size for o in manifest.objects})
     if job.objects and job.masks.marks:
@@ -170,7 +170,7 @@ def decode_job(
     Args:
         feed: The feed's settings.
         objects: The landed objects to decode.
-        versions: Column shapes that the archive itself records.
+        versions: Column schemas that the archive itself records.
         begins: First offset of each partition, for a feed ordered by offsets.
 
     Raises:

@@ -138,7 +138,7 @@ class WorkStep:
         minute: Minute after the start, in a plan over three hours.
         on: The table's name at creation.
         query: The statement; `{table}` is the table's name at that time.
-        effect: The table's shape → its next one, None if it is dropped.
+        effect: The table's definition → its next one, None if it is dropped.
     """
 
     name: str
@@ -167,7 +167,7 @@ def ddl_plan() -> list[WorkStep]:
 
 @dataclass(frozen=True)
 class DdlStep:
-    """A planned statement at its time: the message's content, the table's name at creation and its shape afterwards (None: dropped)."""
+    """A planned statement at its time: the message's content, the table's name at creation and its definition after it (None: dropped)."""
 
     ddl: Ddl
     on: str

@@ -56,8 +56,8 @@ class History:
         """Return the DDL statements."""
         return statements(self.start_ms, self.hours, self.ddl, self.ddl_span_hours)
 
-    def shapes(self) -> list[SourceTable]:
-        """Return every shape that a table has at some time, in order."""
+    def definitions(self) -> list[SourceTable]:
+        """Return every definition that a table has at some time, in order."""
         return [*tables(), *(s.after for s in self.statements() if s.after is not None)]
 
     def commits(self) -> Iterator[Commit]:

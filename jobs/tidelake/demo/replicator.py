@@ -34,7 +34,7 @@ class Replicator:
 
     def __init__(self, history: History, sink: ProtocolSink, *, crashes: Sequence[float] = DEFAULT_CRASHES, seed: int = 0) -> None:
         self.delivery = Delivery(marks=sink.marks)
-        self.encoder = sink.encoder(seed, filter(sink.wants, history.shapes()))
+        self.encoder = sink.encoder(seed, filter(sink.wants, history.definitions()))
         self._sink = sink
         self._described: set[SourceTable] = set()
         self._random = Random(f"{seed} {sink.protocol}").random

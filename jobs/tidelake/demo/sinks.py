@@ -34,7 +34,7 @@ class ProtocolSink:
     partitions: int
     batch: int
     ddl_partitions: int
-    encoder: Callable[[int, Iterable[SourceTable]], Encoder]  # (seed, all shapes of the tables that it replicates)
+    encoder: Callable[[int, Iterable[SourceTable]], Encoder]  # (seed, all definitions of the tables that it replicates)
     marks: bool = True
     bootstraps: int = 0
 
@@ -54,24 +54,26 @@ class ProtocolSink:
         return [] if "{" in self.topic else [self.topic]
 
 
-def _led_to(shapes: Iterable[SourceTable]) -> Iterable[SourceTable]:
-    """The shapes after the initial ones."""
-    return islice(shapes, len(tables()), None)
+def _led_to(definitions: Iterable[SourceTable]) -> Iterable[SourceTable]:
+    """The definitions after the initial ones."""
+    return islice(definitions, len(tables()), None)
 
 
 SINKS = {
     s.protocol: s
     for s in (
-        ProtocolSink("open", "bazaar.open", 3, 16, 3, lambda seed, shapes: OpenEncoder()),
-        ProtocolSink("craft", "bazaar.craft", 3, 64, 3, lambda seed, shapes: CraftEncoder()),
-        ProtocolSink("canal-json", "bazaar.canal", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed)),
+        ProtocolSink("open", "bazaar.open", 3, 16, 3, lambda seed, definitions: OpenEncoder()),
+        ProtocolSink("craft", "bazaar.craft", 3, 64, 3, lambda seed, definitions: CraftEncoder()),
+        ProtocolSink("canal-json", "bazaar.canal", 3, 1, 1, lambda seed, definitions: CanalJsonEncoder(seed=seed)),
         ProtocolSink(
-            "canal-json-cc", "bazaar.canal-cc", 3, 1, 1, lambda seed, shapes: CanalJsonEncoder(seed=seed, content_compatible=True)
+            "canal-json-cc", "bazaar.canal-cc", 3, 1, 1, lambda seed, definitions: CanalJsonEncoder(seed=seed, content_compatible=True)
         ),
-        ProtocolSink("simple-json", "bazaar.simple", 3, 1, 3, lambda seed, shapes: SimpleEncoder(_led_to(shapes)), bootstraps=1),
-        ProtocolSink("debezium", "bazaar.debezium", 3, 1, 3, lambda seed, shapes: DebeziumEncoder(_led_to(shapes))),
-        ProtocolSink("debezium-bare", "bazaar.debezium-bare", 3, 1, 3, lambda seed, shapes: DebeziumEncoder(_led_to(shapes), schema=False)),
-        ProtocolSink("avro", "cdc_{database}_{table}", 2, 1, 0, lambda seed, shapes: AvroEncoder(shapes), marks=False),
+        ProtocolSink("simple-json", "bazaar.simple", 3, 1, 3, lambda seed, definitions: SimpleEncoder(_led_to(definitions)), bootstraps=1),
+        ProtocolSink("debezium", "bazaar.debezium", 3, 1, 3, lambda seed, definitions: DebeziumEncoder(_led_to(definitions))),
+        ProtocolSink(
+            "debezium-bare", "bazaar.debezium-bare", 3, 1, 3, lambda seed, definitions: DebeziumEncoder(_led_to(definitions), schema=False)
+        ),
+        ProtocolSink("avro", "cdc_{database}_{table}", 2, 1, 0, lambda seed, definitions: AvroEncoder(definitions), marks=False),
     )
 }
 PROTOCOLS = tuple(SINKS)

@@ -67,7 +67,7 @@ class RowsByKey:
         return self.by_ident.pop(ident)
 
     def reshape(self, table: SourceTable) -> None:
-        """Give every row the columns of another shape: columns are kept by position, added ones are at the end with their default."""
+        """Give every row the columns of another definition: columns are kept by position, added ones are at the end with their default."""
         old, new = self.table.columns, table.columns
         self.table = table
         self.removed.clear()
@@ -164,7 +164,7 @@ def _sorted(changes: list[tuple[Any, SourceChange]], split: bool) -> list[Source
 
 
 class SimulatedUpstream:
-    """All tables by their name at creation; a table's present name is in its shape."""
+    """All tables by their name at creation; a table's present name is in its definition."""
 
     def __init__(self) -> None:
         self.rows = {t.name: RowsByKey(t) for t in tables()}

@@ -15,7 +15,7 @@ from tidelake.demo.history import History
 from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import SINKS
-from tidelake.history.event import MESSAGE, Shape, ShapeColumn
+from tidelake.history.event import MESSAGE, RowSchema, SchemaColumn
 from tidelake.protocols import Context, decode, protocol_names
 from tidelake.wire.checksum.checksums import ChecksumRules, Image, verdict
 
@@ -25,7 +25,7 @@ ROW_EVENTS = 400
 def warm(protocol: str) -> int:
     """Compile one protocol's decoder and return the number of events it decoded. Protocols that the demo does not write get no messages."""
     if protocol == "avro":
-        image = Image(shape=Shape((ShapeColumn("id", "int"),)), cells=[b"7"], number=0, whole=True)
+        image = Image(row_schema=RowSchema((SchemaColumn("id", "int"),)), cells=[b"7"], number=0, whole=True)
         verdict([image], corrupted=False, zone="UTC", rules=ChecksumRules(names_sent=True, mended=False), refuse=False)
     if protocol not in SINKS:
         return int(decode(protocol, pa.RecordBatch.from_pylist([], schema=MESSAGE), Context()).num_rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.incarnations import Column
 
 _NO_WORD = "types"
@@ -28,7 +28,7 @@ UNSAID: dict[str, str] = {  # by protocol: what messages do not carry of types; 
 }
 
 
-def unsaid(column: ShapeColumn) -> str | None:
+def unsaid(column: SchemaColumn) -> str | None:
     """Return what the lake needs of a column's type and a message does not carry; None if it carries enough."""
     written = column.full_type or column.type
     if written is None:
@@ -49,8 +49,8 @@ def _bare(mysql: MysqlType) -> str | None:
     return None
 
 
-def unsaid_of(shapes: Iterable[Shape]) -> dict[str, str]:
-    """Return by column what no shape of a table carries of its type."""
-    columns = [c for s in shapes for c in s.columns]
+def unsaid_of(row_schemas: Iterable[RowSchema]) -> dict[str, str]:
+    """Return by column what no schema of a table carries of its type."""
+    columns = [c for s in row_schemas for c in s.columns]
     said = {c.name for c in columns if unsaid(c) is None}
     return {c.name: what for c in columns if c.name not in said and (what := unsaid(c)) is not None}

@@ -1,7 +1,7 @@
 """Schemas of the batches between stages: MESSAGE (landed Kafka records) and EVENT (their content).
 
 EVENT has one row per event. Cells are canonical text (docs/architecture.md 6) as bytes, raw bytes for binary columns, in the order of the
-row's shape. A null element is NULL; an absent column is not in the shape. Each batch has a shape once, as a row of kind `shape`.
+row's schema. A null element is NULL; an absent column is not in the schema. Each batch has a schema once, as a row of kind `row_schema`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MESSAGE = pa.schema(
     ]
 )
 
-KINDS = ("row", "ddl", "resolved", "bootstrap", "rejected", "shape")
+KINDS = ("row", "ddl", "resolved", "bootstrap", "rejected", "row_schema")
 OPS = ("insert", "update", "delete", "upsert")
 CHECKSUMS = ("verified", "mismatch", "unverifiable")
 
@@ -39,7 +39,7 @@ EVENT = pa.schema(
     [
         pa.field("topic", pa.string()),
         pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),  # null in shape rows
+        pa.field("offset", pa.int64()),  # null in schema rows
         pa.field("ordinal", pa.int32()),  # position inside the message
         pa.field("timestamp_ms", pa.int64()),  # the message's timestamp
         pa.field("kind", pa.string(), nullable=False),
@@ -48,8 +48,8 @@ EVENT = pa.schema(
         pa.field("database", pa.string()),
         pa.field("table", pa.string()),
         pa.field("physical_table_id", pa.int64()),
-        pa.field("shape", pa.int64()),  # shape of `after`; in shape rows the shape itself
-        pa.field("before_shape", pa.int64()),
+        pa.field("row_schema", pa.int64()),  # schema of `after`; in schema rows the schema itself
+        pa.field("before_schema", pa.int64()),
         pa.field("after", pa.list_(pa.binary())),
         pa.field("before", pa.list_(pa.binary())),
         pa.field("handle_only", pa.bool_()),
@@ -57,7 +57,7 @@ EVENT = pa.schema(
         pa.field("ddl", pa.string()),
         pa.field("ddl_type", pa.string()),  # TiDB job type as digits, or Canal's word
         pa.field("schema_version", pa.int64()),  # rejected rows that wait for their table's schema: its version, wrapped to int64
-        pa.field("columns", pa.string()),  # shape rows: the shape's columns as JSON
+        pa.field("columns", pa.string()),  # schema rows: the schema's columns as JSON
         pa.field("error_code", pa.string()),
         pa.field("error", pa.string()),
         pa.field("raw_key", pa.binary()),
@@ -68,7 +68,7 @@ EVENT = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeColumn:
+class SchemaColumn:
     """One column as the protocol describes it.
 
     Attributes:
@@ -89,14 +89,14 @@ class ShapeColumn:
     mask: str | None = None
 
 
-_MEMBERS = [f.name for f in fields(ShapeColumn)]
+_MEMBERS = [f.name for f in fields(SchemaColumn)]
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The columns of a row image, in order. Its id is a hash of them, so equal shapes have equal ids everywhere."""
+class RowSchema:
+    """The columns of a row image, in order. Its id is a hash of them, so equal schemas have equal ids everywhere."""
 
-    columns: tuple[ShapeColumn, ...]
+    columns: tuple[SchemaColumn, ...]
 
     @cached_property
     def json(self) -> str:
@@ -110,10 +110,10 @@ class Shape:
         return int.from_bytes(hashlib.blake2b(self.json.encode(), digest_size=8).digest(), "big", signed=True)
 
     @classmethod
-    def from_json(cls, text: str) -> Shape:
+    def from_json(cls, text: str) -> RowSchema:
         """The inverse of `json`."""
         columns = (dict(c) for c in json.loads(text))
-        return cls(tuple(ShapeColumn(**(c | {"elements": tuple(c["elements"])} if "elements" in c else c)) for c in columns))
+        return cls(tuple(SchemaColumn(**(c | {"elements": tuple(c["elements"])} if "elements" in c else c)) for c in columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +126,8 @@ class Event:
     database: str | None = None
     table: str | None = None
     physical_table_id: int | None = None
-    shape: Shape | None = None
-    before_shape: Shape | None = None
+    row_schema: RowSchema | None = None
+    before_schema: RowSchema | None = None
     after: Sequence[bytes | None] | None = None
     before: Sequence[bytes | None] | None = None
     handle_only: bool = False
@@ -147,14 +147,14 @@ class EventRows:
     """Builds an EVENT batch from plain events: for the few messages that the columnar path does not handle, and for tests."""
 
     rows: list[dict[str, object]] = field(default_factory=list)
-    shapes: dict[int, Shape] = field(default_factory=dict)
+    row_schemas: dict[int, RowSchema] = field(default_factory=dict)
 
     def add(self, at: Coordinates, timestamp_ms: int | None, events: Iterable[Event]) -> None:
         """Append all events of one message, numbered from 0."""
         for ordinal, e in enumerate(events):
-            for shape in (e.shape, e.before_shape):
-                if shape is not None:
-                    self.shapes.setdefault(shape.id, shape)
+            for row_schema in (e.row_schema, e.before_schema):
+                if row_schema is not None:
+                    self.row_schemas.setdefault(row_schema.id, row_schema)
             row = {name: getattr(e, name) for name in _PLAIN}
             row |= {
                 "ddl": None if e.ddl is None else e.ddl.encode(),  # can be Utf8Text
@@ -165,14 +165,14 @@ class EventRows:
                 "timestamp_ms": timestamp_ms,
                 "commit_ts": None if e.commit_ts is None else wrap(e.commit_ts),
                 "schema_version": None if e.schema_version is None else wrap(e.schema_version),
-                "shape": e.shape.id if e.shape else None,
-                "before_shape": e.before_shape.id if e.before_shape else None,
+                "row_schema": e.row_schema.id if e.row_schema else None,
+                "before_schema": e.before_schema.id if e.before_schema else None,
             }
             self.rows.append(row)
 
-    def batch(self, *, shapes: bool = False) -> pa.RecordBatch:
-        """Return the events added so far, in one batch, because messages can be large. shapes: include the rows of their shapes."""
-        rows = [*self.rows, *_shape_rows(self.shapes.values())] if shapes else self.rows
+    def batch(self, *, row_schemas: bool = False) -> pa.RecordBatch:
+        """Return the events added so far, in one batch. row_schemas: include the rows of kind `row_schema`."""
+        rows = [*self.rows, *_schema_rows(self.row_schemas.values())] if row_schemas else self.rows
         batch = pa.RecordBatch.from_pylist(rows, schema=_SENT)
         return batch.set_column(_DDL, EVENT.field(_DDL), batch.column(_DDL).cast(pa.string()))
 
@@ -184,10 +184,10 @@ _PLAIN = (
 ).split()
 
 
-def shape_rows(shapes: Iterable[Shape]) -> pa.RecordBatch:
-    """Return the EVENT rows of kind `shape` for these shapes, in order of their ids."""
-    return pa.RecordBatch.from_pylist(_shape_rows(shapes), schema=EVENT)
+def schema_rows(row_schemas: Iterable[RowSchema]) -> pa.RecordBatch:
+    """Return the EVENT rows of kind `row_schema` for these schemas, in order of their ids."""
+    return pa.RecordBatch.from_pylist(_schema_rows(row_schemas), schema=EVENT)
 
 
-def _shape_rows(shapes: Iterable[Shape]) -> list[dict[str, object]]:
-    return [{"kind": "shape", "shape": s.id, "columns": s.json} for s in sorted(shapes, key=lambda s: s.id)]
+def _schema_rows(row_schemas: Iterable[RowSchema]) -> list[dict[str, object]]:
+    return [{"kind": "row_schema", "row_schema": s.id, "columns": s.json} for s in sorted(row_schemas, key=lambda s: s.id)]

@@ -18,7 +18,7 @@ from tidelake.history.ddl.changes import AddColumn, Change, ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.statement import parse
 from tidelake.history.definitions import unsaid_of
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import Catalog, Incarnation, Name, add_column, create
 from tidelake.tso import show
@@ -49,11 +49,11 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTable:
-    """Rows of one shape under one name in the window: first and last commit ts (TSO), and number."""
+    """Rows of one schema under one name in the window: first and last commit ts (TSO), and number."""
 
     database: str
     table: str
-    shape: Shape
+    row_schema: RowSchema
     first_ts: int
     last_ts: int
     rows: int
@@ -76,7 +76,7 @@ class SchemaMismatch:
     """Rows that fit their table neither before nor after any statement of the window.
 
     Attributes:
-        observed_table: Name and shape of the rows.
+        observed_table: Name and schema of the rows.
         first_ts: First commit ts of the rows (TSO).
         until_ts: Last commit ts, inclusive; None means all rows.
         table: Name of the table.
@@ -150,7 +150,7 @@ def same_name(sent: str, name: str) -> bool:
     return sent.lower() in (name.lower(), sanitised(name).lower())
 
 
-def sent_type(column: ShapeColumn) -> MysqlType:
+def sent_type(column: SchemaColumn) -> MysqlType:
     """Return the type as far as a message states it; text if it does not."""
     mysql = MysqlType.parse(column.full_type or column.type or "text")
     return replace(mysql, elements=column.elements) if column.elements else mysql
@@ -217,8 +217,8 @@ def _mismatch(catalog: Catalog, unknown_rows: _UnknownRows) -> SchemaMismatch:
         first_ts=s.first_ts,
         until_ts=min(_ends(catalog, s, i), default=None),
         table=i.name if i else written(s.database, s.table),
-        columns=_unknown(i, s) if i else tuple(c.name for c in s.shape.columns),
-        sent=", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.shape.columns),
+        columns=_unknown(i, s) if i else tuple(c.name for c in s.row_schema.columns),
+        sent=", ".join(f"{c.name} {c.full_type or c.type or '?'}" for c in s.row_schema.columns),
         known=", ".join(f"{c.name} {c.type.sql}" for c in i.columns) if i else "",
         unsaid=unsaid,
     )
@@ -268,10 +268,10 @@ class _Rules(NamedTuple):
 
 
 def _unsaid(observed: Sequence[ObservedTable]) -> _Unsaid:
-    shapes: dict[tuple[str, str], list[Shape]] = {}
+    row_schemas: dict[tuple[str, str], list[RowSchema]] = {}
     for s in observed:
-        shapes.setdefault((s.database.lower(), s.table.lower()), []).append(s.shape)
-    return {name: unsaid_of(of_table) for name, of_table in shapes.items()}
+        row_schemas.setdefault((s.database.lower(), s.table.lower()), []).append(s.row_schema)
+    return {name: unsaid_of(of_table) for name, of_table in row_schemas.items()}
 
 
 def _see_all(
@@ -305,16 +305,16 @@ def _unknown(i: Incarnation, s: ObservedTable) -> tuple[str, ...]:
 
 
 def _missing(s: ObservedTable, known: Sequence[str]) -> tuple[str, ...]:
-    return tuple(c.name for c in s.shape.columns if not any(same_name(c.name, k) for k in known))
+    return tuple(c.name for c in s.row_schema.columns if not any(same_name(c.name, k) for k in known))
 
 
 def _see(catalog: Catalog, s: ObservedTable) -> tuple[Catalog, list[LedgerEntry]]:
     found = find_sent(catalog, s.database, s.table)
     if found is None:
-        born = create(catalog, s.database, s.table, _guess(s.shape), s.first_ts - 1, guessed=True)
+        born = create(catalog, s.database, s.table, _guess(s.row_schema), s.first_ts - 1, guessed=True)
         return born, [_seen(s, f"table {s.database}.{s.table}")]
     known = found
-    for c in s.shape.columns:
+    for c in s.row_schema.columns:
         if not any(same_name(c.name, k.name) for k in known.columns):
             column = ColumnDef(name=c.name, type=sent_type(c))
             known = add_column(known, column, s.first_ts - 1)
@@ -323,7 +323,7 @@ def _see(catalog: Catalog, s: ObservedTable) -> tuple[Catalog, list[LedgerEntry]
 
 
 def _unseen(catalog: Catalog, s: ObservedTable) -> ObservedTable | None:
-    """The part of the rows to look at again, because rows of one shape can be on both sides of a DROP or RENAME.
+    """The part of the rows to look at again, because rows of one schema can be on both sides of a DROP or RENAME.
 
     It begins after the last table of that name, or where the present table lacks columns.
     """
@@ -333,7 +333,7 @@ def _unseen(catalog: Catalog, s: ObservedTable) -> ObservedTable | None:
         ends = [n.until_ts for _, n in names if n.until_ts is not None and n.until_ts < s.last_ts]
         return replace(s, first_ts=max(ends) + 1) if ends else None
     last = i.segments[-1]
-    lacks = any(not any(same_name(c.name, k.name) for k in last.columns) for c in s.shape.columns)
+    lacks = any(not any(same_name(c.name, k.name) for k in last.columns) for c in s.row_schema.columns)
     return replace(s, first_ts=max(s.first_ts, last.after_ts + 1)) if lacks and i.dropped_ts is None and last.after_ts < s.last_ts else None
 
 
@@ -354,6 +354,6 @@ def _seen(s: ObservedTable, what: str) -> LedgerEntry:
     return LedgerEntry(commit_ts=s.first_ts, database=s.database, query="", effect=f"seen: {what}")
 
 
-def _guess(shape: Shape) -> TableDef:
-    columns = tuple(ColumnDef(name=c.name, type=sent_type(c), nullable=not c.key) for c in shape.columns)
-    return TableDef(columns=columns, primary_key=tuple(c.name for c in shape.columns if c.key))
+def _guess(row_schema: RowSchema) -> TableDef:
+    columns = tuple(ColumnDef(name=c.name, type=sent_type(c), nullable=not c.key) for c in row_schema.columns)
+    return TableDef(columns=columns, primary_key=tuple(c.name for c in row_schema.columns if c.key))

@@ -1,6 +1,6 @@
 """The feed's events table: the content of every landed message, by hour and kind.
 
-Each kind is a partition. The few control rows (resolved, ddl, shape, rejected) are therefore read without a JVM and without the row events.
+Each kind is a partition. So the few control rows (resolved, ddl, row_schema, rejected) are read without a JVM and without the row events.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def shown_type(feed: Feed, i: Incarnation, c: Column) -> MysqlType:
 
 
 def mask_of(feed: Feed, i: Incarnation, c: Column) -> str | None:
-    """Return the mark of a column's mask, in the form that shapes use; None without a mask."""
+    """Return the mark of a column's mask, in the form that schemas use; None without a mask."""
     mask = value_rules(feed, i, c).mask
     return None if mask is None else mark(mask, mask_key(feed))
 

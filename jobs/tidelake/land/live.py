@@ -42,7 +42,7 @@ _ONE_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class PartitionSpan:
     """The hour's offsets of one partition: from start up to, not including, end. Offsets before begin are expired.
 
     near: from this offset on, a message with timestamp until_ms or later ends the hour sooner; None where there is no such offset. near may
@@ -88,8 +88,8 @@ def land_live_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = 
         after = newest(lake, feed.name, format_hour(hour + _ONE_HOUR))
         places = places_of(feed, feed.source.uri, topics)
         ids = _ids(topics, places, _neighbours(lake, feed, past, after))
-        stretches = plan(topics, places, hour, past, after) if past.this is None else landed_stretches(topics, past.this, past.damaged)
-        landed = land_all(_reads(feed, name, topics, stretches, progress), lake, feed.source.in_flight)
+        spans = plan(topics, places, hour, past, after) if past.this is None else landed_spans(topics, past.this, past.damaged)
+        landed = land_all(_reads(feed, name, topics, spans, progress), lake, feed.source.in_flight)
         check_ids(ids, topics.ids({topic for topic, _ in places}), "had")  # a topic recreated meanwhile has another id
         manifest = manifest_of(feed, LAYOUT, name, landed, past).model_copy(update={"topic_ids": ids})
         new = past.this is None or manifest.objects != past.this.objects
@@ -127,12 +127,12 @@ def _waits(feed: Feed, topics: Topics, lake: Store, hour: datetime) -> tuple[Wai
     return not_resolved_live(feed, topics, lake, hour, places_of(feed, feed.source.uri, topics))
 
 
-def plan(topics: Topics, places: Sequence[TopicPartition], hour: datetime, past: Past, after: Manifest | None) -> list[Stretch]:
+def plan(topics: Topics, places: Sequence[TopicPartition], hour: datetime, past: Past, after: Manifest | None) -> list[PartitionSpan]:
     """Return the offsets to read of every partition. after: manifest of the next hour. Raises what `land_live_hour` raises."""
     bounds = topics.bounds(places)
     begins, ends = (topics.first_since(places, _ms(moment)) for moment in (hour, hour + _ONE_HOUR))
     before = past.earlier[-1] if past.earlier else None
-    stretches = list[Stretch]()
+    spans = list[PartitionSpan]()
     for place in places:
         low, high = bounds[place]
         start = _next_of(before, place)
@@ -146,11 +146,11 @@ def plan(topics: Topics, places: Sequence[TopicPartition], hour: datetime, past:
             raise went_back(place, max(start, end), high, "the hours beside this one reach")
         begin = min(max(start, low), end)
         near = None if near is None else min(max(begin, near), end)
-        stretches.append(Stretch(place=place, start=start, begin=begin, end=end, near=near, until_ms=_ms(hour + _ONE_HOUR)))
-    return stretches
+        spans.append(PartitionSpan(place=place, start=start, begin=begin, end=end, near=near, until_ms=_ms(hour + _ONE_HOUR)))
+    return spans
 
 
-def landed_stretches(topics: Topics, manifest: Manifest, broken: Sequence[Landed]) -> list[Stretch]:
+def landed_spans(topics: Topics, manifest: Manifest, broken: Sequence[Landed]) -> list[PartitionSpan]:
     """Return the offsets to read to land the same offsets again. broken: the landed objects that make it necessary.
 
     Raises OrderError: LANDED_LOST, OFFSETS_WENT_BACK.
@@ -159,14 +159,14 @@ def landed_stretches(topics: Topics, manifest: Manifest, broken: Sequence[Landed
         raise cannot_mend(manifest, broken, f"the hour was landed from an archive of layout {manifest.layout}")
     facts = {(topic, number): facts for topic, numbers in manifest.partitions.items() for number, facts in numbers.items()}
     bounds = topics.bounds(list(facts))
-    stretches = list[Stretch]()
+    spans = list[PartitionSpan]()
     for place, partition in sorted(facts.items()):
         (low, high), start, end = bounds[place], partition.start or 0, partition.next or 0
         if end > high:
             raise went_back(place, end, high, "the landed hour reaches")
         begin = min(max(start, low), end)
-        stretches.append(Stretch(place=place, start=start, begin=begin, end=end, near=None, until_ms=0))
-    return stretches
+        spans.append(PartitionSpan(place=place, start=start, begin=begin, end=end, near=None, until_ms=0))
+    return spans
 
 
 def places_of(feed: Feed, servers: str, topics: Topics) -> list[TopicPartition]:
@@ -219,8 +219,8 @@ def _start_of(after: Manifest | None, place: TopicPartition) -> int | None:
     return facts.start if facts.start is not None else facts.first
 
 
-def _reads(feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], progress: OnBytesLanded | None) -> list[ReadPartition]:
-    total, done, lock = sum(s.expected for s in stretches), 0, Lock()
+def _reads(feed: Feed, hour: str, topics: Topics, spans: Sequence[PartitionSpan], progress: OnBytesLanded | None) -> list[ReadPartition]:
+    total, done, lock = sum(s.expected for s in spans), 0, Lock()
 
     def read(offsets: int) -> None:
         nonlocal done
@@ -229,15 +229,15 @@ def _reads(feed: Feed, hour: str, topics: Topics, stretches: Sequence[Stretch], 
             if progress:
                 progress(min(done, total), total)
 
-    return [partial(_read, feed, hour, topics, stretch, read) for stretch in stretches]
+    return [partial(_read, feed, hour, topics, span, read) for span in spans]
 
 
-def _read(feed: Feed, hour: str, topics: Topics, stretch: Stretch, read: Callable[[int], None], outlet: Outlet) -> PartitionRead:
-    (topic, number), at, end = stretch.place, stretch.begin, stretch.end
+def _read(feed: Feed, hour: str, topics: Topics, span: PartitionSpan, read: Callable[[int], None], outlet: Outlet) -> PartitionRead:
+    (topic, number), at, end = span.place, span.begin, span.end
     folder = Path(mkdtemp(dir=outlet.folder))
     cutter = ObjectCutter(folder, lambda path: ObjectWriter(path, feed.name, hour, topic, number, outlet.encoders), feed.protocol)
-    for whole in topics.read(stretch.place, at, end):
-        batch, beyond = _until(whole, stretch)
+    for whole in topics.read(span.place, at, end):
+        batch, beyond = _until(whole, span)
         for done in cutter.add(batch):
             outlet.put(done())
         if beyond is not None:
@@ -249,19 +249,19 @@ def _read(feed: Feed, hour: str, topics: Topics, stretch: Stretch, read: Callabl
     for done in cutter.rest():
         outlet.put(done())
     read(end - at)
-    facts = cutter.live_facts(stretch.start, stretch.begin, end)
-    key = f"kafka:{topic}/{number}/{stretch.begin}-{end - 1}"
-    sources = (SourceFile(key=key, size=facts.bytes),) if stretch.begin < end else ()
+    facts = cutter.live_facts(span.start, span.begin, end)
+    key = f"kafka:{topic}/{number}/{span.begin}-{end - 1}"
+    sources = (SourceFile(key=key, size=facts.bytes),) if span.begin < end else ()
     return PartitionRead(topic=topic, number=number, sources=sources, facts=facts, folder=folder)
 
 
-def _until(batch: pa.RecordBatch, stretch: Stretch) -> tuple[pa.RecordBatch, int | None]:
+def _until(batch: pa.RecordBatch, span: PartitionSpan) -> tuple[pa.RecordBatch, int | None]:
     """Return the messages of the hour, and the offset of the first message after it; None if the batch has no such message."""
-    if stretch.near is None:
+    if span.near is None:
         return batch, None
     offsets = batch.column("offset").to_numpy()
-    late = pc.fill_null(pc.greater_equal(batch.column("timestamp_ms"), stretch.until_ms), False).to_numpy(zero_copy_only=False)
-    beyond = np.flatnonzero(late & (offsets >= stretch.near))
+    late = pc.fill_null(pc.greater_equal(batch.column("timestamp_ms"), span.until_ms), False).to_numpy(zero_copy_only=False)
+    beyond = np.flatnonzero(late & (offsets >= span.near))
     return (batch.slice(0, beyond[0]), int(offsets[beyond[0]])) if len(beyond) else (batch, None)
 
 

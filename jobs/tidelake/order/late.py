@@ -19,7 +19,7 @@ from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import CATALOG, SYSTEM, late_table
 from tidelake.config.table_name import written
 from tidelake.errors import OrderError
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.cut import Cut, LateCounts
 from tidelake.lake.cuts import Base
@@ -87,23 +87,25 @@ def _judged(session: SparkSession, events: LakeTable, cut: Cut, seen: WindowRows
     then = then.where(f"kind = 'row' AND hour <= {literal(cut.hour)} AND commit_ts BETWEEN {seen.late_from} AND {cut.resolved_ts}")
     then = then.where(" OR ".join(f"(database = {literal(d)} AND table = {literal(t)})" for d, t in seen.late_names))
     hours = sorted({r["hour"] for frame in (now, then) for r in frame.select("hour").distinct().collect()})
-    shapes = {r["shape"]: Shape.from_json(r["columns"]) for r in control_rows(events, "shape", hours, ["shape", "columns"])}
+    row_schemas = {
+        r["row_schema"]: RowSchema.from_json(r["columns"]) for r in control_rows(events, "row_schema", hours, ["row_schema", "columns"])
+    }
     back = steps_back(events, hours)
-    return _verdicts(_facts(now, back, shapes, gone="op = 'delete'"), _facts(then, back, shapes, gone="before IS NOT NULL"))
+    return _verdicts(_facts(now, back, row_schemas, gone="op = 'delete'"), _facts(then, back, row_schemas, gone="before IS NOT NULL"))
 
 
-def _facts(rows: DataFrame, back: Steps, shapes: Mapping[int, Shape], gone: str) -> DataFrame:
+def _facts(rows: DataFrame, back: Steps, row_schemas: Mapping[int, RowSchema], gone: str) -> DataFrame:
     """Facts that row events state, as (mark, content, nth, key).
 
     `+` a row is so after the event · `-` a row is gone · `=` an event of a table without key, the nth equal one in its replay_epoch.
 
     gone: SQL for the events that state that the row before them is gone. All published ones do; of late ones only deletes must be found so.
     """
-    keys = {i: [k for k, c in enumerate(s.columns) if c.key] for i, s in shapes.items()}
+    keys = {i: [k for k, c in enumerate(s.columns) if c.key] for i, s in row_schemas.items()}
     keyed = ", ".join(str(i) for i, k in keys.items() if k) or "NULL"
-    has_key = f"coalesce(shape IN ({keyed}) OR before_shape IN ({keyed}), false)"
-    after, before = _key("shape", "after", keys), _key("before_shape", "before", keys)
-    plus = f"IF(after IS NULL, NULL, named_struct('mark', '+', 'content', xxhash64(shape, after), 'key', xxhash64({after})))"
+    has_key = f"coalesce(row_schema IN ({keyed}) OR before_schema IN ({keyed}), false)"
+    after, before = _key("row_schema", "after", keys), _key("before_schema", "before", keys)
+    plus = f"IF(after IS NULL, NULL, named_struct('mark', '+', 'content', xxhash64(row_schema, after), 'key', xxhash64({after})))"
     minus = f"IF({gone}, named_struct('mark', '-', 'content', xxhash64(key_before), 'key', xxhash64(key_before)), NULL)"
     there = rows.where(has_key).withColumn("key_before", _expr(f"coalesce({before}, {after})"))
     one = there.selectExpr(*_AT, f"inline(array_compact(array({plus}, {minus})))").selectExpr("*", "1 AS nth")
@@ -117,11 +119,11 @@ def _facts(rows: DataFrame, back: Steps, shapes: Mapping[int, Shape], gone: str)
 _AT = ("hour", "topic", "partition", "offset", "ordinal", "database", "table", "commit_ts", "op")
 
 
-def _key(shape: str, cells: str, keys: Mapping[int, Sequence[int]]) -> str:
-    """SQL for the key's cells in an image; NULL if the shape has no key. An update's old image may lack unchanged cells."""
+def _key(row_schema: str, cells: str, keys: Mapping[int, Sequence[int]]) -> str:
+    """SQL for the key's cells in an image; NULL if the schema has no key. An update's old image may lack unchanged cells."""
     most = max((len(k) for k in keys.values()), default=0)
     cases = " ".join(f"WHEN {i} THEN array({', '.join(f'get({cells}, {p})' for p in k)})" for i, k in keys.items() if k)
-    return f"CASE {shape} {cases} END" if most else "CAST(NULL AS array<binary>)"
+    return f"CASE {row_schema} {cases} END" if most else "CAST(NULL AS array<binary>)"
 
 
 def _verdicts(late: DataFrame, said: DataFrame) -> DataFrame:

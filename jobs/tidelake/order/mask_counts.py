@@ -18,12 +18,12 @@ def mask_counts(feed: Feed, i: Incarnation, seen: WindowRows) -> dict[str, dict[
     images = Counter[int]()
     for g in seen.groups:
         if (g.database, g.table) in sent:
-            for shape in (g.shape, g.before_shape):
-                if shape is not None:
-                    images[shape] += g.rows
+            for row_schema in (g.row_schema, g.before_schema):
+                if row_schema is not None:
+                    images[row_schema] += g.rows
     out: dict[str, dict[str, int]] = {}
-    for p in project(i, [seen.shapes[s] for s in sorted(images)]):
+    for p in project(i, [seen.row_schemas[s] for s in sorted(images)]):
         mask = value_rules(feed, i, p.column).mask
-        if mask is not None and (found := sum(images[s] for s in {place.shape for place in p.places})):
+        if mask is not None and (found := sum(images[s] for s in {place.row_schema for place in p.places})):
             out[p.column.name] = {mask: found}
     return out

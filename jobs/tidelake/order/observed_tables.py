@@ -1,4 +1,4 @@
-"""What rows a window has: names, shapes, counts, first and last commit ts, from one grouped job over narrow columns."""
+"""What rows a window has: names, schemas, counts, first and last commit ts, from one grouped job over narrow columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.history.incarnations import Name
 from tidelake.history.window import ObservedTable, Window
 from tidelake.lake.catalog import LakeTable
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _HOUR_MS = 3_600_000
-_GROUP = ("database", "table", "shape", "before_shape", "place")
+_GROUP = ("database", "table", "row_schema", "before_schema", "place")
 _AT = ("hour", "topic", "partition")
-_OBSERVED = ("database", "table", "shape", "before_shape", "rows", "first_ts", "last_ts")
+_OBSERVED = ("database", "table", "row_schema", "before_schema", "rows", "first_ts", "last_ts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRows:
-    """Rows of the window with the same names and shapes. first_ts, last_ts: TSO; None for Avro deletes, which have no commit ts."""
+    """Rows of the window with the same names and schemas. first_ts, last_ts: TSO; None for Avro deletes, which have no commit ts."""
 
     database: str
     table: str
-    shape: int | None
-    before_shape: int | None
+    row_schema: int | None
+    before_schema: int | None
     rows: int
     first_ts: int | None
     last_ts: int | None
@@ -46,8 +46,8 @@ class WindowRows:
     """The rows of a window.
 
     Attributes:
-        groups: Groups of rows with the same names and shapes.
-        shapes: Shapes by number.
+        groups: Groups of rows with the same names and schemas.
+        schemas: Schemas by number.
         inside: Number of rows in the window.
         seeded: Rows at or before the export that the tables began with; the export has them already.
         late: Rows that arrived after the cut that covers them.
@@ -63,7 +63,7 @@ class WindowRows:
     """
 
     groups: tuple[ObservedRows, ...]
-    shapes: dict[int, Shape]
+    row_schemas: dict[int, RowSchema]
     inside: int
     seeded: int
     late: int
@@ -84,11 +84,15 @@ class WindowRows:
 
     @property
     def observed(self) -> list[ObservedTable]:
-        """Return one entry per name and shape, for rows that have a commit ts."""
+        """Return one entry per name and schema, for rows that have a commit ts."""
         return [
-            ObservedTable(database=g.database, table=g.table, shape=self.shapes[s], first_ts=g.first_ts, last_ts=g.last_ts, rows=g.rows)
+            ObservedTable(
+                database=g.database, table=g.table, row_schema=self.row_schemas[s], first_ts=g.first_ts, last_ts=g.last_ts, rows=g.rows
+            )
             for g in self.groups
-            if (s := g.before_shape if g.shape is None else g.shape) is not None and g.first_ts is not None and g.last_ts is not None
+            if (s := g.before_schema if g.row_schema is None else g.row_schema) is not None
+            and g.first_ts is not None
+            and g.last_ts is not None
         ]
 
     def without(self, where: Sequence[str], rows: int) -> WindowRows:
@@ -107,19 +111,19 @@ class WindowRows:
         hours = [physical_ms(ts or 0) // _HOUR_MS for g in mine for ts in (g.first_ts, g.last_ts)]
         return max(hours) - min(hours) + 1 if hours else 1
 
-    def shapes_of(self, names: Sequence[Name]) -> tuple[Shape, ...]:
-        """Return the shapes of rows under these names."""
+    def schemas_of(self, names: Sequence[Name]) -> tuple[RowSchema, ...]:
+        """Return the schemas of rows under these names."""
         wanted = {(n.database, n.table) for n in names}
-        ids = {i for g in self.groups if (g.database, g.table) in wanted for i in (g.shape, g.before_shape) if i is not None}
-        return tuple(self.shapes[i] for i in sorted(ids))
+        ids = {i for g in self.groups if (g.database, g.table) in wanted for i in (g.row_schema, g.before_schema) if i is not None}
+        return tuple(self.row_schemas[i] for i in sorted(ids))
 
     def images_of(self, names: Sequence[Name]) -> tuple[frozenset[int], frozenset[int]]:
-        """Return (shapes of rows after a change, shapes of deleted rows) under these names."""
+        """Return (schemas of rows after a change, schemas of deleted rows) under these names."""
         wanted = {(n.database, n.table) for n in names}
         mine = [g for g in self.groups if (g.database, g.table) in wanted]
         return (
-            frozenset(g.shape for g in mine if g.shape is not None),
-            frozenset(g.before_shape for g in mine if g.shape is None and g.before_shape is not None),
+            frozenset(g.row_schema for g in mine if g.row_schema is not None),
+            frozenset(g.before_schema for g in mine if g.row_schema is None and g.before_schema is not None),
         )
 
 
@@ -151,7 +155,7 @@ def look(frame: DataFrame, events: LakeTable, window: Window, done: WindowProgre
     mine, behind = [r for r in found if r["place"] in ("window", "undated")], [r for r in found if r["place"] == "late"]
     return WindowRows(
         groups=tuple(ObservedRows(**{k: v for k, v in r.items() if k in _OBSERVED}) for r in mine),
-        shapes=_shapes(events, done.scan),
+        row_schemas=_row_schemas(events, done.scan),
         inside=inside,
         seeded=seeded,
         late=late,
@@ -207,5 +211,7 @@ def _refuse(found: list[dict[str, Any]]) -> None:
         )
 
 
-def _shapes(events: LakeTable, hours: Sequence[str]) -> dict[int, Shape]:
-    return {r["shape"]: Shape.from_json(r["columns"]) for r in control_rows(events, "shape", hours, ["shape", "columns"])}
+def _row_schemas(events: LakeTable, hours: Sequence[str]) -> dict[int, RowSchema]:
+    return {
+        r["row_schema"]: RowSchema.from_json(r["columns"]) for r in control_rows(events, "row_schema", hours, ["row_schema", "columns"])
+    }

@@ -1,7 +1,7 @@
 """Rows that fit no schema of their table, or whose table is not defined (window.SchemaMismatch). They are put aside and need a decision.
 
 A row fits no schema if it fits its table neither before nor after any statement. The rows form groups: rows of one hour with the same name
-and shape, so they lack the same statement. The coordinates of a group's first row identify it. The document of a cut's mismatches is
+and schema, so they lack the same statement. The coordinates of a group's first row identify it. The document of a cut's mismatches is
 written before the cut, so it also shows those that block the window.
 """
 
@@ -36,7 +36,7 @@ from tidelake.tso import show
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SENT = "coalesce(shape, before_shape)"
+_SENT = "coalesce(row_schema, before_schema)"
 _NAMED = 10  # tables that an error names
 
 
@@ -151,7 +151,7 @@ def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[Sche
         F.min("commit_ts").alias("first_ts"),
         F.count("*").alias("rows"),
     )
-    said = {(m.observed_table.database, m.observed_table.table, m.observed_table.shape.id): m for m in reversed(found)}
+    said = {(m.observed_table.database, m.observed_table.table, m.observed_table.row_schema.id): m for m in reversed(found)}
     groups = [
         MismatchGroup(
             hour=r["hour"],
@@ -171,7 +171,7 @@ def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[Sche
 def _where(m: SchemaMismatch) -> str:
     until = "" if m.until_ts is None else f" AND commit_ts <= {m.until_ts}"
     s = m.observed_table
-    sent = f"database = {literal(s.database)} AND table = {literal(s.table)} AND {_SENT} = {s.shape.id}"
+    sent = f"database = {literal(s.database)} AND table = {literal(s.table)} AND {_SENT} = {s.row_schema.id}"
     return f"({sent} AND commit_ts >= {m.first_ts}{until})"
 
 

@@ -151,7 +151,7 @@ def _table(plan: PlannedWindow, seen: WindowRows, incarnation: str) -> TableRows
         feed=plan.lake.feed,
         incarnation=i,
         names=names,
-        shapes=seen.shapes_of(names),
+        row_schemas=seen.schemas_of(names),
         bucket=bucket_column(key_columns(plan.lake.feed, i, columns)),
         buckets=previous.buckets if previous else _buckets(plan.lake.feed, i.name, seen.rows_of(names)),
         hours=seen.hours_of(names),

@@ -1,6 +1,6 @@
 """Decode Kafka messages to events, for every protocol. The only registry of protocols, and the only place that handles a DecodeError.
 
-Every protocol is a module of one shape:
+Every protocol is a module of one schema:
     read(key, value, context) -> list[Event]            one message of any form, in plain Python; raises DecodeError
     scan(messages, wanted, context) -> Scanned          a batch of messages in the usual forms, compiled; leaves the rest to read
 """
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from tidelake.config.options import SinkOptions
 from tidelake.errors import ConfigError, Coordinates, DecodeError, WaitingError
-from tidelake.history.event import CHECKSUMS, EVENT, Event, EventRows, ShapeColumn, shape_rows
+from tidelake.history.event import CHECKSUMS, EVENT, Event, EventRows, SchemaColumn, schema_rows
 from tidelake.protocols.claims import completed
 from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.columnar import Scanned
@@ -48,7 +48,7 @@ class Context:
 
     avro_schema: schema id (Confluent: int, Glue: UUID text) → schema text, raises DecodeError (UNKNOWN_SCHEMA).
     max_bytes: limit of a message, before and after decompression.
-    memory: state that decoders keep between batches (known shapes, compiled schemas).
+    memory: state that decoders keep between batches (known schemas, compiled schemas).
     columns: (database, table) → its columns in order, for protocols whose messages lack them; None for an unknown table.
     types_later: return values whose type the message lacks as they were sent, because the table may have changed since `columns`.
     time_zone: zone in which TIMESTAMP columns are printed (feed.toml's `time_zone`) if a message holds the instant; the zone of Avro's
@@ -62,14 +62,14 @@ class Context:
     avro_schema: Callable[[int | str], str] | None = None
     max_bytes: int = MAX_MESSAGE_BYTES
     memory: dict[str, object] = field(default_factory=dict)
-    columns: Callable[[str, str], tuple[ShapeColumn, ...] | None] | None = None
+    columns: Callable[[str, str], tuple[SchemaColumn, ...] | None] | None = None
     types_later: bool = False
     time_zone: str = "UTC"
     shelf: Shelf | None = None
     refuse_mismatches: bool = False
     claim_file: Callable[[str, int], bytes] | None = None
 
-    def columns_of(self, database: str, table: str) -> tuple[ShapeColumn, ...] | None:
+    def columns_of(self, database: str, table: str) -> tuple[SchemaColumn, ...] | None:
         """Return the table's columns if they are known from outside the message, else None."""
         return self.columns(database, table) if self.columns else None
 
@@ -93,7 +93,7 @@ def decoder(protocol: str) -> _Decoder:
 
 
 def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.RecordBatch:
-    """Return the EVENT rows of a MESSAGE batch in message order, followed by the shapes that they use (kind `shape`).
+    """Return the EVENT rows of a MESSAGE batch in message order, followed by the schemas that they use (kind `row_schema`).
 
     A message yields all its events, or one `rejected` event with code, reason and raw bytes. Raises ConfigError for an unknown protocol.
     """
@@ -106,8 +106,8 @@ def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.Reco
     left = np.union1d(np.union1d(scanned.left, refused), np.flatnonzero(alone)).astype(np.int32)
     rows, message_of_event = _read(module, messages, left, large, context)
     if not len(scanned.message):
-        return rows.batch(shapes=True)
-    events, shapes = scanned.batch(messages), rows.shapes
+        return rows.batch(row_schemas=True)
+    events, row_schemas = scanned.batch(messages), rows.row_schemas
     if rows.rows:
         found, message = events, scanned.message
         if len(refused):
@@ -115,8 +115,8 @@ def decode(protocol: str, messages: pa.RecordBatch, context: Context) -> pa.Reco
             found, message = found.filter(pa.array(kept)), message[kept]
         order = np.argsort(np.concatenate([message, message_of_event]), kind="stable")
         events = pc.take(pa.concat_batches([found, rows.batch()]), pa.array(order))
-    shapes = {s.id: s for s in scanned.used_shapes()} | shapes
-    return pa.concat_batches([events, shape_rows(shapes.values())])
+    row_schemas = {s.id: s for s in scanned.used_schemas()} | row_schemas
+    return pa.concat_batches([events, schema_rows(row_schemas.values())])
 
 
 def _mismatches(scanned: Scanned) -> Ints:

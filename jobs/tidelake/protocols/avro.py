@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape
+from tidelake.history.event import Event, RowSchema
 from tidelake.protocols import Context
 from tidelake.wire.binary import avro_scan, avro_schema
 from tidelake.wire.binary.avro_schema import AvroField, AvroRecord
@@ -58,11 +58,11 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     plan = _plan(key_record, record, context)
     event = Event(kind="row", op="upsert", database=plan.name[0], table=plan.name[1])
     if record is None:
-        return [replace(event, op="delete", before_shape=plan.shape, before=key_cells)]
+        return [replace(event, op="delete", before_schema=plan.row_schema, before=key_cells)]
     op, ts = extension.get(avro_schema.OPERATION), extension.get(avro_schema.COMMIT)
     if op is not None and op not in _OPS:
         raise DecodeError(f"_tidb_op is {op!r}, expected c or u", code="UNKNOWN_TYPE")
-    event = replace(event, op=_OPS[op] if op is not None else "upsert", shape=plan.shape, after=cells)
+    event = replace(event, op=_OPS[op] if op is not None else "upsert", row_schema=plan.row_schema, after=cells)
     event = replace(event, checksum=_verdict(extension, plan, cells, context))
     return [replace(event, commit_ts=int(ts) % (1 << 64)) if ts is not None else event]
 
@@ -80,32 +80,32 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
             leave(out, wanted[first])
             first += 1
     plans = memory.plans.values
-    found = scanned(out, [p.name for p in plans], [p.shape for p in plans], np.zeros(0, np.int32))
+    found = scanned(out, [p.name for p in plans], [p.row_schema for p in plans], np.zeros(0, np.int32))
     whole = np.array([p.whole for p in plans], np.bool_)
     return checksums.with_verdicts(replace(found, whole=whole), work.sent, [context.time_zone], _RULES, context.memory)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What follows from the schemas of key and value: the event's names, the shape of its only side, and the kernel's steps. whole: the
+    """What follows from the schemas of key and value: the event's names, the schema of its only side, and the kernel's steps. whole: the
     table has no more columns, as far as that is known: names are not compared, Avro's may differ (docs/reference/protocols.md 4.2)."""
 
     name: tuple[str | None, str | None]
-    shape: Shape
+    row_schema: RowSchema
     steps: list[list[int]]
     whole: bool
 
 
 def _plan(key: AvroRecord | None, value: AvroRecord | None, context: Context) -> _Plan:
-    """At least one of them is there. Of a delete the shape is the key's."""
+    """At least one of them is there. Of a delete the schema is the key's."""
     named, shaped = cast(AvroRecord, key or value), cast(AvroRecord, value or key)
     handle = {f.name for f in key.fields} if key else set()
-    shape = Shape(tuple(replace(c, key=c.name in handle) for c in shaped.columns))
+    row_schema = RowSchema(tuple(replace(c, key=c.name in handle) for c in shaped.columns))
     key_fields, value_fields = (r.fields if r else () for r in (key, value))
     steps = [_step(f) for f in (*key_fields, *value_fields)]
     columns = context.columns_of(named.database or "", named.table) or ()
-    whole = len(shape.columns) >= len(columns)
-    return _Plan((named.database, named.table), shape, [[len(key_fields)] + [0] * (avro_scan.STEP_WIDTH - 1), *steps], whole)
+    whole = len(row_schema.columns) >= len(columns)
+    return _Plan((named.database, named.table), row_schema, [[len(key_fields)] + [0] * (avro_scan.STEP_WIDTH - 1), *steps], whole)
 
 
 def _verdict(extension: dict[int, bytes], plan: _Plan, cells: _Cells, context: Context) -> str | None:
@@ -113,7 +113,7 @@ def _verdict(extension: dict[int, bytes], plan: _Plan, cells: _Cells, context: C
     text, corrupted = extension.get(avro_schema.CHECKSUM, b""), extension.get(avro_schema.CORRUPTED) == b"1"
     if not text and not corrupted:
         return None
-    image = checksums.Image(shape=plan.shape, cells=cells, number=checksums.sum_of_text(text), whole=plan.whole)
+    image = checksums.Image(row_schema=plan.row_schema, cells=cells, number=checksums.sum_of_text(text), whole=plan.whole)
     return checksums.verdict([image], corrupted=corrupted, zone=context.time_zone, rules=_RULES, refuse=context.refuse_mismatches)
 
 
@@ -249,7 +249,7 @@ class _Memory:
             plan = _plan(records[0], records[1], context)
             return self.plans.learn(key, plan, plan.steps)
         except DecodeError:
-            return self.plans.learn(key, _Plan((None, None), Shape(()), [], True), valid=False)
+            return self.plans.learn(key, _Plan((None, None), RowSchema(()), [], True), valid=False)
 
 
 def _memory(context: Context) -> _Memory:

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context
 from tidelake.wire.binary import canal_scan as steps
 from tidelake.wire.binary.canal_scan import (
@@ -43,7 +43,7 @@ from tidelake.wire.binary.protobuf import BYTES, NUMBER, WireField, fields
 from tidelake.wire.cells.canal_types import column_type
 from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.binary_known import KnownKeys
-from tidelake.wire.kernels.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
+from tidelake.wire.kernels.binary_out import KEY, LEARN_SCHEMA, Out, leave, new_out, scanned, values
 from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.utf8_text import text_of
 from tidelake.wire.kernels.varint import Region
@@ -83,7 +83,7 @@ _MAX_LESSONS = 16  # of one message: each one costs another look at it
 
 _Name = tuple[str | None, str | None]
 _Column = tuple[bytes, bytes, bool]  # name, MySQL type, part of the key
-_Shapes = dict[tuple[_Column, ...], Shape]
+_RowSchemas = dict[tuple[_Column, ...], RowSchema]
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -104,10 +104,10 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     entries = fields(packet["the body"], _MESSAGES).get("an entry")
     if not entries:
         raise DecodeError("a packet without entries", code="BAD_STRUCTURE")
-    events, shapes = list[Event](), _Shapes()
+    events, row_schemas = list[Event](), _RowSchemas()
     for i, entry in enumerate(entries):
         entry.what = f"entry {i}"
-        events += _entry(entry, shapes, MAX_ROWS - len(events))
+        events += _entry(entry, row_schemas, MAX_ROWS - len(events))
     return events
 
 
@@ -120,15 +120,15 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     out = new_out(len(messages), total // steps.LEAST_ROW, total // steps.LEAST_COLUMN, total)
     first = lessons = 0
     while first < len(present):
-        at, status = steps.scan_messages(column, present, first, memory.names.table, memory.shapes.table, work, out)
+        at, status = steps.scan_messages(column, present, first, memory.names.table, memory.row_schemas.table, work, out)
         first, lessons = at, lessons + 1 if at == first else 1
         if first < len(present) and (lessons > _MAX_LESSONS or not memory.learn(status, out)):
             leave(out, present[first])
             first, lessons = first + 1, 0
-    return scanned(out, memory.names.values, memory.shapes.values, np.setdiff1d(wanted, present))
+    return scanned(out, memory.names.values, memory.row_schemas.values, np.setdiff1d(wanted, present))
 
 
-def _entry(entry: Region, shapes: _Shapes, room: int) -> list[Event]:
+def _entry(entry: Region, row_schemas: _RowSchemas, room: int) -> list[Event]:
     what, found = entry.what, fields(entry, _ENTRY)
     kind = found.get("the entry type", 0)
     if kind in HEARTBEAT_LIKE:
@@ -140,7 +140,7 @@ def _entry(entry: Region, shapes: _Shapes, room: int) -> list[Event]:
     if change.get("the DDL mark", 0):
         return [_ddl(event, header, change, what)]
     if event in OPS:
-        return _rows(event, header, rows, shapes, room, what)
+        return _rows(event, header, rows, row_schemas, room, what)
     if event in (QUERY, XA_COMMIT) and not rows:
         return []
     rolled_back = ", XAROLLBACK: rows that came before were taken back" if event == XA_ROLLBACK else ""
@@ -166,7 +166,7 @@ def _ddl(event: int, header: dict[str, Any], change: dict[str, Any], what: str) 
     return Event(kind="ddl", database=database, table=_name(header, "the table name"), ddl=statement, ddl_type=DDL_WORDS[event])
 
 
-def _rows(event: int, header: dict[str, Any], rows: list[Region], shapes: _Shapes, room: int, what: str) -> list[Event]:
+def _rows(event: int, header: dict[str, Any], rows: list[Region], row_schemas: _RowSchemas, room: int, what: str) -> list[Event]:
     database, table = _name(header, "the schema name"), _name(header, "the table name")
     if database is None or table is None:
         raise DecodeError(f"{what} has rows of database {database!r} and table {table!r}, expected both names", code="BAD_STRUCTURE")
@@ -181,15 +181,17 @@ def _rows(event: int, header: dict[str, Any], rows: list[Region], shapes: _Shape
         before, after = found.get("a column before", []), found.get("a column after", [])
         if not (before if op == "delete" else after) or (before if op == "insert" else after if op == "delete" else None):
             raise DecodeError(f"{op} with {len(before)} columns before and {len(after)} after in {row.what}", code="BAD_STRUCTURE")
-        before_shape, old = (None, None) if op == "insert" else _image(before, row.what, shapes)
-        shape, new = (None, None) if op == "delete" else _image(after, row.what, shapes)
+        before_schema, old = (None, None) if op == "insert" else _image(before, row.what, row_schemas)
+        row_schema, new = (None, None) if op == "delete" else _image(after, row.what, row_schemas)
         events.append(
-            Event(kind="row", op=op, database=database, table=table, shape=shape, before_shape=before_shape, after=new, before=old)
+            Event(
+                kind="row", op=op, database=database, table=table, row_schema=row_schema, before_schema=before_schema, after=new, before=old
+            )
         )
     return events
 
 
-def _image(columns: list[Region], what: str, shapes: _Shapes) -> tuple[Shape, list[bytes | None]]:
+def _image(columns: list[Region], what: str, row_schemas: _RowSchemas) -> tuple[RowSchema, list[bytes | None]]:
     described, raw = list[_Column](), list[bytes | None]()
     for column in columns:
         found = fields(column, _COLUMN)
@@ -202,16 +204,16 @@ def _image(columns: list[Region], what: str, shapes: _Shapes) -> tuple[Shape, li
             raw.append(value)
         described.append((_bytes(found.get("the name")), _bytes(found.get("the MySQL type")), found.get("the key mark", 0) != 0))
     key = tuple(described)
-    shape = shapes.get(key) or shapes.setdefault(key, _shape(key))
-    return shape, [
+    row_schema = row_schemas.get(key) or row_schemas.setdefault(key, _row_schema(key))
+    return row_schema, [
         _latin1(cell, c.name) if cell and column_type(type_text.decode())[2] else cell
-        for cell, c, (_, type_text, _) in zip(raw, shape.columns, key, strict=True)
+        for cell, c, (_, type_text, _) in zip(raw, row_schema.columns, key, strict=True)
     ]
 
 
-def _shape(described: tuple[_Column, ...]) -> Shape:
+def _row_schema(described: tuple[_Column, ...]) -> RowSchema:
     """Raises DecodeError for names, types and doublings that no table has."""
-    columns = dict[str, ShapeColumn]()
+    columns = dict[str, SchemaColumn]()
     for name_bytes, type_bytes, is_key in described:
         if not name_bytes or not type_bytes:
             raise DecodeError(f"a column of name {name_bytes[:80]!r} and type {type_bytes[:80]!r}, expected both", code="BAD_STRUCTURE")
@@ -219,8 +221,8 @@ def _shape(described: tuple[_Column, ...]) -> Shape:
         word, full, _ = column_type(_decoded(type_bytes, "a MySQL type"))
         if name in columns:
             raise DecodeError(f"two columns of the name {name!r}", code="BAD_STRUCTURE")
-        columns[name] = ShapeColumn(name, word, is_key, full_type=full)
-    return Shape(tuple(columns.values()))
+        columns[name] = SchemaColumn(name, word, is_key, full_type=full)
+    return RowSchema(tuple(columns.values()))
 
 
 def _latin1(cell: bytes, name: str) -> bytes:
@@ -250,15 +252,15 @@ def _decoded(data: bytes, what: str, most: int | None = None, decode: Callable[[
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """Shapes and names met so far, by the descriptions that the kernels write."""
+    """Schemas and names met so far, by the descriptions that the kernels write."""
 
-    shapes: KnownKeys[Shape]
+    row_schemas: KnownKeys[RowSchema]
     names: KnownKeys[_Name]
 
     def learn(self, status: int, out: Out) -> bool:
         """Add what a kernel could not find; False if there is no room."""
         key = out.key[: out.used[KEY]].tobytes()
-        return self._learn_shape(key) if status == LEARN_SHAPE else self._learn_name(key)
+        return self._learn_schema(key) if status == LEARN_SCHEMA else self._learn_name(key)
 
     def _learn_name(self, key: bytes) -> bool:
         schema, table = _described(key)
@@ -268,15 +270,15 @@ class _Memory:
         except DecodeError:
             return self.names.learn(key, (None, None), valid=False)
 
-    def _learn_shape(self, key: bytes) -> bool:
+    def _learn_schema(self, key: bytes) -> bool:
         parts = _described(key)
         columns = tuple((name, word, mark == b"\1") for name, word, mark in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
         try:
-            shape = _shape(columns)
+            row_schema = _row_schema(columns)
         except DecodeError:
-            return self.shapes.learn(key, Shape(()), valid=False)
+            return self.row_schemas.learn(key, RowSchema(()), valid=False)
         binary = [column_type(word.decode())[2] for _, word, _ in columns]
-        return self.shapes.learn(key, shape, [[steps.LATIN1 if b else steps.RAW] for b in binary])
+        return self.row_schemas.learn(key, row_schema, [[steps.LATIN1 if b else steps.RAW] for b in binary])
 
 
 def _described(key: bytes) -> list[bytes]:
@@ -291,6 +293,6 @@ def _described(key: bytes) -> list[bytes]:
 
 def _memory(context: Context) -> _Memory:
     memory = context.memory.get(_MEMORY)
-    if not isinstance(memory, _Memory) or memory.shapes.crowded or memory.names.crowded:
+    if not isinstance(memory, _Memory) or memory.row_schemas.crowded or memory.names.crowded:
         memory = context.memory[_MEMORY] = _Memory(KnownKeys(), KnownKeys())
     return memory

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.wire.cells.canal_types import column_type
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
@@ -122,9 +122,9 @@ def _rows(message: dict[str, Any], word: str, commit_ts: int | None) -> list[Eve
     for i, row in enumerate(data):
         image = _image(row, f"row {i} of data", types, keys)
         previous = _image(old[i], f"row {i} of old", types, keys) if old else image
-        shape, after = (None, None) if word == "DELETE" else image
-        before_shape, before = (None, None) if word == "INSERT" else previous
-        events.append(replace(shared, shape=shape, before_shape=before_shape, after=after, before=before))
+        row_schema, after = (None, None) if word == "DELETE" else image
+        before_schema, before = (None, None) if word == "INSERT" else previous
+        events.append(replace(shared, row_schema=row_schema, before_schema=before_schema, after=after, before=before))
     return events
 
 
@@ -166,7 +166,7 @@ def _images(message: dict[str, Any], member: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _image(row: dict[str, Any], at: str, types: dict[str, Any], keys: frozenset[str]) -> tuple[Shape, list[bytes | None]]:
+def _image(row: dict[str, Any], at: str, types: dict[str, Any], keys: frozenset[str]) -> tuple[RowSchema, list[bytes | None]]:
     refuse_width(row, at)
     described, cells = [], []
     for name, value in row.items():
@@ -174,9 +174,9 @@ def _image(row: dict[str, Any], at: str, types: dict[str, Any], keys: frozenset[
         if name not in types:
             raise DecodeError(f"{where} has no type in mysqlType", code="BAD_STRUCTURE")
         word, full, binary = column_type(string(types, name, "mysqlType"))
-        described.append(ShapeColumn(name, word, name in keys, full_type=full))
+        described.append(SchemaColumn(name, word, name in keys, full_type=full))
         cells.append(_cell(value, binary, where))
-    return Shape(tuple(described)), cells
+    return RowSchema(tuple(described)), cells
 
 
 def _cell(value: Any, binary: bool, where: str) -> bytes | None:
@@ -201,13 +201,13 @@ def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchema
         raw = {name: text[start:end].encode() for name, _, start, end in members(text, 0)}
         types = {name: text[start:end].encode() for name, _, start, end in members(text, starts["mysqlType"])}
         table = KnownTable((raw["database"][1:-1], raw["table"][1:-1], raw["pkNames"]), (row.database, row.table))
-        shape = row.shape or row.before_shape or Shape(())
-        pieces = zip(members(text, starts["data"] + 1), shape.columns, strict=True)
+        row_schema = row.row_schema or row.before_schema or RowSchema(())
+        pieces = zip(members(text, starts["data"] + 1), row_schema.columns, strict=True)
         return known.with_layout(table, [_column(piece, types[name], c) for (name, piece, _, _), c in pieces])
     except (DecodeError, ValueError, KeyError):
         return known  # not a row, or of another form: the general reader reports it
 
 
-def _column(piece: str, type_piece: bytes, described: ShapeColumn) -> KnownColumn:
+def _column(piece: str, type_piece: bytes, described: SchemaColumn) -> KnownColumn:
     *_, binary = column_type(json.loads(type_piece))
     return KnownColumn(piece.encode(), type_piece, json_cells.LATIN1 if binary else json_cells.TEXT, described)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape
+from tidelake.history.event import Event, RowSchema
 from tidelake.wire.claim_check import record_of
 
 if TYPE_CHECKING:
@@ -68,16 +68,16 @@ def _place(e: Event) -> tuple[str | None, str | None, int | None, bool]:
 
 def _image(e: Event) -> ClaimCells:
     """The row as it is after the event, or was before a delete."""
-    return _cells(e.before_shape, e.before) if e.op == "delete" else _cells(e.shape, e.after)
+    return _cells(e.before_schema, e.before) if e.op == "delete" else _cells(e.row_schema, e.after)
 
 
 def _former(e: Event) -> ClaimCells:
     """The row before an update, as far as it is sent: an unchanged handle may be left out (docs/reference/protocols.md 5.4)."""
-    return _cells(e.before_shape, e.before) if e.op != "delete" else {}
+    return _cells(e.before_schema, e.before) if e.op != "delete" else {}
 
 
-def _cells(shape: Shape | None, cells: Sequence[bytes | None] | None) -> ClaimCells:
-    return {} if shape is None or cells is None else {c.name: cell for c, cell in zip(shape.columns, cells, strict=True)}
+def _cells(row_schema: RowSchema | None, cells: Sequence[bytes | None] | None) -> ClaimCells:
+    return {} if row_schema is None or cells is None else {c.name: cell for c, cell in zip(row_schema.columns, cells, strict=True)}
 
 
 def _said(e: Event, stub: Event) -> str:

@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context
 from tidelake.wire.binary import craft_scan as steps
 from tidelake.wire.cells import mysql_codes
 from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.binary_floats import double, single
 from tidelake.wire.kernels.binary_known import KnownKeys
-from tidelake.wire.kernels.binary_out import KEY, LEARN_SHAPE, Out, leave, new_out, scanned, values
+from tidelake.wire.kernels.binary_out import KEY, LEARN_SCHEMA, Out, leave, new_out, scanned, values
 from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.varint import Region, reversed_uvarint
 
@@ -58,7 +58,7 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     if value is None:
         raise DecodeError("a Craft message is never null", code="NULL_VALUE")
     parts = _parts(value)
-    n, headers, shapes = len(parts.bodies), parts.headers, dict[tuple[_Column, ...], Shape]()
+    n, headers, row_schemas = len(parts.bodies), parts.headers, dict[tuple[_Column, ...], RowSchema]()
     stamps, kinds = headers.deltas(n, "a commit ts", signed=False), _kinds(headers, n)
     partitions, schemas, tables = (headers.deltas(n, what) for what in ("a partition", "a schema id", "a table id"))
     headers.finish()
@@ -70,7 +70,7 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
             raise DecodeError(f"event {len(events)} has partition {partition}, expected a table id or {NO_TERM}", code="BAD_VALUE")
         name = _name(parts.terms, schema, "schema"), _name(parts.terms, table, "table")
         physical = None if partition == NO_TERM else partition
-        members = _body(kind, body, groups, parts.terms, shapes)
+        members = _body(kind, body, groups, parts.terms, row_schemas)
         events.append(Event(commit_ts=ts, database=name[0], table=name[1], physical_table_id=physical, **members))
     return events
 
@@ -86,12 +86,12 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     out = new_out(len(messages), steps.count_events(column, present, work), total // 4, 2 * total)  # a cell costs 4 bytes
     first = lessons = 0
     while first < len(present):
-        at, status = steps.scan_messages(column, present, first, memory.names.table, memory.shapes.table, work, out)
+        at, status = steps.scan_messages(column, present, first, memory.names.table, memory.row_schemas.table, work, out)
         first, lessons = at, lessons + 1 if at == first else 1
         if first < len(present) and (lessons > _MAX_LESSONS or not memory.learn(status, out)):
             leave(out, present[first])
             first, lessons = first + 1, 0
-    return scanned(out, memory.names.values, memory.shapes.values, np.setdiff1d(wanted, present))
+    return scanned(out, memory.names.values, memory.row_schemas.values, np.setdiff1d(wanted, present))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +172,13 @@ def _groups_of_events(tables: list[list[int]], kinds: list[int]) -> list[list[in
     return [next(rest) if kind == ROW else [] for kind in kinds]
 
 
-def _body(kind: int, body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> dict[str, Any]:
+def _body(
+    kind: int, body: Region, groups: list[int], terms: list[bytes], row_schemas: dict[tuple[_Column, ...], RowSchema]
+) -> dict[str, Any]:
     """An event's members, except those in the headers."""
     members: dict[str, Any]
     if kind == ROW:
-        members = _row(body, groups, terms, shapes)
+        members = _row(body, groups, terms, row_schemas)
     elif kind == DDL:
         code, query = body.uvarint("the DDL type"), body.take(body.count("the length of the query"), "the query")
         members = {"kind": "ddl", "ddl_type": str(code), "ddl": _text(query, "the query")}
@@ -186,8 +188,8 @@ def _body(kind: int, body: Region, groups: list[int], terms: list[bytes], shapes
     return members
 
 
-def _row(body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> dict[str, Any]:
-    sides: dict[int, tuple[Shape, _Cells]] = {}
+def _row(body: Region, groups: list[int], terms: list[bytes], row_schemas: dict[tuple[_Column, ...], RowSchema]) -> dict[str, Any]:
+    sides: dict[int, tuple[RowSchema, _Cells]] = {}
     for size in groups:
         group = body.region(size, f"a column group of {body.what}")
         kind = group.fixed(1, "the kind")[0]
@@ -195,31 +197,31 @@ def _row(body: Region, groups: list[int], terms: list[bytes], shapes: dict[tuple
             raise DecodeError(f"column group kind {kind} at byte {group.at - 1}, expected {NEW} or {OLD}", code="UNKNOWN_TYPE")
         if kind in sides:
             raise DecodeError(f"a second column group of kind {kind} at byte {group.at - 1}", code="BAD_STRUCTURE")
-        sides[kind] = _group(group, terms, shapes)
+        sides[kind] = _group(group, terms, row_schemas)
     if not sides:
         raise DecodeError(f"{body.what} is a row without column groups", code="BAD_STRUCTURE")
-    (shape, after), (before_shape, before) = sides.get(NEW, (None, None)), sides.get(OLD, (None, None))
+    (row_schema, after), (before_schema, before) = sides.get(NEW, (None, None)), sides.get(OLD, (None, None))
     op = _OPS[NEW in sides, OLD in sides]
-    return {"kind": "row", "op": op, "shape": shape, "after": after, "before_shape": before_shape, "before": before}
+    return {"kind": "row", "op": op, "row_schema": row_schema, "after": after, "before_schema": before_schema, "before": before}
 
 
-def _group(group: Region, terms: list[bytes], shapes: dict[tuple[_Column, ...], Shape]) -> tuple[Shape, _Cells]:
+def _group(group: Region, terms: list[bytes], row_schemas: dict[tuple[_Column, ...], RowSchema]) -> tuple[RowSchema, _Cells]:
     n = group.count("the count of columns", least=4)
     if n > MAX_COLUMNS:
         raise DecodeError(f"{group.what} has {n} columns, the cap is {MAX_COLUMNS}", code="TOO_LARGE")
     names = [_term(terms, i, "column name") for i in group.deltas(n, "a name id")]
     columns = tuple(zip(names, group.uvarints(n, "a type code"), group.uvarints(n, "a flag"), strict=True))
-    shape = shapes.get(columns) or shapes.setdefault(columns, _shape(columns))
+    row_schema = row_schemas.get(columns) or row_schemas.setdefault(columns, _row_schema(columns))
     lengths = [group.varint("the length of a value") for _ in range(n)]
     cells = [
         None if length == -1 else _cell(code, flag, group.take(length, f"the value of {name!r}"))
         for (name, code, flag), length in zip(columns, lengths, strict=True)
     ]
     group.finish()
-    return shape, cells
+    return row_schema, cells
 
 
-def _shape(columns: Sequence[_Column]) -> Shape:
+def _row_schema(columns: Sequence[_Column]) -> RowSchema:
     """Raises DecodeError for types, names, doublings and counts that no table has."""
     if len(columns) > MAX_COLUMNS:
         raise DecodeError(f"a row of {len(columns)} columns, the cap is {MAX_COLUMNS}", code="TOO_LARGE")
@@ -232,9 +234,9 @@ def _shape(columns: Sequence[_Column]) -> Shape:
         if name in seen:
             raise DecodeError(f"two columns of the name {name!r}", code="BAD_STRUCTURE")
         seen.add(name)
-    return Shape(
+    return RowSchema(
         tuple(
-            ShapeColumn(name, mysql_codes.word(code, flag), bool(flag & mysql_codes.HANDLE_KEY), flag)
+            SchemaColumn(name, mysql_codes.word(code, flag), bool(flag & mysql_codes.HANDLE_KEY), flag)
             for name, (_, code, flag) in zip(names, columns, strict=True)
         )
     )
@@ -299,15 +301,15 @@ def _text(data: bytes, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """Shapes and names met so far, by the descriptions that the kernels write."""
+    """Schemas and names met so far, by the descriptions that the kernels write."""
 
-    shapes: KnownKeys[Shape]
+    row_schemas: KnownKeys[RowSchema]
     names: KnownKeys[_Name]
 
     def learn(self, status: int, out: Out) -> bool:
         """Add what a kernel could not find; False if there is no room."""
         key = out.key[: out.used[KEY]].tobytes()
-        return self._learn_shape(key) if status == LEARN_SHAPE else self._learn_name(key)
+        return self._learn_schema(key) if status == LEARN_SCHEMA else self._learn_name(key)
 
     def _learn_name(self, key: bytes) -> bool:
         schema, at = _described(key, 0)
@@ -317,7 +319,7 @@ class _Memory:
         except DecodeError:
             return self.names.learn(key, (None, None), valid=False)
 
-    def _learn_shape(self, key: bytes) -> bool:
+    def _learn_schema(self, key: bytes) -> bool:
         columns, at = [], 0
         while at < len(key):
             name, at = _described(key, at)
@@ -325,9 +327,9 @@ class _Memory:
             columns.append((name or b"", code, flag))
             at += 16
         try:
-            return self.shapes.learn(key, _shape(columns), [[_step(code, flag)] for _, code, flag in columns])
+            return self.row_schemas.learn(key, _row_schema(columns), [[_step(code, flag)] for _, code, flag in columns])
         except DecodeError:
-            return self.shapes.learn(key, Shape(()), valid=False)
+            return self.row_schemas.learn(key, RowSchema(()), valid=False)
 
 
 def _described(key: bytes, at: int) -> tuple[bytes | None, int]:
@@ -339,6 +341,6 @@ def _described(key: bytes, at: int) -> tuple[bytes | None, int]:
 
 def _memory(context: Context) -> _Memory:
     memory = context.memory.get(_MEMORY)
-    if not isinstance(memory, _Memory) or memory.shapes.crowded or memory.names.crowded:
+    if not isinstance(memory, _Memory) or memory.row_schemas.crowded or memory.names.crowded:
         memory = context.memory[_MEMORY] = _Memory(KnownKeys(), KnownKeys())
     return memory

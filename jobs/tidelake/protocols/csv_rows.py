@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.wire.cells.plain_cells import from_text, is_binary
 from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.columnar import Scanned
@@ -66,22 +66,22 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
         raise DecodeError(f"not UTF-8: byte 0x{value[e.start]:02x} at {e.start} of {len(value)}", code="BAD_UTF8") from e
     version = key.decode() if key and key.isdigit() else ""
     names: list[str] | None = None
-    shapes: dict[tuple[str, str, bool, int], Shape] = {}  # by database, table, whether it is a delete, number of columns
+    row_schemas: dict[tuple[str, str, bool, int], RowSchema] = {}  # by database, table, whether it is a delete, number of columns
     events: list[Event] = []
     deleted: Event | None = None  # by the D line of an update whose I line comes next
     for i, fields in enumerate(_lines(value.decode("latin-1"), context.options)):
         at = f"line {i + 1}"
         if (fields[0] or "").startswith(HEADER):
             names = [_plain(name or "") for name in fields if not (name or "").startswith(HEADER)]
-            shapes.clear()
+            row_schemas.clear()
             continue
         line = _line(fields, context.options, at)
         alike = (line.database, line.table, line.op == "D", len(line.values))
-        if alike not in shapes:
-            shapes[alike] = Shape(_columns(line, names, version, context, at))
-        event = _event(line, shapes[alike], context.options, at)
+        if alike not in row_schemas:
+            row_schemas[alike] = RowSchema(_columns(line, names, version, context, at))
+        event = _event(line, row_schemas[alike], context.options, at)
         if deleted is not None and _is_rest_of(event, line, deleted):
-            events[-1] = replace(event, op="update", before_shape=deleted.before_shape, before=deleted.before)
+            events[-1] = replace(event, op="update", before_schema=deleted.before_schema, before=deleted.before)
             deleted = None
             continue
         events.append(event)
@@ -187,8 +187,8 @@ def _commit_ts(text: str, at: str) -> int:
     return int(text)
 
 
-def _event(line: _Line, shape: Shape, options: SinkOptions, at: str) -> Event:
-    cells = [_cell(v, c, options, at) for v, c in zip(line.values, shape.columns, strict=True)]
+def _event(line: _Line, row_schema: RowSchema, options: SinkOptions, at: str) -> Event:
+    cells = [_cell(v, c, options, at) for v, c in zip(line.values, row_schema.columns, strict=True)]
     deleted = line.op == "D"
     return Event(
         kind="row",
@@ -196,19 +196,19 @@ def _event(line: _Line, shape: Shape, options: SinkOptions, at: str) -> Event:
         commit_ts=line.commit_ts,
         database=line.database,
         table=line.table,
-        shape=None if deleted else shape,
-        before_shape=shape if deleted else None,
+        row_schema=None if deleted else row_schema,
+        before_schema=row_schema if deleted else None,
         after=None if deleted else cells,
         before=cells if deleted else None,
     )
 
 
-def _columns(line: _Line, names: list[str] | None, version: str, context: Context, at: str) -> tuple[ShapeColumn, ...]:
+def _columns(line: _Line, names: list[str] | None, version: str, context: Context, at: str) -> tuple[SchemaColumn, ...]:
     known = context.columns_of(line.database, f"{line.table}@{version}") if version else None
     known = known or context.columns_of(line.database, line.table)
     if names is not None:
         by_name = {c.name: c for c in known or ()}
-        columns = tuple(by_name.get(name) or ShapeColumn(name) for name in names)
+        columns = tuple(by_name.get(name) or SchemaColumn(name) for name in names)
     elif known is not None:
         columns = known
     else:
@@ -223,11 +223,11 @@ def _columns(line: _Line, names: list[str] | None, version: str, context: Contex
 
 
 @lru_cache(maxsize=64)
-def _nameless(count: int) -> tuple[ShapeColumn, ...]:
-    return tuple(ShapeColumn(f"c{i}") for i in range(1, count + 1))
+def _nameless(count: int) -> tuple[SchemaColumn, ...]:
+    return tuple(SchemaColumn(f"c{i}") for i in range(1, count + 1))
 
 
-def _cell(value: str | None, column: ShapeColumn, options: SinkOptions, at: str) -> bytes | None:
+def _cell(value: str | None, column: SchemaColumn, options: SinkOptions, at: str) -> bytes | None:
     if value is None:
         return None
     if is_binary(column):

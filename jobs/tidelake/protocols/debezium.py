@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tidelake.errors import ContractError, DecodeError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.wire.cells.debezium_cells import DebeziumField, cell
 from tidelake.wire.compression import decompress
 from tidelake.wire.json.json_text import Number, integer, kind, load, refuse_width, required, statement, string
@@ -60,7 +60,7 @@ Fields = dict[str, DebeziumField]
 class _Table:
     """What is known of a table from elsewhere than the message. known: its columns by name; types_later: but their types may be others."""
 
-    known: dict[str, ShapeColumn]
+    known: dict[str, SchemaColumn]
     types_later: bool
     time_zone: str
 
@@ -69,10 +69,10 @@ class _Table:
         """From the context."""
         return cls({c.name: c for c in context.columns_of(database, table) or ()}, context.types_later, context.time_zone)
 
-    def column(self, name: str) -> ShapeColumn:
+    def column(self, name: str) -> SchemaColumn:
         """A column of which the message says the name only."""
         found = None if self.types_later else self.known.get(name)
-        return found or ShapeColumn(name)
+        return found or SchemaColumn(name)
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -147,22 +147,22 @@ def _row(
     if there not in ({"c": [{"after"}], "u": [{"after"}, {"before", "after"}], "d": [{"before"}]}[op]):  # "u": output-old-value is off
         raise DecodeError(f"op {op} with {' and '.join(sorted(there)) or 'neither before nor after'}", code="BAD_STRUCTURE")
     images = {side: _image(side, payload, message.get("schema"), _Table.of(database, table, context), keys) for side in there}
-    shape, after = images.get("after", (None, None))
-    before_shape, before = images.get("before", (None, None))
+    row_schema, after = images.get("after", (None, None))
+    before_schema, before = images.get("before", (None, None))
     return Event(
         kind="row",
         op=OPS[op],
         commit_ts=commit_ts,
         database=database,
         table=table,
-        shape=shape,
-        before_shape=before_shape,
+        row_schema=row_schema,
+        before_schema=before_schema,
         after=after,
         before=before,
     )
 
 
-def _image(side: str, payload: dict[str, Any], schema: Any, table: _Table, keys: frozenset[str]) -> tuple[Shape, list[bytes | None]]:
+def _image(side: str, payload: dict[str, Any], schema: Any, table: _Table, keys: frozenset[str]) -> tuple[RowSchema, list[bytes | None]]:
     row = _object(payload, side, "the payload")
     if not row:
         raise DecodeError(f"{side} has no columns", code="BAD_STRUCTURE")
@@ -178,9 +178,9 @@ def _image(side: str, payload: dict[str, Any], schema: Any, table: _Table, keys:
         else:
             raise DecodeError(f"{where} is not in the schema", code="BAD_STRUCTURE")
         c = field.column
-        described.append(ShapeColumn(c.name, c.type, name in keys, full_type=c.full_type, elements=c.elements))
+        described.append(SchemaColumn(c.name, c.type, name in keys, full_type=c.full_type, elements=c.elements))
         cells.append(cell(value, field, table.time_zone, where))
-    return Shape(tuple(described)), cells
+    return RowSchema(tuple(described)), cells
 
 
 def _fields(schema: Any, side: str, table: _Table) -> Fields:
@@ -202,10 +202,10 @@ def _field(said: dict[str, Any], table: _Table) -> DebeziumField:
     name, meaning = string(said, "field", "the schema"), _text(said, "name")
     word = _text(said, "tidb_type") or MEANINGS.get(meaning, "bit" if _text(said, "type") == "boolean" else "")
     if word:
-        column = ShapeColumn(name, _type(word), full_type=_bits(word, said), elements=_elements(word, said))
+        column = SchemaColumn(name, _type(word), full_type=_bits(word, said), elements=_elements(word, said))
         known = table.known.get(name)
         if known is not None and known.type == column.type and column.full_type is None:
-            column = ShapeColumn(name, column.type, full_type=known.full_type, elements=column.elements or known.elements)
+            column = SchemaColumn(name, column.type, full_type=known.full_type, elements=column.elements or known.elements)
     else:
         column = table.column(name)
     default = said.get("default")

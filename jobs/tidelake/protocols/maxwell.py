@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.wire.cells.plain_cells import from_text, is_binary, scalar
 from tidelake.wire.json.json_text import Number, integer, kind, load, load_all, refuse_width, statement, string
 from tidelake.wire.kernels.arrays import Ints
@@ -30,7 +30,7 @@ SIDES = {"insert": (True, False), "update": (True, True), "delete": (False, True
 MAX_ROWS = 1 << 16  # of one message
 MAX_TS = (1 << 64) - 1
 
-MaxwellTables = dict[str, ShapeColumn]
+MaxwellTables = dict[str, SchemaColumn]
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -87,22 +87,24 @@ def _row(row: dict[str, Any], at: str, context: Context) -> Event:
     has_data, has_old = SIDES[op]
     if op == "update" and row.get("old") in (None, {}):
         has_old = False  # an update that changed nothing
-    shape, after = _image(row, "data", at, known) if has_data else (None, None)
-    before_shape, before = _image(row, "old", at, known) if has_old else (None, None)
-    return Event(kind="row", op=op, database=database, table=table, shape=shape, before_shape=before_shape, after=after, before=before)
+    row_schema, after = _image(row, "data", at, known) if has_data else (None, None)
+    before_schema, before = _image(row, "old", at, known) if has_old else (None, None)
+    return Event(
+        kind="row", op=op, database=database, table=table, row_schema=row_schema, before_schema=before_schema, after=after, before=before
+    )
 
 
-def _image(row: dict[str, Any], side: str, at: str, known: MaxwellTables) -> tuple[Shape, list[bytes | None]]:
+def _image(row: dict[str, Any], side: str, at: str, known: MaxwellTables) -> tuple[RowSchema, list[bytes | None]]:
     columns = row.get(side)
     if not isinstance(columns, dict) or not columns:
         raise DecodeError(f"{at}: member {side} is a JSON {kind(columns)}, expected an object of columns", code="BAD_STRUCTURE")
     refuse_width(columns, f"{at}: member {side}")
-    described = [known.get(name) or ShapeColumn(name) for name in columns]
+    described = [known.get(name) or SchemaColumn(name) for name in columns]
     cells = [_cell(columns[c.name], c, f"{at}, column {c.name[:80]!r} of {side}") for c in described]
-    return Shape(tuple(described)), cells
+    return RowSchema(tuple(described)), cells
 
 
-def _cell(value: Any, column: ShapeColumn, where: str) -> bytes | None:
+def _cell(value: Any, column: SchemaColumn, where: str) -> bytes | None:
     if is_binary(column) and isinstance(value, str) and not isinstance(value, Number):
         return from_text(value, "base64", where)
     return scalar(value, where)

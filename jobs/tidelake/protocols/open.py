@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tidelake.config.options import SinkOptions
 from tidelake.errors import DecodeError
-from tidelake.history.event import OPS, Event, Shape, ShapeColumn
+from tidelake.history.event import OPS, Event, RowSchema, SchemaColumn
 from tidelake.wire.cells.mysql_codes import BINARY, word
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
@@ -149,8 +149,8 @@ def _row(at: str, key: dict[str, Any], value: dict[str, Any], commit_ts: int, op
     sides = sorted({"u", "p", "d"} & value.keys())
     if sides not in (["u"], ["p", "u"], ["d"]):
         raise DecodeError(f"{at}: a row with the members {sides}, expected u, u and p, or d", code="BAD_STRUCTURE")
-    shape, after = _image(at, value, "u") if "u" in value else (None, None)
-    before_shape, before = _image(at, value, "d" if "d" in value else "p") if len(sides) > 1 or "d" in value else (None, None)
+    row_schema, after = _image(at, value, "u") if "u" in value else (None, None)
+    before_schema, before = _image(at, value, "d" if "d" in value else "p") if len(sides) > 1 or "d" in value else (None, None)
     return Event(
         kind="row",
         op="delete" if "d" in value else "update" if "p" in value else _op_of_bare_row(options),
@@ -158,8 +158,8 @@ def _row(at: str, key: dict[str, Any], value: dict[str, Any], commit_ts: int, op
         database=database,
         table=table,
         physical_table_id=None if key.get("ptn") is None else integer(key, "ptn", f"{at}: the key", 0, MAX_ID),
-        shape=shape,
-        before_shape=before_shape,
+        row_schema=row_schema,
+        before_schema=before_schema,
         after=after,
         before=before,
         handle_only=_flag(key, "ohk", at),
@@ -187,7 +187,7 @@ def _flag(members: dict[str, Any], member: str, at: str) -> bool:
     return value
 
 
-def _image(at: str, value: dict[str, Any], side: str) -> tuple[Shape, list[bytes | None]]:
+def _image(at: str, value: dict[str, Any], side: str) -> tuple[RowSchema, list[bytes | None]]:
     columns = value[side]
     if not isinstance(columns, dict):
         raise DecodeError(f"{at}: member {side} is a JSON {kind(columns)}, expected an object of columns", code="BAD_STRUCTURE")
@@ -204,14 +204,14 @@ def _image(at: str, value: dict[str, Any], side: str) -> tuple[Shape, list[bytes
         code, flag = integer(column, "t", where, 0, 255), integer({"f": 0} | column, "f", where, 0, MAX_ID)
         described.append(_described(name, code, flag, _flag(column, "h", where), where))
         cells.append(_cell(required(column, "v", where), code, flag, where))
-    return Shape(tuple(described)), cells
+    return RowSchema(tuple(described)), cells
 
 
-def _described(name: str, code: int, flag: int, key: bool, where: str) -> ShapeColumn:
+def _described(name: str, code: int, flag: int, key: bool, where: str) -> SchemaColumn:
     type_word = word(code, flag)
     if type_word is None and code not in NAMELESS:
         raise DecodeError(f"{where}: type code {code} is unknown", code="UNKNOWN_TYPE")
-    return ShapeColumn(name, type_word, key, flag)
+    return SchemaColumn(name, type_word, key, flag)
 
 
 def _cell(value: Any, code: int, flag: int, where: str) -> bytes | None:

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import Event, ShapeColumn
+from tidelake.history.event import Event, SchemaColumn
 from tidelake.wire.checksum.checksum_kernels import NOT_A_SUM
 from tidelake.wire.checksum.checksums import ChecksumRules, with_verdicts
 from tidelake.wire.claim_check import opened
@@ -132,7 +132,7 @@ def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchema
         row = _read_row(Region(value, 4, len(value), "the message"), context)
     except DecodeError:
         return known  # the general reader says what is wrong
-    columns = row.schema.columns if row.schema else [ShapeColumn(name) for name in sorted(row.names)]
+    columns = row.schema.columns if row.schema else [SchemaColumn(name) for name in sorted(row.names)]
     named = KnownTable(row.raw, (row.event.database, row.event.table))
     return known.with_layout(named, [KnownColumn(_piece(c.name), b"", WRAPPING if c.type in _WRAPPING else PLAIN, c) for c in columns])
 
@@ -218,12 +218,12 @@ def _read_row(region: Region, context: Context) -> _Row:
         sides = [name for name, side in (("data", data), ("old", old)) if side is not None]
         raise DecodeError(f"{OPS[op]} with {' and '.join(sides) or 'no row'}", code="BAD_STRUCTURE")
     schema = schema_of_row(context.memory, context.shelf, database, table, version, ts)
-    shape, after = (None, None) if data is None else image(data, schema, _cell, "data")
-    before_shape, before = (None, None) if old is None else image(old, schema, _cell, "old")
+    row_schema, after = (None, None) if data is None else image(data, schema, _cell, "data")
+    before_schema, before = (None, None) if old is None else image(old, schema, _cell, "old")
     verdict = None
     if checksum is not None:
         corrupted, current, previous = checksum
-        images = [(shape, after, current), (before_shape, before, previous)]
+        images = [(row_schema, after, current), (before_schema, before, previous)]
         zones = {zone.decode(errors="replace") for side in (data, old) for branch, _, zone in (side or {}).values() if branch == _TIME}
         verdict = simple_images.verdict(images, schema, zones, corrupted=corrupted, rules=_RULES, refuse=context.refuse_mismatches)
     event = Event(
@@ -233,9 +233,9 @@ def _read_row(region: Region, context: Context) -> _Row:
         database=database,
         table=table,
         physical_table_id=table_id,
-        shape=shape,
+        row_schema=row_schema,
         after=after,
-        before_shape=before_shape,
+        before_schema=before_schema,
         before=before,
         handle_only=bool(handle_only),
         claim_check=claim or None,
@@ -288,7 +288,7 @@ def _schema(region: Region, what: str = "tableSchema") -> SimpleTableSchema:
     return SimpleTableSchema.of(database, table, version, columns, [_index(region) for _ in _items(region, "the indexes")])
 
 
-def _column(region: Region) -> ShapeColumn:
+def _column(region: Region) -> SchemaColumn:
     name, mysql_type = _text(region, "a column's name"), _text(region, "mysqlType")
     for what in ("charset", "collate"):
         _bytes(region, what)

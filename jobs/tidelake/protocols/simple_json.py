@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from tidelake.errors import DecodeError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import Event, Shape, ShapeColumn
+from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.wire.checksum.checksums import ChecksumRules, with_verdicts
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 OPS = {"INSERT": ("insert", ("data",)), "UPDATE": ("update", ("data", "old")), "DELETE": ("delete", ("old",))}
 _WHAT = "the value"
 _ROW = b'{"version":1,"database":'
-_Sides = dict[str, tuple[Shape | None, list[bytes | None] | None]]
+_Sides = dict[str, tuple[RowSchema | None, list[bytes | None] | None]]
 _GO_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 _U32 = (1 << 32) - 1
 _RULES = ChecksumRules(names_sent=False, mended=True)
@@ -123,7 +123,7 @@ def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchema
         sides = [spans[side][0] for side in ("data", "old") if side in spans]
         pieces = {name: piece.encode() for start in sides for name, piece, _, _ in members(text, start)}
         schema = schemas(context.memory).get(row.database or "", row.table or "", int(version))
-        columns = schema.columns if schema else [ShapeColumn(name) for name in sorted(pieces)]
+        columns = schema.columns if schema else [SchemaColumn(name) for name in sorted(pieces)]
         named = KnownTable((database[1:-1], table[1:-1], version), (row.database, row.table))
         return known.with_layout(named, [KnownColumn(pieces.get(c.name) or _piece(c.name), b"", _kind(c.type), c) for c in columns])
     except (DecodeError, ValueError, KeyError):
@@ -181,9 +181,9 @@ def _row(message: dict[str, Any], word: str, commit_ts: int, context: Context) -
         database=database,
         table=table,
         physical_table_id=integer(message, "tableID", _WHAT, 0, MAX_ID),
-        shape=sides["data"][0],
+        row_schema=sides["data"][0],
         after=sides["data"][1],
-        before_shape=sides["old"][0],
+        before_schema=sides["old"][0],
         before=sides["old"][1],
         handle_only=_flag(message, "handleKeyOnly", _WHAT),
         claim_check=None if message.get("claimCheckLocation") is None else string(message, "claimCheckLocation", _WHAT) or None,
@@ -236,7 +236,7 @@ def _remembered(message: dict[str, Any], member: str, context: Context) -> Simpl
     return schema
 
 
-def _column(described: dict[str, Any]) -> ShapeColumn:
+def _column(described: dict[str, Any]) -> SchemaColumn:
     name, data_type = string(described, "name", "a column"), _object(described, "dataType", "a column")
     length, decimal = (integer(data_type, n, "dataType", -1, MAX_ID) if n in data_type else None for n in ("length", "decimal"))
     unsigned = _flag(data_type, "unsigned", "dataType") or _flag(data_type, "zerofill", "dataType")

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidelake.errors import ConfigError, ContractError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 
 PATTERN = "schema_*.json"
 _SCALED = frozenset({"timestamp", "datetime", "time"})
@@ -29,22 +29,22 @@ class SinkTableSchema:
     table: str
     version: int
     query: str
-    columns: tuple[ShapeColumn, ...]
+    columns: tuple[SchemaColumn, ...]
 
 
-def table_schemas(path: Path) -> Callable[[str, str], tuple[ShapeColumn, ...] | None]:
+def table_schemas(path: Path) -> Callable[[str, str], tuple[SchemaColumn, ...] | None]:
     """Read a schema file, or all schema files in a folder and below; the newest version of each table. Raises ConfigError."""
     files = sorted(path.rglob(PATTERN)) if path.is_dir() else [path]
     if not files:
         raise ConfigError(f"{path}: no {PATTERN}")
-    newest: dict[tuple[str, str], tuple[int, tuple[ShapeColumn, ...]]] = {}
+    newest: dict[tuple[str, str], tuple[int, tuple[SchemaColumn, ...]]] = {}
     for file in files:
         found = _read(file)
         name = (found.database, found.table)
         if found.columns and (name not in newest or newest[name][0] <= found.version):
             newest[name] = (found.version, found.columns)
 
-    def columns_of(database: str, table: str) -> tuple[ShapeColumn, ...] | None:
+    def columns_of(database: str, table: str) -> tuple[SchemaColumn, ...] | None:
         return newest[database, table][1] if (database, table) in newest else None
 
     return columns_of
@@ -69,13 +69,13 @@ def _read(file: Path) -> SinkTableSchema:
         raise ConfigError(f"{file}: {e.strerror}") from e
 
 
-def _column(said: dict[str, Any]) -> ShapeColumn:
+def _column(said: dict[str, Any]) -> SchemaColumn:
     kind = MysqlType.parse(_text(said, "ColumnType"))
     precision, scale = said.get("ColumnPrecision"), said.get("ColumnScale")
     numbers = {"decimal": f"{precision},{scale or 0}" if precision else None, "bit": precision}
     inner = scale if kind.word in _SCALED else numbers.get(kind.word)
     full = MysqlType.parse(f"{kind.word}({inner})").sql if inner else None
-    return ShapeColumn(_text(said, "ColumnName"), kind.name, said.get("ColumnIsPk") == "true", full_type=full)
+    return SchemaColumn(_text(said, "ColumnName"), kind.name, said.get("ColumnIsPk") == "true", full_type=full)
 
 
 def _text(said: dict[str, Any], name: str) -> str:

@@ -32,7 +32,7 @@ from tidelake.publish.steps import carry_out, declare, plan_moves
 from tidelake.tso import last_of, parse_moment, show
 
 
-class TableRewind(BaseModel):
+class TableRollback(BaseModel):
     """Rollback of one table.
 
     Attributes:
@@ -65,7 +65,7 @@ class RolledBack(BaseModel):
     to_ts: int
     hour: str  # last hour that the cut covers; run the next one first
     changes: int  # changelog rows of all tables that are undone
-    tables: list[TableRewind]
+    tables: list[TableRollback]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ def _planned(lake: Lake, to: str) -> tuple[RolledBack, _Places]:
     return plan, places
 
 
-def _tables(catalog: LakeCatalog, places: _Places) -> list[TableRewind]:
+def _tables(catalog: LakeCatalog, places: _Places) -> list[TableRollback]:
     """All tables of both cuts, with their names in the wanted cut, else in the newest."""
     newest, target = places.newest, places.target
     lives: dict[str, Incarnation] = newest.catalog.incarnations | target.catalog.incarnations
@@ -179,7 +179,7 @@ def _tables(catalog: LakeCatalog, places: _Places) -> list[TableRewind]:
         changes = _records(catalog, places, newest.changelogs.get(i)) - _records(catalog, places, target.changelogs.get(i))
         if was or will or changes:
             found.append(
-                TableRewind(
+                TableRollback(
                     table=lives[i].name,
                     what=_what(was, will),
                     from_snapshot=was.snapshot_id if was else None,
@@ -264,6 +264,6 @@ def lines(plan: RolledBack) -> list[str]:
     return [head, *(f"  {_line(t)}" for t in plan.tables), tail]
 
 
-def _line(t: TableRewind) -> str:
+def _line(t: TableRollback) -> str:
     snapshots = f"snapshot {t.from_snapshot or 'none'} → {t.to_snapshot or 'none'}" if t.what != "unchanged" else "no commit"
     return f"{t.table}: {t.what}, {snapshots}, {t.rows_before:,} → {t.rows_after:,} rows, {t.changes:,} changes undone"

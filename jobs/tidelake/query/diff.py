@@ -61,8 +61,8 @@ class Diff:
     @property
     def same(self) -> bool:
         """Whether nothing changed: no rows, no columns, not the name."""
-        shape = self.columns_added or self.columns_removed or self.name_before != self.name_after
-        return not (self.added or self.removed or self.changed or shape)
+        altered = self.columns_added or self.columns_removed or self.name_before != self.name_after
+        return not (self.added or self.removed or self.changed or altered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

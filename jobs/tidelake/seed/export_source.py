@@ -20,7 +20,7 @@ from tidelake.config.lake_paths import seed_report_key
 from tidelake.decode.masker import MaskNames, masker
 from tidelake.errors import StorageError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import EVENT, Shape, shape_rows
+from tidelake.history.event import EVENT, RowSchema, schema_rows
 from tidelake.io.storage import open_store
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_files import ExportFile
@@ -31,7 +31,7 @@ from tidelake.tso import wrap
 
 
 class ExportJob(BaseModel):
-    """What a worker needs to read a table's files. shape: of the rows, as JSON; first: number of the first file."""
+    """What a worker needs to read a table's files. row_schema: as JSON; first: number of the first file."""
 
     export_uri: str
     lake_uri: str
@@ -40,7 +40,7 @@ class ExportJob(BaseModel):
     ts: int
     database: str
     table: str
-    shape: str
+    row_schema: str
     may_lack: list[str]
     files: list[ExportFile]
     first: int
@@ -71,7 +71,7 @@ class ExportReader(EventReader[int]):
 
 
 def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:
-    file, shape = job.files[number], Shape.from_json(job.shape)
+    file, row_schema = job.files[number], RowSchema.from_json(job.row_schema)
     masked = masker(job.masks, key)
     report = FileReport(key=file.key)
     with tempfile.TemporaryDirectory(prefix="tidelake-seed-") as folder:
@@ -80,16 +80,16 @@ def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:
         report.size = path.stat().st_size
         if report.size != file.size:
             raise _changed(job, file)
-        for batch in read_rows(path, file, _reading(job, shape), report):
-            events = masked(pa.concat_batches([_events(job, shape, job.first + number, batch), shape_rows([shape])]))
+        for batch in read_rows(path, file, _reading(job, row_schema), report):
+            events = masked(pa.concat_batches([_events(job, row_schema, job.first + number, batch), schema_rows([row_schema])]))
             yield events.slice(0, len(batch.cells))
     store = open_store(job.lake_uri)
     store.write(seed_report_key(job.feed, job.run, job.first + number), report.model_dump_json(indent=1).encode())
 
 
-def _reading(job: ExportJob, shape: Shape) -> ExportReading:
+def _reading(job: ExportJob, row_schema: RowSchema) -> ExportReading:
     return ExportReading(
-        columns=[(c.name, MysqlType.parse(c.full_type or "text")) for c in shape.columns],
+        columns=[(c.name, MysqlType.parse(c.full_type or "text")) for c in row_schema.columns],
         may_lack=frozenset(name.lower() for name in job.may_lack),
         dialect=job.dialect,
         time_zone=job.time_zone,
@@ -97,13 +97,13 @@ def _reading(job: ExportJob, shape: Shape) -> ExportReading:
     )
 
 
-def _events(job: ExportJob, shape: Shape, number: int, batch: ExportBatch) -> pa.RecordBatch:
+def _events(job: ExportJob, row_schema: RowSchema, number: int, batch: ExportBatch) -> pa.RecordBatch:
     """The rows as inserts at the export's TSO."""
     n = len(batch.cells)
     said = {"topic": "", "partition": number, "ordinal": 0, "kind": "row", "op": "insert", "commit_ts": wrap(job.ts)}
-    said |= {"database": job.database, "table": job.table, "shape": shape.id, "handle_only": False}
+    said |= {"database": job.database, "table": job.table, "row_schema": row_schema.id, "handle_only": False}
     columns = {name: pa.repeat(pa.scalar(v, EVENT.field(name).type), n) for name, v in said.items()}
-    columns |= {"offset": batch.numbers, "after": _in_order(batch, [c.name for c in shape.columns])}
+    columns |= {"offset": batch.numbers, "after": _in_order(batch, [c.name for c in row_schema.columns])}
     arrays = [columns[f.name] if f.name in columns else pa.nulls(n, f.type) for f in EVENT]
     return pa.RecordBatch.from_arrays(arrays, schema=EVENT)
 

@@ -23,7 +23,7 @@ from tidelake.compact.snapshot import fill_table
 from tidelake.config.lake_paths import BRANCH, events_table, seed_report_key, seed_reports
 from tidelake.decode.masker import MaskNames
 from tidelake.errors import ConfigError, QualityError
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.incarnations import ALWAYS, Incarnation
 from tidelake.io.documents import read_document
 from tidelake.io.texts import plural
@@ -53,7 +53,7 @@ from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.validate.quality.judge import judge_measures
 from tidelake.validate.quality.verdict import Verdict
 from tidelake.validate.stage import table_measures
-from tidelake.wire.masks import marks_of, masked_shape
+from tidelake.wire.masks import marks_of, masked_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -201,14 +201,14 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
 
 def _table_rows(run: _Run, i: Incarnation) -> TableRows:
     """Description of the export's rows, as for a window's rows. They are at the TSO at which the table begins for later rows."""
-    feed, shape = run.lake.feed, _shape(i)
-    masked = masked_shape(shape, marks_of(feed), i.names[0].database, i.names[0].table)
+    feed, row_schema = run.lake.feed, _row_schema(i)
+    masked = masked_schema(row_schema, marks_of(feed), i.names[0].database, i.names[0].table)
     born = replace(i, segments=(replace(i.segments[0], after_ts=ALWAYS),))
     return TableRows(
         feed=feed,
         incarnation=born,
         names=i.names,
-        shapes=(masked,),
+        row_schemas=(masked,),
         bucket=bucket_column(key_columns(feed, i, i.columns)),
         buckets=1,
         hours=1,
@@ -216,9 +216,11 @@ def _table_rows(run: _Run, i: Incarnation) -> TableRows:
     )
 
 
-def _shape(i: Incarnation) -> Shape:
-    """Shape of the rows: all columns of CREATE TABLE."""
-    return Shape(tuple(ShapeColumn(c.name, c.type.name, c.id in i.key, full_type=c.type.sql, elements=c.type.elements) for c in i.columns))
+def _row_schema(i: Incarnation) -> RowSchema:
+    """RowSchema of the rows: all columns of CREATE TABLE."""
+    return RowSchema(
+        tuple(SchemaColumn(c.name, c.type.name, c.id in i.key, full_type=c.type.sql, elements=c.type.elements) for c in i.columns)
+    )
 
 
 def _frame(run: _Run, i: Incarnation) -> DataFrame:
@@ -232,7 +234,7 @@ def _frame(run: _Run, i: Incarnation) -> DataFrame:
         ts=run.ts,
         database=t.database,
         table=t.table,
-        shape=_shape(i).json,
+        row_schema=_row_schema(i).json,
         may_lack=[c.name for c in i.columns if value_rules(feed, i, c).mask == "drop"],
         files=list(t.files),
         first=run.first[i.id],

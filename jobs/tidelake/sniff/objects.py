@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from tidelake.archives import SourceObject, absent, layout_of
 from tidelake.archives.readers.base64_text import is_base64
+from tidelake.archives.readers.layout import message_batch
 from tidelake.archives.readers.lines import blocks
 from tidelake.archives.readers.raw_records import lines
-from tidelake.archives.readers.shape import message_batch
 from tidelake.errors import TidelakeError
 from tidelake.sniff.containers import (
     BARE,

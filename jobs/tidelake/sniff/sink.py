@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.archives.readers.shape import SourceObject, message_batch
+from tidelake.archives.readers.layout import SourceObject, message_batch
 from tidelake.archives.storage_sink import DataFile, list_sink, read_lines
 from tidelake.config.source import DateSeparator
 from tidelake.config.table_name import written

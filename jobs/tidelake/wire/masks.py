@@ -1,6 +1,6 @@
 """Masked cells of events: dropped, NULL, hashed or truncated, column by column of a batch (docs/masking.md).
 
-A masked image gets its own shape, which records for each column how it is masked, so every later stage knows the masks.
+A masked image gets its own schema, which records for each column how it is masked, so every later stage knows the masks.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tidelake.config import table_name
 from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.history.window import same_name, sent_type
 from tidelake.wire.kernels.arrays import Longs
 
-SIDES = {"after": "shape", "before": "before_shape"}  # an image, and the column of its shape
+SIDES = {"after": "row_schema", "before": "before_schema"}  # an image, and the column of its schema
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
 HASHED = MysqlType("char", length=64)  # what a hashed column holds
 _DOCUMENTED = re.compile(r" /\* mask (\S+) \*/$")
@@ -36,7 +36,7 @@ _M = TypeVar("_M")
 
 
 def mark(mask: str, key: bytes) -> str:
-    """How a mask is named in shapes, tables and certificates: with the id of its key, never with the key."""
+    """How a mask is named in schemas, tables and certificates: with the id of its key, never with the key."""
     return f"hash:{hmac.digest(key, _ID, 'sha256').hex()[:12]}" if mask == "hash" else mask
 
 
@@ -87,8 +87,8 @@ def masked_text(text: str, mark: str, mysql: MysqlType, key: bytes) -> str | Non
     return out.hex() if mysql.is_binary and not mark.startswith("hash") else out.decode()
 
 
-def masked_shape(plain: Shape, marks: Iterable[tuple[str, str, str]], database: str, table: str) -> Shape:
-    """The shape of a table's rows once they are masked, by the names in the feed. Raises ConfigError as `marked` does."""
+def masked_schema(plain: RowSchema, marks: Iterable[tuple[str, str, str]], database: str, table: str) -> RowSchema:
+    """The schema of a table's rows once they are masked, by the names in the feed. Raises ConfigError as `marked` does."""
     wanted = by_name(marks, database, table)
     return marked(plain, table_name.written(database, table), {c.name: mark_at(wanted, c.name) for c in plain.columns})
 
@@ -104,13 +104,13 @@ def mark_at(marks: Mapping[str, _M], column: str) -> _M | None:
     return exact if exact is not None else next((m for name, m in marks.items() if same_name(column, name)), None)
 
 
-def marked(plain: Shape, table: str, marks: Mapping[str, str | None]) -> Shape:
-    """The shape with these marks, by its columns' names. Raises ConfigError for a mask that a column cannot have."""
+def marked(plain: RowSchema, table: str, marks: Mapping[str, str | None]) -> RowSchema:
+    """The schema with these marks, by its columns' names. Raises ConfigError for a mask that a column cannot have."""
     columns = tuple(replace(c, mask=marks.get(c.name)) for c in plain.columns)
     for c in columns:
         if c.mask is not None:
             check_mask(table, c.name, c.mask, c.key, sent_type(c) if c.full_type or c.type else None)
-    return Shape(columns)
+    return RowSchema(columns)
 
 
 def check_mask(table: str, column: str, mark: str, in_key: bool, mysql: MysqlType | None) -> None:

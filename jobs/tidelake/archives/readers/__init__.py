@@ -1,1 +1,1 @@
-"""Shared code of archive layouts: the shape of a layout, file codecs, and readers of rows, lines and containers."""
+"""Shared code of archive layouts: declaration of a layout, file codecs, and readers of rows, lines and containers."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from tidelake.archives.readers.base64_text import Base64Error, decode, is_base64
 from tidelake.archives.readers.json_records import parse, record_of
+from tidelake.archives.readers.layout import SourceObject, damaged, message_batch, refused, sound
 from tidelake.archives.readers.lines import Block, blocks
-from tidelake.archives.readers.shape import SourceObject, damaged, message_batch, refused, sound
 from tidelake.archives.readers.views import header_lists
 from tidelake.archives.scan import aiven_lines
 from tidelake.archives.scan.json_members import member

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.archives.readers.codecs import unpacked_block
-from tidelake.archives.readers.shape import BATCH_BYTES, SourceObject, damaged, refused, unreadable
+from tidelake.archives.readers.layout import BATCH_BYTES, SourceObject, damaged, refused, unreadable
 from tidelake.archives.scan import avro_columns
 from tidelake.wire.kernels.spans import frozen
 

@@ -17,7 +17,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from tidelake.archives.readers.shape import SourceObject, unreadable
+from tidelake.archives.readers.layout import SourceObject, unreadable
 
 _OF_EXTENSION = {"gz": "gzip", "gzip": "gzip", "zst": "zstd", "zstd": "zstd", "snappy": "snappy", "lz4": "lz4"}
 EXTENSIONS = frozenset(_OF_EXTENSION)

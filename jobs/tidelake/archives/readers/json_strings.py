@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from tidelake.archives.readers.base64_text import Base64Error, decode_run, is_base64
+from tidelake.archives.readers.layout import SourceObject, damaged, refused
 from tidelake.archives.readers.lines import Block, blocks
-from tidelake.archives.readers.shape import SourceObject, damaged, refused
 from tidelake.wire.kernels.arrays import Longs
 
 _QUOTE, _END, _OPEN, _CLOSE = b'"\n{}'

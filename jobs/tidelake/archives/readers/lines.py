@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidelake.archives.readers.codecs import decompressed, naming
-from tidelake.archives.readers.shape import BATCH_BYTES, SourceObject, damaged
+from tidelake.archives.readers.layout import BATCH_BYTES, SourceObject, damaged
 
 MAX_LINE = 256 << 20
 _SAMPLE = 5

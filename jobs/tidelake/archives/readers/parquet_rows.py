@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidelake.archives.readers.layout import BATCH_BYTES, SourceObject, damaged, refused, unreadable
 from tidelake.archives.readers.parquet_pages import most_rows
-from tidelake.archives.readers.shape import BATCH_BYTES, SourceObject, damaged, refused, unreadable
 from tidelake.history.event import HEADERS
 
 _BYTES = (pa.binary(), pa.string(), pa.large_binary(), pa.large_string())

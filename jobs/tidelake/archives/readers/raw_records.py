@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.archives.readers.codecs import decompressed, naming
+from tidelake.archives.readers.layout import BATCH_BYTES, SourceObject, damaged, refused, unreadable
 from tidelake.archives.readers.lines import MAX_LINE, blocks
-from tidelake.archives.readers.shape import BATCH_BYTES, SourceObject, damaged, refused, unreadable
 from tidelake.archives.scan.open_units import record_ends
 from tidelake.wire.kernels.spans import column, frozen
 

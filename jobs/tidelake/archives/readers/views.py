@@ -21,8 +21,8 @@ import pyarrow.json as pj
 
 from tidelake.archives.readers.avro_container import read_columns
 from tidelake.archives.readers.base64_text import Base64Error, decode
+from tidelake.archives.readers.layout import Sibling, SourceObject, beside, damaged, message_batch, refused
 from tidelake.archives.readers.lines import blocks
-from tidelake.archives.readers.shape import Sibling, SourceObject, beside, damaged, message_batch, refused
 from tidelake.archives.scan.avro_columns import PAIRS
 from tidelake.history.event import HEADERS
 

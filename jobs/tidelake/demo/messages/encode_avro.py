@@ -23,15 +23,15 @@ _OPS = {"insert": b"c", "update": b"u"}
 class AvroEncoder:
     """Encodes row changes as Avro records, with decimals and BIGINT UNSIGNED as strings. `schemas`: the registry's content, id → text.
 
-    Schemas are registered on first use; those of `shapes` beforehand, so that their ids do not depend on the rows.
+    Schemas are registered on first use; those of `definitions` beforehand, so that their ids do not depend on the rows.
     """
 
-    def __init__(self, shapes: Iterable[SourceTable] = ()) -> None:
+    def __init__(self, definitions: Iterable[SourceTable] = ()) -> None:
         self.schemas: dict[int, str] = {}
         self._ids: dict[str, int] = {}
         self._plans: dict[SourceTable, tuple[_Record, _Record]] = {}
-        for shape in shapes:
-            self._plan(shape)
+        for definition in definitions:
+            self._plan(definition)
 
     def rows(self, changes: Sequence[SourceChange], build_ms: int = 0) -> TopicRecord:
         """Encode one row event. The value of a delete is null."""

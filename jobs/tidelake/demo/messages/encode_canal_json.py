@@ -82,7 +82,7 @@ def _head(database: str, table: str, keys: str, is_ddl: str, kind: str, ts: int,
 
 
 class _Plan:
-    """What all messages of a table's shape share."""
+    """What all messages of a table's definition share."""
 
     def __init__(self, table: SourceTable, compatible: bool) -> None:
         self._names = [f"{easyjson_string(c.name)}:" for c in table.columns]

@@ -39,12 +39,12 @@ _Cell = Callable[[Any], str]
 class DebeziumEncoder:
     """Encodes row changes, DDL and watermarks as Debezium records. schema: off with debezium-disable-schema.
 
-    led_to: the shapes after each statement, in order; a DROP has none.
+    led_to: the definitions after each statement, in order; a DROP has none.
     """
 
     def __init__(self, led_to: Iterable[SourceTable] = (), *, schema: bool = True) -> None:
         self._schema = schema
-        self._shapes = iter(led_to)
+        self._definitions = iter(led_to)
         self._statements: dict[int, SourceTable | None] = {}
         self._plans: dict[SourceTable, _Plan] = {}
 
@@ -69,7 +69,7 @@ class DebeziumEncoder:
     def ddl(self, ddl: Ddl, build_ms: int) -> TopicRecord:
         """Encode one statement, with the table's columns afterwards; TRUNCATE TABLE has no columns."""
         if ddl.commit_ts not in self._statements:
-            self._statements[ddl.commit_ts] = None if ddl.code == _DROP else next(self._shapes, None)
+            self._statements[ddl.commit_ts] = None if ddl.code == _DROP else next(self._definitions, None)
         database, after = raw_string(ddl.database), self._statements[ddl.commit_ts]
         names = f'"databaseName":{database},"schemaName":null,"ddl":{raw_string(ddl.query)}'
         payload = f'{{{_source(ddl.database, ddl.table, ddl.commit_ts)},"ts_ms":{build_ms},{names}'
@@ -102,7 +102,7 @@ def _source(database: str, table: str, commit_ts: int) -> str:
 
 
 class _Plan:
-    """What all messages of a table's shape share."""
+    """What all messages of a table's definition share."""
 
     def __init__(self, table: SourceTable) -> None:
         self._cells = [(f"{raw_string(c.name)}:", _cell(c)) for c in table.columns]

@@ -24,15 +24,15 @@ _Cell = Callable[[Any], str]
 
 
 class SimpleEncoder:
-    """Encodes row changes, DDL, watermarks and table schemas as Simple records. Versions number the shapes in order of first use.
+    """Encodes row changes, DDL, watermarks and table schemas as Simple records. Versions number the definitions in order of first use.
 
-    led_to: the shapes after each statement, in order; a DROP has none.
+    led_to: the definitions after each statement, in order; a DROP has none.
     """
 
     def __init__(self, led_to: Iterable[SourceTable] = ()) -> None:
         self._versions: dict[str, int] = {}
         self._known: dict[SourceTable, int] = {}
-        self._shapes = iter(led_to)
+        self._definitions = iter(led_to)
         self._statements: dict[int, SourceTable | None] = {}
         self._last: dict[str, SourceTable] = {}
         self._plans: dict[SourceTable, list[tuple[int, str, _Cell]]] = {}
@@ -51,7 +51,7 @@ class SimpleEncoder:
         """Encode one statement."""
         kind = next((w for w, codes in DDL_WORDS.items() if ddl.code in codes), "ALTER")
         if ddl.commit_ts not in self._statements:
-            self._statements[ddl.commit_ts] = None if kind == "ERASE" else next(self._shapes, None)
+            self._statements[ddl.commit_ts] = None if kind == "ERASE" else next(self._definitions, None)
         after = self._statements[ddl.commit_ts]
         schema = f',"tableSchema":{self._schema(after)}' if after else f',"preTableSchema":{self._schema(self._last[ddl.table])}'
         return None, f'{{"version":1,"type":"{kind}","sql":{json_string(ddl.query)},{_times(ddl.commit_ts, build_ms)}{schema}}}'.encode()
@@ -77,7 +77,7 @@ class SimpleEncoder:
 
     def _version(self, table: SourceTable) -> int:
         known = self._known.get(table)
-        if known is None:  # an equal shape can be another object
+        if known is None:  # an equal definition can be another object
             known = self._known[table] = self._versions.setdefault(repr(table), _FIRST_VERSION + len(self._versions))
             self._last[table.name] = table
         return known

@@ -103,7 +103,7 @@ class SourceColumn:
 
 @dataclass(frozen=True, eq=False)
 class SourceTable:
-    """One shape of a table; a DDL statement creates another. Compared by identity.
+    """One definition of a table; a DDL statement creates another. Compared by identity.
 
     physical_ids: ids of the partitions of a hash-partitioned table, else its own id. clustered: the primary key is the row's handle in
     TiKV; else rows have a hidden row id.

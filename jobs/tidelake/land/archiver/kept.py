@@ -1,6 +1,6 @@
 """The archiver's records about a topic beside its objects: Kafka's id, and the offsets without messages after its last object.
 
-Without the id, a recreated topic with more messages than before would go unnoticed. Without the empty stretches, expired transaction
+Without the id, a recreated topic with more messages than before would go unnoticed. Without the empty spans, expired transaction
 markers after the last object would look like messages that were never archived.
 """
 
@@ -18,7 +18,7 @@ from tidelake.land.store.topic_identity import check_ids
 
 class TopicState(BaseModel):
     """Record about a topic. topic_id: None if the brokers have no ids. empty: by partition, the offset after its last object, and the
-    offset after the stretch without messages.
+    offset after the span without messages.
     """
 
     topic_id: str | None = None
@@ -44,11 +44,11 @@ class Kept:
         at, behind = self._state(place[0]).empty.get(place[1], (begin, begin))
         return behind if at == begin else begin
 
-    def note_empty(self, stretches: Mapping[TopicPartition, tuple[int, int]]) -> None:
+    def note_empty(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Record where partitions hold no message after their last object, if it changed. Raises StorageError."""
-        for topic in sorted({topic for topic, _ in stretches}):
+        for topic in sorted({topic for topic, _ in spans}):
             state = self._state(topic)
-            empty = state.empty | {number: stretch for (name, number), stretch in stretches.items() if name == topic}
+            empty = state.empty | {number: span for (name, number), span in spans.items() if name == topic}
             if empty != state.empty:
                 self._write(topic, state.model_copy(update={"empty": empty}))
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidelake.config.lake_paths import EVENT
 from tidelake.history.ordering import CLASS
-from tidelake.order.arrow.arrow_rows import AT, BARE_UPDATE, DELETE, INSERT, MOVE, UPDATE, UPSERT, losses_of
+from tidelake.order.arrow.arrow_rows import AT, DELETE, INSERT, MOVE, UPDATE, UPDATE_WITHOUT_BEFORE, UPSERT, losses_of
 from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.order.arrow.keyless_rows import equal_rows
 from tidelake.order.change_sequence import CHANGE_TYPES
@@ -24,11 +24,11 @@ from tidelake.spark.buckets import buckets_of
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 SLICE = 1 << 17  # events that are converted at once: about a row group
-_OPS = {INSERT: "insert", UPSERT: "upsert", DELETE: "delete", BARE_UPDATE: "update", UPDATE: "update", MOVE: "update"}
+_OPS = {INSERT: "insert", UPSERT: "upsert", DELETE: "delete", UPDATE_WITHOUT_BEFORE: "update", UPDATE: "update", MOVE: "update"}
 _CLASS = np.array([CLASS[_OPS[k]] for k in range(len(_OPS))], np.int8)
 _TYPES = pa.array(CHANGE_TYPES)
 _OLD = {DELETE: 3, UPDATE: 1, MOVE: 3}  # kind → index in _TYPES of its old image
-_NEW = {INSERT: 0, UPSERT: 2, BARE_UPDATE: 2, UPDATE: 2, MOVE: 0}
+_NEW = {INSERT: 0, UPSERT: 2, UPDATE_WITHOUT_BEFORE: 2, UPDATE: 2, MOVE: 0}
 _TYPE_OF = np.array([[_OLD.get(k, 0), _NEW.get(k, 0)] for k in range(len(_OPS))])
 _HAS = np.array([[k in _OLD, k in _NEW] for k in range(len(_OPS))])
 _DAY_MS = 86_400_000
@@ -78,7 +78,9 @@ class BucketChanges:
             numbers = numbers[~_repeats(pa.table(identity), numbers)]
         for k, n in enumerate(np.bincount(kind[numbers], minlength=len(_OPS)).tolist()):
             self.counted.update({"distinct": n, f"{_OPS[k]}s": n})
-            self.counted.update({"key_changes": n} if k == MOVE else {"updates_without_before_image": n} if k == BARE_UPDATE else {})
+            self.counted.update(
+                {"key_changes": n} if k == MOVE else {"updates_without_before_image": n} if k == UPDATE_WITHOUT_BEFORE else {}
+            )
         for c in self.table.columns:
             if (name := f"l{c.id}") in self.rows.column_names:
                 found = losses_of(self.rows.column(name).take(pa.array(numbers)))

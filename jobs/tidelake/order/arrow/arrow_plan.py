@@ -41,7 +41,7 @@ def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
     columns, have = list[ArrowColumn](), target.columns()
     for p in table.projections:
         kind = cell_type(p.column.type, table.rules(p.column))
-        positions = (CellPosition(shape=s.shape, position=s.position, after_ts=s.after_ts, until_ts=s.until_ts) for s in p.places)
+        positions = (CellPosition(row_schema=s.row_schema, position=s.position, after_ts=s.after_ts, until_ts=s.until_ts) for s in p.places)
         name = physical(have, p.column.id)[0].name
         columns.append(ArrowColumn(id=p.column.id, name=name, type=kind, positions=tuple(positions)))
     fields = [pa.field(c.name, arrow_type(c.type.lake)) for c in columns]

@@ -24,8 +24,8 @@ from tidelake.wire.kernels.arrays import Flags, Longs
 AT = ("topic", "partition", "offset", "ordinal")
 HOUR = "hour"  # read if some offsets do not count
 REPEATED = (HOUR, "topic", "op", "database", "table", "checksum")  # columns to read as dictionaries
-READ = (*AT, "op", "commit_ts", "database", "table", "shape", "before_shape", "after", "before", "handle_only", "checksum")
-INSERT, UPSERT, DELETE, BARE_UPDATE, UPDATE, MOVE = range(6)  # `kind` of typed rows; MOVE: an update of the key
+READ = (*AT, "op", "commit_ts", "database", "table", "row_schema", "before_schema", "after", "before", "handle_only", "checksum")
+INSERT, UPSERT, DELETE, UPDATE_WITHOUT_BEFORE, UPDATE, MOVE = range(6)  # `kind` of typed rows; MOVE: an update of the key
 KINDS = len(LOSSES) + 1  # of losses, with none
 _KINDS = {"insert": INSERT, "upsert": UPSERT, "delete": DELETE, "update": UPDATE}
 
@@ -153,7 +153,7 @@ def _filled(column: pa.Array, null: int) -> Longs:
 
 def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
     """Return (rows in the form of Typed, the bucket of each)."""
-    after, before = _Images(events, "after", "shape"), _Images(events, "before", "before_shape")
+    after, before = _Images(events, "after", "row_schema"), _Images(events, "before", "before_schema")
     kind = _kinds(events)
     updates = kind == UPDATE
     found = dict[str, pa.Array]()
@@ -166,7 +166,7 @@ def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
             found[f"l{c.id}"] = pa.array(_both(of_new, of_old))
     if not table.key and not table.every:
         found["content"] = contents(events)
-    kind[updates & before.absent] = BARE_UPDATE
+    kind[updates & before.absent] = UPDATE_WITHOUT_BEFORE
     deleted = pa.array(kind == DELETE)
     key = {k: pc.if_else(deleted, found[f"b{k}"], found[f"a{k}"]) for k in table.key}
     both = (kind == UPDATE).nonzero()[0]
@@ -209,10 +209,10 @@ def _moved(table: ArrowTable, found: dict[str, pa.Array], kind: Longs) -> Flags:
 class _Images:
     """One image (before or after) of the rows."""
 
-    def __init__(self, events: pa.Table, side: str, shape: str) -> None:
+    def __init__(self, events: pa.Table, side: str, row_schema: str) -> None:
         lists = events.column(side).combine_chunks()
-        self.absent = np.asarray(pc.is_null(events.column(shape).combine_chunks()))
-        self._shapes = _numbers(events, shape, 0)
+        self.absent = np.asarray(pc.is_null(events.column(row_schema).combine_chunks()))
+        self._row_schemas = _numbers(events, row_schema, 0)
         self._ts = _numbers(events, "commit_ts", -1)
         offsets = np.asarray(lists.offsets).astype(np.int64)
         self._first, self._end = offsets[:-1], offsets[1:]
@@ -220,10 +220,10 @@ class _Images:
         self._none = np.asarray(pc.is_null(lists))
 
     def cells(self, column: ArrowColumn) -> tuple[pa.Array, Flags]:
-        """Return (a column's cells, whether the row's shape has the column)."""
+        """Return (a column's cells, whether the row's schema has the column)."""
         position = np.full(len(self._ts), -1, np.int64)
         for p in column.positions:
-            position[(self._shapes == p.shape) & _inside(self._ts, p)] = p.position
+            position[(self._row_schemas == p.row_schema) & _inside(self._ts, p)] = p.position
         at = self._first + position
         sent = position >= 0
         missing = ~sent | self.absent | self._none | (at >= self._end)

@@ -12,9 +12,9 @@ from tidelake.order.change_sequence import ChangeSequence
 
 
 class CellPosition(BaseModel, frozen=True):
-    """Position of a cell in rows of a shape with a commit ts in (after_ts, until_ts]."""
+    """Position of a cell in rows of a schema with a commit ts in (after_ts, until_ts]."""
 
-    shape: int
+    row_schema: int
     position: int
     after_ts: int
     until_ts: int | None

@@ -64,9 +64,9 @@ def cells_in_clear(table: TableRows) -> list[CellPlace]:
 def _in_clear(p: Projection, table: TableRows) -> list[CellPlace]:
     """The places of cells to hash."""
     wanted = mask_of(table.feed, table.incarnation, p.column)
-    columns = {s.id: s.columns for s in table.shapes}
+    columns = {s.id: s.columns for s in table.row_schemas}
     for place in p.places:
-        have = columns[place.shape][place.position].mask
+        have = columns[place.row_schema][place.position].mask
         if have is not None and have != wanted:
             raise OrderError(
                 f"column {p.column.name} of {table.incarnation.name} was decoded with mask {have}, the feed sets {wanted or 'none'}",
@@ -74,7 +74,7 @@ def _in_clear(p: Projection, table: TableRows) -> list[CellPlace]:
                 remedy=f"decode the hours after the last cut again: `tidelake decode --feed {table.feed.name} --hour … --redo`",
             )
     hashes = wanted is not None and wanted.startswith("hash")
-    return [place for place in p.places if hashes and columns[place.shape][place.position].mask is None]
+    return [place for place in p.places if hashes and columns[place.row_schema][place.position].mask is None]
 
 
 def _masked(batch: pa.RecordBatch, todo: Iterable[CellPlace], key: bytes) -> pa.RecordBatch:
@@ -82,7 +82,7 @@ def _masked(batch: pa.RecordBatch, todo: Iterable[CellPlace], key: bytes) -> pa.
     for side, said in SIDES.items():
         places: MaskPlaces = {}
         for place in todo:
-            there = pc.equal(batch.column(said), place.shape)
+            there = pc.equal(batch.column(said), place.row_schema)
             there = pc.and_(there, pc.fill_null(pc.greater(ts, place.after_ts), True))
             if place.until_ts is not None:
                 there = pc.and_(there, pc.fill_null(pc.less_equal(ts, place.until_ts), True))

@@ -14,7 +14,7 @@ from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import CATALOG, EVENT
 from tidelake.decode.late_types import PROTOCOLS, late_text
 from tidelake.history.ddl.column_types import MysqlType, lake_type
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.history.incarnations import Column, Incarnation, Name
 from tidelake.history.ordering import CLASS
 from tidelake.history.projection import CellPlace, Projection, lived, project
@@ -38,27 +38,27 @@ class TableRows:
     feed: Feed
     incarnation: Incarnation
     names: tuple[Name, ...]
-    shapes: tuple[Shape, ...]
+    row_schemas: tuple[RowSchema, ...]
     bucket: str | None  # the changelog column that rows are bucketed by
     buckets: int
     hours: int  # from the first to the last commit ts
     sequence: ChangeSequence
     few: bool = False  # one task takes all rows
-    images: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # shapes after changes, shapes of deletes
+    images: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())  # schemas after changes, schemas of deletes
 
     @property
     def projections(self) -> list[Projection]:
         """Return all columns that existed in the window, except those that the feed drops."""
         known = {c.id for c in kept(self.feed, self.incarnation, lived(self.incarnation))}
-        return [p for p in project(self.incarnation, self.shapes) if p.column.id in known]
+        return [p for p in project(self.incarnation, self.row_schemas) if p.column.id in known]
 
     @property
     def key_only_deletes(self) -> bool:
         """Whether deletes lack columns that other changes have (`delete-only-output-handle-key-columns`; no message states the option)."""
         after, deletes = self.images
         alive = {c.id for c in self.incarnation.columns}
-        carried = [{place.shape for place in p.places} for p in self.projections if p.column.id in alive]
-        return any(not deletes <= shapes for shapes in carried if not after or after & shapes)
+        carried = [{place.row_schema for place in p.places} for p in self.projections if p.column.id in alive]
+        return any(not deletes <= row_schemas for row_schemas in carried if not after or after & row_schemas)
 
     def rules(self, column: Column) -> CastRules:
         """Return how a column's text becomes a value."""
@@ -112,8 +112,8 @@ def typed(rows: DataFrame, table: TableRows) -> DataFrame:
         f"named_struct({_struct(projections, 'a')}) AS a",
         f"named_struct({_struct(projections, 'b')}) AS b",
         *(f"IF(op = 'delete', b{k}, a{k}) AS key_{k}" for k in key),
-        f"coalesce(op = 'update' AND before_shape IS NOT NULL AND NOT ({same}), false) AS moved",
-        "before_shape IS NOT NULL AS has_before",
+        f"coalesce(op = 'update' AND before_schema IS NOT NULL AND NOT ({same}), false) AS moved",
+        "before_schema IS NOT NULL AS has_before",
         "coalesce(handle_only, false) AS partial",
         *(["replay_epoch", "content"] if "replay_epoch" in values.columns else []),
         *counters,
@@ -200,10 +200,10 @@ def _struct(projections: Sequence[Projection], side: str) -> str:
 
 def _cell(p: Projection, side: str) -> str:
     """The raw cell. If the old image of an update lacks a column, its cell is the one after (docs/reference/protocols.md 5.4)."""
-    after = f"get(after, {_position(p.places, 'shape')})"
+    after = f"get(after, {_position(p.places, 'row_schema')})"
     if side == "after":
         return after
-    position = _position(p.places, "before_shape")
+    position = _position(p.places, "before_schema")
     return f"IF({position} IS NOT NULL, get(before, {position}), IF(op = 'update', {after}, NULL))"
 
 
@@ -221,23 +221,23 @@ def late_cells(p: Projection, table: TableRows) -> dict[str, str]:
     """Return SQL for the canonical text of cells whose type the messages did not state, by the cells' names."""
     if table.feed.protocol not in PROTOCOLS or table.rules(p.column).values.mask is not None:
         return {}
-    columns = {s.id: s.columns for s in table.shapes}
-    bare = [place for place in p.places if columns[place.shape][place.position].type is None]
+    columns = {s.id: s.columns for s in table.row_schemas}
+    bare = [place for place in p.places if columns[place.row_schema][place.position].type is None]
     out = dict[str, str]()
-    for name, shape in ((f"a{p.column.id}", "shape"), (f"b{p.column.id}", "coalesce(before_shape, shape)")):
+    for name, row_schema in ((f"a{p.column.id}", "row_schema"), (f"b{p.column.id}", "coalesce(before_schema, row_schema)")):
         texts = ((place, late_text(name, place.type, table.feed.time_zone)) for place in bare)
-        cases = " ".join(f"WHEN {shape} = {place.shape}{_bounds(place)} THEN {text}" for place, text in texts if text)
+        cases = " ".join(f"WHEN {row_schema} = {place.row_schema}{_bounds(place)} THEN {text}" for place, text in texts if text)
         out |= {name: f"CASE {cases} ELSE {name} END"} if cases else {}
     return out
 
 
-def _position(places: Sequence[CellPlace], shape: str) -> str:
-    cases = " ".join(f"WHEN {shape} = {p.shape}{_bounds(p)} THEN {p.position}" for p in places)
+def _position(places: Sequence[CellPlace], row_schema: str) -> str:
+    cases = " ".join(f"WHEN {row_schema} = {p.row_schema}{_bounds(p)} THEN {p.position}" for p in places)
     return f"CASE {cases} END" if cases else "CAST(NULL AS INT)"
 
 
 def _bounds(p: CellPlace) -> str:
-    """SQL condition on the commit ts, for shapes with several places; -1 is before every row."""
+    """SQL condition on the commit ts, for schemas with several places; -1 is before every row."""
     low = f" AND commit_ts > {p.after_ts}" if p.after_ts >= 0 else ""
     return low + (f" AND commit_ts <= {p.until_ts}" if p.until_ts is not None else "")
 
@@ -257,7 +257,7 @@ def _other(then: MysqlType, now: MysqlType, rules: CastRules) -> bool:
 
 
 def _then(p: CellPlace) -> str:
-    return f"coalesce(shape, before_shape) = {p.shape}{_bounds(p)}"
+    return f"coalesce(row_schema, before_schema) = {p.row_schema}{_bounds(p)}"
 
 
 def _converted(cell: str, then: MysqlType, to: str, rules: CastRules) -> str:

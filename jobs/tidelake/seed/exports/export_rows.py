@@ -15,7 +15,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from tidelake.archives.readers.codecs import decompressed, naming
-from tidelake.archives.readers.shape import SourceObject
+from tidelake.archives.readers.layout import SourceObject
 from tidelake.errors import ContractError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.tokens import Cursor

@@ -57,5 +57,7 @@ def _canal(value: bytes) -> Hint | None:
 
 
 def _full_type(events: Iterable[Event]) -> str | None:
-    columns = (column for event in events for shape in (event.shape, event.before_shape) if shape for column in shape.columns)
+    columns = (
+        column for event in events for row_schema in (event.row_schema, event.before_schema) if row_schema for column in row_schema.columns
+    )
     return next((column.full_type for column in columns if column.full_type), None)

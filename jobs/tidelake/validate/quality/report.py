@@ -21,7 +21,7 @@ _KINDS = {
     "resolved": "Resolved timestamps",
     "bootstrap": "Table descriptions",
     "rejected": "Refused messages",
-    "shape": "Column lists",
+    "row_schema": "Row schemas",
 }
 
 

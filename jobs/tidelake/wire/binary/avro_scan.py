@@ -35,10 +35,10 @@ from tidelake.wire.kernels.binary_known import KeyTable, find
 from tidelake.wire.kernels.binary_out import (
     AFTER,
     AFTER_CELLS,
-    AFTER_SHAPE,
+    AFTER_SCHEMA,
     BEFORE,
     BEFORE_CELLS,
-    BEFORE_SHAPE,
+    BEFORE_SCHEMA,
     BYTES,
     CELLS,
     COMMIT_TS,
@@ -183,7 +183,7 @@ def _row(
     event = out.events[out.used[EVENTS]]
     event[MESSAGE], event[ORDINAL], event[KIND], event[NAME], event[PHYSICAL] = m, 0, 0, entry, NONE
     event[OP], event[COMMIT_TS], event[HAS_COMMIT_TS] = _UPSERT if there else _DELETE, 0, 0
-    event[AFTER_SHAPE], event[BEFORE_SHAPE] = entry if there else NONE, NONE if there else entry
+    event[AFTER_SCHEMA], event[BEFORE_SCHEMA] = entry if there else NONE, NONE if there else entry
     sent = work.sent[out.used[EVENTS]]
     if not _record(keys, key, key_end, plans.steps, first, middle, BEFORE, event, sent, work.limbs, out):
         return LEAVE

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 from tidelake.wire.kernels.columnar import NONE
 
 # how a value is read and what becomes its text; those up to DECIMAL start with a length
@@ -47,7 +47,7 @@ class AvroField:
     target: int
     precision: int
     scale: int
-    column: ShapeColumn
+    column: SchemaColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class AvroRecord:
     fields: tuple[AvroField, ...]
 
     @property
-    def columns(self) -> tuple[ShapeColumn, ...]:
+    def columns(self) -> tuple[SchemaColumn, ...]:
         """The fields that are columns of the table."""
         return tuple(f.column for f in self.fields if f.target == COLUMN)
 
@@ -122,12 +122,12 @@ def _decimal(name: str, kind: Mapping[str, Any]) -> tuple[int, int]:
     return precision, scale
 
 
-def _column(name: str, kind: Mapping[str, Any], precision: int, scale: int) -> ShapeColumn:
+def _column(name: str, kind: Mapping[str, Any], precision: int, scale: int) -> SchemaColumn:
     word = _parameter(kind, "tidb_type").lower()
     length = _parameter(kind, "length")
     full = f"decimal({precision},{scale})" if precision else f"bit({length})" if word == "bit" and length.isdecimal() else None
     elements = _elements(_parameter(kind, "allowed")) if word in ("enum", "set") and "allowed" in _parameters(kind) else None
-    return ShapeColumn(name, _WORDS.get(word, word) or None, full_type=full, elements=elements)
+    return SchemaColumn(name, _WORDS.get(word, word) or None, full_type=full, elements=elements)
 
 
 def _elements(allowed: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Canal protobuf messages → events, compiled (layout: protocols/canal.py). Rows in any order of fields; DDL and the unusual are left.
 
-A row is read in two steps: where name, type and value of every column lie, then, when these give the shape, the values. Mostly the
-columns have the very names and types of the last row of that side, and then its shape.
+A row is read in two steps: where name, type and value of every column lie, then, when these give the schema, the values. Mostly the
+columns have the very names and types of the last row of that side, and then its schema.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidelake.wire.kernels.binary_known import KeyTable, find
 from tidelake.wire.kernels.binary_out import (
     AFTER,
     AFTER_CELLS,
-    AFTER_SHAPE,
+    AFTER_SCHEMA,
     BEFORE,
     BEFORE_CELLS,
     BYTES,
@@ -29,7 +29,7 @@ from tidelake.wire.kernels.binary_out import (
     KEY,
     KIND,
     LEARN,
-    LEARN_SHAPE,
+    LEARN_SCHEMA,
     LEAVE,
     MESSAGE,
     NAME,
@@ -77,8 +77,8 @@ _UPDATED_TAG, _IS_NULL_TAG, _VALUE_TAG = 0x28, 0x30, 0x42
 
 # places in Work.columns: where the parts of a column are, and their content; head: its bytes up to the name and key mark, tail: its type
 _NAME_AT, _NAME_SIZE, _TYPE_AT, _TYPE_SIZE, _KEY, _VALUE_AT, _VALUE_SIZE, _HEAD_AT, _HEAD_SIZE, _TAIL_AT, _TAIL_SIZE = range(11)
-# places in Work.memo: the last names and their entry, and of each side how many columns it has now and had last, and its shape
-_SCHEMA_AT, _SCHEMA_SIZE, _TABLE_AT, _TABLE_SIZE, _PAIR, _COUNT, _WIDTH, _SHAPE = 0, 1, 2, 3, 4, 5, 7, 9
+# places in Work.memo: the last names and their entry, and of each side how many columns it has now and had last, and its schema
+_SCHEMA_AT, _SCHEMA_SIZE, _TABLE_AT, _TABLE_SIZE, _PAIR, _COUNT, _WIDTH, _ROW_SCHEMA = 0, 1, 2, 3, 4, 5, 7, 9
 
 
 class CanalWork(NamedTuple):
@@ -98,16 +98,16 @@ def new_work() -> CanalWork:
 
 @compiled
 def scan_messages(
-    column: Values, wanted: Ints, first: int, names: KeyTable, shapes: KeyTable, work: CanalWork, out: Out
+    column: Values, wanted: Ints, first: int, names: KeyTable, row_schemas: KeyTable, work: CanalWork, out: Out
 ) -> tuple[int, int]:
-    """Take messages wanted[first:] until one needs a name or shape to be learned: its place in `wanted`, and LEARN….
+    """Take messages wanted[first:] until one needs a name or schema to be learned: its place in `wanted`, and LEARN….
 
     (len(wanted), DONE) at the end.
     """
     for i in range(first, len(wanted)):
         m = wanted[i]
         remember(out, work.mark)
-        status = _message(column.data, int64(column.bounds[m]), int64(column.bounds[m + 1]), m, names, shapes, work, out)
+        status = _message(column.data, int64(column.bounds[m]), int64(column.bounds[m + 1]), m, names, row_schemas, work, out)
         if status != DONE:
             restore(out, work.mark)
         if status > LEAVE:
@@ -118,7 +118,7 @@ def scan_messages(
 
 
 @merged
-def _message(buf: Bytes, pos: int, end: int, m: int, names: KeyTable, shapes: KeyTable, work: CanalWork, out: Out) -> int:
+def _message(buf: Bytes, pos: int, end: int, m: int, names: KeyTable, row_schemas: KeyTable, work: CanalWork, out: Out) -> int:
     parts = work.parts
     parts[_VERSION, 1], parts[_COMPRESSION, 1], parts[_PACKET_TYPE, 1], parts[_BODY, 1] = VERSION, 0, 0, 0
     if fields(buf, pos, end, _PACKET_NUMBERS, _PACKET_TEXTS, 0, parts) == BAD:
@@ -134,14 +134,14 @@ def _message(buf: Bytes, pos: int, end: int, m: int, names: KeyTable, shapes: Ke
         if tag >> 3 == _ENTRIES:
             entries += 1
             usual = tag & 7 == _TEXT and entries <= MAX_ENTRIES
-            status = _entry(buf, at, pos, m, first, names, shapes, work, out) if usual else LEAVE
+            status = _entry(buf, at, pos, m, first, names, row_schemas, work, out) if usual else LEAVE
             if status != DONE:
                 return status
     return status
 
 
 @merged
-def _entry(buf: Bytes, pos: int, end: int, m: int, first: int, names: KeyTable, shapes: KeyTable, work: CanalWork, out: Out) -> int:
+def _entry(buf: Bytes, pos: int, end: int, m: int, first: int, names: KeyTable, row_schemas: KeyTable, work: CanalWork, out: Out) -> int:
     parts = work.parts
     parts[_ENTRY_TYPE, 1] = 0
     seen = fields(buf, pos, end, _ENTRY_NUMBERS, _ENTRY_TEXTS, 0, parts)
@@ -159,7 +159,7 @@ def _entry(buf: Bytes, pos: int, end: int, m: int, first: int, names: KeyTable, 
     if seen == BAD or not seen & 1 << _ROWS or parts[_IS_DDL, 1] != 0 or not _INSERT <= kind <= _DELETE:
         return LEAVE
     status = _names(buf, header, header_end, names, work, out)
-    return _rows(buf, change, change_end, kind, m, first, shapes, work, out) if status == DONE else status
+    return _rows(buf, change, change_end, kind, m, first, row_schemas, work, out) if status == DONE else status
 
 
 @inlined
@@ -202,21 +202,21 @@ def _pair(buf: Bytes, schema: int, schema_size: int, table: int, table_size: int
 
 
 @merged
-def _rows(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes: KeyTable, work: CanalWork, out: Out) -> int:
+def _rows(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, row_schemas: KeyTable, work: CanalWork, out: Out) -> int:
     """The rows of a change, whose fields are known to be right."""
     while pos < end:
         tag, at, _, pos = field(buf, pos, end)
         if tag >> 3 == _ROWS:
             if out.used[EVENTS] - first == MAX_ROWS:
                 return LEAVE
-            status = _row(buf, at, pos, kind, m, first, shapes, work, out)
+            status = _row(buf, at, pos, kind, m, first, row_schemas, work, out)
             if status != DONE:
                 return status
     return DONE
 
 
 @merged
-def _row(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes: KeyTable, work: CanalWork, out: Out) -> int:
+def _row(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, row_schemas: KeyTable, work: CanalWork, out: Out) -> int:
     memo, after, before = work.memo, kind != _DELETE, kind != _INSERT
     if not _columns(buf, pos, end, work) or (memo[_COUNT + AFTER] > 0) != after or (memo[_COUNT + BEFORE] > 0 and not before):
         return LEAVE
@@ -228,8 +228,8 @@ def _row(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, shapes: 
     for side in range(2):
         there = before if side == BEFORE else after
         if there and status == DONE:
-            status = _side(buf, side, shapes, work, out)
-        event[AFTER_SHAPE + side] = memo[_SHAPE + side] if there else NONE
+            status = _side(buf, side, row_schemas, work, out)
+        event[AFTER_SCHEMA + side] = memo[_ROW_SCHEMA + side] if there else NONE
     event[AFTER_CELLS], event[BEFORE_CELLS] = out.used[CELLS + AFTER], out.used[CELLS + BEFORE]
     out.used[EVENTS] += 1
     return status
@@ -283,7 +283,7 @@ def _usual(buf: Bytes, pos: int, end: int, last: Longs) -> bool:
 
 @compiled
 def _column(buf: Bytes, pos: int, end: int, side: int, count: int, work: CanalWork) -> bool:
-    """Where the parts of any column lie. If the last row has another name or type at this place, its shape is forgotten."""
+    """Where the parts of any column lie. If the last row has another name or type at this place, its schema is forgotten."""
     parts, last = work.parts, work.columns[side, count]
     parts[_COLUMN_NAME, 1] = parts[_IS_KEY, 1] = parts[_IS_NULL, 1] = parts[_VALUE, 1] = parts[_MYSQL_TYPE, 1] = 0
     if fields(buf, pos, end, _COLUMN_NUMBERS, _COLUMN_TEXTS, 0, parts) == BAD:
@@ -293,9 +293,9 @@ def _column(buf: Bytes, pos: int, end: int, side: int, count: int, work: CanalWo
     if name_size == 0 or kind_size == 0 or (is_null and parts[_VALUE, 1] > 0):
         return False
     if last[_KEY] != is_key or not _same(buf, last[_NAME_AT], last[_NAME_SIZE], name, name_size):
-        work.memo[_SHAPE + side] = NONE
+        work.memo[_ROW_SCHEMA + side] = NONE
     if not _same(buf, last[_TYPE_AT], last[_TYPE_SIZE], kind, kind_size):
-        work.memo[_SHAPE + side] = NONE
+        work.memo[_ROW_SCHEMA + side] = NONE
     last[_NAME_AT], last[_NAME_SIZE], last[_TYPE_AT], last[_TYPE_SIZE], last[_KEY] = name, name_size, kind, kind_size, is_key
     last[_VALUE_AT], last[_VALUE_SIZE] = parts[_VALUE, 0], NONE if is_null else parts[_VALUE, 1]
     _edges(buf, pos, end, last)
@@ -320,20 +320,20 @@ def _edges(buf: Bytes, pos: int, end: int, last: Longs) -> None:
 
 
 @merged
-def _side(buf: Bytes, side: int, shapes: KeyTable, work: CanalWork, out: Out) -> int:
+def _side(buf: Bytes, side: int, row_schemas: KeyTable, work: CanalWork, out: Out) -> int:
     """The cells of one side, whose columns are known."""
     memo = work.memo
-    if memo[_SHAPE + side] == NONE or memo[_WIDTH + side] != memo[_COUNT + side]:
-        status = _shape(buf, side, shapes, work, out)
+    if memo[_ROW_SCHEMA + side] == NONE or memo[_WIDTH + side] != memo[_COUNT + side]:
+        status = _row_schema(buf, side, row_schemas, work, out)
         if status != DONE:
             return status
-    first = shapes.step_ends[memo[_SHAPE + side]]
-    return DONE if _cells(buf, side, memo[_COUNT + side], first, shapes.steps, work.columns[side], out) else LEAVE
+    first = row_schemas.step_ends[memo[_ROW_SCHEMA + side]]
+    return DONE if _cells(buf, side, memo[_COUNT + side], first, row_schemas.steps, work.columns[side], out) else LEAVE
 
 
 @compiled
-def _shape(buf: Bytes, side: int, shapes: KeyTable, work: CanalWork, out: Out) -> int:
-    """Put the entry of the shape into memo. Its description: name, type and key mark of every column, each with its size before it."""
+def _row_schema(buf: Bytes, side: int, row_schemas: KeyTable, work: CanalWork, out: Out) -> int:
+    """Put the entry of the schema into memo. Its description: name, type and key mark of every column, each with its size before it."""
     key, memo, at = out.key, work.memo, 0
     for i in range(memo[_COUNT + side]):
         column = work.columns[side, i]
@@ -345,13 +345,13 @@ def _shape(buf: Bytes, side: int, shapes: KeyTable, work: CanalWork, out: Out) -
         key[at] = column[_KEY]
         at += 1
     out.used[KEY] = at
-    entry = find(shapes, key, at)
-    memo[_SHAPE + side], memo[_WIDTH + side] = NONE, memo[_COUNT + side]
+    entry = find(row_schemas, key, at)
+    memo[_ROW_SCHEMA + side], memo[_WIDTH + side] = NONE, memo[_COUNT + side]
     if entry == NONE:
-        return LEARN_SHAPE
-    if not shapes.valid[entry]:
+        return LEARN_SCHEMA
+    if not row_schemas.valid[entry]:
         return LEAVE
-    memo[_SHAPE + side] = entry
+    memo[_ROW_SCHEMA + side] = entry
     return DONE
 
 

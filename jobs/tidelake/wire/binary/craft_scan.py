@@ -27,9 +27,9 @@ from tidelake.wire.kernels.binary_kernels import (
 from tidelake.wire.kernels.binary_known import KeyTable, find
 from tidelake.wire.kernels.binary_out import (
     AFTER_CELLS,
-    AFTER_SHAPE,
+    AFTER_SCHEMA,
     BEFORE_CELLS,
-    BEFORE_SHAPE,
+    BEFORE_SCHEMA,
     BYTES,
     CELLS,
     COMMIT_TS,
@@ -39,7 +39,7 @@ from tidelake.wire.kernels.binary_out import (
     KEY,
     KIND,
     LEARN,
-    LEARN_SHAPE,
+    LEARN_SCHEMA,
     LEAVE,
     MESSAGE,
     NAME,
@@ -67,7 +67,7 @@ _OP_OF_SIDES = (NONE, 0, 2, 1)  # in event.OPS: after only = insert, before only
 # places in Work.frame: where the parts of the current message lie
 _HEADERS, _BODIES, _DICTIONARY, _TABLES, _END, _COUNT, _SIZES, _GROUPS = range(8)
 # places in Work.memo: what the last message had, because the next mostly has the same
-_DICTIONARY_AT, _DICTIONARY_SIZE, _TERMS, _SCHEMA, _TABLE, _PAIR, _HEADER_AT, _HEADER_SIZE, _SHAPE = 0, 1, 2, 3, 4, 5, 6, 8, 10
+_DICTIONARY_AT, _DICTIONARY_SIZE, _TERMS, _SCHEMA, _TABLE, _PAIR, _HEADER_AT, _HEADER_SIZE, _ROW_SCHEMA = 0, 1, 2, 3, 4, 5, 6, 8, 10
 MEMO = 12
 FRAME = 8
 
@@ -99,16 +99,16 @@ def count_events(column: Values, wanted: Ints, work: CraftWork) -> int:
 
 @compiled
 def scan_messages(
-    column: Values, wanted: Ints, first: int, names: KeyTable, shapes: KeyTable, work: CraftWork, out: Out
+    column: Values, wanted: Ints, first: int, names: KeyTable, row_schemas: KeyTable, work: CraftWork, out: Out
 ) -> tuple[int, int]:
-    """Take messages wanted[first:] until one needs a name or shape to be learned: its place in `wanted`, and LEARN….
+    """Take messages wanted[first:] until one needs a name or schema to be learned: its place in `wanted`, and LEARN….
 
     (len(wanted), DONE) at the end.
     """
     for i in range(first, len(wanted)):
         m = wanted[i]
         remember(out, work.mark)
-        status = _message(column.data, int64(column.bounds[m]), int64(column.bounds[m + 1]), m, names, shapes, work, out)
+        status = _message(column.data, int64(column.bounds[m]), int64(column.bounds[m + 1]), m, names, row_schemas, work, out)
         if status != DONE:
             restore(out, work.mark)
         if status > LEAVE:
@@ -119,7 +119,7 @@ def scan_messages(
 
 
 @merged
-def _message(buf: Bytes, start: int, end: int, m: int, names: KeyTable, shapes: KeyTable, work: CraftWork, out: Out) -> int:
+def _message(buf: Bytes, start: int, end: int, m: int, names: KeyTable, row_schemas: KeyTable, work: CraftWork, out: Out) -> int:
     frame = work.frame
     first = out.used[EVENTS]
     if not (_frame(buf, start, end, frame) and _dictionary(buf, work) and _headers(buf, frame, first, out.events)):
@@ -128,7 +128,7 @@ def _message(buf: Bytes, start: int, end: int, m: int, names: KeyTable, shapes: 
     for i in range(first, first + frame[_COUNT]):
         size, sizes = _size(buf, sizes, frame[_END], size)
         out.events[i, MESSAGE], out.events[i, ORDINAL] = m, i - first
-        status, groups = _event(buf, body, body + size, groups, i, names, shapes, work, out)
+        status, groups = _event(buf, body, body + size, groups, i, names, row_schemas, work, out)
         if status != DONE:
             return status
         body += size
@@ -208,7 +208,7 @@ def _terms(buf: Bytes, at: int, end: int, terms: Ints) -> int:
 
 @merged
 def _headers(buf: Bytes, frame: Longs, first: int, events: Longs) -> bool:
-    """The five columns of all events. Schema and table ids go where name and shape will stand."""
+    """The five columns of all events. Schema and table ids go where name and schema will stand."""
     pos, end, last = frame[_HEADERS], frame[_BODIES], first + frame[_COUNT]
     ts = np.uint64(0)
     for i in range(first, last):
@@ -218,7 +218,7 @@ def _headers(buf: Bytes, frame: Longs, first: int, events: Longs) -> bool:
     for i in range(first, last):
         kind, pos = uvarint(buf, pos, end)
         events[i, KIND] = int64(kind)
-    for column in (PHYSICAL, NAME, AFTER_SHAPE):
+    for column in (PHYSICAL, NAME, AFTER_SCHEMA):
         total = np.uint64(0)
         for i in range(first, last):
             delta, pos = varint(buf, pos, end)
@@ -229,21 +229,21 @@ def _headers(buf: Bytes, frame: Longs, first: int, events: Longs) -> bool:
 
 @merged
 def _event(
-    buf: Bytes, body: int, end: int, groups: int, i: int, names: KeyTable, shapes: KeyTable, work: CraftWork, out: Out
+    buf: Bytes, body: int, end: int, groups: int, i: int, names: KeyTable, row_schemas: KeyTable, work: CraftWork, out: Out
 ) -> tuple[int, int]:
     """One event; also the position of the next event's column-group table."""
     event, memo = out.events[i], work.memo
     if event[PHYSICAL] < NONE:
         return LEAVE, groups
-    if memo[_PAIR] == NONE or memo[_SCHEMA] != event[NAME] or memo[_TABLE] != event[AFTER_SHAPE]:
-        status = _pair(buf, event[NAME], event[AFTER_SHAPE], names, work, out)
+    if memo[_PAIR] == NONE or memo[_SCHEMA] != event[NAME] or memo[_TABLE] != event[AFTER_SCHEMA]:
+        status = _pair(buf, event[NAME], event[AFTER_SCHEMA], names, work, out)
         if status != DONE:
             return status, groups
     event[NAME], event[HAS_COMMIT_TS], event[OP] = memo[_PAIR], 1, NONE
-    event[AFTER_SHAPE], event[BEFORE_SHAPE] = NONE, NONE
+    event[AFTER_SCHEMA], event[BEFORE_SCHEMA] = NONE, NONE
     if event[KIND] == _ROW:
         event[KIND] = _KIND_ROW
-        status, groups = _row(buf, body, end, groups, event, shapes, work, out)
+        status, groups = _row(buf, body, end, groups, event, row_schemas, work, out)
     elif event[KIND] == _RESOLVED and body == end:
         event[KIND] = _KIND_RESOLVED
     else:
@@ -284,7 +284,7 @@ def _put_term(buf: Bytes, term: int, lowest: int, work: CraftWork, key: Bytes, a
 
 
 @merged
-def _row(buf: Bytes, pos: int, end: int, groups: int, event: Longs, shapes: KeyTable, work: CraftWork, out: Out) -> tuple[int, int]:
+def _row(buf: Bytes, pos: int, end: int, groups: int, event: Longs, row_schemas: KeyTable, work: CraftWork, out: Out) -> tuple[int, int]:
     count, groups = uvarint(buf, groups, work.frame[_END])
     if count < 1 or count > 2:
         return LEAVE, groups
@@ -296,10 +296,10 @@ def _row(buf: Bytes, pos: int, end: int, groups: int, event: Longs, shapes: KeyT
         side = int64(buf[pos]) - 1
         if not 0 <= side <= 1 or seen & (1 << side):
             return LEAVE, groups
-        status = _group(buf, pos + 1, pos + size, side, shapes, work, out)
+        status = _group(buf, pos + 1, pos + size, side, row_schemas, work, out)
         if status != DONE:
             return status, groups
-        event[AFTER_SHAPE + side] = work.memo[_SHAPE + side]
+        event[AFTER_SCHEMA + side] = work.memo[_ROW_SCHEMA + side]
         seen |= 1 << side
         pos += size
     event[OP] = _OP_OF_SIDES[seen]
@@ -307,32 +307,32 @@ def _row(buf: Bytes, pos: int, end: int, groups: int, event: Longs, shapes: KeyT
 
 
 @merged
-def _group(buf: Bytes, pos: int, end: int, side: int, shapes: KeyTable, work: CraftWork, out: Out) -> int:
-    """One side of a row. Mostly its header has the very bytes of the last one, and then its shape."""
+def _group(buf: Bytes, pos: int, end: int, side: int, row_schemas: KeyTable, work: CraftWork, out: Out) -> int:
+    """One side of a row. Mostly its header has the very bytes of the last one, and then its schema."""
     memo = work.memo
     size = memo[_HEADER_SIZE + side]
     if size == NONE or size > end - pos or not same(buf, memo[_HEADER_AT + side], pos, size):
-        status = _shape(buf, pos, end, side, shapes, work, out)
+        status = _row_schema(buf, pos, end, side, row_schemas, work, out)
         if status != DONE:
             return status
     pos += memo[_HEADER_SIZE + side]
-    entry = memo[_SHAPE + side]
-    first, last = shapes.step_ends[entry], shapes.step_ends[entry + 1]
-    return DONE if _cells(buf, pos, end, side, shapes.steps[first:last], out) else LEAVE
+    entry = memo[_ROW_SCHEMA + side]
+    first, last = row_schemas.step_ends[entry], row_schemas.step_ends[entry + 1]
+    return DONE if _cells(buf, pos, end, side, row_schemas.steps[first:last], out) else LEAVE
 
 
 @compiled
-def _shape(buf: Bytes, pos: int, end: int, side: int, shapes: KeyTable, work: CraftWork, out: Out) -> int:
-    """Put a group header's size and the entry of its shape into memo."""
+def _row_schema(buf: Bytes, pos: int, end: int, side: int, row_schemas: KeyTable, work: CraftWork, out: Out) -> int:
+    """Put a group header's size and the entry of its schema into memo."""
     after = _describe(buf, pos, end, work, out)
     if after == BAD:
         return LEAVE
-    entry = find(shapes, out.key, out.used[KEY])
+    entry = find(row_schemas, out.key, out.used[KEY])
     if entry == NONE:
-        return LEARN_SHAPE
-    if not shapes.valid[entry]:
+        return LEARN_SCHEMA
+    if not row_schemas.valid[entry]:
         return LEAVE
-    work.memo[_HEADER_AT + side], work.memo[_HEADER_SIZE + side], work.memo[_SHAPE + side] = pos, after - pos, entry
+    work.memo[_HEADER_AT + side], work.memo[_HEADER_SIZE + side], work.memo[_ROW_SCHEMA + side] = pos, after - pos, entry
     return DONE
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from tidelake.errors import DecodeError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 from tidelake.wire.cells.plain_cells import is_binary, number, scalar
 from tidelake.wire.json.json_text import Number, kind
 
@@ -47,7 +47,7 @@ _TIME = re.compile(r"-?[0-9]{2,3}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?", re.ASCII)
 class DebeziumField:
     """A column and its schema's description of the values. meaning: Debezium's name. default: text that may replace a NULL."""
 
-    column: ShapeColumn
+    column: SchemaColumn
     meaning: str = ""
     default: str | None = None
 

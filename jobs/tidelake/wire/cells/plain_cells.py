@@ -8,13 +8,13 @@ import math
 from typing import Any, Literal
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import ShapeColumn
+from tidelake.history.event import SchemaColumn
 from tidelake.wire.json.json_text import Number, kind
 
 Encoding = Literal["base64", "hex"]
 
 
-def is_binary(column: ShapeColumn) -> bool:
+def is_binary(column: SchemaColumn) -> bool:
     """Whether the column's cells are raw bytes rather than text."""
     return column.type is not None and ("binary" in column.type or "blob" in column.type)
 

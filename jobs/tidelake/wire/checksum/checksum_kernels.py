@@ -66,8 +66,8 @@ class ChecksumCells(NamedTuple):
 
 
 class ChecksumProgram(NamedTuple):
-    """How the images of each shape are summed. Shape i has the columns first[i] to first[i+1]; column c the members element[c] to
-    element[c+1], member e the bytes ends[e] to ends[e+1] of names. doubtful: by shape."""
+    """How the images of each schema are summed. RowSchema i has the columns first[i] to first[i+1]; column c the members element[c] to
+    element[c+1], member e the bytes ends[e] to ends[e+1] of names. doubtful: by schema."""
 
     first: Ints
     doubtful: Bytes
@@ -89,7 +89,7 @@ def sum_images(
     worth: Bytes,
     scratch: Bytes,
 ) -> None:
-    """The checksum of each event's image, and what it is worth. which: by event, the shape in the program, or NONE; zone: the place in
+    """The checksum of each event's image, and what it is worth. which: by event, the schema in the program, or NONE; zone: the place in
     zones. again: read what can be read in two ways the other way, for sums that differ."""
     for i in range(len(which)):
         if which[i] != NONE:
@@ -101,10 +101,18 @@ def sum_images(
 
 @inlined_step
 def _image(
-    cells: ChecksumCells, start: int, stop: int, program: ChecksumProgram, shape: int, zone: int, zones: Zones, again: bool, scratch: Bytes
+    cells: ChecksumCells,
+    start: int,
+    stop: int,
+    program: ChecksumProgram,
+    row_schema: int,
+    zone: int,
+    zones: Zones,
+    again: bool,
+    scratch: Bytes,
 ) -> tuple[int, int]:
-    crc, worth, first = _U32, int64(program.doubtful[shape]), int64(program.first[shape])
-    if program.first[shape + 1] - first != stop - start:
+    crc, worth, first = _U32, int64(program.doubtful[row_schema]), int64(program.first[row_schema])
+    if program.first[row_schema + 1] - first != stop - start:
         return UNREADABLE, 0
     for i in range(start, stop):
         if not cells.present[i]:

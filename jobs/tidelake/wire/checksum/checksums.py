@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tidelake.errors import ContractError, DecodeError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import CHECKSUMS, Shape, ShapeColumn
+from tidelake.history.event import CHECKSUMS, RowSchema, SchemaColumn
 from tidelake.wire.checksum.checksum_kernels import (
     CORRUPTED,
     CURRENT,
@@ -72,7 +72,7 @@ class ChecksumRules(NamedTuple):
 class Image:
     """One side of a row. number: the checksum sent; whole: no column of the table is missing."""
 
-    shape: Shape
+    row_schema: RowSchema
     cells: Sequence[bytes | None]
     number: int
     whole: bool
@@ -91,14 +91,14 @@ def with_verdicts(scanned: Scanned, sent: Longs, zone_names: Sequence[str], rule
         return scanned
     programs, zone, known = _kept(memory), sent[:, ZONE].astype(np.int32), zones(zone_names)
     differs, unclear = sent[:, MARK] == CORRUPTED, np.zeros(len(sent), np.bool_)
-    sides = ((scanned.after, scanned.shape, CURRENT), (scanned.before, scanned.before_shape, PREVIOUS))
-    for cells, shape, number in sides:
-        used = np.unique(shape[there & (shape != NONE)])
+    sides = ((scanned.after, scanned.row_schema, CURRENT), (scanned.before, scanned.before_schema, PREVIOUS))
+    for cells, row_schema, number in sides:
+        used = np.unique(row_schema[there & (row_schema != NONE)])
         doubtful = np.zeros(len(used), np.bool_) if scanned.whole is None else ~scanned.whole[used]
-        program = _program([scanned.shapes[i] for i in used.tolist()], doubtful, rules, programs)
-        place = np.full(len(scanned.shapes) + 1, NONE, np.int32)  # the last place is NONE's
+        program = _program([scanned.row_schemas[i] for i in used.tolist()], doubtful, rules, programs)
+        place = np.full(len(scanned.row_schemas) + 1, NONE, np.int32)  # the last place is NONE's
         place[used] = np.arange(len(used))
-        _, wrong, open_ = _judged(cells, program, place[np.where(there, shape, NONE)], sent[:, number], zone, known)
+        _, wrong, open_ = _judged(cells, program, place[np.where(there, row_schema, NONE)], sent[:, number], zone, known)
         differs, unclear = differs | wrong, unclear | open_
     verdicts = np.where(differs, MISMATCH, np.where(unclear, UNVERIFIABLE, VERIFIED))
     return replace(scanned, checksum=np.where(there, verdicts, NONE).astype(np.int8))
@@ -111,7 +111,7 @@ def verdict(images: Sequence[Image], *, corrupted: bool, zone: str | None, rules
     differs, unclear = corrupted, False
     known, place = zones([zone] if zone is not None else []), np.zeros(1, np.int32) if zone is not None else np.full(1, NONE, np.int32)
     for image in images:
-        program = _program([image.shape], np.array([not image.whole]), rules, {})
+        program = _program([image.row_schema], np.array([not image.whole]), rules, {})
         numbers = np.array([image.number], np.int64)
         sums, wrong, open_ = _judged(_cells(image.cells), program, np.zeros(1, np.int32), numbers, place, known)
         if wrong[0] and refuse:
@@ -138,15 +138,15 @@ def _judged(
 
 
 def _program(
-    shapes: Sequence[Shape], doubtful: Flags, rules: ChecksumRules, kept: dict[tuple[int, ChecksumRules], list[_Column]]
+    row_schemas: Sequence[RowSchema], doubtful: Flags, rules: ChecksumRules, kept: dict[tuple[int, ChecksumRules], list[_Column]]
 ) -> ChecksumProgram:
     columns = list[_Column]()
     first = [0]
-    for shape in shapes:
-        of_shape = kept.get((shape.id, rules))
-        if of_shape is None:
-            of_shape = kept[shape.id, rules] = [_column(c, rules) for c in shape.columns]
-        columns += of_shape
+    for row_schema in row_schemas:
+        of_schema = kept.get((row_schema.id, rules))
+        if of_schema is None:
+            of_schema = kept[row_schema.id, rules] = [_column(c, rules) for c in row_schema.columns]
+        columns += of_schema
         first.append(len(columns))
     members = [m for _, of_column in columns for m in of_column]
     return ChecksumProgram(
@@ -159,7 +159,7 @@ def _program(
     )
 
 
-def _column(column: ShapeColumn, rules: ChecksumRules) -> _Column:
+def _column(column: SchemaColumn, rules: ChecksumRules) -> _Column:
     try:
         word = MysqlType.parse(column.type or "").word
     except ContractError:
@@ -172,7 +172,7 @@ def _column(column: ShapeColumn, rules: ChecksumRules) -> _Column:
 
 
 def _kept(memory: dict[str, object]) -> dict[tuple[int, ChecksumRules], list[_Column]]:
-    """What shapes were found to mean."""
+    """What schemas were found to mean."""
     found = memory.get(_MEMORY)
     if not isinstance(found, dict) or len(found) > _MAX_KEPT:
         found = memory[_MEMORY] = {}

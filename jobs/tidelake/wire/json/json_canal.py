@@ -43,8 +43,8 @@ from tidelake.wire.json.json_images import (
     candidate,
     image,
     named,
+    schema_of,
     searched,
-    shape_of,
     stands,
     table_at,
 )
@@ -251,16 +251,16 @@ def _rows(
     if byte(text, p) != OPEN_BRACKET or (member == OLD and op != UPDATE):
         return BAD, LEFT
     if member == DATA and op != DELETE:
-        p, count, verdict = _images(text, p, end, member, known, state, after, events.shape, events.used[0])
+        p, count, verdict = _images(text, p, end, member, known, state, after, events.row_schema, events.used[0])
     else:
-        p, count, verdict = _images(text, p, end, member, known, state, before, events.before_shape, events.used[0])
+        p, count, verdict = _images(text, p, end, member, known, state, before, events.before_schema, events.used[0])
     state.spans[ROWS if member == DATA else OLD_ROWS] = count
     return p, verdict
 
 
 @inlined_step
 def _images(
-    text: Bytes, p: int, end: int, member: int, known: Arrays, state: ScanState, side: ImageSide, shapes: Ints, event: int
+    text: Bytes, p: int, end: int, member: int, known: Arrays, state: ScanState, side: ImageSide, row_schemas: Ints, event: int
 ) -> tuple[int, int, int]:
     layout, rows = state.spans[LAYOUT], 0
     while rows < MAX_ROWS and event + rows + 2 < len(side.starts):
@@ -269,8 +269,8 @@ def _images(
         p, count = image(text, p + 2, end, False, layout, known, state, side)
         if p == BAD or not _typed(count, layout, known, state):
             return BAD, rows, NEW_LAYOUT
-        shapes[event + rows] = shape_of(layout, count, known, state)
-        if shapes[event + rows] == NONE or (count == 0 and member == DATA):
+        row_schemas[event + rows] = schema_of(layout, count, known, state)
+        if row_schemas[event + rows] == NONE or (count == 0 and member == DATA):
             return BAD, rows, NEW_SUBSET if count > 0 or member == OLD else LEFT
         rows += 1
         side.starts[event + rows] = side.used[0]
@@ -304,9 +304,9 @@ def _finish(message: int, state: ScanState, events: Events, after: ImageSide, be
         events.name[event] = table
         events.has_physical_table_id[event] = False
         if op in (WATERMARK, DELETE):
-            events.shape[event], after.starts[event + 1] = NONE, after.used[0]
+            events.row_schema[event], after.starts[event + 1] = NONE, after.used[0]
         if op in (WATERMARK, INSERT):
-            events.before_shape[event], before.starts[event + 1] = NONE, before.used[0]
+            events.before_schema[event], before.starts[event + 1] = NONE, before.used[0]
     events.used[0] = first + rows
     if table != NONE:
         state.hints[table] = state.spans[LAYOUT]

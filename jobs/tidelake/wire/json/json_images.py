@@ -51,8 +51,8 @@ class Events(NamedTuple):
     name: Ints
     physical_table_id: Longs
     has_physical_table_id: Flags
-    shape: Ints
-    before_shape: Ints
+    row_schema: Ints
+    before_schema: Ints
     left: Ints
     used: Longs  # events, left
 
@@ -149,26 +149,26 @@ def image(text: Bytes, p: int, end: int, wrapped: bool, layout: int, known: Arra
 
 
 @inlined_step
-def shape_of(layout: int, count: int, known: Arrays, state: ScanState) -> int:
-    """The shape of the image just read, NONE if it is not known yet."""
+def schema_of(layout: int, count: int, known: Arrays, state: ScanState) -> int:
+    """The schema of the image just read, NONE if it is not known yet."""
     if count == known.column[layout + 1] - known.column[layout]:
-        return int64(known.shape[layout])
-    return _subset_shape(layout, count, known, state)
+        return int64(known.row_schema[layout])
+    return _subset_schema(layout, count, known, state)
 
 
 @step
-def _subset_shape(layout: int, count: int, known: Arrays, state: ScanState) -> int:
+def _subset_schema(layout: int, count: int, known: Arrays, state: ScanState) -> int:
     mixed = np.uint64(layout + 1)
     for i in range(count):
         mixed = (mixed ^ np.uint64(state.columns[i] + 1)) * MIX
     slot = slot_of(mixed)
     guess = state.subset_guess[slot]
     if guess != NONE and _is_subset(guess, layout, count, known, state):
-        return int64(known.subset_shape[guess])
+        return int64(known.subset_schema[guess])
     for subset in range(len(known.subset_layout)):
         if _is_subset(subset, layout, count, known, state):
             state.subset_guess[slot] = subset
-            return int64(known.subset_shape[subset])
+            return int64(known.subset_schema[subset])
     state.asked[0], state.asked[1] = layout, count
     return NONE
 

@@ -5,7 +5,7 @@ code read the next thousands by comparing its constant pieces, byte for byte, an
 recognised by a hash alone. What does not fit is left to the general reader.
 
 A layout is the columns of one row image in order. An image that has some of a layout's columns, in order (changed columns only,
-handle columns only), is a subset of it and has a shape of its own.
+handle columns only), is a subset of it and has a schema of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.wire.kernels.arrays import Bytes, Ints, Words
 from tidelake.wire.kernels.columnar import NONE
 
@@ -37,7 +37,7 @@ class KnownColumn(NamedTuple):
     piece: bytes
     type_piece: bytes
     kind: int
-    described: ShapeColumn
+    described: SchemaColumn
 
 
 class KnownTable(NamedTuple):
@@ -62,11 +62,11 @@ class Arrays(NamedTuple):
     type_word: Ints
     type_length: Ints
     kind: Bytes
-    shape: Ints  # by layout: of all its columns
+    row_schema: Ints  # by layout: of all its columns
     subset_layout: Ints
     subset_column: Ints  # by subset, and one more: into subset_columns
     subset_columns: Ints
-    subset_shape: Ints
+    subset_schema: Ints
 
 
 def _ints(*values: int) -> Ints:
@@ -85,7 +85,7 @@ class KnownSchemas:
 
     arrays: Arrays = field(default_factory=_nothing)
     names: tuple[tuple[str | None, str | None], ...] = ()
-    shapes: tuple[Shape, ...] = ()
+    row_schemas: tuple[RowSchema, ...] = ()
     tables: dict[tuple[bytes, ...], int] = field(default_factory=dict)
     layouts: tuple[tuple[int, tuple[KnownColumn, ...]], ...] = ()  # table and columns
     crowded: bool = False  # a table has more layouts than are searched
@@ -136,10 +136,10 @@ class KnownSchemas:
             type_word=_and(arrays.type_word, *words[count:]),
             type_length=_and(arrays.type_length, *lengths[count:]),
             kind=np.append(arrays.kind, np.array([c.kind for c in columns], np.uint8)),
-            shape=_and(arrays.shape, len(known.shapes)),
+            row_schema=_and(arrays.row_schema, len(known.row_schemas)),
         )
-        shapes = (*known.shapes, Shape(tuple(c.described for c in columns)))
-        return replace(known, arrays=arrays, shapes=shapes, layouts=(*known.layouts, (number, tuple(columns))))
+        row_schemas = (*known.row_schemas, RowSchema(tuple(c.described for c in columns)))
+        return replace(known, arrays=arrays, row_schemas=row_schemas, layouts=(*known.layouts, (number, tuple(columns))))
 
     def with_subset(self, layout: int, columns: Sequence[int]) -> KnownSchemas:
         """Also the images that have these columns of the layout, counted within it."""
@@ -148,9 +148,9 @@ class KnownSchemas:
             subset_layout=_and(a.subset_layout, layout),
             subset_column=_and(a.subset_column, len(a.subset_columns) + len(columns)),
             subset_columns=_and(a.subset_columns, *columns),
-            subset_shape=_and(a.subset_shape, len(self.shapes)),
+            subset_schema=_and(a.subset_schema, len(self.row_schemas)),
         )
-        return replace(self, arrays=arrays, shapes=(*self.shapes, Shape(tuple(described[i].described for i in columns))))
+        return replace(self, arrays=arrays, row_schemas=(*self.row_schemas, RowSchema(tuple(described[i].described for i in columns))))
 
     def _with_pieces(self, pieces: Sequence[bytes]) -> tuple[Arrays, list[int], list[int]]:
         """The arrays with more pieces, where each of those begins, and its length."""

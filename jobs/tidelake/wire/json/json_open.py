@@ -17,7 +17,7 @@ from tidelake.wire.json.json_images import (
     Payload,
     candidate,
     image,
-    shape_of,
+    schema_of,
     table_at,
 )
 from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
@@ -146,7 +146,7 @@ def _event(
     if not _key(key, k, k_end, state, events):
         return LEFT
     events.has_commit_ts[event] = True
-    events.shape[event] = events.before_shape[event] = NONE
+    events.row_schema[event] = events.before_schema[event] = NONE
     if state.spans[_KIND] == RESOLVED:
         events.kind[event], events.op[event], events.name[event] = KIND_RESOLVED, NONE, NONE
         events.has_physical_table_id[event] = False
@@ -225,14 +225,14 @@ def _row(
         return LEFT
     events.op[event] = DELETE
     if form == _NEW:
-        p, verdict = _image(text, p + 6, end, table, known, state, after, events.shape, event)
+        p, verdict = _image(text, p + 6, end, table, known, state, after, events.row_schema, event)
         if verdict != DONE:
             return verdict
         events.op[event] = UPDATE
         if text_at(text, p, _SIDES, _PREVIOUS) != _PREVIOUS:
             events.op[event] = bare_op
             return _closed(text, p, end)
-    p, verdict = _image(text, p + 6, end, table, known, state, before, events.before_shape, event)
+    p, verdict = _image(text, p + 6, end, table, known, state, before, events.before_schema, event)
     return _closed(text, p, end) if verdict == DONE else verdict
 
 
@@ -243,7 +243,7 @@ def _closed(text: Bytes, p: int, end: int) -> int:
 
 @inlined_step
 def _image(
-    text: Bytes, p: int, end: int, table: int, known: Arrays, state: ScanState, side: ImageSide, shapes: Ints, event: int
+    text: Bytes, p: int, end: int, table: int, known: Arrays, state: ScanState, side: ImageSide, row_schemas: Ints, event: int
 ) -> tuple[int, int]:
     """A row image by whichever layout of the table fits: the position after it, and what became of it."""
     cells, used, layout = side.used[0], side.used[1], NONE
@@ -253,8 +253,8 @@ def _image(
             stop, count = image(text, p, end, True, layout, known, state, side)
             if stop != BAD:
                 state.hints[table] = layout
-                shapes[event] = shape_of(layout, count, known, state)
-                return stop, DONE if shapes[event] != NONE else NEW_SUBSET
+                row_schemas[event] = schema_of(layout, count, known, state)
+                return stop, DONE if row_schemas[event] != NONE else NEW_SUBSET
             side.used[0], side.used[1] = cells, used
         elif attempt > 0:
             break

@@ -1,4 +1,4 @@
-"""What a scan has met before: shapes, names, schemas, found again by the bytes that describe them.
+"""What a scan has met before: schemas, names, row schemas, found again by the bytes that describe them.
 
 A kernel writes the description into a scratch array and asks `find`; what it does not find, Python learns once and the kernel
 carries on. Entries are compared byte by byte: the hash only gives where to look, so colliding input costs time, never truth.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Longs
 from tidelake.wire.kernels.binary_floats import TEXT_BYTES
 from tidelake.wire.kernels.binary_kernels import LIMIT
@@ -20,12 +20,12 @@ from tidelake.wire.kernels.columnar import Cells, Scanned
 from tidelake.wire.kernels.compiled import compiled, inlined, int64
 
 # columns of Out.events
-MESSAGE, ORDINAL, KIND, OP, COMMIT_TS, HAS_COMMIT_TS, NAME, PHYSICAL, AFTER_SHAPE, BEFORE_SHAPE, AFTER_CELLS, BEFORE_CELLS = range(12)
+MESSAGE, ORDINAL, KIND, OP, COMMIT_TS, HAS_COMMIT_TS, NAME, PHYSICAL, AFTER_SCHEMA, BEFORE_SCHEMA, AFTER_CELLS, BEFORE_CELLS = range(12)
 # sides, and places in Out.used: how much of each array is filled
 AFTER, BEFORE = 0, 1
 CELLS, BYTES, EVENTS, LEFT, KEY = 0, 2, 4, 5, 6
-# how a message ended; LEARN: the name, plan or shape that Out.key describes is not known yet
-DONE, LEAVE, LEARN, LEARN_SHAPE = range(4)
+# how a message ended; LEARN: the name, plan or schema that Out.key describes is not known yet
+DONE, LEAVE, LEARN, LEARN_SCHEMA = range(4)
 
 _KEY_BYTES = 1 << 18  # of a description in Out.key
 _LARGEST_NUMBER = TEXT_BYTES + 80  # text bytes of a number: a decimal has at most 65 digits, zeros before them, sign and point
@@ -119,7 +119,7 @@ def leave(out: Out, message: int) -> None:
     out.used[LEFT] += 1
 
 
-def scanned(out: Out, names: Sequence[tuple[str | None, str | None]], shapes: Sequence[Shape], left: Ints) -> Scanned:
+def scanned(out: Out, names: Sequence[tuple[str | None, str | None]], row_schemas: Sequence[RowSchema], left: Ints) -> Scanned:
     """The filled part as columns. left: messages that the kernel was not even asked about."""
     events = out.events[: out.used[EVENTS]]
 
@@ -137,9 +137,9 @@ def scanned(out: Out, names: Sequence[tuple[str | None, str | None]], shapes: Se
         names=names,
         physical_table_id=events[:, PHYSICAL].copy(),
         has_physical_table_id=events[:, PHYSICAL] >= 0,
-        shape=ints(AFTER_SHAPE),
-        before_shape=ints(BEFORE_SHAPE),
-        shapes=shapes,
+        row_schema=ints(AFTER_SCHEMA),
+        before_schema=ints(BEFORE_SCHEMA),
+        row_schemas=row_schemas,
         after=_cells(out, AFTER, ints(AFTER_CELLS)),
         before=_cells(out, BEFORE, ints(BEFORE_CELLS)),
         left=np.union1d(out.left[: out.used[LEFT]], left).astype(np.int32),

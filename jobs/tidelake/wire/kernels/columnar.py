@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.history.event import CHECKSUMS, EVENT, KINDS, OPS, Shape
+from tidelake.history.event import CHECKSUMS, EVENT, KINDS, OPS, RowSchema
 from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Longs
 
 NONE = -1  # in index arrays: no such thing
@@ -58,16 +58,16 @@ class Scanned:
     names: Sequence[tuple[str | None, str | None]]  # (database, table)
     physical_table_id: Longs
     has_physical_table_id: Flags
-    shape: Ints  # index into shapes, or NONE = there is no after
-    before_shape: Ints
-    shapes: Sequence[Shape]
+    row_schema: Ints  # index into schemas, or NONE = there is no after
+    before_schema: Ints
+    row_schemas: Sequence[RowSchema]
     after: Cells
     before: Cells
     left: Ints
     handle_only: Flags | None = None
     claim_check: pa.Array | None = None  # string, n long
     checksum: npt.NDArray[np.int8] | None = None  # index into CHECKSUMS, or NONE
-    whole: Flags | None = None  # by shape: whether it has all columns of its table, where that is known
+    whole: Flags | None = None  # by schema: whether it has all columns of its table, where that is known
 
     @classmethod
     def nothing(cls, left: Ints) -> Scanned:
@@ -84,9 +84,9 @@ class Scanned:
             names=(),
             physical_table_id=wide,
             has_physical_table_id=flags,
-            shape=none,
-            before_shape=none,
-            shapes=(),
+            row_schema=none,
+            before_schema=none,
+            row_schemas=(),
             after=Cells.none(0),
             before=Cells.none(0),
             left=left,
@@ -107,10 +107,10 @@ class Scanned:
             "database": _words([d for d, _ in self.names], self.name),
             "table": _words([t for _, t in self.names], self.name),
             "physical_table_id": pa.array(self.physical_table_id, mask=~self.has_physical_table_id),
-            "shape": self._ids(self.shape),
-            "before_shape": self._ids(self.before_shape),
-            "after": self.after.array(self.shape != NONE),
-            "before": self.before.array(self.before_shape != NONE),
+            "row_schema": self._ids(self.row_schema),
+            "before_schema": self._ids(self.before_schema),
+            "after": self.after.array(self.row_schema != NONE),
+            "before": self.before.array(self.before_schema != NONE),
             "handle_only": pa.array(np.zeros(n, np.bool_) if self.handle_only is None else self.handle_only),
         }
         if self.claim_check is not None:
@@ -119,15 +119,15 @@ class Scanned:
             columns["checksum"] = _words(CHECKSUMS, self.checksum)
         return pa.RecordBatch.from_arrays([columns[name] for name in EVENT.names], schema=EVENT)
 
-    def used_shapes(self) -> list[Shape]:
-        """The shapes that events refer to."""
-        shapes = list(self.shapes)  # threads that share a context may add to it meanwhile
-        used = np.zeros(len(shapes) + 1, np.bool_)  # the last place is NONE's
-        used[self.shape] = used[self.before_shape] = True
-        return [s for s, there in zip(shapes, used[:-1].tolist(), strict=True) if there]
+    def used_schemas(self) -> list[RowSchema]:
+        """The schemas that events refer to."""
+        row_schemas = list(self.row_schemas)  # threads that share a context may add to it meanwhile
+        used = np.zeros(len(row_schemas) + 1, np.bool_)  # the last place is NONE's
+        used[self.row_schema] = used[self.before_schema] = True
+        return [s for s, there in zip(row_schemas, used[:-1].tolist(), strict=True) if there]
 
     def _ids(self, index: Ints) -> pa.Array:
-        ids = np.array([s.id for s in self.shapes] or [0], np.int64)
+        ids = np.array([s.id for s in self.row_schemas] or [0], np.int64)
         return pa.array(ids[index], mask=index == NONE)
 
 

@@ -18,8 +18,8 @@ from tidelake.wire.json.json_images import (
     ImageSide,
     Payload,
     put_cell,
+    schema_of,
     searched,
-    shape_of,
     table_at,
 )
 from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
@@ -190,11 +190,11 @@ def _sides(
         count = _written(text, layout, at, known, state, side)
         if count == BAD:
             return LEFT
-        shape = shape_of(layout, count, known, state)
-        if shape == NONE:
+        row_schema = schema_of(layout, count, known, state)
+        if row_schema == NONE:
             return NEW_SUBSET if count > 0 else LEFT
-        shapes = events.shape if which == 0 else events.before_shape
-        shapes[events.used[0]] = shape
+        row_schemas = events.row_schema if which == 0 else events.before_schema
+        row_schemas[events.used[0]] = row_schema
     return DONE if p == end else LEFT
 
 

@@ -19,8 +19,8 @@ from tidelake.wire.json.json_images import (
     ImageSide,
     Payload,
     put_cell,
+    schema_of,
     searched,
-    shape_of,
     table_at,
 )
 from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
@@ -238,11 +238,11 @@ def _sides(
         count = _written(text, end, layout, at, known, state, side)
         if count == BAD:
             return LEFT
-        shape = shape_of(layout, count, known, state)
-        if shape == NONE:
+        row_schema = schema_of(layout, count, known, state)
+        if row_schema == NONE:
             return NEW_SUBSET
-        shapes = events.shape if which == 0 else events.before_shape
-        shapes[events.used[0]] = shape
+        row_schemas = events.row_schema if which == 0 else events.before_schema
+        row_schemas[events.used[0]] = row_schema
     return DONE if byte(text, p) == CLOSE_BRACE and p + 1 == end else LEFT
 
 

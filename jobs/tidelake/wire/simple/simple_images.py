@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelake.errors import DecodeError
-from tidelake.history.event import Shape
+from tidelake.history.event import RowSchema
 from tidelake.wire.checksum import checksums
 from tidelake.wire.checksum.checksum_kernels import MARK, NOT_SENT, ZONE
 from tidelake.wire.json import json_batches
@@ -127,7 +127,7 @@ def next_layout(attempt: int, table: int, layout: int, known: Arrays, state: Sca
 
 @inlined_step
 def finish(message: int, op: int, table: int, at: ImagePlaces, events: Events, after: ImageSide, before: ImageSide) -> None:
-    """Complete the event whose times and shapes are there; table: NONE for a watermark."""
+    """Complete the event whose times and schemas are there; table: NONE for a watermark."""
     event = events.used[0]
     events.message[event], events.ordinal[event] = message, 0
     events.kind[event] = KIND_ROW if table != NONE else KIND_RESOLVED
@@ -136,9 +136,9 @@ def finish(message: int, op: int, table: int, at: ImagePlaces, events: Events, a
     events.name[event] = table
     events.has_physical_table_id[event] = table != NONE
     if op == DELETE or table == NONE:
-        events.shape[event] = NONE
+        events.row_schema[event] = NONE
     if op == INSERT or table == NONE:
-        events.before_shape[event] = NONE
+        events.before_schema[event] = NONE
     if table != NONE and at.row[MARK] != NOT_SENT:
         for i in range(4):
             at.sent[event, i] = at.row[i]
@@ -163,7 +163,7 @@ def scan(
 
 
 def verdict(
-    images: Iterable[tuple[Shape | None, Sequence[bytes | None] | None, int]],
+    images: Iterable[tuple[RowSchema | None, Sequence[bytes | None] | None, int]],
     schema: SimpleTableSchema | None,
     zones: Iterable[str],
     *,
@@ -174,9 +174,9 @@ def verdict(
     """checksums.verdict of a row by its images, each with its checksum. zones: of its times."""
     columns, several = len(schema.columns) if schema else 0, set(zones)
     found = [
-        checksums.Image(shape=shape, cells=cells, number=number, whole=len(cells) == columns)
-        for shape, cells, number in images
-        if shape is not None and cells is not None
+        checksums.Image(row_schema=row_schema, cells=cells, number=number, whole=len(cells) == columns)
+        for row_schema, cells, number in images
+        if row_schema is not None and cells is not None
     ]
     return checksums.verdict(found, corrupted=corrupted, zone=several.pop() if len(several) == 1 else None, rules=rules, refuse=refuse)
 

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from tidelake.errors import ContractError, DecodeError, WaitingError
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.event import Shape, ShapeColumn
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.wire.json.json_text import refuse_width
 from tidelake.wire.kernels.utf8_text import head
 
@@ -58,11 +58,11 @@ class SimpleTableSchema:
     database: str
     table: str
     version: int
-    columns: tuple[ShapeColumn, ...]
+    columns: tuple[SchemaColumn, ...]
 
     @classmethod
     def of(
-        cls, database: str, table: str, version: int, columns: Sequence[ShapeColumn], indexes: Sequence[TableIndex]
+        cls, database: str, table: str, version: int, columns: Sequence[SchemaColumn], indexes: Sequence[TableIndex]
     ) -> SimpleTableSchema:
         """With the columns of the row's handle marked. Raises DecodeError."""
         if len({c.name for c in columns}) < len(columns):
@@ -71,9 +71,9 @@ class SimpleTableSchema:
         return cls(database, table, version, tuple(replace(c, key=c.name in key) for c in columns))
 
     @cached_property
-    def whole(self) -> Shape:
-        """The shape of a row with all columns."""
-        return Shape(self.columns)
+    def whole(self) -> RowSchema:
+        """The schema of a row with all columns."""
+        return RowSchema(self.columns)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -94,7 +94,7 @@ class SimpleTableSchema:
     def from_json(cls, text: str) -> SimpleTableSchema:
         """The inverse of `json`."""
         said = json.loads(text)
-        return cls(said["database"], said["table"], said["version"], Shape.from_json(json.dumps(said["columns"])).columns)
+        return cls(said["database"], said["table"], said["version"], RowSchema.from_json(json.dumps(said["columns"])).columns)
 
 
 class Shelf(Protocol):
@@ -114,7 +114,7 @@ def _handle(indexes: Sequence[TableIndex]) -> frozenset[str]:
     return frozenset(next(iter(primary + unique)).columns if primary or unique else ())
 
 
-def column(name: str, mysql_type: str, *, unsigned: bool, length: int | None, decimal: int | None, elements: Sequence[str]) -> ShapeColumn:
+def column(name: str, mysql_type: str, *, unsigned: bool, length: int | None, decimal: int | None, elements: Sequence[str]) -> SchemaColumn:
     """A column as a schema describes it. Raises DecodeError (UNKNOWN_TYPE)."""
     if len(mysql_type) > 64 or "(" in mysql_type:
         raise DecodeError(f"column {name[:80]!r}: {mysql_type[:80]!r} is no MySQL type", code="UNKNOWN_TYPE")
@@ -126,7 +126,7 @@ def column(name: str, mysql_type: str, *, unsigned: bool, length: int | None, de
     if length is not None and length > 0:
         number, scale = _numbers(parsed.word, length, decimal)
         full = replace(full, length=number, scale=scale)
-    return ShapeColumn(name, parsed.name, full_type=full.sql if full.sql != parsed.name else None, elements=full.elements)
+    return SchemaColumn(name, parsed.name, full_type=full.sql if full.sql != parsed.name else None, elements=full.elements)
 
 
 def _numbers(word: str, length: int, decimal: int | None) -> tuple[int | None, int | None]:
@@ -202,19 +202,19 @@ def schemas(memory: dict[str, object]) -> SimpleSchemas:
 
 def image(
     values: Mapping[str, V], schema: SimpleTableSchema | None, cell: Callable[[V, str | None, str], bytes | None], what: str
-) -> tuple[Shape, list[bytes | None]]:
+) -> tuple[RowSchema, list[bytes | None]]:
     """A row image in the schema's order, by name without a schema. cell: a value, its column's type and what it is. Raises DecodeError."""
     if not values:
         raise DecodeError(f"{what} has no columns", code="BAD_STRUCTURE")
     refuse_width(values, what)
     if schema is None:
-        shape = Shape(tuple(ShapeColumn(name) for name in sorted(values)))
+        row_schema = RowSchema(tuple(SchemaColumn(name) for name in sorted(values)))
     elif not values.keys() <= schema.names:
         extra = min(values.keys() - schema.names)
         raise DecodeError(f"{what} has a column {extra[:80]!r}, which schema version {schema.version} has not", code="BAD_STRUCTURE")
     else:
-        shape = schema.whole if len(values) == len(schema.columns) else Shape(tuple(c for c in schema.columns if c.name in values))
-    return shape, [cell(values[c.name], c.type, f"column {c.name[:80]!r} of {what}") for c in shape.columns]
+        row_schema = schema.whole if len(values) == len(schema.columns) else RowSchema(tuple(c for c in schema.columns if c.name in values))
+    return row_schema, [cell(values[c.name], c.type, f"column {c.name[:80]!r} of {what}") for c in row_schema.columns]
 
 
 _HEAD = 1 << 16  # bytes of a statement, in which its database is named

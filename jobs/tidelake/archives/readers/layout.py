@@ -1,4 +1,4 @@
-"""The common shape of archive layouts: their declaration, their listings, their reader, and their errors.
+"""What archive layouts have in common: their declaration, their listings, their reader, and their errors.
 
 A layout is a module of this package with a constant `LAYOUT`. `read` receives a local copy of one object and yields MESSAGE batches of at
 most about BATCH_BYTES of payload, in the order of the object's records.
