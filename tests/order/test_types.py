@@ -18,7 +18,7 @@ from tests.order.type_cases import CASES, Case
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.io import duckdb_door as duck
 from tidelake.lake.catalog import LakeColumn, LakeTable
-from tidelake.order.arrow.arrow_cells import cell_type, values
+from tidelake.lake.columns.cells import cell_type, values
 from tidelake.query.render import Rendered, expressions, local
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session

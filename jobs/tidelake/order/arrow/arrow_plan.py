@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from tidelake.history.projection import Projection
 from tidelake.lake.catalog import LakeTable
+from tidelake.lake.columns.cells import arrow_type, cell_type
 from tidelake.lake.data_files import file_schema
 from tidelake.lake.tables import CHANGELOG_COLUMNS, physical
-from tidelake.order.arrow.arrow_cells import arrow_type, cell_type
 from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName
 from tidelake.order.sql.order_masks import cells_in_clear
 from tidelake.order.sql.rows import TableRows, late_cells

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.order.arrow.arrow_cells import Codes, values
+from tidelake.lake.columns.cells import Codes, values
 from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName, names_of
 from tidelake.order.arrow.keyless_rows import contents
 from tidelake.order.repeated_offsets import Again

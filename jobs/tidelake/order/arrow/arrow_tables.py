@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pydantic import BaseModel
 
-from tidelake.order.arrow.arrow_cells import CellType
+from tidelake.lake.columns.cells import CellType
 from tidelake.order.change_sequence import ChangeSequence
 
 

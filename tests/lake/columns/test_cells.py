@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.lake import lakes
 from tests.order.type_cases import CASES, Case
-from tidelake.order.arrow.arrow_cells import arrow_type, cell_type, values
+from tidelake.lake.columns.cells import arrow_type, cell_type, values
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
 from tidelake.spark.sql_casts import LOSSES, cast, losses

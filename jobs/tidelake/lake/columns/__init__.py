@@ -1,0 +1,1 @@
+"""Arrow functions that order, compact and queries share: cells to values, conversions between types, the fold."""
