@@ -158,8 +158,8 @@ class LakeTable:
             upper: dict[str, Any] = {name: from_bytes(cast(Any, fields[name].field_type), b) for name, b in found.items() if b is not None}
             values = task.file.partition
             partition = tuple(values[i] for i in range(len(values)))
-            f = task.file
-            yield FileFacts(f.file_path, partition, f.record_count, f.file_size_in_bytes, upper, deletes=len(task.delete_files))
+            f, deletes = task.file, tuple(sorted(d.file_path for d in task.delete_files))
+            yield FileFacts(f.file_path, partition, f.record_count, f.file_size_in_bytes, upper, deletes)
 
     def _schema_at(self, snapshot_id: int) -> Schema:
         snapshot = self.table.snapshot_by_id(snapshot_id)

@@ -23,8 +23,8 @@ class After(Generic[_Moment]):
 class FileFacts:
     """A data file in the table's metadata.
 
-    path: URI; partition: values in the order of the partition spec; size: bytes; upper: column → upper bound, where known; deletes: number
-    of files that delete rows of this file by position.
+    path: URI; partition: values in the order of the partition spec; size: bytes; upper: column → upper bound, where known; deletes: URIs of
+    the files that may delete rows of this file by position, sorted.
     """
 
     path: str
@@ -32,4 +32,4 @@ class FileFacts:
     rows: int
     size: int
     upper: dict[str, Any]
-    deletes: int
+    deletes: tuple[str, ...]
