@@ -130,6 +130,11 @@ class LakeTable:
         ids = ((LakeColumn(name=f.name, type="", doc=f.doc), f.field_id) for f in schema.fields)
         return {c.source_id: (i, c.name) for c, i in ids if c.source_id is not None}
 
+    def field_ids(self, snapshot_id: int | None = None) -> dict[str, int]:
+        """Return Iceberg's ids of all columns by name, now or as of a snapshot."""
+        schema = self.table.schema() if snapshot_id is None else self._schema_at(snapshot_id)
+        return {f.name: f.field_id for f in schema.fields}
+
     def stands_at(self, snapshot_id: int) -> bool:
         """Return whether main is at this snapshot and the table has that snapshot's columns."""
         return self.main == snapshot_id and self.table.schema().schema_id == self._schema_at(snapshot_id).schema_id

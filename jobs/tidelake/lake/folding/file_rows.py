@@ -1,0 +1,178 @@
+"""Data files as one side of a fold (lake.columns.pieces.Rows): columns by their id, rows that are deleted by position marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel
+
+from tidelake.io.storage import open_store
+from tidelake.lake.columns.cells import arrow_type
+from tidelake.lake.columns.fold_columns import FoldColumn, Holder
+from tidelake.lake.columns.pieces import CHANGE_TYPE, COMMIT_TS, Piece
+from tidelake.spark.position_deletes import deleted_positions
+from tidelake.wire.kernels.arrays import Flags, Longs
+
+PIECE_BYTES = 32 << 20  # maximum encoded size of a piece
+PIECE_ROWS = 1 << 18  # maximum rows of a piece
+_BUFFER = 1 << 20  # bytes of a column that are read at once
+_ORDERED = frozenset({"int", "bigint", "date", "timestamp", "timestamp_ntz"})  # types whose statistics are used
+
+
+class FileRef(BaseModel, frozen=True):
+    """A data file. path: as the table's metadata spells it; uri: as io.storage reads it; deletes: URIs of its position delete files."""
+
+    path: str
+    uri: str
+    deletes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """An open file. names: column names by field id; first: number of its first row; alive: rows that are not deleted, None for all."""
+
+    ref: FileRef
+    parquet: pq.ParquetFile
+    names: dict[int, str]
+    first: int
+    alive: Flags | None
+
+
+class FileRows:
+    """The rows of files, concatenated.
+
+    A column is read by its id, not by its name in the file. A column that a file lacks is NULL; a narrower type is widened (Iceberg spec,
+    column projection).
+    """
+
+    def __init__(self, files: Sequence[_File], columns: Sequence[FoldColumn]) -> None:
+        self._files, self._columns = files, {c.name: c for c in columns}
+        self.count = sum(f.parquet.metadata.num_rows for f in files)
+
+    def pieces(self, columns: Sequence[str], wanted: Flags | None = None) -> Iterator[Piece]:
+        """Yield the rows in order (lake.columns.pieces.Rows.pieces)."""
+        chosen = [self._columns[c] for c in columns]
+        timed = [self._columns[COMMIT_TS]] if any(c.needs_ts for c in chosen) else []
+        ids = {h.field_id for c in (*chosen, *timed) for h in c.holders}
+        for file in self._files:
+            names = [file.names[i] for i in ids if i in file.names]
+            first = file.first
+            for group in range(file.parquet.num_row_groups):
+                rows = file.parquet.metadata.row_group(group).num_rows
+                if wanted is None or wanted[first : first + rows].any():
+                    yield from self._group(file, group, first, names, chosen, wanted)
+                first += rows
+
+    def may_hold(self, column: str, values: pa.Array) -> Flags:
+        """Return which rows may have one of the values (lake.columns.pieces.Rows.may_hold)."""
+        out, c = np.ones(self.count, np.bool_), self._columns[column]
+        if c.type not in _ORDERED or [h.type for h in c.holders] != [c.type]:
+            return out
+        numbers = _numbers(values)
+        for file in self._files:
+            first = file.first
+            for group in range(file.parquet.num_row_groups):
+                rows = file.parquet.metadata.row_group(group).num_rows
+                bounds = _bounds(file, group, c.holders[0])
+                if bounds is not None:
+                    low, high = np.searchsorted(numbers, bounds[0]), np.searchsorted(numbers, bounds[1], side="right")
+                    out[first : first + rows] = low < high
+                first += rows
+        return out
+
+    def positions(self, rows: Flags) -> Iterator[tuple[str, Longs]]:
+        """Yield (path of a file, positions in it) of some rows, for files that have any, in the order of their paths."""
+        for file in sorted(self._files, key=lambda f: f.ref.path):
+            found = np.flatnonzero(rows[file.first : file.first + file.parquet.metadata.num_rows])
+            if len(found):
+                yield file.ref.path, found
+
+    def _group(
+        self, file: _File, group: int, first: int, names: Sequence[str], chosen: Sequence[FoldColumn], wanted: Flags | None
+    ) -> Iterator[Piece]:
+        for batch in _batches(file.parquet, group, names):
+            rows = batch.num_rows
+            if wanted is None or wanted[first : first + rows].any():
+                here = None if file.alive is None else file.alive[first - file.first : first - file.first + rows]
+                yield Piece(first, self._projected(file, batch, chosen), None if here is None or here.all() else here)
+            first += rows
+
+    def _projected(self, file: _File, batch: pa.RecordBatch, chosen: Sequence[FoldColumn]) -> pa.RecordBatch:
+        ts = self._held(file, batch, self._columns[COMMIT_TS])[0] if any(c.needs_ts for c in chosen) else None
+        columns = [c.cells(self._held(file, batch, c), batch.num_rows, ts) for c in chosen]
+        if not columns:
+            return batch
+        return pa.RecordBatch.from_arrays(columns, names=[c.name for c in chosen])
+
+    def _held(self, file: _File, batch: pa.RecordBatch, column: FoldColumn) -> list[pa.Array]:
+        return [_cells(batch, file.names.get(h.field_id), arrow_type(h.type)) for h in column.holders]
+
+
+def _cells(batch: pa.RecordBatch, name: str | None, kind: pa.DataType) -> pa.Array:
+    if name is None:
+        return pa.nulls(batch.num_rows, kind)
+    cells = batch.column(name)
+    return cells if pa.types.is_dictionary(cells.type) or cells.type == kind else cells.cast(kind)
+
+
+def _batches(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read a row group in batches of limited size."""
+    facts = file.metadata.row_group(group)
+    if not names:
+        yield pa.RecordBatch.from_arrays([pa.nulls(facts.num_rows)], names=["none"])
+        return
+    chunks = (facts.column(n) for n in range(facts.num_columns))
+    size = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in names)
+    step = min(PIECE_ROWS, max(1, facts.num_rows * PIECE_BYTES // max(size, 1)))
+    yield from file.iter_batches(step, [group], list(names), use_threads=False)
+
+
+def _bounds(file: _File, group: int, holder: Holder) -> Longs | None:
+    """(lowest, highest) value of a column in a row group; None if unknown."""
+    facts, name = file.parquet.metadata.row_group(group), file.names.get(holder.field_id)
+    chunk = next((c for n in range(facts.num_columns) if (c := facts.column(n)).path_in_schema == name), None)
+    if chunk is None or chunk.statistics is None or not chunk.statistics.has_min_max:
+        return None
+    return _numbers(pa.array([chunk.statistics.min, chunk.statistics.max], arrow_type(holder.type)))
+
+
+def _numbers(values: pa.Array) -> Longs:
+    plain = values.cast(pa.int32()) if pa.types.is_date32(values.type) else values
+    return np.asarray(plain.cast(pa.int64()))
+
+
+@contextmanager
+def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn]) -> Iterator[FileRows]:
+    """Copy files to this machine's disk and yield their rows; remove the copies afterwards."""
+    with ExitStack() as held, TemporaryDirectory(prefix="tidelake-fold-") as folder:
+        files, first = list[_File](), 0
+        for n, ref in enumerate(refs):
+            path = Path(folder) / f"{n}.parquet"
+            root, _, key = ref.uri.rpartition("/")
+            open_store(root).download(key, path)
+            parquet = held.enter_context(pq.ParquetFile(path, read_dictionary=[CHANGE_TYPE], buffer_size=_BUFFER))
+            names = {_id(f): f.name for f in parquet.schema_arrow}
+            files.append(_File(ref, parquet, names, first, _alive(ref, parquet.metadata.num_rows)))
+            first += parquet.metadata.num_rows
+        yield FileRows(files, columns)
+
+
+def _alive(ref: FileRef, rows: int) -> Flags | None:
+    if not ref.deletes:
+        return None
+    out = np.ones(rows, np.bool_)
+    for uri in ref.deletes:
+        root, _, key = uri.rpartition("/")
+        out[deleted_positions(open_store(root), [key], ref.path)] = False
+    return out
+
+
+def _id(field: pa.Field) -> int:
+    return int((field.metadata or {}).get(b"PARQUET:field_id", -1))

@@ -1,0 +1,67 @@
+"""The files that a fold reads, from the tables' metadata."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tidelake.lake.columns.fold_columns import FoldColumn
+from tidelake.lake.data_files import bucketed_by
+from tidelake.lake.fold import Fold
+from tidelake.lake.folding.bucket_rows import BucketOnly
+from tidelake.lake.folding.table_fold import TableAt, TableFold
+from tidelake.lake.folding.units import SideFiles
+from tidelake.lake.scans import After
+from tidelake.lake.tables import bucket_column, key_columns, wider
+from tidelake.tso import at
+
+
+def base_files(base: TableAt | None, columns: tuple[FoldColumn, ...], buckets: BucketOnly | None) -> SideFiles:
+    """Return the snapshot's files.
+
+    Args:
+        base: The snapshot, if there is one.
+        columns: Its columns, as the fold has them.
+        buckets: The fold's buckets, whatever their number; None without any.
+    """
+    if base is None:
+        return SideFiles()
+    return SideFiles(list(base.table.files({}, [], base.snapshot_id)), _is_bucketed(base, columns, buckets))
+
+
+def change_files(changes: TableAt | None, table: TableFold, buckets: BucketOnly | None) -> SideFiles:
+    """Return the changelog's files that may have changes of the fold.
+
+    Args:
+        changes: The changelog, if there is one.
+        table: The fold.
+        buckets: The fold's buckets, whatever their number; None without any.
+    """
+    if changes is None:
+        return SideFiles()
+    after, until = table.rules.after_ts, table.rules.until_ts
+    where = {"_commit_ts": After(after, until), "_commit_at": After(at(max(after, 0)) - timedelta(milliseconds=1), at(until))}
+    return SideFiles(list(changes.table.files(where, [], changes.snapshot_id)), _is_bucketed(changes, table.changes, buckets))
+
+
+def buckets_of_fold(fold: Fold, buckets: int) -> BucketOnly | None:
+    """Return the buckets of a table with the fold's columns; None if its key cannot be bucketed."""
+    name = bucket_column(key_columns(fold.feed, fold.incarnation, fold.columns))
+    return None if name is None else BucketOnly(column=name, buckets=buckets, number=None)
+
+
+def buckets_here(fold: Fold, of: TableAt) -> BucketOnly | None:
+    """Return the buckets of a table's files if they are buckets of a fold, else None."""
+    by = bucketed_by(of.table)
+    return None if by is None else buckets_of_fold(fold, by[1])
+
+
+def _is_bucketed(of: TableAt, columns: tuple[FoldColumn, ...], buckets: BucketOnly | None) -> bool:
+    """Whether the files are partitioned first by buckets of this column, and its values have the same hash in the fold."""
+    if buckets is None:
+        return True
+    column = next(c for c in columns if c.name == buckets.column)
+    if len(column.holders) != 1 or column.needs_ts:
+        return False
+    held = column.holders[0]
+    same = held.type == column.type or wider(held.type, column.type)
+    return same and bucketed_by(of.table) == (held.field_id, buckets.buckets)

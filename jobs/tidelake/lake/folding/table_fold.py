@@ -1,0 +1,145 @@
+"""A table's fold as workers need it, from its catalog entry and its physical tables: columns of both sides, and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from tidelake.errors import OrderError
+from tidelake.history.incarnations import ALWAYS, Column, Removal
+from tidelake.lake.catalog import LakeColumn, LakeTable
+from tidelake.lake.columns.cells import cell_type
+from tidelake.lake.columns.fold_columns import Default, FoldColumn, Holder
+from tidelake.lake.columns.fold_rules import ComparedImages, FoldRules, Removed
+from tidelake.lake.fold import Fold
+from tidelake.lake.tables import CHANGELOG_COLUMNS, COMMIT_TS, PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
+from tidelake.spark.sql_casts import CastRules
+from tidelake.wire.masks import mask_key, masked_text
+
+
+class TableFold(BaseModel, frozen=True):
+    """A table to fold. base, changes: columns of the snapshot and of the changelog, as the fold has them."""
+
+    rules: FoldRules
+    base: tuple[FoldColumn, ...]
+    changes: tuple[FoldColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """A physical table at a snapshot."""
+
+    table: LakeTable
+    snapshot_id: int
+
+
+def table_fold(
+    fold: Fold,
+    base: TableAt | None,
+    changes: TableAt | None,
+    *,
+    partial: bool = True,
+    merges: bool = False,
+    images: ComparedImages | None = None,
+) -> TableFold:
+    """Return the fold of a table.
+
+    Args:
+        fold: What to fold.
+        base: The snapshot, if there is one.
+        changes: The changelog, if there is one.
+        partial: Rows may have come with their key alone.
+        merges: Merge-on-read.
+        images: How old values are compared, if at all.
+
+    Raises:
+        OrderError: UNSUPPORTED_DDL: the partitioning column of removed rows is gone or masked.
+    """
+    marks = {c.name for c in changes.table.columns(changes.snapshot_id) if c.source_id is None} if changes else set()
+    rules = FoldRules(
+        columns=tuple(c.lake_name for c in fold.columns),
+        key=tuple(fold.key),
+        after_ts=max(fold.applied_ts, fold.emptied_ts),
+        until_ts=fold.until_ts,
+        emptied_ts=fold.emptied_ts,
+        removed=tuple(removed(fold, r) for r in fold.removals),
+        partial=partial and PARTIAL.name in marks,
+        merges=merges,
+        images=images,
+    )
+    return TableFold(rules=rules, base=_base_columns(fold, base), changes=_change_columns(fold, changes))
+
+
+def removed(fold: Fold, r: Removal) -> Removed:
+    """Return the rows of a removed partition by the fold's columns. Raises OrderError (UNSUPPORTED_DDL)."""
+    column = next((c for c in fold.columns if c.id == r.column), None)
+    if column is None:
+        raise OrderError(f"{fold.incarnation.name}: the partitioning column was dropped", code="UNSUPPORTED_DDL")
+    if mask_of(fold.feed, fold.incarnation, column) is not None:
+        raise OrderError(f"{fold.incarnation.name}: the partitioning column is masked", code="UNSUPPORTED_DDL")
+    return Removed(
+        ts=r.ts,
+        column=column.lake_name,
+        low=r.low,
+        high=r.high,
+        values=r.values,
+        null=r.null,
+        text=r.text,
+        modulus=r.modulus,
+    )
+
+
+def _base_columns(fold: Fold, base: TableAt | None) -> tuple[FoldColumn, ...]:
+    have = base.table.columns(base.snapshot_id) if base else []
+    ids = base.table.field_ids(base.snapshot_id) if base else {}
+    out = []
+    for c in fold.columns:
+        held = [h for h in have if h.source_id == c.id]
+        default = _default(fold, c, None) if not held and c.since_ts > ALWAYS else None
+        out.append(_column(fold, c, held, ids, default))
+    return (*out, *_own((COMMIT_TS,), have, ids))
+
+
+def _change_columns(fold: Fold, changes: TableAt | None) -> tuple[FoldColumn, ...]:
+    have = changes.table.columns(changes.snapshot_id) if changes else []
+    ids = changes.table.field_ids(changes.snapshot_id) if changes else {}
+    out = []
+    for c in fold.columns:
+        added = c.since_ts > fold.applied_ts and c.default is not None
+        out.append(_column(fold, c, physical(have, c.id), ids, _default(fold, c, c.since_ts) if added else None))
+    return (*out, *_own((*CHANGELOG_COLUMNS, PARTIAL), have, ids))
+
+
+def _column(fold: Fold, c: Column, held: Sequence[LakeColumn], ids: dict[str, int], default: Default | None) -> FoldColumn:
+    kind = lake_column(fold.feed, fold.incarnation, c).type
+    holders = tuple(Holder(field_id=ids[h.name], type=h.type) for h in held)
+    return FoldColumn(name=c.lake_name, type=kind, holders=holders, default=default)
+
+
+def _own(columns: Sequence[LakeColumn], have: Sequence[LakeColumn], ids: dict[str, int]) -> list[FoldColumn]:
+    """Tidelake's own columns."""
+    there = {h.name for h in have if h.source_id is None}
+    return [
+        FoldColumn(name=c.name, type=c.type, holders=(Holder(field_id=ids[c.name], type=c.type),) if c.name in there else ())
+        for c in columns
+    ]
+
+
+def _default(fold: Fold, c: Column, until_ts: int | None) -> Default | None:
+    """The value of rows from before the column; None for NULL."""
+    feed, i = fold.feed, fold.incarnation
+    if c.default is None:
+        return None
+    mask = mask_of(feed, i, c)
+    text = c.default if mask is None else masked_text(c.default, mask, c.type, mask_key(feed))
+    if text is None:
+        return None
+    shown = shown_type(feed, i, c)
+    rules = CastRules(time_zone=feed.time_zone if mask is None else "UTC", names_sent=True)
+    if mask is None:
+        rules = CastRules(time_zone=feed.time_zone, names_sent=True, values=value_rules(feed, i, c))
+    kind = cell_type(shown, rules)
+    cell = text if kind.lake == "binary" else text.encode().hex()
+    return Default(cell=cell, kind=kind, until_ts=until_ts)
