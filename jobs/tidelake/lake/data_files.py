@@ -17,23 +17,28 @@ import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, parquet_path_to_id_mapping
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableUpdate
 from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import ListType
+from pyiceberg.types import ListType, LongType, NestedField, StringType
 
 from tidelake.config.lake_paths import MAIN, cut_of_branch
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of
 from tidelake.lake.catalog_errors import retried
+from tidelake.lake.file_changes import FileChange, add_snapshot
 from tidelake.lake.scans import Where
+from tidelake.spark.position_deletes import PATH_ID, POS_ID
 from tidelake.spark.spread import THREADS
 
 _FIELD_ID = "PARQUET:field_id"
 _MERGED = {"commit.manifest-merge.enabled": "true"}  # otherwise every commit leaves a manifest that all later ones read
+_DELETES = Schema(NestedField(PATH_ID, "file_path", StringType(), required=True), NestedField(POS_ID, "pos", LongType(), required=True))
+_WHOLE_BOUNDS = {"write.metadata.metrics.default": "full"}  # a path that is cut off names no data file
 _NO_RETRY = {"commit.retry.num-retries": "0"}  # pyiceberg's retry adds the files beside those of a concurrent commit, unchecked
 
 
@@ -49,7 +54,7 @@ class _Change(Transaction):
         """The table's metadata with the staged updates."""
         base, updates = self._table.metadata, self._updates
         if self._asked is None or self._asked[0] is not base or self._asked[1] is not updates:
-            self._asked = base, updates, super().table_metadata
+            self._asked = base, updates, super().table_metadata if updates else base
         return self._asked[2]
 
 
@@ -102,9 +107,11 @@ def replace_files(catalog: LakeCatalog, identifier: str, where: Where, files: Se
 
     def attempt() -> None:
         table = _loaded(catalog, identifier)
-        gone = [task.file for task in table.scan(filter_of(where)).plan_files()]
+        matching = filter_of(where)
+        gone = [task.file.file_path for task in table.scan(matching).plan_files()]
         with _Change(table) as change:
-            _put(change, gone, files, summary, MAIN)
+            added = list(_data_files(table.metadata, files))
+            _put(change, MAIN, FileChange(added=added, gone=gone, where=matching, summary=summary))
 
     retried(identifier, attempt)
 
@@ -117,24 +124,39 @@ def stage_files(
     gone: Collection[str],
     files: Sequence[WrittenFile],
     summary: dict[str, str],
+    deletes: Sequence[WrittenFile] = (),
 ) -> LakeTable:
-    """Create a branch at snapshot `base` and replace the files with paths `gone` on it, in one commit; remove branches of earlier attempts.
+    """Create a branch at snapshot `base` and change files on it, in one commit and one snapshot; remove branches of earlier attempts.
 
-    Returns the table after the commit. Raises StorageError (TABLE_MOVED) if one of the replaced files is missing.
+    Args:
+        catalog: The lake's catalog.
+        identifier: `namespace.table`.
+        branch: The run's branch.
+        base: Snapshot at which the branch begins.
+        gone: Paths of data files of `base` that are removed. Position delete files that only concern them are removed with them.
+        files: Data files that are added.
+        summary: Properties of the snapshot.
+        deletes: Position delete files that are added (position_deletes.write_position_deletes). They delete rows of data files of `base`
+            that have their partition.
+
+    Returns:
+        The table after the commit.
+
+    Raises:
+        StorageError: TABLE_MOVED: a file to remove is not in `base`.
+        ValueError: A position delete file of `base` concerns removed data files and others.
     """
 
     def attempt() -> LakeTable:
         table = _loaded(catalog, identifier)
-        old = [t.file for t in table.scan(snapshot_id=base).plan_files() if t.file.file_path in gone] if gone else []
-        if len(old) != len(gone):
-            raise StorageError(f"{identifier}: files that were read are no longer in snapshot {base}", code="TABLE_MOVED")
         left = [name for name in LakeTable(table).branches if cut_of_branch(name) is not None and name != branch]
         with _Change(table) as change:
             with ManageSnapshots(change) as refs:
                 refs.create_branch(base, branch)
                 for name in left:
                     refs.remove_branch(name)
-            _put(change, old, files, summary, branch)
+            added = [*_data_files(table.metadata, files), *_delete_files(table.metadata, deletes)]
+            _put(change, branch, FileChange(added=added, gone=gone, summary=summary))
         return LakeTable(table)
 
     return retried(identifier, attempt)
@@ -146,35 +168,41 @@ def _loaded(catalog: LakeCatalog, identifier: str) -> Table:
     return table
 
 
-def _put(change: Transaction, gone: Sequence[DataFile], files: Sequence[WrittenFile], summary: dict[str, str], branch: str) -> None:
+def _put(change: Transaction, branch: str, files: FileChange) -> None:
     if _MERGED.items() - change.table_metadata.properties.items():
         change.set_properties(_MERGED)
-    update = change.update_snapshot(snapshot_properties=summary, branch=branch)
-    with update.overwrite() if gone else update.merge_append() as commit:
-        for old in gone:
-            commit.delete_data_file(old)
-        for new in _data_files(change.table_metadata, files):
-            commit.append_data_file(new)
+    add_snapshot(change, branch, files)
 
 
 def _data_files(table: TableMetadata, files: Sequence[WrittenFile]) -> Iterator[DataFile]:
     """Yield the table's entry of each file, from its footer."""
-    schema = table.schema()
-    plan, columns = compute_statistics_plan(schema, table.properties), parquet_path_to_id_mapping(schema)
+    return _entries(table, files, DataFileContent.DATA, table.schema(), table.properties)
+
+
+def _delete_files(table: TableMetadata, files: Sequence[WrittenFile]) -> Iterator[DataFile]:
+    """Yield the table's entry of each position delete file."""
+    return _entries(table, files, DataFileContent.POSITION_DELETES, _DELETES, _WHOLE_BOUNDS)
+
+
+def _entries(
+    table: TableMetadata, files: Sequence[WrittenFile], content: DataFileContent, schema: Schema, metrics: dict[str, str]
+) -> Iterator[DataFile]:
+    plan, columns = compute_statistics_plan(schema, metrics), parquet_path_to_id_mapping(schema)
     for file in files:
         footer = pq.read_metadata(io.BytesIO(file.footer))
-        yield DataFile.from_args(
-            content=DataFileContent.DATA,
+        entry = DataFile.from_args(
+            content=content,
             file_path=f"{table.location}/{file.path}",
             file_format=FileFormat.PARQUET,
             partition=Record(*file.partition),
             file_size_in_bytes=file.size,
             sort_order_id=None,
-            spec_id=table.default_spec_id,
             equality_ids=None,
             key_metadata=None,
             **data_file_statistics_from_parquet_metadata(footer, plan, columns).to_serialized_dict(),
         )
+        entry.spec_id = table.default_spec_id
+        yield entry
 
 
 def lowest(table: LakeTable, where: Where, column: str) -> Any:

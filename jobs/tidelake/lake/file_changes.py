@@ -1,0 +1,174 @@
+"""One snapshot that adds and removes files of a table, position deletes included.
+
+pyiceberg commits no delete files. Its overwrite also reads every manifest twice, and keeps those without live files for ever. Here each
+manifest is read at most once, and none if nothing is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    ManifestWriter,
+    ManifestWriterV2,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table import Transaction
+from pyiceberg.table.delete_file_index import DeleteFileIndex
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _ManifestMergeManager, _MergeAppendFiles
+
+from tidelake.errors import StorageError
+from tidelake.spark.spread import THREADS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """What a snapshot changes.
+
+    added: data files and position delete files; gone: paths of data files that are removed; where: a filter that all of these meet, by
+    which manifests are skipped; summary: properties of the snapshot.
+    """
+
+    added: Sequence[DataFile]
+    gone: Collection[str] = ()
+    where: BooleanExpression = field(default_factory=AlwaysTrue)
+    summary: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def operation(self) -> Operation:
+        """The snapshot's operation (Iceberg spec, Snapshots)."""
+        contents = {f.content for f in self.added}
+        if self.gone or len(contents) > 1:
+            return Operation.OVERWRITE
+        return Operation.DELETE if DataFileContent.POSITION_DELETES in contents else Operation.APPEND
+
+
+def add_snapshot(change: Transaction, branch: str, files: FileChange) -> None:
+    """Add a snapshot to a branch, in a transaction.
+
+    Position delete files that only concern removed data files are removed, too, so that `total-records` less `total-position-deletes`
+    stays the number of rows.
+
+    Args:
+        change: The transaction.
+        branch: The branch.
+        files: What the snapshot changes. It may be nothing.
+
+    Raises:
+        StorageError: TABLE_MOVED: a file to remove is not in the branch.
+        ValueError: A position delete file concerns removed data files and others, so rows could not be counted any more. Data files with
+            deletes must be removed a partition at a time.
+
+    Source: Iceberg spec, "Manifests", "Scan Planning" and "Snapshots".
+    """
+    with _Snapshot(change, branch, files) as snapshot:
+        for file in files.added:
+            snapshot.append_data_file(file)
+
+
+class _DeleteManifest(ManifestWriterV2):
+    def content(self) -> ManifestContent:
+        return ManifestContent.DELETES
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return super()._meta | {"content": "deletes"}
+
+
+class _Snapshot(_MergeAppendFiles):
+    """pyiceberg's append with merged manifests, which can also remove files and has manifests of both contents."""
+
+    _writes = ManifestContent.DATA  # content of the manifests that are being written
+
+    def __init__(self, change: Transaction, branch: str, files: FileChange) -> None:
+        super().__init__(files.operation, change, change._table.io, branch, snapshot_properties=files.summary)
+        self._gone = frozenset(files.gone)
+        self._predicate = files.where
+
+    def new_manifest_writer(self, spec: PartitionSpec) -> ManifestWriter:
+        if self._writes == ManifestContent.DATA:
+            return super().new_manifest_writer(spec)
+        return _DeleteManifest(spec, self.schema(), self.new_manifest_output(), self.snapshot_id, self._compression)
+
+    def _manifests(self) -> list[ManifestFile]:
+        kept = self._existing_manifests()
+        if self._gone:
+            kept = self._without_gone(kept)
+        manifests = []
+        for content in ManifestContent:
+            self._writes = content
+            added = self._added(content)
+            manifests += self._merged([*added, *(m for m in kept if m.content == content)])
+        return manifests
+
+    def _added(self, content: ManifestContent) -> list[ManifestFile]:
+        files = [f for f in self._added_data_files if (f.content == DataFileContent.DATA) == (content == ManifestContent.DATA)]
+        if not files:
+            return []
+        with self.new_manifest_writer(self._transaction.table_metadata.spec()) as writer:
+            for file in files:
+                writer.add(ManifestEntry.from_args(data_file=file))
+        return [writer.to_manifest_file()]
+
+    def _merged(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
+        merging = _ManifestMergeManager(self._target_size_bytes, self._min_count_to_merge, self._merge_enabled, self)
+        return merging.merge_manifests(manifests)
+
+    def _without_gone(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """The manifests, those with removed files written again."""
+        entries = self._entries(manifests)
+        found = {e.data_file for of_manifest in entries.values() for e in of_manifest if self._goes(e)}
+        if len(found) != len(self._gone):
+            table = ".".join(self._transaction._table.name())
+            raise StorageError(f"{table}: files that were read are no longer in snapshot {self._parent_snapshot_id}", code="TABLE_MOVED")
+        found |= _deletes_without_data([e for of_manifest in entries.values() for e in of_manifest], self._goes)
+        self._deleted_data_files |= found
+        return [m if not found.intersection(e.data_file for e in entries.get(m, ())) else self._rewritten(m, entries[m]) for m in manifests]
+
+    def _goes(self, entry: ManifestEntry) -> bool:
+        return entry.data_file.content == DataFileContent.DATA and entry.data_file.file_path in self._gone
+
+    def _entries(self, manifests: Sequence[ManifestFile]) -> dict[ManifestFile, list[ManifestEntry]]:
+        """The live entries of the manifests whose partitions may meet the filter."""
+        may_meet = {s: self._build_manifest_evaluator(s) for s in {m.partition_spec_id for m in manifests}}
+        read = [m for m in manifests if may_meet[m.partition_spec_id](m)]
+        with ThreadPoolExecutor(THREADS) as pool:
+            return dict(zip(read, pool.map(self.fetch_manifest_entry, read), strict=True))
+
+    def _rewritten(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> ManifestFile:
+        self._writes = manifest.content
+        with self.new_manifest_writer(self.spec(manifest.partition_spec_id)) as writer:
+            for entry in entries:
+                if entry.data_file in self._deleted_data_files:
+                    writer.delete(entry)
+                else:
+                    writer.existing(entry)
+        return writer.to_manifest_file()
+
+
+def _deletes_without_data(entries: Sequence[ManifestEntry], goes: Callable[[ManifestEntry], bool]) -> set[DataFile]:
+    """The position delete files that concern no data file but removed ones."""
+    index = DeleteFileIndex()
+    for entry in entries:
+        if entry.data_file.content == DataFileContent.POSITION_DELETES:
+            index.add_delete_file(entry, entry.data_file.partition)
+    if index.is_empty():
+        return set()
+    of_gone, of_others = set[DataFile](), set[DataFile]()
+    for entry in entries:
+        if entry.data_file.content == DataFileContent.DATA:
+            found = index.for_data_file(entry.sequence_number or 0, entry.data_file, entry.data_file.partition)
+            (of_gone if goes(entry) else of_others).update(found)
+    if both := of_gone & of_others:
+        paths = ", ".join(sorted(f.file_path for f in both))
+        raise ValueError(f"delete files also concern data files that stay: {paths}")
+    return of_gone
