@@ -1,174 +1,137 @@
-"""Folds buckets in workers: reads data files of a snapshot and of a changelog, writes one data file of the snapshot (arrow_fold.py)."""
+"""Folds units in workers: reads data files of a snapshot and of a changelog, writes data files of the snapshot (lake.columns.fold).
+
+With merge-on-read, the snapshot's files stay: their rows of changed keys are deleted by position, and the new rows are written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from tidelake.compact.arrow_fold import TOO_LARGE, FoldRules, KeyTwice, LeftToSpark, fold
+from tidelake.compact.bucket_files import BucketFiles, Uploaded
+from tidelake.io.object_store import Store
 from tidelake.io.storage import open_store
-from tidelake.spark.parquet_files import OpenFile, fetched, footer, kept_if_whole
-from tidelake.wire.kernels.arrays import Longs
-
-MOST_BYTES = 384 << 20  # maximum size of a unit's encoded columns, and of its Arrow result: a worker then stays below 1 GiB
-ROW_GROUP_BYTES = 32 << 20  # size of a row group in Arrow
+from tidelake.lake.columns.fold import BucketFold
+from tidelake.lake.columns.image_findings import ImageFindings
+from tidelake.lake.columns.survivors import KeyTwice
+from tidelake.lake.folding.table_fold import TableFold
+from tidelake.lake.folding.units import Unit, sides_of
+from tidelake.spark.parquet_files import footer, kept_if_whole
+from tidelake.spark.position_deletes import write_position_deletes
 
 FOLDED = pa.schema(
     [
         ("table", pa.int32()),
         ("bucket", pa.int32()),
-        ("path", pa.string()),  # NULL if no row is left or the unit is refused
+        ("path", pa.string()),  # a file below the table's location; NULL in the row with the unit's outcome
         ("size", pa.int64()),
         ("footer", pa.binary()),
-        ("compared", pa.int64()),
-        ("suspects", pa.int64()),
-        ("refused", pa.string()),
-        ("duplicate_keys", pa.list_(pa.string())),
+        ("deletes", pa.bool_()),  # a position delete file
+        ("outcome", pa.string()),  # JSON of UnitOutcome
     ]
 )
 
 
-class FoldSide(BaseModel, frozen=True):
-    """Location of a table's files, and the columns to read with the snapshot's names and the table's ids, as hex of Arrow's IPC."""
+class UnitOutcome(BaseModel):
+    """Outcome of a unit.
 
+    Attributes:
+        changed: Whether the unit has changes; otherwise no file is written.
+        missing: Number of deletes that met no row, in a table without key.
+        compared: Number of keys whose old values were compared.
+        found: Changes whose old values do not match.
+        duplicate_keys: Keys that the snapshot has twice.
+    """
+
+    changed: bool = True
+    missing: int = 0
+    compared: int = 0
+    found: ImageFindings = ImageFindings()
+    duplicate_keys: list[str] = []
+
+
+class TableJob(BaseModel, frozen=True):
+    """A table to fold and to write.
+
+    Attributes:
+        fold: What to read, and how to fold it.
+        location: Location of the table that is written.
+        columns: Its columns with field ids, as hex of Arrow's IPC.
+        names: For each of its columns the fold's column, None for one that will be dropped.
+        bucketed: The table has buckets.
+        only_changed: Units without changes write nothing.
+        compares_in: The only bucket whose old values are compared; None for all.
+    """
+
+    fold: TableFold
     location: str
     columns: str
+    names: tuple[str | None, ...]
+    bucketed: bool
+    only_changed: bool
+    compares_in: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
+        """The columns."""
         return pa.ipc.read_schema(pa.BufferReader(bytes.fromhex(self.columns)))
 
 
-def side(location: str, columns: pa.Schema) -> FoldSide:
-    """Return the FoldSide of a schema."""
-    return FoldSide(location=location, columns=columns.serialize().to_pybytes().hex())
+def fold_units(tables: Mapping[int, TableJob], units: Sequence[Unit]) -> Iterator[pa.RecordBatch]:
+    """Fold units and yield rows of FOLDED: one for each file, and one with the outcome of each unit.
 
+    After an error the uploaded files are removed.
 
-class TableFold(BaseModel, frozen=True):
-    """A table to fold. base: its snapshot, which is also written; changes: its changelog."""
-
-    base: FoldSide
-    changes: FoldSide
-    rules: FoldRules
-
-
-class Unit(BaseModel, frozen=True):
-    """A bucket of a table. base, changes: keys of their files below the tables' locations."""
-
-    table: int
-    bucket: int
-    base: list[str]
-    changes: list[str]
-
-
-def fold_units(tables: Mapping[int, TableFold], units: Sequence[Unit]) -> Iterator[pa.RecordBatch]:
-    """Fold units and yield one row of FOLDED for each. After an error the uploaded files are removed."""
+    Raises:
+        OrderError: UNSUPPORTED_DDL: values of a column cannot be converted.
+    """
     with ExitStack() as uploads:
-        rows = []
+        rows = list[dict[str, Any]]()
         for unit in units:
-            table = tables[unit.table]
-            uploaded = uploads.enter_context(kept_if_whole(open_store(table.base.location)))
-            rows.append({"table": unit.table, "bucket": unit.bucket} | _folded(table, unit, uploaded))
+            store = open_store(tables[unit.table].location)
+            uploaded = uploads.enter_context(kept_if_whole(store))
+            of_unit = {"table": unit.table, "bucket": unit.bucket}
+            rows += [of_unit | row for row in _folded(tables[unit.table], unit, store, uploaded)]
         yield pa.RecordBatch.from_pylist(rows, schema=FOLDED)
 
 
-def _folded(table: TableFold, unit: Unit, uploaded: list[str]) -> dict[str, Any]:
-    with _opened(table.base, unit.base) as base, _opened(table.changes, unit.changes) as changes:
+def _folded(table: TableJob, unit: Unit, store: Store, uploaded: list[str]) -> Iterator[dict[str, Any]]:
+    rules = table.fold.rules
+    if rules.images is not None and table.compares_in not in (None, unit.bucket):
+        rules = rules.model_copy(update={"images": None})
+    folder = f"data/bucket={'null' if unit.bucket is None else unit.bucket}" if table.bucketed else "data"
+    with sides_of(table.fold, unit) as (files, base, changes), TemporaryDirectory(prefix="tidelake-fold-") as scratch:
         try:
-            if base.encoded + changes.encoded > MOST_BYTES:
-                raise LeftToSpark(TOO_LARGE)
-            found = fold(base, changes, table.rules, table.base.schema.names, MOST_BYTES)
-        except LeftToSpark as e:
-            return {"refused": str(e)}
+            fold = BucketFold(base, changes, rules)
         except KeyTwice as e:
-            return {"duplicate_keys": e.keys}
-    counts = {"compared": found.compared, "suspects": found.suspects}
-    return counts | (_written(found.rows, table.base, unit.bucket, uploaded) if found.rows.num_rows else {})
+            yield {"outcome": UnitOutcome(duplicate_keys=e.keys).model_dump_json()}
+            return
+        if table.only_changed and not fold.counted:
+            yield {"outcome": UnitOutcome(changed=False).model_dump_json()}
+            return
+        out = BucketFiles(store, uploaded, folder, Path(scratch), table.schema, table.names, rules.key)
+        for rows in fold.rows():
+            yield from (_row(f) for f in out.add(rows))
+        yield from (_row(f) for f in out.close())
+        if rules.merges and fold.gone.any():
+            path = Path(scratch) / "deletes.parquet"
+            write_position_deletes(path, files.positions(fold.gone))
+            uploaded.append(f"{folder}/{uuid4()}-deletes.parquet")
+            store.upload(uploaded[-1], path)
+            yield _row(Uploaded(path=uploaded[-1], size=path.stat().st_size, footer=footer(path))) | {"deletes": True}
+        images = fold.images()
+        told = UnitOutcome(missing=fold.missing)
+        if images is not None:
+            told = UnitOutcome(missing=fold.missing, compared=images.compared, found=images.found)
+        yield {"outcome": told.model_dump_json()}
 
 
-def _written(rows: pa.Table, place: FoldSide, bucket: int, uploaded: list[str]) -> dict[str, Any]:
-    store = open_store(place.location)
-    with TemporaryDirectory(prefix="tidelake-fold-") as folder:
-        path = Path(folder) / "bucket.parquet"
-        with OpenFile(path, place.schema) as file:
-            step = max(1, ROW_GROUP_BYTES * rows.num_rows // max(rows.nbytes, 1))
-            for first in range(0, rows.num_rows, step):
-                file.write(rows.slice(first, step))
-        uploaded.append(f"data/bucket={bucket}/{uuid4()}.parquet")
-        store.upload(uploaded[-1], path)
-        return {"path": uploaded[-1], "size": path.stat().st_size, "footer": footer(path)}
-
-
-class FileRows:
-    """The rows of data files, concatenated.
-
-    A column is read by its id, not by its name in the file. A column that a file lacks is NULL; a narrower type is widened (Iceberg spec,
-    column projection).
-    """
-
-    def __init__(self, files: Sequence[pq.ParquetFile], schema: pa.Schema) -> None:
-        self._files, self._schema = files, schema
-        self._names = [{_id(f): f.name for f in file.schema_arrow} for file in files]
-        self._whole: dict[str, pa.Array] = {}
-        self.count = sum(f.metadata.num_rows for f in files)
-
-    @property
-    def encoded(self) -> int:
-        """Encoded size of all columns that may be read, in bytes."""
-        groups = (f.metadata.row_group(g) for f in self._files for g in range(f.num_row_groups))
-        return sum(g.total_byte_size for g in groups)
-
-    def whole(self, column: str) -> pa.Array:
-        """Return a column of all rows and cache it: the fold requests keys several times."""
-        if column not in self._whole:
-            self._whole[column] = pa.concat_arrays([self._none(column), *(cells for _, cells in self._groups(column))])
-        return self._whole[column]
-
-    def cells(self, column: str, *rows: Longs) -> list[pa.Array]:
-        """Return a column for each of several sets of ascending row numbers. One row group is in memory at a time."""
-        groups = [(0, self._whole[column])] if column in self._whole else self._groups(column)
-        parts = [[self._none(column)] for _ in rows]
-        for first, cells in groups:
-            for part, wanted in zip(parts, rows, strict=True):
-                low, high = np.searchsorted(wanted, [first, first + len(cells)])
-                part.append(cells if high - low == len(cells) else cells.take(pa.array(wanted[low:high] - first)))
-        return [pa.concat_arrays(part) for part in parts]
-
-    def _groups(self, column: str) -> Iterator[tuple[int, pa.Array]]:
-        """Yield (first row, column) of each row group."""
-        field, first = self._schema.field(column), 0
-        for file, names in zip(self._files, self._names, strict=True):
-            for group in range(file.num_row_groups):
-                cells = _cells(file, group, names.get(_id(field)), field.type)
-                yield first, cells
-                first += len(cells)
-
-    def _none(self, column: str) -> pa.Array:
-        return pa.array([], self._schema.field(column).type)
-
-
-def _cells(file: pq.ParquetFile, group: int, name: str | None, kind: pa.DataType) -> pa.Array:
-    if name is None:
-        return pa.nulls(file.metadata.row_group(group).num_rows, kind)
-    return file.read_row_group(group, columns=[name], use_threads=False).column(name).cast(kind).combine_chunks()
-
-
-def _id(field: pa.Field) -> int:
-    return int((field.metadata or {}).get(b"PARQUET:field_id", -1))
-
-
-@contextmanager
-def _opened(files: FoldSide, keys: Sequence[str]) -> Iterator[FileRows]:
-    store = open_store(files.location)
-    with ExitStack() as held:
-        folders = [Path(held.enter_context(TemporaryDirectory(prefix="tidelake-fold-"))) for _ in keys]
-        yield FileRows([held.enter_context(fetched(store, k, f)) for k, f in zip(keys, folders, strict=True)], files.schema)
+def _row(file: Uploaded) -> dict[str, Any]:
+    return {"path": file.path, "size": file.size, "footer": file.footer, "deletes": False}

@@ -1,181 +1,147 @@
-"""Chooses the tables of a window that workers fold (compact.fold_files), and their units, from metadata alone.
-
-A unit is a bucket that has changes. The changelog has the same buckets as the snapshot, so a unit needs no rows of another unit and nothing
-is shuffled. All other tables are folded with Spark SQL (compact.snapshot): tables without a key or whose key has no buckets; tables that a
-statement changed, or whose changelog has a column in two types; tables with rows that were sent with their handle alone; tables with
-buckets that have, or should get, deletes by position, or that are too large for a worker.
-"""
+"""Plans the fold of a table from metadata alone: which files are read, in which units, and which of them are replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
-from tidelake.compact.arrow_fold import MARKS, FoldRules, LeftToSpark
-from tidelake.compact.arrow_images import ComparedImages
-from tidelake.compact.fold_files import TableFold, side
-from tidelake.compact.fold_target import ChangelogSlice, FoldWork, bucket_of
+from tidelake.compact.fold_files import TableJob
+from tidelake.compact.fold_target import Folded, FoldWork, folded
 from tidelake.compact.merge import MergeChoice, choose
-from tidelake.compact.snapshot import Touched, touched_by
 from tidelake.config.policy import SAMPLE
-from tidelake.lake.catalog import LakeTable
-from tidelake.lake.cut import TableCounts
-from tidelake.lake.data_files import bucketed_by, columns_of_files
-from tidelake.lake.images import Images, images_of, sampled_by
-from tidelake.lake.scans import After, FileFacts
-from tidelake.lake.tables import is_bucketable, key_columns, lake_column, physical
-from tidelake.tso import at
+from tidelake.lake.columns.fold_rules import ComparedImages
+from tidelake.lake.cut import Reshape, TableCounts
+from tidelake.lake.data_files import columns_of_files
+from tidelake.lake.folding.bucket_rows import BucketOnly
+from tidelake.lake.folding.files import base_files, buckets_of_fold, change_files
+from tidelake.lake.folding.table_fold import TableAt, TableFold, table_fold
+from tidelake.lake.folding.units import SideFiles, Unit, units_of
+from tidelake.lake.images import compared_bucket, images_of
 
-UNIT_ROWS = 3_000_000  # maximum rows and changes of a bucket, which a worker holds in memory
-UNIT_BYTES = 128 << 20  # maximum size of their files
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
-    """A unit of work: files of the snapshot and of the changelog, as keys below the tables' locations. size: bytes."""
-
-    number: int
-    base: list[str]
-    changes: list[str]
-    size: int
+_NO_CHOICE = MergeChoice(merges=False, why="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldPlan:
-    """A table that workers fold. gone: paths of the snapshot's files that are replaced; images: which old values are compared."""
+    """A table to fold.
+
+    Attributes:
+        work: The table.
+        job: What workers need to know of it.
+        units: Pairs (bytes of files, unit).
+        replaced: Files of the target that are replaced whatever the units find.
+        by_bucket: Files of the target that are replaced if their bucket has changes.
+        choice: Whether the window is merged on read.
+        appends: Rows are only appended.
+    """
 
     work: FoldWork
-    table: TableFold
-    buckets: list[Bucket]
-    gone: list[str]
-    touched: Touched
-    choice: MergeChoice
-    images: Images | None
+    job: TableJob
+    units: list[tuple[int, Unit]]
+    replaced: frozenset[str] = frozenset()
+    by_bucket: Mapping[int | None, list[str]] = field(default_factory=dict)
+    choice: MergeChoice = _NO_CHOICE
+    appends: bool = False
+
+    def written(self, changed: int) -> str:
+        """Return what is written and why, for people. changed: number of units with changes."""
+        if self.appends:
+            return "appended"
+        if self.choice.merges:
+            return self.choice.why
+        buckets = self.work.target.buckets
+        part = self.job.bucketed and self.work.goes_on and changed < buckets
+        said = f"{changed} of {buckets} buckets" if part else "all"
+        return f"{said}: {self.choice.why}" if self.choice.why else said
 
 
-def plan(work: FoldWork) -> FoldPlan | str:
-    """Return how workers fold a table, or why they do not."""
-    try:
-        return _plan(work)
-    except LeftToSpark as e:
-        return str(e)
+def plan(work: FoldWork, number: int) -> FoldPlan | Folded | None:
+    """Return how a table is folded; the result if no row changes, None if nothing changes at all.
+
+    Args:
+        work: The table.
+        number: Its number among the tables of the job.
+
+    Raises:
+        OrderError: UNSUPPORTED_DDL: the partitioning column of removed rows is gone or masked.
+    """
+    target, changes = work.target, work.changes
+    if changes is not None or not work.goes_on:
+        return _plan(work, number)
+    if target.reshape is None and target.start == target.table.main:
+        if target.carries_its_columns:
+            return None
+        target = replace(target, reshape=Reshape())  # its commit gives the cut a snapshot with these columns
+    return folded(replace(work, target=target), "column names only" if target.reshape else "set back")
 
 
-def _plan(work: FoldWork) -> FoldPlan:
-    target, fold = work.target, work.fold
-    changes, counts = _foldable(work)
-    _check_columns(work, changes)
-    _check_buckets(work, changes)
-    changed = _changed(work, changes, counts)
-    touched = touched_by(list(changed), target, fold)
-    choice = choose(target.table, target.start, counts, touched.share) if target.base else MergeChoice(merges=False, why="")
+def _plan(work: FoldWork, number: int) -> FoldPlan:
+    target, fold, changes = work.target, work.fold, work.changes
+    counts = changes.counts if changes else None
+    appends = work.goes_on and not fold.key and changes is not None and changes.only_inserts
+    there = target.base is not None and target.base_snapshot is not None and fold.emptied_ts <= fold.applied_ts and not appends
+    base = TableAt(target.base, target.base_snapshot) if there and target.base and target.base_snapshot is not None else None
+    logged = TableAt(changes.table, changes.snapshot_id) if changes else None
+    images = None
+    if fold.key and changes is not None:
+        images = images_of(fold, target.base.columns(target.base_snapshot) if target.base else None, counts)
+    table = table_fold(fold, base, logged, partial=counts is None or counts.partial > 0, images=images)
+    buckets = buckets_of_fold(fold, target.buckets)
+    stood, came = base_files(base, table.base, buckets), change_files(logged, table, buckets)
+    choice = _choice(work, counts, stood, came, buckets)
+    compares_in = None
     if choice.merges:
-        raise LeftToSpark("merged on read")
-    files = target.base.files({}, [], target.start) if target.base else ()
-    base: dict[int, list[FileFacts]] = {n: [] for n in changed}
-    for file in files:
-        if file.partition[0] in base:
-            base[file.partition[0]].append(file)
-    images = images_of(fold, target.base.columns(target.base_snapshot) if target.base else None, counts)
+        images, compares_in = _in_one_bucket(work, images, buckets)
+        table = table.model_copy(update={"rules": table.rules.model_copy(update={"merges": True, "images": images})})
+    part = work.goes_on and stood.bucketed
     return FoldPlan(
         work=work,
-        table=_table(work, changes, images),
-        buckets=[_bucket(n, base[n], changed[n], target.table, changes.table) for n in sorted(changed)],
-        gone=[f.path for n in changed for f in base[n]],
-        touched=touched,
+        job=_job(work, table, buckets, compares_in, only_changed=part),
+        units=units_of(number, stood, came, buckets, every=not part),
+        replaced=frozenset() if choice.merges or appends or part else frozenset(_replaced(work)),
+        by_bucket={} if choice.merges or appends or not part else _by_bucket(stood, buckets),
         choice=choice,
-        images=images,
+        appends=appends,
     )
 
 
-def _foldable(work: FoldWork) -> tuple[ChangelogSlice, TableCounts]:
-    fold, changes = work.fold, work.changes
-    if changes is None or changes.counts is None or not changes.counts.changes:
-        raise LeftToSpark("the changes to fold are unknown, or there are none")
-    if changes.counts.partial:
-        raise LeftToSpark("some rows carry their key only")
-    key = key_columns(fold.feed, fold.incarnation, fold.columns)
-    if not key or not all(is_bucketable(c) for c in key):
-        raise LeftToSpark("no key, or one with a column that has no buckets")
-    if not work.goes_on and (work.target.base is not None or fold.rewrites_all):
-        raise LeftToSpark("rows change without an entry in the changelog")
-    return changes, changes.counts
+def _choice(work: FoldWork, counts: TableCounts | None, stood: SideFiles, came: SideFiles, buckets: BucketOnly | None) -> MergeChoice:
+    if not work.goes_on or not work.fold.key or not stood.bucketed:
+        return _NO_CHOICE
+    known = buckets is not None and came.bucketed
+    share = len({f.partition[0] for f in came.files}) / buckets.buckets if known and buckets else 1
+    return choose(work.target.table, work.target.start, counts, share)
 
 
-def _check_columns(work: FoldWork, changes: ChangelogSlice) -> None:
-    fold, target = work.fold, work.target
-    wanted = {c.id: (c.lake_name, lake_column(fold.feed, fold.incarnation, c).type) for c in fold.columns}
-    now = {c.source_id: (c.name, c.type) for c in target.table.columns() if c.source_id is not None}
-    types: dict[int | None, str] = {k: kind for k, (_, kind) in wanted.items()}
-    base = {c.source_id: c.type for c in target.base.columns(target.base_snapshot)} if target.base else types
-    if target.reshape is not None or now != wanted or not types.items() <= base.items():
-        raise LeftToSpark("a statement changed the columns")
-    logged = changes.table.columns(changes.snapshot_id)
-    if any([c.type for c in physical(logged, k)] != [kind] for k, (_, kind) in wanted.items()):
-        raise LeftToSpark("the changelog has a column in two types")
+def _in_one_bucket(work: FoldWork, images: ComparedImages | None, buckets: BucketOnly | None) -> tuple[ComparedImages | None, int | None]:
+    """About as many keys, all in one bucket, so that rows of other buckets need not be read."""
+    if images is None or buckets is None or work.fold.feed.policy.before_images == "all":
+        return images, None
+    share = max(1, SAMPLE // buckets.buckets)
+    return images.model_copy(update={"share": share}), compared_bucket(work.fold, buckets.buckets)
 
 
-def _check_buckets(work: FoldWork, changes: ChangelogSlice) -> None:
-    bucket = bucket_of(work.target, work.fold)
-    number = next(c.id for c in work.fold.columns if bucket is not None and c.lake_name == bucket[0])
-    for table in (work.target.table, changes.table):
-        if bucketed_by(table) != (table.fields()[number][0], work.target.buckets):
-            raise LeftToSpark("snapshot and changelog have different buckets")
+def _replaced(work: FoldWork) -> Sequence[str]:
+    """All files of the target."""
+    return [f.path for f in work.target.table.files({}, [], work.target.start)]
 
 
-def _changed(work: FoldWork, changes: ChangelogSlice, counts: TableCounts) -> dict[int, list[FileFacts]]:
-    """The changelog's files with the window's changes, by bucket."""
-    after, until = max(work.fold.applied_ts, work.fold.emptied_ts), work.fold.until_ts
-    where = {"_commit_ts": After(after, until), "_commit_at": After(at(max(after, 0)) - timedelta(milliseconds=1), at(until))}
-    found: dict[int, list[FileFacts]] = {}
-    for file in changes.table.files(where, [], changes.snapshot_id):
-        found.setdefault(file.partition[0], []).append(file)
-    files = [f for of_bucket in found.values() for f in of_bucket]
-    if sum(f.rows for f in files) != counts.changes or any(f.deletes for f in files):
-        raise LeftToSpark("files of the changelog also hold other changes")
-    if None in found:
-        raise LeftToSpark("a key has no bucket")
-    return found
+def _by_bucket(stood: SideFiles, buckets: BucketOnly | None) -> dict[int | None, list[str]]:
+    out: dict[int | None, list[str]] = {}
+    for f in stood.files:
+        out.setdefault(None if buckets is None else f.partition[0], []).append(f.path)
+    return out
 
 
-def _bucket(number: int, base: Sequence[FileFacts], changed: Sequence[FileFacts], snapshot: LakeTable, changelog: LakeTable) -> Bucket:
-    if any(f.deletes for f in base):
-        raise LeftToSpark("rows are deleted by position")
-    size = sum(f.size for f in (*base, *changed))
-    if size > UNIT_BYTES or sum(f.rows for f in (*base, *changed)) > UNIT_ROWS:
-        raise LeftToSpark("a bucket is too large for a worker")
-    return Bucket(number=number, base=_keys(base, snapshot), changes=_keys(changed, changelog), size=size)
-
-
-def _keys(files: Sequence[FileFacts], table: LakeTable) -> list[str]:
-    location = f"{table.table.location()}/"
-    if not all(f.path.startswith(location) for f in files):
-        raise LeftToSpark("files are outside of their table's folder")
-    return [f.path.removeprefix(location) for f in files]
-
-
-def _table(work: FoldWork, changes: ChangelogSlice, images: Images | None) -> TableFold:
-    fold, snapshot, logged = work.fold, columns_of_files(work.target.table), columns_of_files(changes.table)
-    names = {k: name for k, (_, name) in changes.table.fields(changes.snapshot_id).items()}
-    read = [*((names[c.id], c.lake_name) for c in fold.columns), *((m, m) for m in MARKS)]
-    compared = None
-    if images is not None:
-        compared = ComparedImages(
-            columns=list(images.columns),
-            sampled=sampled_by(fold),
-            share=1 if fold.feed.policy.before_images == "all" else SAMPLE,
-            key_only_deletes=images.key_only_deletes,
-        )
-    return TableFold(
-        base=side(work.target.table.table.location(), snapshot),
-        changes=side(changes.table.table.location(), pa.schema([logged.field(name).with_name(to) for name, to in read])),
-        rules=FoldRules(
-            key=fold.key,
-            after_ts=max(fold.applied_ts, fold.emptied_ts),
-            until_ts=fold.until_ts,
-            images=compared,
-        ),
+def _job(work: FoldWork, table: TableFold, buckets: BucketOnly | None, compares_in: int | None, *, only_changed: bool) -> TableJob:
+    names = {c.id: c.lake_name for c in work.fold.columns}
+    written = work.target.table
+    return TableJob(
+        fold=table,
+        location=written.table.location(),
+        columns=columns_of_files(written).serialize().to_pybytes().hex(),
+        names=tuple(c.name if c.source_id is None else names.get(c.source_id) for c in written.columns()),
+        bucketed=buckets is not None,
+        only_changed=only_changed,
+        compares_in=compares_in,
     )

@@ -1,4 +1,4 @@
-"""Python Data Source `tidelake_fold`: folds buckets of all tables of a window in workers."""
+"""Python Data Source `tidelake_fold`: folds units of all tables of a window in workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidelake.compact.fold_files import FOLDED, TableFold, Unit, fold_units
+from tidelake.compact.fold_files import FOLDED, TableJob, fold_units
+from tidelake.lake.folding.units import Unit
 from tidelake.spark.data_source import EventReader, EventSource
 from tidelake.spark.worker_secrets import NONE, Secrets
 
@@ -17,7 +18,7 @@ from tidelake.spark.worker_secrets import NONE, Secrets
 class FoldJob(BaseModel):
     """What to fold. tables: by number; parts: units by the task that folds them."""
 
-    tables: dict[int, TableFold]
+    tables: dict[int, TableJob]
     parts: list[list[Unit]]
 
 

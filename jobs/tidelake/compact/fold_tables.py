@@ -1,22 +1,23 @@
-"""Folds all tables of a window: those that fold_plan accepts in one Spark job of workers, the others with Spark SQL."""
+"""Folds all tables of a window in one Spark job of workers, and commits their files."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tidelake.compact.fold_files import Unit
+from tidelake.compact.fold_files import UnitOutcome
 from tidelake.compact.fold_plan import FoldPlan, plan
 from tidelake.compact.fold_source import FoldJob, FoldSource
-from tidelake.compact.fold_target import Folded, FoldWork, folded
-from tidelake.compact.snapshot import base_frame, change_frame, fold_table, not_unique, said
+from tidelake.compact.fold_target import Folded, FoldWork, folded, not_unique
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.columns.image_findings import EXAMPLES
 from tidelake.lake.cut import ImageCounts
 from tidelake.lake.data_files import WrittenFile, stage_files
-from tidelake.lake.images import reconciled
+from tidelake.lake.images import images_without_key
 from tidelake.spark.data_source import read_source
 from tidelake.spark.spread import THREADS, in_parts
 from tidelake.spark.worker_errors import errors_of_workers
@@ -27,23 +28,30 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Found:
-    """Results of workers for a table. refused: why a unit was not folded; duplicate_keys: keys that the snapshot has twice."""
+    """Results of workers for a table. outcomes: by bucket."""
 
     files: list[WrittenFile] = field(default_factory=list)
-    compared: int = 0
-    suspects: int = 0
-    refused: str | None = None
-    duplicate_keys: list[str] = field(default_factory=list)
+    deletes: list[WrittenFile] = field(default_factory=list)
+    outcomes: dict[int | None, UnitOutcome] = field(default_factory=dict)
 
-    def add(self, row: Any) -> None:
+    def add(self, row: Any, *, bucketed: bool) -> None:
         """Add a row of fold_files.FOLDED."""
-        if row["path"] is not None:
-            file = WrittenFile(path=row["path"], partition=(row["bucket"],), size=row["size"], footer=bytes(row["footer"]))
-            self.files.append(file)
-        self.compared += row["compared"] or 0
-        self.suspects += row["suspects"] or 0
-        self.refused = self.refused or row["refused"]
-        self.duplicate_keys += row["duplicate_keys"] or []
+        if row["outcome"] is not None:
+            self.outcomes[row["bucket"]] = UnitOutcome.model_validate_json(row["outcome"])
+            return
+        partition = (row["bucket"],) if bucketed else ()
+        file = WrittenFile(path=row["path"], partition=partition, size=row["size"], footer=bytes(row["footer"]))
+        (self.deletes if row["deletes"] else self.files).append(file)
+
+    @property
+    def duplicate_keys(self) -> list[str]:
+        """Keys that the snapshot has twice."""
+        return [k for o in self.outcomes.values() for k in o.duplicate_keys]
+
+    @property
+    def missing(self) -> int:
+        """Number of deletes that met no row, in a table without key."""
+        return sum(o.missing for o in self.outcomes.values())
 
 
 def fold_tables(
@@ -59,75 +67,71 @@ def fold_tables(
 
     Raises:
         QualityError: KEY_NOT_UNIQUE.
+        OrderError: UNSUPPORTED_DDL.
     """
 
-    def done(work: FoldWork, result: Folded | None) -> tuple[str, Folded | None]:
+    def finished(p: FoldPlan | Folded | None, work: FoldWork, found: _Found) -> Folded | None:
+        result = _committed(catalog, p, found) if isinstance(p, FoldPlan) else p
         if result is not None:
             folded(work.fold.incarnation.name, result)
-        return work.fold.incarnation.id, result
-
-    def by_sql(work: FoldWork) -> tuple[str, Folded | None]:
-        return done(work, fold_table(spark, catalog, work))
-
-    def by_workers(p: FoldPlan, found: _Found) -> tuple[str, Folded | None]:
-        return done(p.work, _finished(spark, catalog, p, found))
+        return result
 
     with ThreadPoolExecutor(THREADS) as pool:
-        plans = list(pool.map(plan, works))
-        others = [pool.submit(by_sql, w) for w, p in zip(works, plans, strict=True) if isinstance(p, str)]
-        planned = [p for p in plans if isinstance(p, FoldPlan)]
-        mine = [pool.submit(by_workers, p, f) for p, f in zip(planned, _run(spark, planned), strict=True)]
-        results = dict(f.result() for f in (*others, *mine))
-    return {i: f for w in works if (f := results[i := w.fold.incarnation.id]) is not None}
+        plans = list(pool.map(plan, works, range(len(works))))
+        found = _run(spark, {n: p for n, p in enumerate(plans) if isinstance(p, FoldPlan)})
+        results = list(pool.map(finished, plans, works, (found.get(n, _Found()) for n in range(len(works)))))
+    return {w.fold.incarnation.id: r for w, r in zip(works, results, strict=True) if r is not None}
 
 
-def _run(spark: SparkSession, plans: Sequence[FoldPlan]) -> list[_Found]:
+def _run(spark: SparkSession, plans: dict[int, FoldPlan]) -> dict[int, _Found]:
     """Run the workers for all plans in one job. Raises QualityError (KEY_NOT_UNIQUE); then no file is left."""
-    if not plans:
-        return []
-    units = {
-        f"{n:06} {b.number:06}": (b.size, Unit(table=n, bucket=b.number, base=b.base, changes=b.changes))
-        for n, p in enumerate(plans)
-        for b in p.buckets
-    }
+    units = {f"{n:06} {k:06}": unit for n, p in plans.items() for k, unit in enumerate(p.units)}
+    found = {n: _Found() for n in plans}
+    if not units:
+        return found
     parts = in_parts(spark, {key: size for key, (size, _) in units.items()})
-    job = FoldJob(tables={n: p.table for n, p in enumerate(plans)}, parts=[[units[key][1] for key in part] for part in parts])
-    found = [_Found() for _ in plans]
+    job = FoldJob(tables={n: p.job for n, p in plans.items()}, parts=[[units[key][1] for key in part] for part in parts])
     with errors_of_workers():
         for row in read_source(spark, FoldSource, job=job).collect():
-            found[row["table"]].add(row)
-    for p, f in zip(plans, found, strict=True):
+            found[row["table"]].add(row, bucketed=plans[row["table"]].job.bucketed)
+    for n, f in found.items():
         if f.duplicate_keys:
-            for each, of_it in zip(plans, found, strict=True):
-                _remove(each, of_it)
-            raise not_unique(p.work.fold, f.duplicate_keys)
+            for k, of_table in found.items():
+                _remove(plans[k], of_table)
+            raise not_unique(plans[n].work.fold, f.duplicate_keys)
     return found
 
 
-def _finished(spark: SparkSession, catalog: LakeCatalog, p: FoldPlan, found: _Found) -> Folded | None:
-    """Commit a table's files to its branch, or fold the table with Spark SQL if a worker refused a unit."""
+def _committed(catalog: LakeCatalog, p: FoldPlan, found: _Found) -> Folded:
+    """Commit a table's files to its branch."""
     work, target = p.work, p.work.target
-    if found.refused is not None:
-        _remove(p, found)
-        return fold_table(spark, catalog, work)
+    changed = [bucket for bucket, outcome in found.outcomes.items() if outcome.changed]
+    gone = p.replaced | {path for bucket in changed for path in p.by_bucket.get(bucket, ())}
     summary = {"tidelake.run": work.branch}
-    staged = stage_files(catalog, target.table.identifier, work.branch, target.start, frozenset(p.gone), found.files, summary)
-    return folded(replace(work, target=replace(target, table=staged)), said(p.touched, p.choice), images=_images(spark, p, found))
+    staged = stage_files(catalog, target.table.identifier, work.branch, target.start, gone, found.files, summary, found.deletes)
+    done = replace(work, target=replace(target, table=staged))
+    return folded(done, p.written(len(changed)), found.missing, _images(p, found))
 
 
-def _images(spark: SparkSession, p: FoldPlan, found: _Found) -> ImageCounts | None:
-    """Result of comparing old values. If some keys do not match, Spark SQL finds out which."""
-    if p.images is None:
+def _images(p: FoldPlan, found: _Found) -> ImageCounts | None:
+    """Result of comparing old values."""
+    work, rules = p.work, p.job.fold.rules
+    if not rules.key:
+        counts = work.changes.counts if work.changes else None
+        compares = work.target.base is not None and not p.appends
+        return images_without_key(work.fold, counts, found.missing) if compares else None
+    if rules.images is None:
         return None
-    if not found.suspects:
-        return ImageCounts(compared=found.compared)
-    work, changes = p.work, p.work.changes
-    assert changes is not None
-    base = base_frame(spark, work.target, work.fold, p.touched.condition)
-    return reconciled(p.images, found.compared, found.suspects, base, change_frame(spark, changes, work.fold))
+    outcomes = found.outcomes.values()
+    codes, columns = Counter[str](), Counter[str]()
+    for o in outcomes:
+        codes.update(o.found.counts)
+        columns.update(o.found.columns)
+    first = sorted(e for o in outcomes for e in o.found.examples)[:EXAMPLES]
+    return ImageCounts(compared=sum(o.compared for o in outcomes), **codes, columns=dict(columns), examples=[text for _, text in first])
 
 
 def _remove(p: FoldPlan, found: _Found) -> None:
-    store = open_store(p.table.base.location)
-    for file in found.files:
+    store = open_store(p.job.location)
+    for file in (*found.files, *found.deletes):
         store.delete(file.path)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass, replace
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
 from tidelake.compact.merge import live_rows
+from tidelake.errors import QualityError
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, ImageCounts, Reshape, TableCounts, TableCut
 from tidelake.lake.fold import Fold
 from tidelake.lake.names import snapshot_name, vacant
-from tidelake.lake.tables import bucket_column, create_snapshot, key_columns, reshape
-
-AT_HAND = 100_000  # maximum rows that one task folds and whose keys are checked without Spark, which would plan longer
+from tidelake.lake.tables import create_snapshot, reshape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,15 +133,7 @@ def work_of(
         kept: UUIDs of the tables that published cuts need.
     """
     target = _target(catalog, fold, previous, buckets, kept)
-    return FoldWork(fold=replace(fold, few=_few(target, changes)), changes=changes, target=target, previous=previous, branch=branch)
-
-
-def _few(target: FoldTarget, changes: ChangelogSlice | None) -> bool:
-    """Whether there are few rows to fold."""
-    if changes is None or changes.counts is None:
-        return False
-    held = live_rows(target.base, target.base_snapshot) if target.base and target.base_snapshot else 0
-    return held + changes.counts.changes <= AT_HAND
+    return FoldWork(fold=fold, changes=changes, target=target, previous=previous, branch=branch)
 
 
 def _target(catalog: LakeCatalog, fold: Fold, previous: TableCut | None, buckets: int, kept: Container[str]) -> FoldTarget:
@@ -161,24 +152,9 @@ def _new(catalog: LakeCatalog, fold: Fold, buckets: int, kept: Container[str]) -
     return create_snapshot(catalog, fold.feed, fold.incarnation, identifier, buckets)
 
 
-def catalog_view(catalog: LakeCatalog, target: FoldTarget) -> FoldTarget:
-    """Return the target with the table as it is after a write to the branch."""
-    return replace(target, table=catalog.load(target.table.identifier))
-
-
-def bucket_of(target: FoldTarget, fold: Fold) -> tuple[str, str] | None:
-    """Return the bucketed column's final name and its name in the table now."""
-    name = bucket_column(key_columns(fold.feed, fold.incarnation, fold.columns))
-    if name is None:
-        return None
-    number = next(c.id for c in fold.columns if c.lake_name == name)
-    return name, next(c.name for c in target.table.columns() if c.source_id == number)
-
-
-def key_names(fold: Fold, target: FoldTarget) -> dict[str, str]:
-    """Return names of the key's columns in a fold → names in the table now."""
-    physical = {c.source_id: c.name for c in target.table.columns()}
-    return {name: physical[k] for name, k in zip(fold.key, fold.incarnation.key, strict=True)}
+def not_unique(fold: Fold, keys: Sequence[str]) -> QualityError:
+    """Return the error for duplicate keys. keys: a few of them, as text."""
+    return QualityError(f"{fold.incarnation.name}: keys occur twice in the snapshot: {', '.join(keys)}", code="KEY_NOT_UNIQUE")
 
 
 def folded(work: FoldWork, written: str, missing: int = 0, images: ImageCounts | None = None) -> Folded:

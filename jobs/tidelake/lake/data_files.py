@@ -27,7 +27,6 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import ListType, LongType, NestedField, StringType
 
 from tidelake.config.lake_paths import MAIN, cut_of_branch
-from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of
 from tidelake.lake.catalog_errors import retried
 from tidelake.lake.file_changes import FileChange, add_snapshot
@@ -224,10 +223,3 @@ def named_files(table: LakeTable) -> set[str]:
         manifests = {m.manifest_path: m for found in listed for m in found}
         entries = pool.map(lambda m: [e.data_file.file_path for e in m.fetch_manifest_entry(loaded.io)], manifests.values())
         return named.union(manifests, *entries)
-
-
-def plain(location: str) -> str:
-    """Return a location in one spelling: file:///x, file:/x and /x are one place, s3a:// is s3://."""
-    if location.startswith("file:"):
-        location = "/" + location.removeprefix("file:").lstrip("/")
-    return location.replace("s3a://", "s3://", 1).rstrip("/")

@@ -21,8 +21,6 @@ from tidelake.wire.masks import mask_key, masked_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from tidelake.lake.images import Images
-
 _BY_NAME = CastRules(time_zone="UTC", names_sent=True)
 BEFORE_CHANGES = "CAST(-1 AS DECIMAL(38, 0))"  # a snapshot's row comes before all changes, as if it had this `_change_seq`
 
@@ -36,7 +34,6 @@ class Fold:
     columns: tuple[Column, ...]
     applied_ts: int
     until_ts: int
-    few: bool = False  # few rows and changes: one task folds them all
 
     @property
     def key(self) -> list[str]:
@@ -138,13 +135,6 @@ def fold_keyed(base: DataFrame | None, changes: DataFrame | None, fold: Fold, bu
     return standing(_newest(rows, fold, _group(rows, fold, bucket, buckets)), fold)
 
 
-def weighed(base: DataFrame | None, changes: DataFrame, fold: Fold, bucket: str | None, images: Images, buckets: int = 1) -> DataFrame:
-    """Return the newest row of each key, as `standing` reads it, with `_verdict` of the key's images. No row may be partial."""
-    rows = _united(base, changes, fold, bucket, buckets, images=images)
-    newest = _newest(rows, fold, _group(rows, fold, bucket, buckets), images)
-    return newest.selectExpr(*(quote(k) for k in fold.key), "_row", f"{images.verdict} AS _verdict")
-
-
 def standing(newest: DataFrame, fold: Fold) -> DataFrame:
     """Return the existing rows, from the newest change of every key."""
     names, key = [quote(c.lake_name) for c in fold.columns], {quote(k) for k in fold.key}
@@ -159,54 +149,45 @@ def _united(
     bucket: str | None,
     buckets: int,
     marks: Sequence[str] = (),
-    images: Images | None = None,
 ) -> DataFrame:
-    """Unite the rows of both sides. `_at`: their order; `_gone`: a delete. With images, adds old rows: their key, no `_at`."""
+    """Unite the rows of both sides. `_at`: their order; `_gone`: a delete."""
     from pyspark.sql import functions as F
 
-    names, key = [quote(c.lake_name) for c in fold.columns], {quote(k) for k in fold.key}
+    names = [quote(c.lake_name) for c in fold.columns]
     parts = []
     if base is not None:
-        more = [*(["false AS _partial"] if marks else []), *(images.of_base() if images else [])]
+        more = ["false AS _partial"] if marks else []
         parts.append(base.selectExpr(*names, "_commit_ts", f"{BEFORE_CHANGES} AS _at", "false AS _gone", *more))
     if changes is not None:
         old, gone = "_change_type = 'UPDATE_BEFORE'", "_change_type = 'DELETE' AS _gone"
-        if images is None:
-            newer = changes.where(f"NOT {old}").selectExpr(*names, "_commit_ts", "_change_seq AS _at", gone, *marks)
-        else:
-            light = [n if n in key else f"IF({old}, NULL, {n}) AS {n}" for n in names]
-            kept = changes.where(f"NOT {old} OR {images.sampled}")
-            newer = kept.selectExpr(*light, "_commit_ts", f"IF({old}, NULL, _change_seq) AS _at", gone, *images.of_change())
+        newer = changes.where(f"NOT {old}").selectExpr(*names, "_commit_ts", "_change_seq AS _at", gone, *marks)
         parts.append(newer)
     rows = reduce(lambda a, b: a.unionByName(b), parts)
-    if fold.few:  # in one partition the fold and the write need no shuffle, which costs more to plan than the rows do
-        rows = rows.coalesce(1)
     if bucket is None:
         return rows
     rows = rows.withColumn("_bucket", F.expr(bucket))
-    return rows if fold.few else by_bucket(rows, buckets)
+    return by_bucket(rows, buckets)
 
 
 def _group(rows: DataFrame, fold: Fold, bucket: str | None, buckets: int) -> list[str]:
     key = [quote(k) for k in fold.key]
-    return key if bucket is None else bucket_and(key, buckets, None if fold.few else rows.sparkSession)
+    return key if bucket is None else bucket_and(key, buckets, rows.sparkSession)
 
 
 def _sorted(folded: DataFrame, group: Sequence[str]) -> DataFrame:
     return folded.sortWithinPartitions(*group) if "_bucket" in group else folded
 
 
-def _newest(rows: DataFrame, fold: Fold, group: Sequence[str], images: Images | None = None) -> DataFrame:
+def _newest(rows: DataFrame, fold: Fold, group: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     members = [
         *(n for c in fold.columns if (n := quote(c.lake_name)) not in group),
         "_commit_ts",
         "_gone",
-        *(["_weight"] if images else []),
     ]
     newest = F.expr(f"max_by(struct({', '.join(members)}), _at)").alias("_row")
-    return _sorted(rows.groupBy(*group).agg(newest, *(images.sums() if images else [])), group)
+    return _sorted(rows.groupBy(*group).agg(newest), group)
 
 
 def _fold_partial(rows: DataFrame, fold: Fold, group: Sequence[str]) -> DataFrame:
@@ -238,7 +219,7 @@ def fold_multiset(base: DataFrame | None, changes: DataFrame | None, fold: Fold)
     if changes is not None:
         parts.append(changes.selectExpr(*names, "_commit_ts", f"{sign} AS _n"))
     rows = reduce(lambda a, b: a.unionByName(b), parts)
-    grouped = (rows.coalesce(1) if fold.few else rows).groupBy(*names)
+    grouped = rows.groupBy(*names)
     counted = grouped.agg(F.sum("_n").alias("_n"), F.expr("max(_commit_ts) FILTER (WHERE _n > 0)").alias("_commit_ts"))
     missing = "IF(_n < 0, -_n, NULL) AS _missing"
     return (

@@ -33,3 +33,10 @@ class FileFacts:
     size: int
     upper: dict[str, Any]
     deletes: tuple[str, ...]
+
+
+def plain(location: str) -> str:
+    """Return a location in one spelling: file:///x, file:/x and /x are one place, s3a:// is s3://."""
+    if location.startswith("file:"):
+        location = "/" + location.removeprefix("file:").lstrip("/")
+    return location.replace("s3a://", "s3://", 1).rstrip("/")

@@ -21,8 +21,8 @@ from pydantic import BaseModel
 from tidelake.errors import ConfigError, StorageError
 from tidelake.io.storage import Store, open_store
 from tidelake.lake.catalog import LakeTable
-from tidelake.lake.data_files import plain
 from tidelake.lake.opened import Lake
+from tidelake.lake.scans import plain
 from tidelake.maintenance.changelog_age import OldFile
 
 _COPIES = 4  # parallel copies; each needs scratch space for its file

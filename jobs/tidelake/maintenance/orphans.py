@@ -16,9 +16,10 @@ from itertools import groupby
 from tidelake.errors import StorageError
 from tidelake.io.object_store import ObjectInfo
 from tidelake.io.storage import Store, open_store
-from tidelake.lake.data_files import named_files, plain
+from tidelake.lake.data_files import named_files
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
+from tidelake.lake.scans import plain
 from tidelake.maintenance.maintenance_plan import TablePlan
 from tidelake.spark.spread import THREADS
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from tidelake import __version__
+from tidelake.compact.filled_table import fill_table
 from tidelake.compact.fold_target import Folded
-from tidelake.compact.snapshot import fill_table
 from tidelake.config.lake_paths import BRANCH, events_table, seed_report_key, seed_reports
 from tidelake.decode.masker import MaskNames
 from tidelake.errors import ConfigError, QualityError

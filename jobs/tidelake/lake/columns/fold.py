@@ -37,6 +37,7 @@ class BucketFold:
     Attributes:
         gone: Rows of the snapshot that are replaced or deleted by changes.
         missing: Number of deletes that met no row, in a table without key.
+        counted: Number of changes that count.
     """
 
     def __init__(self, base: Rows, changes: Rows, rules: FoldRules) -> None:
@@ -56,7 +57,7 @@ class BucketFold:
             self._kept = keyed_survivors(base, changes, rules, self._sums)
         else:
             self._kept = multiset_survivors(base, changes, rules)
-        self.gone, self.missing = self._kept.gone, self._kept.missing
+        self.gone, self.missing, self.counted = self._kept.gone, self._kept.missing, self._kept.counted
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the result in pieces: the columns and `_commit_ts`. With merge-on-read, only the rows of changes.

@@ -151,6 +151,7 @@ class _Pass:
         if c.partial is not None and c.halves is not None:
             now &= ~((c.kinds == DELETE) & (self.halves.found(c.halves) != NONE))
         numbers = self.keys.added(c.part.hashes)
+        self.out.counted += len(numbers)
         if self.sums is not None:
             self.sums.tell(c.part.hashes, c.part.rows, numbers, c.kinds)
         places = decimal_words(c.part.piece.cells(CHANGE_SEQ))[c.part.at]

@@ -44,6 +44,7 @@ def _pass(base: Rows, changes: Rows, rules: FoldRules, out: Survivors, share: tu
     for piece, at, hashes in _parts(changes, rules, (CHANGE_TYPE, COMMIT_TS), share, of_changes=True):
         kinds, numbers = kinds_of(piece.cells(CHANGE_TYPE))[at], keys.added(hashes)
         new = (kinds == INSERT) | (kinds == UPDATE)
+        out.counted += len(at)
         balance = grown(balance, keys.count, 0)
         np.add.at(balance, numbers, np.where(new, 1, -1))
         inserts.append((numbers[new], at[new] + piece.first))

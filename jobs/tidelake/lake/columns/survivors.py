@@ -51,6 +51,7 @@ class Survivors:
         gone: Rows of the snapshot that are replaced or deleted.
         stays: Changes whose row is part of the result.
         missing: Number of deletes that met no row, in a table without key.
+        counted: Number of changes that count.
         base_stamps: Rows of the snapshot with another commit ts.
         change_stamps: Changes with another commit ts.
         bare: Changes of which only the key is known; None if there are none.
@@ -59,6 +60,7 @@ class Survivors:
     gone: Flags
     stays: Flags
     missing: int = 0
+    counted: int = 0
     base_stamps: Stamps = field(default_factory=Stamps)
     change_stamps: Stamps = field(default_factory=Stamps)
     bare: Flags | None = None

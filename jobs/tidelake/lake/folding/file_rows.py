@@ -157,7 +157,9 @@ def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn]) -> Iterator[F
             path = Path(folder) / f"{n}.parquet"
             root, _, key = ref.uri.rpartition("/")
             open_store(root).download(key, path)
-            parquet = held.enter_context(pq.ParquetFile(path, read_dictionary=[CHANGE_TYPE], buffer_size=_BUFFER))
+            facts = pq.read_metadata(path)
+            coded = [CHANGE_TYPE] if CHANGE_TYPE in facts.schema.names else []
+            parquet = held.enter_context(pq.ParquetFile(path, metadata=facts, read_dictionary=coded, buffer_size=_BUFFER))
             names = {_id(f): f.name for f in parquet.schema_arrow}
             files.append(_File(ref, parquet, names, first, _alive(ref, parquet.metadata.num_rows)))
             first += parquet.metadata.num_rows

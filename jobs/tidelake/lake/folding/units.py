@@ -1,7 +1,7 @@
 """Units of a fold: the files that one worker folds together. A unit is a bucket, or a table without buckets.
 
-The changelog is bucketed like the snapshot. So a bucket needs no rows of another one, and nothing is shuffled. Where a statement changed the
-column that rows are bucketed by, every bucket reads the files of that side whole, and takes its rows from them.
+The changelog is bucketed like the snapshot. So a bucket needs no rows of another one, and nothing is shuffled. Where a statement changed
+the column that rows are bucketed by, every bucket reads the files of that side whole, and takes its rows from them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidelake.lake.columns.pieces import Rows
 from tidelake.lake.folding.bucket_rows import BucketOnly, BucketRows
 from tidelake.lake.folding.file_rows import FileRef, FileRows, opened
 from tidelake.lake.folding.table_fold import TableFold
-from tidelake.lake.scans import FileFacts
+from tidelake.lake.scans import FileFacts, plain
 
 
 class UnitSide(BaseModel, frozen=True):
@@ -89,10 +89,3 @@ def _ref(f: FileFacts) -> FileRef:
 
 def _size(files: Sequence[FileFacts]) -> int:
     return sum(f.size for f in files)
-
-
-def plain(location: str) -> str:
-    """Return a location in one spelling: file:///x, file:/x and /x are one place, s3a:// is s3://."""
-    if location.startswith("file:"):
-        location = "/" + location.removeprefix("file:").lstrip("/")
-    return location.replace("s3a://", "s3://", 1).rstrip("/")
