@@ -1,32 +1,39 @@
-"""Tables that workers fold: the same snapshots as by Spark's SQL, which takes what they refuse."""
+"""Windows of several tables: snapshots are what the rules of order say (history.ordering), and are kept in buckets, sorted by key."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.compact.large_tables import AFTER, CHANGES, ROWS, first, window
+from tests.compact.large_tables import CHANGES, ROWS, first, window
 from tests.lake.histories import Message, ddl, publish, resolved, row, row_schema, rows_of
 from tests.lake.lakes import contents
 from tests.lake.windows import KV, TEXT, opened
-from tidelake.compact import fold_files, fold_tables
-from tidelake.compact.fold_files import Unit
-from tidelake.compact.fold_plan import FoldPlan
-from tidelake.compact.fold_target import FoldWork
+from tidelake.compact import bucket_files, fold_files, fold_tables
+from tidelake.compact.fold_files import UnitOutcome
+from tidelake.compact.fold_source import FoldJob
 from tidelake.config.feed import TablePolicy
 from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
 from tidelake.errors import QualityError
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.ordering import RowCells, RowChange, fold, fold_multiset, in_window
 from tidelake.lake.catalog import LakeTable
+from tidelake.lake.columns import survivors
+from tidelake.lake.columns.cells import cell_type, values
 from tidelake.lake.data_files import WrittenFile
+from tidelake.lake.folding import file_rows
 from tidelake.lake.opened import Lake
+from tidelake.spark.sql_casts import CastRules
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 
@@ -39,7 +46,8 @@ MANY = row_schema(
     *("a varchar", "b decimal", "at datetime", "since timestamp", "day date", "f float", "d double", "raw varbinary", "j json", "s enum"),
     key=("a", "b"),
 )
-NO_CHANGES = "the changes to fold are unknown, or there are none"
+MANY_KINDS = {"a": "text", "b": "decimal(6,2)", "at": "datetime(6)", "since": "timestamp", "day": "date", "f": "float", "d": "double"}
+MANY_KINDS |= {"raw": "varbinary(9)", "j": "json", "s": "enum('x','y')"}
 
 
 def many(a: str, b: str, n: int) -> tuple[str | None, ...]:
@@ -86,18 +94,53 @@ def statement_windows() -> list[list[Message]]:
     ]
 
 
-def publish_both(folder: Path) -> list[dict[str, Any]]:
-    """After each window: what the tables hold, and what the certificates say of them."""
-    told = []
-    everything = {name: TablePolicy(buckets=4) for name in ("d.k", "d.many")}
-    with opened(folder, SQL, tables=everything, policy=Policy(before_images="all")) as (made, lake):
-        for messages in (first_window(), second_window(), *statement_windows()):
-            cut = publish(lake, made.add(lake, messages))
-            assert cut is not None
-            proof = json.loads(lake.store.read(certificate_key("shop", cut.seq)))
-            held = {t: sorted(contents(lake.catalog, t), key=str) for t in ("d.k", "d.many", "d.bare")}
-            told.append({"rows": held, "proof": proof["rows"], "sorted": [keys(lake, t) for t in ("k", "many")]})
-    return told
+def typed(kinds: dict[str, str], rows: Iterable[RowCells]) -> list[dict[str, Any]]:
+    """Rows of text as the lake has them, without their commit ts, in a fixed order."""
+    out = []
+    for cells in rows:
+        row_of = dict(zip(kinds, (*cells, *(None,) * (len(kinds) - len(cells))), strict=True))
+        out.append({name: value(cell, kinds[name]) for name, cell in row_of.items()})
+    return sorted(out, key=str)
+
+
+def value(cell: object, kind: str) -> Any:
+    """A cell in its type of SQL."""
+    if cell is None or kind == "text":
+        return cell
+    mysql = MysqlType.parse(kind)
+    found, lost = values(pa.array([str(cell).encode()], pa.binary()), cell_type(mysql, CastRules(time_zone="UTC", names_sent=False)))
+    assert lost is None
+    return found[0].as_py()
+
+
+class Rules:
+    """What the rules of order make of the messages so far, table by table. key_of: positions of the key's cells; () without key."""
+
+    def __init__(self, key_of: dict[str, tuple[int, ...]]) -> None:
+        self.key_of, self.applied, self.offset = key_of, 0, 0
+        self.keyed: dict[str, dict[RowCells, RowCells]] = {t: {} for t in key_of}
+        self.bare: dict[str, Counter[RowCells]] = {t: Counter() for t in key_of}
+
+    def window(self, messages: Sequence[Message], until: int) -> None:
+        """Fold one window."""
+        changes = []
+        for m in messages:
+            e, self.offset = m.event, self.offset + 1
+            if e.kind == "row":
+                before, after = (None if c is None else tuple(x if x is None else x.decode() for x in c) for c in (e.before, e.after))
+                at = ("t", 0, self.offset, 0)
+                changes.append(RowChange(table=str(e.table), op=str(e.op), commit_ts=e.commit_ts or 0, at=at, before=before, after=after))
+        for table, key_of in self.key_of.items():
+            mine = [c for c in in_window(changes, self.applied, until) if c.table == table]
+            if key_of:
+                self.keyed[table] = fold(self.keyed[table], mine, key_of)
+            else:
+                self.bare[table] = fold_multiset(self.bare[table], mine)
+        self.applied = until
+
+    def rows(self, table: str) -> list[RowCells]:
+        """The rows of a table."""
+        return [*self.keyed[table].values(), *self.bare[table].elements()]
 
 
 def keys(lake: Lake, table: str) -> list[Any]:
@@ -111,78 +154,75 @@ def keys(lake: Lake, table: str) -> list[Any]:
     return found
 
 
-class Plans:
-    """What became of each table in turn: `workers`, or why Spark's SQL folds it."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, refuse: bool = False) -> None:
-        self.found: list[tuple[str, str]] = []
-        self.made: list[FoldPlan] = []
-        plain = fold_tables.plan
-
-        def plan(work: FoldWork) -> FoldPlan | str:
-            made = "refused" if refuse else plain(work)
-            self.made += [made] if isinstance(made, FoldPlan) else []
-            self.found.append((work.fold.incarnation.name, made if isinstance(made, str) else "workers"))
-            return made
-
-        monkeypatch.setattr(fold_tables, "plan", plan)
-
-
-def test_workers_and_sql_make_the_same_of_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sql").mkdir()
-    (tmp_path / "workers").mkdir()
-    with monkeypatch.context() as patch:
-        Plans(patch, refuse=True)
-        by_sql = publish_both(tmp_path / "sql")
-    plans = Plans(monkeypatch)
-    by_workers = publish_both(tmp_path / "workers")
-    keyed = [p for p in plans.found if p[0] != "d.bare"]
-    assert [p[1] for p in keyed[:4]] == ["workers"] * 4
-    assert {p[1] for p in plans.found if p[0] == "d.bare"} == {"no key, or one with a column that has no buckets", NO_CHANGES}
-    assert [p[1] for p in plans.found if p[0] == "d.k"][2:] == ["a statement changed the columns", "workers"]
-    assert [p[1] for p in plans.found if p[0] == "d.many"][2:] == ["workers", NO_CHANGES]
-    assert by_workers == by_sql
-    assert by_sql[1]["proof"]["d.many"]["before_images"]["differs"] == 2
-    assert all(found == sorted(found) for window in by_workers for table in window["sorted"] for found in table)
+def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path) -> None:
+    everything = {name: TablePolicy(buckets=4) for name in ("d.k", "d.many")}
+    by = Rules({"k": (0,), "many": (1, 0), "bare": ()})
+    found = []
+    with opened(tmp_path, SQL, tables=everything, policy=Policy(before_images="all")) as (made, lake):
+        for messages, until in zip((first_window(), second_window(), *statement_windows()), (15, 30, 45, 55), strict=True):
+            cut = publish(lake, made.add(lake, messages))
+            assert cut is not None
+            by.window(messages, until)
+            of_k = {"id": "bigint", "v": "text"} if until < 40 else {"id": "bigint", "w": "text", "n": "int"}
+            for table, kinds in (("k", of_k), ("many", MANY_KINDS), ("bare", {"v": "text"})):
+                held = [{c: v for c, v in r.items() if c != "_commit_ts"} for r in contents(lake.catalog, f"d.{table}")]
+                assert sorted(held, key=str) == typed(kinds, by.rows(table)), f"{table} at {until}"
+            assert all(of_file == sorted(of_file) for t in ("k", "many") for of_file in keys(lake, t))
+            found.append(json.loads(lake.store.read(certificate_key("shop", cut.seq)))["rows"])
+    assert found[1]["d.many"]["before_images"] == {
+        "compared": 26,
+        "differs": 2,
+        "columns": dict.fromkeys(("at", "since", "day", "d", "raw", "s"), 2),
+        "examples": found[1]["d.many"]["before_images"]["examples"],
+    }
+    assert found[1]["d.bare"]["before_images"] == {"compared": 1}
+    assert [f["d.k"]["written"] for f in found] == ["all", "3 of 4 buckets", "all", "all"]
 
 
-def test_what_a_worker_refuses_is_folded_by_sql_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans, plain = Plans(monkeypatch), fold_tables._run
-    written: list[str] = []
+@pytest.mark.parametrize("rows", [1, 7])
+def test_buckets_of_any_size_are_folded_in_passes_and_written_as_several_files(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process: what a worker does with more rows than it takes at once."""
+    jobs: list[FoldJob] = []
+    plain = fold_tables.read_source
 
-    def refused(spark: Any, made: Sequence[FoldPlan]) -> list[Any]:
-        found = plain(spark, made)
-        for f in found:
-            written.extend(file.path for file in f.files)
-            f.refused = "one of the buckets"
-        return found
+    def noted(spark: Any, source: Any, job: FoldJob) -> Any:
+        jobs.append(job)
+        return plain(spark, source, job=job)
 
-    monkeypatch.setattr(fold_tables, "_run", refused)
-    with opened(tmp_path, SQL, tables={"d.k": TablePolicy(buckets=4)}) as (made, lake):
+    monkeypatch.setattr(fold_tables, "read_source", noted)
+    with opened(tmp_path, SQL, tables={"d.k": TablePolicy(buckets=2)}, policy=Policy(before_images="all")) as (made, lake):
         first(made, lake)
         publish(lake, made.add(lake, [*CHANGES, *resolved(30)]))
-        assert rows_of(lake, "d.k") == AFTER
-        location = Path(lake.catalog.load("d.k").table.location())
-        assert len(written) == 4 + 3
-        assert list(location.rglob("*.parquet"))
-        assert not [path for path in written if (location / path).exists()]
-        monkeypatch.setattr(fold_files, "MOST_BYTES", 0)
-        plan = plans.made[-1]
-        units = [Unit(table=7, bucket=b.number, base=b.base, changes=b.changes) for b in plan.buckets]
-        (told,) = fold_files.fold_units({7: plan.table}, units)
-        assert set(told["refused"].to_pylist()) == {"the bucket is too large for a worker"}
-        assert not list(location.rglob("bucket=*/*.parquet"))
+        wanted = [tuple(r.values()) for r in contents(lake.catalog, "d.k")]
+        for module, name in ((survivors, "PASS_ROWS"), (file_rows, "PIECE_ROWS"), (bucket_files, "SORTED_BYTES")):
+            monkeypatch.setattr(module, name, rows)
+        monkeypatch.setattr(bucket_files, "FILE_BYTES", 1)
+        monkeypatch.setattr(bucket_files, "ROW_GROUP_BYTES", 1)
+        job = jobs[-1]
+        found, files = [], 0
+        for unit in job.parts[0] + (job.parts[1] if len(job.parts) > 1 else []):
+            (told,) = fold_files.fold_units(job.tables, [unit])
+            for path in told["path"].drop_null().to_pylist():
+                files += 1
+                written = Path(job.tables[unit.table].location) / path
+                found += [tuple(r.values()) for r in pq.read_table(written, partitioning=None).to_pylist()]
+            outcome = UnitOutcome.model_validate_json(told["outcome"].drop_null()[0].as_py())
+            assert outcome.changed
+    assert sorted(found) == sorted(wanted)
+    assert files > 10
 
 
 def test_keys_that_stand_twice_stop_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = fold_tables.stage_files
 
-    def twice(catalog: Any, identifier: str, branch: str, base: int, gone: Any, files: Sequence[WrittenFile], said: Any) -> LakeTable:
+    def twice(catalog: Any, identifier: str, branch: str, base: int, gone: Any, files: Sequence[WrittenFile], *said: Any) -> LakeTable:
         """A copy of each file is staged, too."""
         location = Path(catalog.load(identifier).table.location())
         for f in files:
             shutil.copy(location / f.path, location / f"{f.path}.again")
-        return plain(catalog, identifier, branch, base, gone, [*files, *(replace(f, path=f"{f.path}.again") for f in files)], said)
+        return plain(catalog, identifier, branch, base, gone, [*files, *(replace(f, path=f"{f.path}.again") for f in files)], *said)
 
     with opened(tmp_path) as (made, lake):
         with monkeypatch.context() as patch:
@@ -196,10 +236,13 @@ def test_keys_that_stand_twice_stop_the_window(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("forced")
-def test_buckets_that_are_deleted_from_by_position_are_sql_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = Plans(monkeypatch)
+def test_rows_that_are_deleted_by_position_do_not_come_back(tmp_path: Path) -> None:
+    """A window that is merged on read, one that rewrites, and then a key that was deleted by position."""
     with opened(tmp_path, policy=Policy(before_images="all")) as (made, lake):
         first(made, lake)
         window(made, lake, CHANGES, 30)
-        window(made, lake, [row(0, "update", 40, KV, (str(n), "c"), (str(n), "a")) for n in range(10, 40)], 50)
-    assert [p for n, p in plans.found if n == "d.k"] == ["workers", "merged on read", "rows are deleted by position"]
+        _, summary, _ = window(made, lake, [row(0, "update", 40, KV, (str(n), "c"), (str(n), "a")) for n in range(10, 40)], 50)
+        assert summary["total-position-deletes"] == "0"
+        _, _, proof = window(made, lake, [row(0, "insert", 60, KV, ("6", "back")), row(0, "delete", 61, KV, None, ("7", "a"))], 70)
+        assert proof["rows"]["d.k"]["before_images"]["missing"] == 1
+        assert rows_of(lake, "d.k")[(("id", "6"), ("v", "back"))] == 1

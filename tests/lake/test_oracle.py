@@ -40,7 +40,7 @@ from tests.lake.histories import feeder
 from tests.lake.invented import BUCKETS, FEATURES, HISTORIES, History
 from tests.lake.specification import states
 from tests.lake.upstream import KEYED, SQL
-from tidelake.compact import merge, snapshot
+from tidelake.compact import merge
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import Policy
 from tidelake.lake.opened import Lake
@@ -171,7 +171,7 @@ def as_if(which: str) -> Iterator[None]:
             patched.setattr(arrow_order, "can_be_read", lambda *_: False)
         for name, value in {"LARGE": 0, "_WORTH_A_WORD": 0, "SHARE": 1e9}.items() if large else ():
             patched.setattr(merge, name, value)
-        for module in (snapshot, written) if large else ():
-            patched.setattr(module, "AT_HAND", -1)
+        if large:
+            patched.setattr(written, "AT_HAND", -1)
         patched.setattr(packs, "FEW", packs.FEW if large else 0)
         yield

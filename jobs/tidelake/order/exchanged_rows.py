@@ -24,7 +24,9 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import last_snapshot, places
-from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
+from tidelake.lake.fold import Fold
+from tidelake.lake.folding.folded_frame import folded_frame
+from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider
 from tidelake.order.change_sequence import exchanged_sql
 from tidelake.order.planning import PlannedWindow
@@ -248,22 +250,13 @@ def _fits(plan: PlannedWindow, p: _Side, e: Exchange) -> str:
 def _standing(plan: PlannedWindow, spark: SparkSession, side: _Side, e: Exchange) -> DataFrame:
     """The rows of a table, or of its partition e.part, at the statement, with the columns of that time.
 
-    The partition column is part of the key, so the rows of one partition can be selected before they are folded.
+    If the statement came late, only the moves of earlier ones of its moment count: they precede all row events.
     """
     since, snapshot = _since(plan, side.table.incarnation)
-    fold, where = _fold(plan, side, e, since), _fits(plan, side, e) if e.part is not None else "true"
-    base = changes = None
-    if snapshot is not None and fold.emptied_ts <= since:
-        frame = spark.read.option("versionAsOf", snapshot.snapshot_id).table(sql_name(snapshot.identifier))
-        base = base_rows(frame, plan.lake.catalog.load(snapshot.identifier).columns(snapshot.snapshot_id), fold).where(where)
-    if side.at is not None:
-        changes = change_rows(_older(plan, spark, side, e), side.changelog.columns(side.at), fold).where(where)
-    if base is None and changes is None:
-        kinds = (f"CAST(NULL AS {lake_column(plan.lake.feed, fold.incarnation, c).type}) AS {quote(c.lake_name)}" for c in side.columns)
-        return spark.sql(f"SELECT {', '.join(kinds)}").where("false")
-    if fold.incarnation.key:
-        return fold_keyed(base, changes, fold).drop("_commit_ts")
-    return fold_multiset(base, changes, fold).where("_missing IS NULL").drop("_missing", "_commit_ts")
+    base = TableAt(plan.lake.catalog.load(snapshot.identifier), snapshot.snapshot_id) if snapshot is not None else None
+    changes = TableAt(side.changelog, side.at) if side.at is not None else None
+    rows = folded_frame(spark, _fold(plan, side, e, since), base, changes, only_exchanged=_moment(plan, e) > e.ts).drop("_commit_ts")
+    return rows.where(_fits(plan, side, e)) if e.part is not None else rows
 
 
 def _fold(plan: PlannedWindow, side: _Side, e: Exchange, since: int) -> Fold:

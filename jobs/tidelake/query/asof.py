@@ -19,7 +19,9 @@ from tidelake.errors import ConfigError, StorageError
 from tidelake.history.incarnations import Catalog, Column, Incarnation, Name
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, last_snapshot, lineage, newest_cut, places
-from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset
+from tidelake.lake.fold import Fold
+from tidelake.lake.folding.folded_frame import folded_frame
+from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
 from tidelake.order.sql.changelog import sql_name
@@ -237,19 +239,10 @@ def first_whole(lake: Lake, gone: int) -> int | None:
 
 
 def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | None, after: Cut, newest: Cut) -> DataFrame:
-    i = fold.incarnation.id
-    base = changes = None
-    if snapshot is not None and fold.emptied_ts <= fold.applied_ts:
-        at = placed_now(newest, snapshot)
-        frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
-        base = base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
-    if i in after.changelogs:
-        at = placed_now(newest, after.changelogs[i])
-        frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
-        changes = change_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
-    if base is None and changes is None:
-        empty = ", ".join(f"CAST(NULL AS STRING) AS {quote(c.lake_name)}" for c in fold.columns)
-        return spark.sql(f"SELECT {empty}, 0L AS _commit_ts").where("false")
-    if fold.incarnation.key:
-        return fold_keyed(base, changes, fold)
-    return fold_multiset(base, changes, fold).where("_missing IS NULL").drop("_missing")
+    def at(t: TableCut | None) -> TableAt | None:
+        if t is None:
+            return None
+        here = placed_now(newest, t)
+        return TableAt(lake.catalog.load(here.identifier), here.snapshot_id)
+
+    return folded_frame(spark, fold, at(snapshot), at(after.changelogs.get(fold.incarnation.id)))

@@ -22,10 +22,11 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, lineage, newest_cut
 from tidelake.lake.ddl_ledger import entries
-from tidelake.lake.fold import BEFORE_CHANGES, Fold, base_rows, change_rows
+from tidelake.lake.fold import Fold
+from tidelake.lake.folding.folded_frame import changes_frame, snapshot_frame
+from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
-from tidelake.order.sql.changelog import sql_name
 from tidelake.query.asof import alive_at, first_whole, placed_now
 from tidelake.query.render import Rendered
 from tidelake.spark.sql_casts import quote
@@ -42,7 +43,7 @@ VALIDITY = {
     "_current": "BOOLEAN",
 }
 _READERS = 16
-_FIRST = ("'INSERT' AS _change_type", f"{BEFORE_CHANGES} AS _change_seq")
+_FIRST = ("'INSERT' AS _change_type", "CAST(-1 AS DECIMAL(38, 0)) AS _change_seq")  # before all changes
 
 
 def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> tuple[DataFrame, list[Rendered]]:
@@ -95,8 +96,7 @@ def scd2_frame(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> t
 
 def _changes(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFrame:
     at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, after.changelogs[fold.incarnation.id])
-    log = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
-    return change_rows(log, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+    return changes_frame(spark, fold, TableAt(lake.catalog.load(at.identifier), at.snapshot_id))
 
 
 def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFrame | None:
@@ -136,8 +136,7 @@ def _began(lake: Lake, spark: SparkSession, after: Cut, cut: Cut, fold: Fold) ->
     if fold.incarnation.id not in cut.snapshots:
         return None
     at = placed_now(newest_cut(lake.catalog, lake.store, lake.feed.name) or after, cut.snapshots[fold.incarnation.id])
-    frame = spark.read.option("versionAsOf", at.snapshot_id).table(sql_name(at.identifier))
-    return base_rows(frame, lake.catalog.load(at.identifier).columns(at.snapshot_id), fold)
+    return snapshot_frame(spark, fold, TableAt(lake.catalog.load(at.identifier), at.snapshot_id))
 
 
 def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str]) -> DataFrame:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake.history.incarnations import ALWAYS
-from tidelake.lake.columns.pieces import COMMIT_TS, Piece
+from tidelake.lake.columns.pieces import COMMIT_TS, ORIGIN, Piece
 from tidelake.wire.kernels.arrays import Flags
 
 _WHOLE = pa.decimal128(38, 0)  # holds all integers that MySQL has
@@ -86,6 +86,7 @@ class FoldRules(BaseModel, frozen=True):
         partial: Some changes may have only their key.
         merges: Only rows whose key changes are looked up in the snapshot (merge-on-read).
         images: None if no old values are compared.
+        origin: Only changes of this `_origin` count; None for all.
     """
 
     columns: tuple[str, ...]
@@ -97,6 +98,7 @@ class FoldRules(BaseModel, frozen=True):
     partial: bool = False
     merges: bool = False
     images: ComparedImages | None = None
+    origin: str | None = None
 
     @property
     def hash_key(self) -> tuple[int, int]:
@@ -108,6 +110,11 @@ class FoldRules(BaseModel, frozen=True):
         """Columns that say whether a row of the snapshot was removed."""
         partition = dict.fromkeys(r.column for r in self.removed)
         return (*partition, COMMIT_TS) if self.removed or self.emptied_ts > ALWAYS else ()
+
+    @property
+    def counting(self) -> tuple[str, ...]:
+        """Columns that say whether a change counts, and for what."""
+        return tuple(dict.fromkeys((COMMIT_TS, *(r.column for r in self.removed), *((ORIGIN,) if self.origin else ()))))
 
     def standing(self, piece: Piece) -> Flags | None:
         """Return which rows of the snapshot are neither deleted by position nor removed by a statement; None for all."""
@@ -124,6 +131,8 @@ class FoldRules(BaseModel, frozen=True):
         if piece.count and (bounds["min"] is None or bounds["min"] <= self.after_ts or bounds["max"] > self.until_ts or ts.null_count):
             of_window = pc.and_(pc.greater(ts, self.after_ts), pc.less_equal(ts, self.until_ts))
             alive = _both(alive, np.asarray(pc.fill_null(of_window, False)))
+        if self.origin is not None:
+            alive = _both(alive, np.asarray(pc.fill_null(pc.equal(piece.cells(ORIGIN), self.origin), False)))
         return _both(alive, ~self.left(piece)) if self.removed and not self.key else alive
 
     def left(self, piece: Piece) -> Flags:

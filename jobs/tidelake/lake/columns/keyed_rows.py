@@ -130,7 +130,7 @@ class _Pass:
 
     def _changed(self) -> Iterator[_Changed]:
         rules = self.rules
-        marks = (CHANGE_TYPE, CHANGE_SEQ, COMMIT_TS, *((PARTIAL,) if rules.partial else ()), *(r.column for r in rules.removed))
+        marks = (CHANGE_TYPE, CHANGE_SEQ, *((PARTIAL,) if rules.partial else ()), *rules.counting)
         for part in self._parts(self.changes, marks, None, True):
             kinds = kinds_of(part.piece.cells(CHANGE_TYPE))
             if rules.removed:

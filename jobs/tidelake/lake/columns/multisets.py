@@ -14,7 +14,7 @@ import numpy as np
 from tidelake.lake.columns.change_kinds import INSERT, UPDATE, kinds_of
 from tidelake.lake.columns.fold_rules import FoldRules
 from tidelake.lake.columns.key_numbers import KeyNumbers, grown
-from tidelake.lake.columns.pieces import CHANGE_TYPE, COMMIT_TS, Piece, Rows
+from tidelake.lake.columns.pieces import CHANGE_TYPE, Piece, Rows
 from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.lake.columns.survivors import Survivors, passes_for
 from tidelake.wire.kernels.arrays import Ints, Longs, Words
@@ -41,7 +41,7 @@ def multiset_survivors(base: Rows, changes: Rows, rules: FoldRules) -> Survivors
 def _pass(base: Rows, changes: Rows, rules: FoldRules, out: Survivors, share: tuple[int, int]) -> None:
     keys, balance = KeyNumbers(), np.zeros(0, np.int64)
     inserts: list[tuple[Ints, Longs]] = []
-    for piece, at, hashes in _parts(changes, rules, (CHANGE_TYPE, COMMIT_TS), share, of_changes=True):
+    for piece, at, hashes in _parts(changes, rules, (CHANGE_TYPE, *rules.counting), share, of_changes=True):
         kinds, numbers = kinds_of(piece.cells(CHANGE_TYPE))[at], keys.added(hashes)
         new = (kinds == INSERT) | (kinds == UPDATE)
         out.counted += len(at)

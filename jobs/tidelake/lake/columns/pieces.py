@@ -11,6 +11,7 @@ import pyarrow as pa
 from tidelake.wire.kernels.arrays import Flags
 
 CHANGE_TYPE, CHANGE_SEQ, COMMIT_TS, PARTIAL = "_change_type", "_change_seq", "_commit_ts", "_partial"
+ORIGIN = "_origin"
 PLACE = ("_topic", "_kafka_partition", "_offset")  # where a change comes from
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from tidelake.errors import OrderError
 from tidelake.history.incarnations import ALWAYS, Column, Removal
 from tidelake.lake.catalog import LakeColumn, LakeTable
 from tidelake.lake.columns.cells import cell_type
@@ -74,14 +73,9 @@ def table_fold(
 
 def removed(fold: Fold, r: Removal) -> Removed:
     """Return the rows of a removed partition by the fold's columns. Raises OrderError (UNSUPPORTED_DDL)."""
-    column = next((c for c in fold.columns if c.id == r.column), None)
-    if column is None:
-        raise OrderError(f"{fold.incarnation.name}: the partitioning column was dropped", code="UNSUPPORTED_DDL")
-    if mask_of(fold.feed, fold.incarnation, column) is not None:
-        raise OrderError(f"{fold.incarnation.name}: the partitioning column is masked", code="UNSUPPORTED_DDL")
     return Removed(
         ts=r.ts,
-        column=column.lake_name,
+        column=fold.partition_column(r).lake_name,
         low=r.low,
         high=r.high,
         values=r.values,

@@ -1,0 +1,66 @@
+"""A table's rows at any TSO as a Spark frame, folded by workers: for queries, and for rows that EXCHANGE PARTITION moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidelake.config.lake_paths import PARTITION_EXCHANGE
+from tidelake.lake.columns.pieces import CHANGE_SEQ, CHANGE_TYPE, COMMIT_TS, PARTIAL
+from tidelake.lake.fold import Fold
+from tidelake.lake.folding.files import base_files, buckets_here, change_files
+from tidelake.lake.folding.folded_source import FoldedJob, FoldedSource
+from tidelake.lake.folding.table_fold import TableAt, table_fold
+from tidelake.lake.folding.units import SideFiles, units_of
+from tidelake.spark.data_source import read_source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def folded_frame(
+    spark: SparkSession, fold: Fold, base: TableAt | None, changes: TableAt | None, *, only_exchanged: bool = False
+) -> DataFrame:
+    """Return a table's rows: the fold's columns and `_commit_ts`.
+
+    A task folds a bucket, if snapshot and changelog have the same buckets, else the table.
+
+    Args:
+        spark: The session.
+        fold: What to fold.
+        base: The snapshot at fold.applied_ts, if there is one.
+        changes: The changelog, if there is one.
+        only_exchanged: Only changes that EXCHANGE PARTITION wrote count.
+
+    Raises:
+        OrderError: UNSUPPORTED_DDL: the partitioning column of removed rows is gone or masked.
+        QualityError: KEY_NOT_UNIQUE, when the frame is read.
+    """
+    base = base if fold.emptied_ts <= fold.applied_ts else None
+    table = table_fold(fold, base, changes)
+    if only_exchanged:
+        table = table.model_copy(update={"rules": table.rules.model_copy(update={"origin": PARTITION_EXCHANGE})})
+    at = changes or base
+    buckets = buckets_here(fold, at) if at is not None else None
+    stood, came = base_files(base, table.base, buckets), change_files(changes, table, buckets)
+    if not (stood.bucketed and came.bucketed):
+        buckets = None
+    units = tuple(unit for _, unit in units_of(0, stood, came, buckets, every=True))
+    return read_source(spark, FoldedSource, job=FoldedJob(name=fold.incarnation.name, table=table, units=units))
+
+
+def snapshot_frame(spark: SparkSession, fold: Fold, base: TableAt) -> DataFrame:
+    """Return the rows of a snapshot with the fold's columns, and `_commit_ts`."""
+    table = table_fold(fold, base, None)
+    files = base_files(base, table.base, None)
+    units = tuple(unit for f in files.files for _, unit in units_of(0, SideFiles([f]), SideFiles(), None, every=True))
+    return read_source(spark, FoldedSource, job=FoldedJob(name=fold.incarnation.name, table=table, units=units, rows="snapshot"))
+
+
+def changes_frame(spark: SparkSession, fold: Fold, changes: TableAt) -> DataFrame:
+    """Return the changes of a fold: its columns, `_change_type`, `_change_seq`, `_commit_ts`, and `_partial` if the changelog has it."""
+    table = table_fold(fold, None, changes)
+    files = change_files(changes, table, None)
+    units = tuple(unit for f in files.files for _, unit in units_of(0, SideFiles(), SideFiles([f]), None, every=True))
+    columns = (CHANGE_TYPE, CHANGE_SEQ, COMMIT_TS, *((PARTIAL,) if table.rules.partial else ()))
+    job = FoldedJob(name=fold.incarnation.name, table=table, units=units, rows="changes", columns=columns)
+    return read_source(spark, FoldedSource, job=job)
