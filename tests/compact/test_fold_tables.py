@@ -118,20 +118,22 @@ class Rules:
 
     def __init__(self, key_of: dict[str, tuple[int, ...]]) -> None:
         self.key_of, self.applied, self.offset = key_of, 0, 0
+        self.changes: list[RowChange] = []
         self.keyed: dict[str, dict[RowCells, RowCells]] = {t: {} for t in key_of}
         self.bare: dict[str, Counter[RowCells]] = {t: Counter() for t in key_of}
 
     def window(self, messages: Sequence[Message], until: int) -> None:
         """Fold one window."""
-        changes = []
         for m in messages:
             e, self.offset = m.event, self.offset + 1
             if e.kind == "row":
                 before, after = (None if c is None else tuple(x if x is None else x.decode() for x in c) for c in (e.before, e.after))
                 at = ("t", 0, self.offset, 0)
-                changes.append(RowChange(table=str(e.table), op=str(e.op), commit_ts=e.commit_ts or 0, at=at, before=before, after=after))
+                self.changes.append(
+                    RowChange(table=str(e.table), op=str(e.op), commit_ts=e.commit_ts or 0, at=at, before=before, after=after)
+                )
         for table, key_of in self.key_of.items():
-            mine = [c for c in in_window(changes, self.applied, until) if c.table == table]
+            mine = [c for c in in_window(self.changes, self.applied, until) if c.table == table]
             if key_of:
                 self.keyed[table] = fold(self.keyed[table], mine, key_of)
             else:

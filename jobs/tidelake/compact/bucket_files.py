@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tidelake.io.object_store import Store
 from tidelake.spark.parquet_files import OpenFile, footer
 
-SORTED_BYTES = 160 << 20  # size in Arrow of rows that are sorted together
+SORTED_BYTES = 96 << 20  # size in Arrow of rows that are sorted together
 ROW_GROUP_BYTES = 32 << 20  # size of a row group in Arrow
 FILE_BYTES = 192 << 20  # a file that has so many bytes is closed
 
