@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from tidelake.lake.branches import sql_name
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import TableCounts
 from tidelake.lake.tables import MERGE_ON_READ
-from tidelake.order.sql.changelog import sql_name
 from tidelake.spark.sql_casts import quote
 
 if TYPE_CHECKING:

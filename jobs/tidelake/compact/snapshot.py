@@ -24,12 +24,12 @@ from tidelake.compact.fold_target import (
 from tidelake.compact.merge import MergeChoice, changed_keys, choose, delete_rows, live_rows, within
 from tidelake.config.lake_paths import CATALOG
 from tidelake.errors import QualityError
+from tidelake.lake.branches import begin_branch, sql_name
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import ImageCounts, Reshape, TableCounts
 from tidelake.lake.fold import Fold, base_rows, change_rows, fold_keyed, fold_multiset, standing, weighed
 from tidelake.lake.images import images_of, images_without_key, observed, reconciled, verdicts
 from tidelake.lake.tables import PARTIAL
-from tidelake.order.sql.changelog import begin_branch, sql_name
 from tidelake.spark.observed_counts import Observed
 from tidelake.spark.spread import by_bucket
 from tidelake.spark.sql_casts import quote

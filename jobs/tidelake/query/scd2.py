@@ -18,6 +18,7 @@ from tidelake.errors import ConfigError, StorageError
 from tidelake.history.ddl.changes import TruncateTable
 from tidelake.history.ddl.statement import parse
 from tidelake.history.incarnations import Incarnation
+from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, lineage, newest_cut
@@ -25,7 +26,6 @@ from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.fold import BEFORE_CHANGES, Fold, base_rows, change_rows
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
-from tidelake.order.sql.changelog import sql_name
 from tidelake.query.asof import alive_at, first_whole, placed_now
 from tidelake.query.render import Rendered
 from tidelake.spark.sql_casts import quote
