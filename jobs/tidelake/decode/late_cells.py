@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.archives.readers.base64_text import decode
+from tidelake.archives.readers.base64_text import Base64Error, decode
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.wire.cells.debezium_cells import DAYS, MAX_DECIMAL, MAX_FSP, MAX_TIME, MILLI_DIGITS, ZERO
 from tidelake.wire.kernels.arrays import Longs
@@ -44,7 +44,7 @@ _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _BITS = "^([A-Za-z0-9+/]{4}){0,2}([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$"
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600_000_000, 86_400_000_000  # microseconds
 _CLOCK = 19  # characters of a date and time without fraction
-_CERTAIN = (0, 2_208_988_800)  # seconds of 1970 to 2039, for which all libraries have the same rules for time zones
+_CERTAIN = (0, 2_145_916_799)  # seconds of 1970 to 2037, beyond which Arrow knows no change of clocks
 _ALL = (-62_135_596_800, 253_402_300_799)  # seconds of the years 1 to 9999
 _UNSIGNED = pa.scalar(Decimal(1 << 64), pa.decimal128(20, 0))
 _MAX_NEGATIVE = pa.scalar(Decimal(-(1 << 63)), pa.decimal128(20, 0))
@@ -66,7 +66,7 @@ def canonical(cells: pa.Array, mysql: MysqlType, time_zone: str) -> pa.Array | N
         https://docs.pingcap.com/tidb/stable/ticdc-debezium
     """
     if mysql.is_binary:
-        return _replaced(cells, _BASE64, decode)
+        return _bytes(cells)
     if mysql.word == "decimal":
         scale = mysql.scale
         return _replaced(_replaced(cells, _EXPONENT, _without_exponents), _DECIMAL, lambda found: _padded(found, scale))
@@ -93,6 +93,15 @@ def _rule(mysql: MysqlType, time_zone: str) -> tuple[str, Read] | None:
             return _NEGATIVE, _unsigned
         case _:
             return None
+
+
+def _bytes(cells: pa.Array) -> pa.Array:
+    """Bytes that are sent as base64. Cells are looked at one by one only if one of them is something else."""
+    try:
+        found = decode(cells.drop_null())
+    except Base64Error:
+        return _replaced(cells, _BASE64, decode)
+    return pc.replace_with_mask(cells, cells.is_valid(), found) if cells.null_count else found
 
 
 def _replaced(cells: pa.Array, form: str, read: Read) -> pa.Array:
