@@ -19,7 +19,6 @@ from tests.quick_spark import QUICK_SPARK
 PLACES = {
     "land, before the manifest": ("tidelake.land.hour:record", 1),
     "decode, after the events were written": ("tidelake.decode.stage:record_of", 1),
-    "order, with a table staged by SQL": ("tidelake.order.staging:stage_changelog", 1),
     "order, with files written and some staged": ("tidelake.order.arrow.arrow_staging:stage_files", 3),
     "validate, before the verdict": ("tidelake.validate.stage:judge_measures", 1),
     "compact, before a table is staged by SQL": ("tidelake.compact.snapshot:_overwrite", 1),

@@ -44,8 +44,6 @@ from tidelake.compact import merge
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import Policy
 from tidelake.lake.opened import Lake
-from tidelake.order import packs
-from tidelake.order.arrow import arrow_staging as arrow_order
 from tidelake.validate import written
 from tidelake.validate.report import hour_facts
 
@@ -139,7 +137,7 @@ def check(history: History, between: int) -> int:
         with Lake.of(made.feed) as lake:
             for n, messages, mark in zip(count(1), history.hours, history.marks, strict=False):
                 name = made.add(lake, messages)
-                with as_if(("many", "large", "plain")[n % 3]):
+                with as_if(("large", "plain")[n % 2]):
                     cut = published(lake, name)
                 if cut is None:
                     continue
@@ -164,14 +162,11 @@ def check(history: History, between: int) -> int:
 
 @contextmanager
 def as_if(which: str) -> Iterator[None]:
-    """The tables are taken for `large` ones, or for `many`, or for those that workers order."""
+    """The tables are taken for `large` ones, or for what they are."""
     large = which == "large"
     with pytest.MonkeyPatch.context() as patched:
-        if which != "plain":
-            patched.setattr(arrow_order, "can_be_read", lambda *_: False)
         for name, value in {"LARGE": 0, "_WORTH_A_WORD": 0, "SHARE": 1e9}.items() if large else ():
             patched.setattr(merge, name, value)
         if large:
             patched.setattr(written, "AT_HAND", -1)
-        patched.setattr(packs, "FEW", packs.FEW if large else 0)
         yield

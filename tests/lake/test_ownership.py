@@ -29,6 +29,7 @@ from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.incarnations import Catalog, Incarnation, create
 from tidelake.io.storage import open_store
+from tidelake.lake.branches import begin_branch
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Staged, TableCut
 from tidelake.lake.cuts import changelog_retained_after, published, record
@@ -43,9 +44,9 @@ from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
 from tidelake.maintenance.needs import stale_branches
 from tidelake.maintenance.orphans import leftovers, remove_leftovers
 from tidelake.order.change_sequence import sequence_of
+from tidelake.order.changelogs import open_changelog
 from tidelake.order.late import late_rows
-from tidelake.order.sql.changelog import begin_branch, open_changelog
-from tidelake.order.sql.rows import TableRows
+from tidelake.order.table_rows import TableRows
 from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare, plan_moves
@@ -75,7 +76,7 @@ def table() -> Incarnation:
 def rows(feed: Feed, i: Incarnation) -> TableRows:
     """What order would stage of it."""
     sequence = sequence_of(0, 0, 0, by_arrival=False)
-    return TableRows(feed=feed, incarnation=i, names=i.names, row_schemas=(), bucket="id", buckets=1, hours=1, sequence=sequence)
+    return TableRows(feed=feed, incarnation=i, names=i.names, row_schemas=(), bucket="id", buckets=1, sequence=sequence)
 
 
 def unmarked(lake: LakeCatalog, identifier: str) -> LakeTable:

@@ -1,24 +1,28 @@
-"""Workers stage in Arrow what Spark stages. A table that workers do not take is left to Spark, whole."""
+"""Workers stage the changelogs that the specification says, value by value (tests/order/expected_changes.py)."""
 
 from __future__ import annotations
 
+import io
 import random
-import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.lake.histories import Message, ddl, feeder, resolved, row, row_schema
-from tests.logged import messages_of
+from tests.order.expected_changes import compared, expected_bag, expected_changes
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import ColumnPolicy
+from tidelake.io.storage import open_store
 from tidelake.lake.cut import Staged
 from tidelake.lake.opened import Lake
-from tidelake.order.arrow import arrow_plan, arrow_writer
+from tidelake.order.arrow import arrow_changes, arrow_writer
 from tidelake.order.arrow import arrow_staging as arrow_order
 from tidelake.order.arrow.arrow_source import OrderJob, RowsReader
 from tidelake.run import order
@@ -141,14 +145,9 @@ def opened(folder: Path, **changes: Any) -> Iterator[tuple[Any, Lake]]:
         yield feed, lake
 
 
-def staged_by(
-    lake: Lake, hour: str, tells: list[str] | None = None, table: str = "k"
-) -> tuple[Staged, list[dict[str, Any]], dict[str, list[int]]]:
+def staged_by(lake: Lake, hour: str, table: str = "k") -> tuple[Staged, list[dict[str, Any]], dict[str, list[int]]]:
     """(what order said, the changelog's rows as they are in each bucket, rows by bucket and day)."""
-    with messages_of("order") as heard:
-        staged = order(lake, parse_hour(hour)).staged
-    if tells is not None:
-        tells += heard
+    staged = order(lake, parse_hour(hour)).staged
     assert staged is not None
     advance = staged.changelogs[f"d.{table}@-1"]
     spark = lake.spark.read.option("versionAsOf", advance.to).table(f"lake.{advance.identifier}")
@@ -160,19 +159,13 @@ def staged_by(
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_workers_stage_what_spark_stages(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changelogs_are_what_the_specification_says(seed: int, tmp_path: Path) -> None:
     with opened(tmp_path, columns=MASKED, time_zone="America/New_York") as (feed, lake):
-        hour = feed.add(lake, messages(seed))
-        heard: list[str] = []
-        ours, rows, places = staged_by(lake, hour, heard)
-        assert not any("left to Spark's SQL" in h for h in heard), heard
-        monkeypatch.setattr(arrow_order, "can_be_read", lambda *_: False)
-        by_spark, wanted, wanted_places = staged_by(lake, hour)
-    assert rows == wanted
-    assert {k: sum(v) for k, v in places.items()} == {k: sum(v) for k, v in wanted_places.items()}
+        hour = feed.add(lake, sent := messages(seed))
+        staged, rows, places = staged_by(lake, hour)
+    assert compared(rows) == list(expected_changes(sent))
     assert len(places) == 8, "four buckets, two days"
-    counts = ours.counts["d.k@-1"]
-    assert counts == by_spark.counts["d.k@-1"]
+    counts = staged.counts["d.k@-1"]
     lost = counts.nulled_zero_dates, counts.nulled_values, counts.invalid_values, counts.ambiguous
     assert [*map(set, lost)] == [{"at"}, {"n"}, {"f", "e"}, {"seen", "e"}], lost
     assert min(n for found in lost for n in found.values()) > 3, lost
@@ -181,6 +174,32 @@ def test_workers_stage_what_spark_stages(seed: int, tmp_path: Path, monkeypatch:
     assert {r["gone"] for r in rows} == {None}
     assert min(counts.duplicates, counts.key_changes, counts.updates_without_before_image, counts.deletes, counts.inserts) > 3, counts
     assert counts.changes == len(rows) > 300
+
+
+def written_again(lake: Lake, job: OrderJob, number: int) -> list[pa.Table]:
+    """The files of a table that a writer in this process makes of a job."""
+    sent = [b for part in job.parts for b in RowsReader(job).rows(part)]
+    rows = [r for b in arrow_writer.Writer(job, Handed())(sent) for r in b.to_pylist()]
+    store = open_store(job.tables[number].location)
+    return [pq.read_table(io.BytesIO(store.read(r["path"]))) for r in rows if r["path"] is not None and r["table"] == number]
+
+
+@pytest.mark.parametrize("name", ["k", "bag"])
+def test_a_large_bucket_is_worked_in_portions_with_the_same_changes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs, run = list[OrderJob](), arrow_order._run
+    monkeypatch.setattr(arrow_order, "_run", lambda spark, job: (jobs.append(job), run(spark, job))[1])
+    with opened(tmp_path) as (feed, lake):
+        one = [row(0, "insert", ts(n % 3), ALL, image((n, "r"), n, False)) for n in range(60)]  # large transactions
+        sent = [*one, *one[:40], *messages(5)] if name == "k" else sent_again(random.Random(5))
+        staged, _, _ = staged_by(lake, feed.add(lake, sent), table=name)
+        whole = pa.concat_tables(written_again(lake, jobs[0], 0))
+        monkeypatch.setattr(arrow_changes, "PORTION", 9)
+        monkeypatch.setattr(arrow_changes, "SLICE", 4)
+        files = written_again(lake, jobs[0], 0)
+    assert whole.num_rows == staged.counts[f"d.{name}@-1"].changes
+    by = [(c, "ascending") for c in ("_change_seq", "_kafka_partition", "_change_type")]
+    assert pa.concat_tables(files).sort_by(by).equals(whole.sort_by(by))
+    assert all(f["_commit_ts"].to_pylist() == sorted(f["_commit_ts"].to_pylist()) for f in files)
 
 
 def test_rows_come_by_commit_ts_in_every_file(tmp_path: Path) -> None:
@@ -193,23 +212,17 @@ def test_rows_come_by_commit_ts_in_every_file(tmp_path: Path) -> None:
             assert len(found) == f.rows
 
 
-def test_a_table_with_a_key_that_is_null_is_left_to_spark_whole(tmp_path: Path) -> None:
+def test_a_key_that_is_null_is_a_key_without_a_bucket(tmp_path: Path) -> None:
     two = row_schema("id bigint", "part varchar", "at datetime", key=("id", "part"))
     rows = [row(n % 2, "insert", 10 + n, two, (str(n), "p", "2026-01-01 00:00:00")) for n in range(50)]
-    late = row(0, "insert", 99, two, ("no number", "p", "2026-01-01 00:00:00"))
+    late = [row(0, "insert", 99, two, ("no number", "p", "2026-01-01 00:00:00"))] * 2
     with opened(tmp_path) as (feed, lake):
-        heard: list[str] = []
-        feed.add(lake, [*rows, *resolved(5, 0, 1)])  # files of their own, which workers read and write before they see the other one
-        staged, found, _ = staged_by(lake, feed.add(lake, [late, *resolved(100, 0, 1)]), heard)
+        feed.add(lake, [*rows, *resolved(5, 0, 1)])
+        staged, found, places = staged_by(lake, feed.add(lake, [*late, *resolved(100, 0, 1)]))
         assert (len(found), found[-1]["id"]) == (51, None)
-        assert any("left to Spark's SQL" in h for h in heard), heard
+        assert sum(places["(None, 0)"]) == 1
         counts = staged.counts["d.k@-1"]
-        assert (counts.events, counts.invalid_values) == (51, {"id": 1})
-        advance = staged.changelogs["d.k@-1"]
-        location = lake.catalog.load(advance.identifier).table.location().removeprefix("file://")
-        known = {Path(f.path.removeprefix("file://")).name for f in lake.catalog.load(advance.identifier).files({}, [], advance.to)}
-        assert {p.name for p in Path(location).parent.glob("k-*/data/**/*.parquet")} == known, "what workers wrote is gone"
-        assert len(lake.catalog.tables("d_changelog")) == 1
+        assert (counts.events, counts.duplicates, counts.invalid_values) == (52, 1, {"id": 1})
 
 
 def sent_again(chance: random.Random) -> list[Message]:
@@ -217,7 +230,7 @@ def sent_again(chance: random.Random) -> list[Message]:
     one, out = row_schema("v varchar", "n int", key=()), list[Message]()
     for partition in (0, 1):
         commits = [
-            row(partition, op, 10 + chance.randrange(4), one, *(cells if op == "insert" else (None, cells)), table="bag")
+            row(partition, op, 10 + chance.randrange(4), one, *((cells,) if op == "insert" else (None, cells)), table="bag")
             for op in chance.choices(("insert", "insert", "delete"), k=40)
             for cells in [(chance.choice("ab"), chance.choice(("1", None, "many")))]
         ]
@@ -227,54 +240,12 @@ def sent_again(chance: random.Random) -> list[Message]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_workers_stage_tables_without_key_as_spark_does(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_without_key_are_multisets(seed: int, tmp_path: Path) -> None:
     with opened(tmp_path) as (feed, lake):
-        hour, heard = feed.add(lake, sent_again(random.Random(seed))), list[str]()
-        ours, rows, places = staged_by(lake, hour, heard, table="bag")
-        assert not any("left to Spark's SQL" in h for h in heard), heard
-        monkeypatch.setattr(arrow_order, "can_be_read", lambda *_: False)
-        by_spark, wanted, wanted_places = staged_by(lake, hour, table="bag")
-    assert rows == wanted
-    assert places == wanted_places
-    counts = ours.counts["d.bag@-1"]
-    assert counts == by_spark.counts["d.bag@-1"]
+        hour = feed.add(lake, sent := sent_again(random.Random(seed)))
+        staged, rows, _ = staged_by(lake, hour, table="bag")
+    assert Counter((r["_commit_ts"], r["_change_type"], r["v"], r["n"]) for r in rows) == expected_bag(sent)
+    counts = staged.counts["d.bag@-1"]
     assert (counts.events, counts.changes) == (210, len(rows))
     assert 40 < len(rows) < 120
     assert counts.invalid_values["n"] > 10
-
-
-def test_tables_with_large_buckets_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, bool]] = []
-    true = arrow_plan.can_be_read
-
-    def noted(table: Any, rows: int) -> bool:
-        asked.append((table.incarnation.name, true(table, rows)))
-        return asked[-1][1]
-
-    monkeypatch.setattr(arrow_order, "can_be_read", noted)
-    with opened(tmp_path) as (feed, lake):
-        hour = feed.add(lake, messages(4))
-        rows = staged_by(lake, hour)[1]
-        assert asked == [("d.k", True)]
-        monkeypatch.setattr(arrow_plan, "MOST_ROWS", 10)
-        asked.clear()
-        assert staged_by(lake, hour)[1] == rows
-        assert asked == [("d.k", False)]
-
-
-def test_a_bucket_that_is_too_large_for_a_worker_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    jobs: list[OrderJob] = []
-    run = arrow_order._run
-    monkeypatch.setattr(arrow_order, "_run", lambda spark, job: (jobs.append(job), run(spark, job))[1])
-    with opened(tmp_path) as (feed, lake):
-        staged_by(lake, feed.add(lake, messages(5)))
-    sent = [b for part in jobs[0].parts for b in RowsReader(jobs[0]).rows(part)]
-    files = sorted(tmp_path.glob("lake/**/*.parquet"))
-    monkeypatch.setattr(arrow_writer, "MOST_BYTES", 1000)
-    rows = [r for b in arrow_writer.Writer(jobs[0], Handed())(sent) for r in b.to_pylist()]
-    (outcome,) = (arrow_writer.TableOutcome.model_validate_json(r["outcome"]) for r in rows if r["path"] is None)
-    assert re.fullmatch(r"[0-9,]+ bytes of bucket [0-3] are too many for a worker", outcome.refused)
-    assert [r for r in rows if r["path"] is not None] == []
-    assert sorted(tmp_path.glob("lake/**/*.parquet")) == files

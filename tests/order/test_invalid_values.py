@@ -14,7 +14,7 @@ from tidelake.config.feed import ColumnPolicy
 from tidelake.config.policy import Policy
 from tidelake.errors import QualityError
 from tidelake.lake.opened import Lake
-from tidelake.order.sql.invalid_values import setting
+from tidelake.validate.invalid_setting import setting
 
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, mail VARCHAR(20), price DECIMAL(10,2), paid DATE);"
 SENT = row_schema("id bigint", "mail varchar", "price decimal", "paid date")

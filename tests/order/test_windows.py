@@ -15,7 +15,6 @@ from tidelake.config.feed import TablePolicy
 from tidelake.errors import ConfigError, OrderError, StorageError
 from tidelake.history.event import RowSchema
 from tidelake.lake.opened import Lake
-from tidelake.order.sql import changelog
 
 KV_N = row_schema("id bigint", "v varchar", "n bigint")
 
@@ -71,10 +70,8 @@ def test_equal_rows_without_a_key_count_and_their_repeats_do_not(tmp_path: Path)
         assert rows_of(lake, "d.m", 11) == table(("x",), ("x",), names=("v",))
 
 
-@pytest.mark.parametrize("open_files", [32, 0])
-def test_a_key_changed_in_one_update_is_a_delete_and_an_insert(open_files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many keys, so that rows leave their buckets; written sorted by us, and by Iceberg where too many files would be open."""
-    monkeypatch.setattr(changelog, "_OPEN_FILES", open_files)
+def test_a_key_changed_in_one_update_is_a_delete_and_an_insert(tmp_path: Path) -> None:
+    """Of many keys, so that rows leave their buckets."""
     with opened(tmp_path, tables={"d.k": TablePolicy(buckets=4)}) as (feed, lake):
         publish(lake, feed.add(lake, [*(row(0, "insert", 10, KV, (str(n), "a")) for n in range(9)), *resolved(15)]))
         moved = [row(0, "update", 20 + n, KV, (str(n + 10), "a"), (str(n), "a")) for n in range(8)]
@@ -113,7 +110,7 @@ def test_only_touched_buckets_are_rewritten_and_untouched_tables_get_no_commit(t
 
 
 def test_a_life_without_rows_leaves_its_name_to_the_next_one_of_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidelake.order.staging.THREADS", 1)  # the first life is staged first, and takes the name of both
+    monkeypatch.setattr("tidelake.order.arrow.arrow_staging.THREADS", 1)  # the first life is staged first, and takes the name of both
     with opened(tmp_path) as (feed, lake):
         again = [*ddl(10, "DROP TABLE k"), *ddl(11, "CREATE TABLE k (id BIGINT PRIMARY KEY, v VARCHAR(20))")]
         cut = publish(lake, feed.add(lake, [*again, row(0, "insert", 12, KV, ("1", "a")), *resolved(15)]))

@@ -18,26 +18,22 @@ from pyspark.sql.datasource import InputPartition
 from tests.conftest import FreshUri
 from tests.decode.landed_file import landed_file
 from tests.lake import lakes
-from tests.lake.histories import row_schema
 from tests.spark.connect_requests import recorder
 from tidelake.compact.fold_source import FoldJob, FoldSource
-from tidelake.config.feed import Feed, LakeConfig
+from tidelake.config.feed import LakeConfig
 from tidelake.config.options import SinkOptions
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.decode.event_files import place
 from tidelake.decode.landed_source import DecodeJob, LandedReader, LandedSource
 from tidelake.errors import ConfigError
-from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import EVENT, MESSAGE
-from tidelake.history.incarnations import ALWAYS, Catalog, create
 from tidelake.io import storage
 from tidelake.io.storage import open_store
 from tidelake.order.arrow import arrow_staging as arrow_order
 from tidelake.order.arrow.arrow_source import OrderJob
-from tidelake.order.change_sequence import sequence_of
-from tidelake.order.sql.order_masks import hashed
-from tidelake.order.sql.rows import TableRows
+from tidelake.order.arrow.delete_source import DeletesJob, place_deletes
+from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.spark import worker_secrets
 from tidelake.spark.data_source import read_source
 from tidelake.spark.lake_settings import LakeSettings, lake_settings
@@ -165,7 +161,7 @@ def test_no_request_to_a_connect_server_but_of_its_catalog_s_settings_holds_a_se
             assert where.startswith("file:" if server == "of this host" else "environment:")
             if server == "of this host":
                 assert read(where) == SECRETS
-            _ask_all(spark, feed)
+            _ask_all(spark)
     assert len(recorded.plans) >= 8
     assert sum(where.encode() in plan for plan in recorded.plans) >= 4, "options and functions name the place"
     assert [secret for secret in (KEY, "hidden-from-plans") for plan in recorded.plans if secret.encode() in plan] == []
@@ -193,30 +189,18 @@ def test_an_application_that_would_write_down_the_catalog_s_secrets_is_refused(
         assert b"hidden-from-plans" not in b"".join(recorded.plans)
 
 
-def _ask_all(spark: SparkSession, feed: Feed) -> None:
+def _ask_all(spark: SparkSession) -> None:
     """Whatever the stages ask of Spark that workers need secrets for."""
     job = DecodeJob(lake_uri="s3://b/lake", feed="shop", objects=[], protocol="open", options=SinkOptions())
     events = read_source(spark, LandedSource, job=job, into=place("s3://b/lake/events", pa.schema([]), "2026-01-05T10", [["x"]]))
-    order = OrderJob(events="s3://b/lake/events", parts=[["x"]], after_ts=0, until_ts=1, tables=[], tasks=[[0]], again=[], steps=[])
+    order = OrderJob(
+        events="s3://b/lake/events", parts=[["x"]], after_ts=0, until_ts=1, tables=[], tasks=[[0]], again=[], aside=[], steps=[]
+    )
     found = [events.collect(), read_source(spark, FoldSource, job=FoldJob(tables={}, parts=[])).collect(), arrow_order._run(spark, order)]
     assert found == [[], [], ({}, {})]
-    definition = TableDef(columns=(ColumnDef(name="id", type=BIGINT), ColumnDef(name="v", type=BIGINT)), primary_key=("id",))
-    (i,) = create(Catalog(), "d", "k", definition, ALWAYS).incarnations.values()
-    sent = row_schema("id bigint", "v bigint")
-    sequence = sequence_of(0, 0, 0, by_arrival=False)
-    rows = TableRows(
-        feed=feed,
-        incarnation=i,
-        names=i.names,
-        row_schemas=(sent,),
-        bucket="id",
-        buckets=1,
-        hours=1,
-        sequence=sequence,
-    )
-    masked = hashed(events, rows)
-    assert masked is not events
-    masked.collect()
+    rules = DeleteRules(after_ts=0, until_ts=1, applied_at_ms=None, resolved_at_ms=1, born=())
+    deletes = DeletesJob(events="s3://b/lake/events", parts=[], again=[], rules=rules, store="s3://b/lake", folder="runs/", tasks=1)
+    assert place_deletes(spark, deletes) == []
 
 
 def test_functions_take_secrets_along_only_in_a_driver_of_this_process() -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidelake.compact.fold_target import Folded, FoldTarget, folded, not_unique, work_of
 from tidelake.config.lake_paths import CATALOG
+from tidelake.lake.branches import begin_branch, sql_name
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.fold import Fold
 from tidelake.lake.tables import bucket_column, key_columns
-from tidelake.order.sql.changelog import begin_branch, sql_name
 from tidelake.spark.spread import by_bucket
 from tidelake.spark.sql_casts import quote
 

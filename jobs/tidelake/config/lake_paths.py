@@ -117,6 +117,11 @@ def run_key(feed: str, seq: int, stage: str) -> str:
     return f"runs/{feed}/{seq:08d}/{stage}.json"
 
 
+def placed_deletes(feed: str, seq: int) -> str:
+    """Return the folder of the commit ts that order gives to deletes without one, while it stages a cut."""
+    return f"runs/{feed}/{seq:08d}/deletes/"
+
+
 def mismatches(feed: str) -> str:
     """Return the prefix of a feed's rows that are put aside because they fit no table."""
     return f"mismatches/{feed}/"

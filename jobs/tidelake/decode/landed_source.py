@@ -19,7 +19,7 @@ from tidelake.config.options import SinkOptions
 from tidelake.config.policy import HandleOnly
 from tidelake.decode.event_files import FILES, EventsPlace, write_events
 from tidelake.decode.known import KnownTables, columns_of
-from tidelake.decode.late_types import PROTOCOLS
+from tidelake.decode.late_cells import PROTOCOLS
 from tidelake.decode.masker import MaskNames, masker
 from tidelake.decode.positions import Origins, placed
 from tidelake.decode.shelf import LakeShelf

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidelake import __version__
 from tidelake.config.lake_paths import BRANCH, CATALOG, MAIN
 from tidelake.errors import StorageError
+from tidelake.lake.branches import begin_branch, sql_name
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, TableCut
 from tidelake.lake.cut_documents import next_seq, read_certificate
@@ -23,7 +24,6 @@ from tidelake.lake.opened import Lake
 from tidelake.maintenance.changelog_age import OldFile, by_day, old_files, remove, summed
 from tidelake.maintenance.expire import call_name
 from tidelake.maintenance.maintenance_plan import TablePlan
-from tidelake.order.sql.changelog import begin_branch, sql_name
 from tidelake.spark.spread import THREADS
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from tidelake.config.lake_paths import PARTITION_EXCHANGE
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import Column, Exchange, Incarnation
 from tidelake.history.projection import lived
+from tidelake.lake.branches import begin_branch, sql_name
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
@@ -29,9 +30,9 @@ from tidelake.lake.folding.folded_frame import folded_frame
 from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider
 from tidelake.order.change_sequence import exchanged_sql
+from tidelake.order.changelogs import advanced, open_changelog
 from tidelake.order.planning import PlannedWindow
-from tidelake.order.sql.changelog import advanced, all_columns, begin_branch, open_changelog, sql_name
-from tidelake.order.sql.rows import TableRows
+from tidelake.order.table_rows import TableRows
 from tidelake.spark.observed_counts import Observed
 from tidelake.spark.sql_casts import converted, quote
 from tidelake.tso import show
@@ -153,7 +154,6 @@ def _side(plan: PlannedWindow, i: Incarnation, other: Incarnation, e: Exchange, 
         row_schemas=(),
         bucket=bucket_column(key_columns(plan.lake.feed, i, lived(i))),
         buckets=advance.buckets if advance else _buckets(plan, i, other, staged),
-        hours=1,
         sequence=plan.seen.sequence,
     )
     if advance is not None:
@@ -302,5 +302,12 @@ def _append(plan: PlannedWindow, rows: DataFrame, side: _Side, e: Exchange) -> N
         f"'{PARTITION_EXCHANGE}' AS _origin",
         f"false AS {quote(PARTIAL.name)}",
     )
-    writer = all_columns(written, side.changelog).writeTo(sql_name(side.changelog.identifier, plan.branch))
+    writer = _all_columns(written, side.changelog).writeTo(sql_name(side.changelog.identifier, plan.branch))
     writer.option("snapshot-property.tidelake.run", plan.branch).option("distribution-mode", "hash").append()
+
+
+def _all_columns(frame: DataFrame, target: LakeTable) -> DataFrame:
+    """The frame with the table's columns in order; retired ones are NULL."""
+    have = set(frame.columns)
+    spelled = (quote(c.name) if c.name in have else f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in target.columns())
+    return frame.selectExpr(*spelled)

@@ -9,7 +9,7 @@ from tidelake.history.incarnations import Incarnation
 from tidelake.history.projection import project
 from tidelake.lake.tables import value_rules
 from tidelake.order.observed_tables import WindowRows
-from tidelake.order.sql.rows import sent_names
+from tidelake.order.table_rows import sent_names
 
 
 def mask_counts(feed: Feed, i: Incarnation, seen: WindowRows) -> dict[str, dict[str, int]]:

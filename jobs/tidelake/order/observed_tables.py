@@ -17,12 +17,10 @@ from tidelake.order.change_sequence import ChangeSequence, sequence_of
 from tidelake.order.offset_rules import TablePlaces
 from tidelake.order.progress import WindowProgress
 from tidelake.spark.sql_casts import literal
-from tidelake.tso import physical_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_HOUR_MS = 3_600_000
 _GROUP = ("database", "table", "row_schema", "before_schema", "place")
 _AT = ("hour", "topic", "partition")
 _OBSERVED = ("database", "table", "row_schema", "before_schema", "rows", "first_ts", "last_ts")
@@ -95,21 +93,14 @@ class WindowRows:
             and g.last_ts is not None
         ]
 
-    def without(self, where: Sequence[str], rows: int) -> WindowRows:
-        """Return a copy without some of the window's rows. where: SQL for those rows; rows: their number."""
-        return replace(self, inside=self.inside - rows, where=" AND NOT ".join([self.where, *where]))
+    def without(self, rows: int) -> WindowRows:
+        """Return a copy with so many rows less in the window."""
+        return replace(self, inside=self.inside - rows)
 
     def rows_of(self, names: Sequence[Name]) -> int:
         """Return the approximate number of rows sent under these names."""
         wanted = {(n.database, n.table) for n in names}
         return sum(g.rows for g in self.groups if (g.database, g.table) in wanted)
-
-    def hours_of(self, names: Sequence[Name]) -> int:
-        """Return the number of hours from the first to the last commit ts of these names. Deletes without one lie in between."""
-        wanted = {(n.database, n.table) for n in names}
-        mine = [g for g in self.groups if (g.database, g.table) in wanted and g.first_ts is not None and g.last_ts is not None]
-        hours = [physical_ms(ts or 0) // _HOUR_MS for g in mine for ts in (g.first_ts, g.last_ts)]
-        return max(hours) - min(hours) + 1 if hours else 1
 
     def schemas_of(self, names: Sequence[Name]) -> tuple[RowSchema, ...]:
         """Return the schemas of rows under these names."""

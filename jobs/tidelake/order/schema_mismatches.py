@@ -30,13 +30,12 @@ from tidelake.lake.decisions import Rejected, by_decision
 from tidelake.land.store.landed import read_landed
 from tidelake.land.store.manifest import newest
 from tidelake.order.observed_tables import WindowRows
-from tidelake.spark.sql_casts import literal
+from tidelake.order.rows_aside import SENT_SCHEMA, RowsAside
 from tidelake.tso import show
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SENT = "coalesce(row_schema, before_schema)"
 _NAMED = 10  # tables that an error names
 
 
@@ -76,11 +75,13 @@ class Aside(NamedTuple):
         seen: The window's rows without mismatches.
         rows: Number of mismatches by code.
         accepted: What the cut records about mismatches whose loss is accepted.
+        places: Which rows they are.
     """
 
     seen: WindowRows
     rows: dict[str, int]
     accepted: list[str]
+    places: list[RowsAside]
 
 
 _GROUPS = TypeAdapter(list[MismatchGroup])
@@ -112,7 +113,7 @@ def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: WindowRows, foun
     for g in groups:
         rows[g.code] += g.rows
     said = [f"{r.at} ({plural(r.rows, 'row')})" for r in accepted]
-    return Aside(seen.without([_where(m) for m in found], rows.total()), dict(rows), said)
+    return Aside(seen.without(rows.total()), dict(rows), said, [_place(m) for m in found])
 
 
 def mismatch_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence[str] | None = None) -> list[Rejected]:
@@ -143,9 +144,9 @@ def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[Sche
     """The groups, from one job over the window's narrow columns."""
     from pyspark.sql import functions as F
 
-    rows = frame.where(f"({seen.where}) AND ({' OR '.join(map(_where, found))})")
+    rows = frame.where(f"({seen.where}) AND ({' OR '.join(_place(m).sql for m in found)})")
     place = F.struct("topic", "partition", "offset")
-    grouped = rows.groupBy("hour", "database", "table", F.expr(_SENT).alias("sent")).agg(
+    grouped = rows.groupBy("hour", "database", "table", F.expr(SENT_SCHEMA).alias("sent")).agg(
         F.min(place).alias("first"),
         F.min_by("timestamp_ms", place).alias("timestamp_ms"),
         F.min("commit_ts").alias("first_ts"),
@@ -168,11 +169,9 @@ def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[Sche
     return sorted(groups, key=lambda g: (g.hour, g.topic, g.partition, g.offset))
 
 
-def _where(m: SchemaMismatch) -> str:
-    until = "" if m.until_ts is None else f" AND commit_ts <= {m.until_ts}"
+def _place(m: SchemaMismatch) -> RowsAside:
     s = m.observed_table
-    sent = f"database = {literal(s.database)} AND table = {literal(s.table)} AND {_SENT} = {s.row_schema.id}"
-    return f"({sent} AND commit_ts >= {m.first_ts}{until})"
+    return RowsAside(database=s.database, table=s.table, row_schema=s.row_schema.id, first_ts=m.first_ts, until_ts=m.until_ts)
 
 
 def _code(m: SchemaMismatch) -> str:

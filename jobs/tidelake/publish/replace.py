@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tidelake.history.incarnations import Incarnation
+from tidelake.lake.branches import sql_name
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut, Intent, Return, TableCut
 from tidelake.lake.cuts import places
 from tidelake.lake.names import retired
-from tidelake.order.sql.changelog import sql_name
 from tidelake.publish.steps import plan_moves
 from tidelake.spark.sql_casts import quote
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from tidelake.config.table_name import parse, written
 from tidelake.errors import ConfigError, StorageError
 from tidelake.history.incarnations import Catalog, Column, Incarnation, Name
+from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, last_snapshot, lineage, newest_cut, places
 from tidelake.lake.fold import Fold
@@ -24,7 +25,6 @@ from tidelake.lake.folding.folded_frame import folded_frame
 from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
-from tidelake.order.sql.changelog import sql_name
 from tidelake.query.render import Rendered
 from tidelake.spark.fetch import fetched
 from tidelake.spark.sql_casts import quote

@@ -1,8 +1,8 @@
-"""Python Data Source `tidelake-export`: reads files of an export as row events, one input partition per file, in the worker.
+"""Python Data Source `tidelake-export`: reads files of an export as rows of the lake, one input partition per file, in the worker.
 
-Rows are events like a decoder's: inserts at the export's TSO, masked before they leave the worker, with the file's number as partition and
-the row's number as offset. Rows that cannot be read are not passed on: a report per file, written into the lake when the file is read to
-its end, counts them and has the places of the first ones. The report has no values, so it cannot leak what a mask hides.
+Rows are read like a decoder's events: inserts at the export's TSO, masked, then typed as order types them. Rows that cannot be read are not
+passed on: a report per file, written into the lake when the file is read to its end, counts them, and the values that are lost, with the
+places of the first ones. The report has no values, so it cannot leak what a mask hides.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.config.lake_paths import seed_report_key
@@ -22,16 +23,31 @@ from tidelake.errors import StorageError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import EVENT, RowSchema, schema_rows
 from tidelake.io.storage import open_store
+from tidelake.lake.columns.cells import INVALID, Codes
+from tidelake.order.arrow.arrow_tables import ArrowColumn
+from tidelake.order.arrow.typed_columns import RowImages
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_files import ExportFile
 from tidelake.seed.exports.export_rows import ExportBatch, ExportReading, FileReport, read_rows
 from tidelake.spark.data_source import EventReader, EventSource
+from tidelake.spark.sql_casts import LOSSES
 from tidelake.spark.worker_secrets import NONE, Secrets
 from tidelake.tso import wrap
+from tidelake.wire.kernels.arrays import Longs
+
+MOST_EXAMPLES = 5  # rows that a report names for each column
+_COMMIT_TS = "_commit_ts"
 
 
 class ExportJob(BaseModel):
-    """What a worker needs to read a table's files. row_schema: as JSON; first: number of the first file."""
+    """What a worker needs to read a table's files.
+
+    Attributes:
+        row_schema: As JSON.
+        first: Number of the first file.
+        columns: Columns of the lake, in order.
+        key: Ids of the key's columns.
+    """
 
     export_uri: str
     lake_uri: str
@@ -47,13 +63,24 @@ class ExportJob(BaseModel):
     dialect: Dialect
     time_zone: str
     names_sent: bool
+    columns: list[ArrowColumn]
+    key: list[int]
     masks: MaskNames = MaskNames()
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The schema of the rows."""
+        fields = [pa.field(c.name, c.type.arrow) for c in self.columns]
+        return pa.schema([*fields, pa.field(_COMMIT_TS, pa.int64())])
 
 
 class ExportSource(EventSource):
-    """Data source of row events: `read_source(spark, ExportSource, job=ExportJob)`."""
+    """Data source of typed rows: `read_source(spark, ExportSource, job=ExportJob)`."""
 
     FORMAT = "tidelake-export"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(ExportJob.model_validate_json(self.options["job"]).arrow)
 
     def reader(self, schema: StructType) -> ExportReader:
         return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.secrets)
@@ -82,9 +109,33 @@ def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:
             raise _changed(job, file)
         for batch in read_rows(path, file, _reading(job, row_schema), report):
             events = masked(pa.concat_batches([_events(job, row_schema, job.first + number, batch), schema_rows([row_schema])]))
-            yield events.slice(0, len(batch.cells))
+            yield _typed(job, pa.Table.from_batches([events.slice(0, len(batch.cells))]), report)
     store = open_store(job.lake_uri)
     store.write(seed_report_key(job.feed, job.run, job.first + number), report.model_dump_json(indent=1).encode())
+
+
+def _typed(job: ExportJob, events: pa.Table, report: FileReport) -> pa.RecordBatch:
+    """The rows' values. Adds what is lost to the report."""
+    images, arrays, null = RowImages(events, "after"), list[pa.Array](), np.zeros(events.num_rows, np.bool_)
+    for c in job.columns:
+        found = images.column(c, job.time_zone)
+        arrays.append(found.values)
+        if c.id in job.key:
+            null |= np.asarray(found.values.is_null())
+        if found.lost is not None:
+            _add_losses(report, c, found.lost, np.asarray(events.column("offset")))
+    report.null_keys += int(null.sum())
+    return pa.RecordBatch.from_arrays([*arrays, events.column("commit_ts").combine_chunks()], schema=job.arrow)
+
+
+def _add_losses(report: FileReport, column: ArrowColumn, lost: Codes, rows: Longs) -> None:
+    for kind, n in zip(LOSSES, np.bincount(lost, minlength=len(LOSSES) + 1)[1:].tolist(), strict=True):
+        if n:
+            known = report.losses.setdefault(kind, {})
+            known[column.shown] = known.get(column.shown, 0) + n
+    if len(first := rows[lost == INVALID][:MOST_EXAMPLES]):
+        shown = report.invalid_rows.setdefault(column.shown, [])
+        shown += first.tolist()[: MOST_EXAMPLES - len(shown)]
 
 
 def _reading(job: ExportJob, row_schema: RowSchema) -> ExportReading:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,22 +34,21 @@ from tidelake.lake.fold import Fold
 from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
+from tidelake.order.arrow.arrow_plan import arrow_columns
 from tidelake.order.change_sequence import sequence_of
 from tidelake.order.incomplete import Lack, reasons, refuse
-from tidelake.order.sql.order_masks import hashed
-from tidelake.order.sql.rows import TableRows, counters, typed
+from tidelake.order.table_rows import TableRows
 from tidelake.publish.certificate import proof_of
 from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
-from tidelake.seed.export_source import ExportJob, ExportSource
+from tidelake.seed.export_source import MOST_EXAMPLES, ExportJob, ExportSource
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_rows import FileReport
 from tidelake.seed.seed_plan import Prepared, SeedPlan, dialect_of, prepare
 from tidelake.spark.data_source import read_source
-from tidelake.spark.observed_counts import Observed
 from tidelake.spark.spread import THREADS
-from tidelake.spark.sql_casts import LOSSES, NAMES_SENT, quote
+from tidelake.spark.sql_casts import LOSSES, NAMES_SENT
 from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.validate.quality.judge import judge_measures
 from tidelake.validate.quality.verdict import Verdict
@@ -56,13 +56,12 @@ from tidelake.validate.stage import table_measures
 from tidelake.wire.masks import marks_of, masked_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
 OnBytesRead = Callable[[int, int], None]  # (bytes of files read, bytes in all)
 _LOOK_SECONDS = 2.0
-_SHOWN = 5  # number of places that an error names
 
 
 class Seeded(BaseModel):
@@ -177,26 +176,15 @@ def _numbers(prepared: Prepared) -> dict[str, int]:
 
 def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     """Read and type one table and write it to a branch."""
-    from pyspark.sql import functions as F
-
     lake, feed = run.lake, run.lake.feed
-    table = _table_rows(run, i)
-    rows = typed(hashed(_frame(run, i), table), table)
-    null_key = " OR ".join(f"a.c{c.source_id} IS NULL" for c in key_columns(feed, i, i.columns)) or "false"
-    sums = {name: name for name in counters(table)} | {"null_keys": f"CAST(coalesce({null_key}, false) AS INT)"}
-    measures = [F.coalesce(F.sum(F.expr(sql)), F.lit(0)).alias(name) for name, sql in sums.items()]
-    observed = Observed(rows, F.count(F.lit(1)).alias("rows"), *measures, again=lambda: typed(hashed(_frame(run, i), table), table))
-    columns = kept(feed, i, i.columns)
-    fold = Fold(feed=feed, incarnation=i, columns=columns, applied_ts=0, until_ts=run.ts)
-    values = observed.rows.selectExpr(*(f"a.c{c.id} AS {quote(c.lake_name)}" for c in columns), "commit_ts AS _commit_ts")
+    fold = Fold(feed=feed, incarnation=i, columns=kept(feed, i, i.columns), applied_ts=0, until_ts=run.ts)
     buckets = next(t.buckets for t in run.prepared.plan.tables if t.name == run.prepared.of_export[i.id].name)
-    folded = fill_table(spark, lake.catalog, fold, values, run.name, buckets)
-    found = observed.values()
+    folded = fill_table(spark, lake.catalog, fold, read_source(spark, ExportSource, job=_job(run, i)), run.name, buckets)
     reports = [_report(run, i, k) for k in range(len(run.prepared.of_export[i.id].files))]
-    counts = _counts(table, found, sum(r.rows for r in reports))
-    _refuse_invalid_values(run, i, table, counts)
+    counts = _counts(reports)
+    _refuse_invalid_values(i, counts, reports)
     log.info(f"{i.name}: {folded.table.rows:,} rows")
-    return _Filled(incarnation=i, folded=folded, counts=counts, null_keys=found["null_keys"], reports=reports)
+    return _Filled(incarnation=i, folded=folded, counts=counts, null_keys=sum(r.null_keys for r in reports), reports=reports)
 
 
 def _table_rows(run: _Run, i: Incarnation) -> TableRows:
@@ -211,7 +199,6 @@ def _table_rows(run: _Run, i: Incarnation) -> TableRows:
         row_schemas=(masked,),
         bucket=bucket_column(key_columns(feed, i, i.columns)),
         buckets=1,
-        hours=1,
         sequence=sequence_of(0, 0, 0, by_arrival=False),  # an export makes no changes
     )
 
@@ -223,10 +210,11 @@ def _row_schema(i: Incarnation) -> RowSchema:
     )
 
 
-def _frame(run: _Run, i: Incarnation) -> DataFrame:
-    """The table's rows as events."""
-    feed, t = run.lake.feed, run.prepared.of_export[i.id]
-    job = ExportJob(
+def _job(run: _Run, i: Incarnation) -> ExportJob:
+    """What workers need to read the table's files. Raises ConfigError for a mask that a column cannot have."""
+    feed, t, table = run.lake.feed, run.prepared.of_export[i.id], _table_rows(run, i)
+    table.clear_cells()  # none: all masks are applied while the files are read
+    return ExportJob(
         export_uri=run.prepared.plan.source,
         lake_uri=feed.lake.uri,
         feed=feed.name,
@@ -241,9 +229,10 @@ def _frame(run: _Run, i: Incarnation) -> DataFrame:
         dialect=run.dialect,
         time_zone=feed.time_zone,
         names_sent=feed.protocol in NAMES_SENT,
+        columns=arrow_columns(table, {c.id: c.lake_name for c in i.columns}),
+        key=list(i.key),
         masks=MaskNames(marks=marks_of(feed)),
     )
-    return read_source(run.lake.spark, ExportSource, job=job)
 
 
 def _report(run: _Run, i: Incarnation, k: int) -> FileReport:
@@ -252,25 +241,21 @@ def _report(run: _Run, i: Incarnation, k: int) -> FileReport:
     return read_document(run.lake.store, key, FileReport)
 
 
-def _counts(table: TableRows, found: Mapping[str, Any], read: int) -> TableCounts:
-    names = {p.column.id: p.column.name for p in table.projections}
-    lost: dict[str, dict[str, int]] = {kind: {} for kind in LOSSES}
-    for measure in counters(table):
-        kind, _, number = measure.rpartition("_")
-        if found[measure]:
-            lost[kind][names[int(number)]] = found[measure]
+def _counts(reports: Sequence[FileReport]) -> TableCounts:
+    lost: dict[str, Counter[str]] = {kind: Counter() for kind in LOSSES}
+    for r in reports:
+        for kind, found in r.losses.items():
+            lost[kind].update(found)
+    read = sum(r.rows for r in reports)
     return TableCounts.model_validate({"events": read, "inserts": read} | lost)
 
 
-def _refuse_invalid_values(run: _Run, i: Incarnation, table: TableRows, counts: TableCounts) -> None:
+def _refuse_invalid_values(i: Incarnation, counts: TableCounts, reports: Sequence[FileReport]) -> None:
     """Raise QualityError (EXPECTATION_FAILED) for values that do not fit their type, with the places of the first ones."""
     if not counts.invalid_values:
         return
-    ids = {c.name: c.id for c in i.columns}
     column, n = next(iter(counts.invalid_values.items()))
-    rows = typed(hashed(_frame(run, i), table), table).where(f"invalid_values_{ids[column]} > 0")
-    files = run.prepared.of_export[i.id].files
-    places = [f"{files[r['partition'] - run.first[i.id]].key} row {r['offset']}" for r in rows.limit(_SHOWN).collect()]
+    places = [f"{r.key} row {row}" for r in reports for row in r.invalid_rows.get(column, ())][:MOST_EXAMPLES]
     raise QualityError(
         f"{i.name}.{column}: {plural(n, 'value')} cannot be read as {i.column(column).type.sql}: {', '.join(places)}; nothing is published",
         code="EXPECTATION_FAILED",

@@ -19,7 +19,7 @@ def by_bucket(rows: DataFrame, buckets: int) -> DataFrame:
 
     `repartition("_bucket")` would use the hash of the number, which put both of two buckets into one task of four.
     """
-    return rows.repartitionById(min(buckets, _tasks(rows.sparkSession)), "_bucket")
+    return rows.repartitionById(min(buckets, tasks(rows.sparkSession)), "_bucket")
 
 
 def bucket_and(columns: Sequence[str], buckets: int, spread: SparkSession | None) -> list[str]:
@@ -28,13 +28,13 @@ def bucket_and(columns: Sequence[str], buckets: int, spread: SparkSession | None
 
     spread: the session whose `by_bucket` distributed the rows, None if one task has them all.
     """
-    several = buckets > (1 if spread is None else _tasks(spread))
+    several = buckets > (1 if spread is None else tasks(spread))
     return ["_bucket", *columns] if several else [*columns, "_bucket"]
 
 
 def in_parts(spark: SparkSession, sizes: Mapping[str, int]) -> list[list[str]]:
     """Distribute objects to tasks by their sizes in bytes. Small objects share a task, because starting one costs more than they do."""
-    many = max(min(_tasks(spark), len(sizes)), -(-sum(sizes.values()) // _TASK_BYTES))
+    many = max(min(tasks(spark), len(sizes)), -(-sum(sizes.values()) // _TASK_BYTES))
     parts: list[tuple[int, int, list[str]]] = [(0, n, []) for n in range(many)]
     heapify(parts)
     for key in sorted(sizes, key=lambda k: (-sizes[k], k)):
@@ -46,8 +46,9 @@ def in_parts(spark: SparkSession, sizes: Mapping[str, int]) -> list[list[str]]:
 def split_bytes(spark: SparkSession, size: int) -> int:
     """Return the bytes of Iceberg's files for each reading task. Iceberg's default would leave cores idle below 16 MiB per core."""
     least, most = _SPLIT_BYTES
-    return max(least, min(most, size // _tasks(spark)))
+    return max(least, min(most, size // tasks(spark)))
 
 
-def _tasks(spark: SparkSession) -> int:
+def tasks(spark: SparkSession) -> int:
+    """Return the number of tasks that a shuffle is spread over."""
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)

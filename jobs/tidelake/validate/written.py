@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelake.lake.branches import sql_name
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Staged
 from tidelake.lake.tables import physical
-from tidelake.order.sql.changelog import sql_name
 from tidelake.spark.spread import THREADS
 from tidelake.spark.sql_casts import literal, quote
 

@@ -33,6 +33,7 @@ from tidelake.lake.columns.numbers import SPACES, decimals_of, digits_of, java_t
 Rule = Callable[[pa.Array, str], pa.Array]
 _FAMILIES = {"int": "integer", "bigint": "integer", "float": "float", "double": "float"}
 _WORDS = {"date": "date", "timestamp_ntz": "datetime"}  # types whose texts MySQL's word tells how to read
+_SHORT = "^-?[0-9]{1,18}$"  # text that certainly is an integer of 64 bits
 _BETWEEN = pa.decimal128(38, 10)  # text becomes an integer by way of this type
 
 
@@ -88,6 +89,8 @@ def _integer_of_float(values: pa.Array, to: str) -> pa.Array:
 
 
 def _integer_of_text(values: pa.Array, to: str) -> pa.Array:
+    if pc.all(pc.match_substring_regex(values, _SHORT), min_count=0).as_py():
+        return _integer(values.cast(pa.int64()), to)
     return _integer(decimals_of(values, _BETWEEN), to)
 
 

@@ -1,6 +1,7 @@
-"""Typed rows of one bucket to deduplicated, ordered changes in Arrow. Same result as order.sql.rows.
+"""Typed rows of one bucket to deduplicated, ordered changes in Arrow. Oracle: history.ordering.deduplicated.
 
-Oracle: history.ordering.deduplicated.
+Equal events have the same commit ts. So the rows of a large bucket are worked in portions, each a range of commit ts: memory holds one
+portion, the rows stay on disk. A transaction that is larger than a portion is divided by hashes of what its equal events share.
 """
 
 from __future__ import annotations
@@ -16,15 +17,32 @@ import pyarrow.compute as pc
 
 from tidelake.config.lake_paths import EVENT
 from tidelake.history.ordering import CLASS
-from tidelake.order.arrow.arrow_rows import AT, DELETE, INSERT, MOVE, UPDATE, UPDATE_WITHOUT_BEFORE, UPSERT, losses_of
+from tidelake.order.arrow.arrow_rows import (
+    AT,
+    DELETE,
+    INSERT,
+    MOVE,
+    UPDATE,
+    UPDATE_WITHOUT_BEFORE,
+    UPSERT,
+    bucket_numbers,
+    losses_of,
+    same_values,
+)
 from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.order.arrow.keyless_rows import equal_rows
 from tidelake.order.change_sequence import CHANGE_TYPES
-from tidelake.spark.buckets import buckets_of
 from tidelake.wire.kernels.arrays import Flags, Longs
 
-SLICE = 1 << 17  # events that are converted at once: about a row group
+PARTIAL = "_partial"
+SLICE = 1 << 17  # most events that are converted at once: about a row group
+PORTION = 1_000_000  # most rows of a portion
+PORTION_BYTES = 256 << 20  # most bytes of a portion
+SLICE_BYTES = 64 << 20  # most bytes of the events that are converted at once
+_HASHES = (1 << 31) - 1  # number of buckets; with it a value's bucket is its whole hash
+_MIX = 1_000_003  # odd
 _OPS = {INSERT: "insert", UPSERT: "upsert", DELETE: "delete", UPDATE_WITHOUT_BEFORE: "update", UPDATE: "update", MOVE: "update"}
+_ALSO = {MOVE: ("key_changes",), UPDATE_WITHOUT_BEFORE: ("updates_without_before_image",)}  # further counters
 _CLASS = np.array([CLASS[_OPS[k]] for k in range(len(_OPS))], np.int8)
 _TYPES = pa.array(CHANGE_TYPES)
 _OLD = {DELETE: 3, UPDATE: 1, MOVE: 3}  # kind → index in _TYPES of its old image
@@ -56,59 +74,93 @@ class BucketChanges:
     counted: Counter[str] = field(default_factory=Counter)
 
     def parts(self) -> Iterator[BucketPart]:
-        """Yield (bucket, day since 1970, changes in commit order).
+        """Yield (bucket, day since 1970, changes) with changes in commit order within a portion of the rows.
 
-        Deletes of rows that moved to another key can belong to other buckets; they come last.
+        Deletes of rows that moved to another key can belong to other buckets; they come last in their portion.
         """
-        order, strays = self._distinct(), list[tuple[int, pa.Table]]()
-        for first in range(0, len(order), SLICE):
-            yield from _by_day(self.bucket, self._changes(order[first : first + SLICE], strays))
+        for rows in self._portions():
+            yield from self._parts_of(rows)
+
+    def _portions(self) -> Iterator[pa.Table]:
+        """Yield the rows in portions: by commit ts, and a large transaction by hashes."""
+        most = _most(self.rows, PORTION, PORTION_BYTES)
+        if self.rows.num_rows <= most:
+            yield self.rows
+            return
+        ts = np.asarray(self.rows.column("commit_ts"))
+        ends = np.unique(np.sort(ts)[most - 1 :: most]).tolist()  # the last commit ts of each portion
+        for low, high in zip([-1, *ends], [*ends, int(ts.max())], strict=True):
+            mine = np.flatnonzero((ts > low) & (ts <= high))
+            if len(mine):
+                rows = self.rows.take(pa.array(mine))
+                yield from self._split(rows, most) if len(mine) > 2 * most else (rows,)
+
+    def _split(self, rows: pa.Table, most: int) -> Iterator[pa.Table]:
+        """Yield the rows of large transactions: equal events stay together."""
+        parts = -(-rows.num_rows // most)
+        kind = np.asarray(rows.column("kind"))
+        shared = self._identity(rows, kind) if self.table.key else {"content": rows.column("content")}
+        code = np.zeros(rows.num_rows, np.int64)
+        for name, column in shared.items():
+            if name not in ("ts", "class"):
+                code = code * _MIX + _hashes(column)
+        for n in range(parts):
+            if (mine := np.flatnonzero(code % parts == n)).size:
+                yield rows.take(pa.array(mine))
+
+    def _parts_of(self, rows: pa.Table) -> Iterator[BucketPart]:
+        order, strays = self._distinct(rows), list[tuple[int, pa.Table]]()
+        step = _most(rows, SLICE, SLICE_BYTES)
+        for first in range(0, len(order), step):
+            yield from _by_day(self.bucket, self._changes(rows, order[first : first + step], strays))
         for bucket in sorted({b for b, _ in strays}):
             yield from _by_day(bucket, pa.concat_tables(t for b, t in strays if b == bucket))
 
-    def _distinct(self) -> Longs:
-        """Row numbers in order, one of each change: of equal events the one with the lowest coordinates."""
-        kind = np.asarray(self.rows.column("kind"))
-        at = {"topic": _ranks(self.rows.column("topic").combine_chunks())} | {c: self.rows.column(c) for c in AT[1:]}
+    def _distinct(self, rows: pa.Table) -> Longs:
+        """Row numbers in order, one of each change: of equal events a whole one before a partial one, then the lowest coordinates."""
+        kind = np.asarray(rows.column("kind"))
+        at = {"topic": _ranks(rows.column("topic").combine_chunks())} | {c: rows.column(c) for c in AT[1:]}
         if self.table.every:
-            numbers = _sorted({"ts": self.rows.column("commit_ts")} | at)
+            numbers = _sorted({"ts": rows.column("commit_ts")} | at)
         else:
-            identity = self._identity(kind) if self.table.key else equal_rows(self.rows, kind, self.steps)
-            numbers = _sorted(identity | at)
+            identity = self._identity(rows, kind) if self.table.key else equal_rows(rows, kind, self.steps)
+            numbers = _sorted(identity | {"partial": rows.column("partial").cast(pa.int8())} | at)
             numbers = numbers[~_repeats(pa.table(identity), numbers)]
-        for k, n in enumerate(np.bincount(kind[numbers], minlength=len(_OPS)).tolist()):
-            self.counted.update({"distinct": n, f"{_OPS[k]}s": n})
-            self.counted.update(
-                {"key_changes": n} if k == MOVE else {"updates_without_before_image": n} if k == UPDATE_WITHOUT_BEFORE else {}
-            )
-        for c in self.table.columns:
-            if (name := f"l{c.id}") in self.rows.column_names:
-                found = losses_of(self.rows.column(name).take(pa.array(numbers)))
-                self.counted.update({f"{loss}_{c.id}": n for loss, n in found.items()})
+        self._count(rows, numbers, kind[numbers])
         return numbers
 
-    def _identity(self, kind: Longs) -> dict[str, Any]:
+    def _count(self, rows: pa.Table, numbers: Longs, kind: Longs) -> None:
+        for k, n in enumerate(np.bincount(kind, minlength=len(_OPS)).tolist()):
+            self.counted.update(dict.fromkeys(("distinct", f"{_OPS[k]}s", *_ALSO.get(k, ())), n))
+        partial = np.asarray(rows.column("partial"))[numbers]
+        self.counted["partial"] += int((partial & (kind != DELETE)).sum() if self.table.key else partial.sum())
+        for c in self.table.columns:
+            if (name := f"l{c.id}") in rows.column_names:
+                self.counted.update({f"{loss}_{c.id}": n for loss, n in losses_of(rows.column(name).take(pa.array(numbers))).items()})
+
+    def _identity(self, rows: pa.Table, kind: Longs) -> dict[str, Any]:
         """What equal events of a key share, the commit ts first."""
         deleted = pa.array(kind == DELETE)
-        keys = {f"k{k}": pc.if_else(deleted, self.rows.column(f"b{k}"), self.rows.column(f"a{k}")) for k in self.table.key}
-        return {"ts": self.rows.column("commit_ts"), **keys, "class": pa.array(_CLASS[kind])}
+        keys = {f"k{k}": pc.if_else(deleted, rows.column(f"b{k}"), rows.column(f"a{k}")) for k in self.table.key}
+        return {"ts": rows.column("commit_ts"), **keys, "class": pa.array(_CLASS[kind])}
 
-    def _changes(self, rows: Longs, strays: list[tuple[int, pa.Table]]) -> pa.Table:
+    def _changes(self, rows: pa.Table, chosen: Longs, strays: list[tuple[int, pa.Table]]) -> pa.Table:
         """The changes of these rows, one or two per row. Changes of other buckets are added to strays as (bucket, changes)."""
-        kind = np.asarray(self.rows.column("kind").take(pa.array(rows)))
+        kind = np.asarray(rows.column("kind").take(pa.array(chosen)))
         event, side = np.nonzero(_HAS[kind])
-        old, new = rows[event[side == 0]], rows[event[side == 1]]
+        old, new = chosen[event[side == 0]], chosen[event[side == 1]]
         place = pa.array(np.where(side == 0, np.cumsum(side == 0) - 1, len(old) + np.cumsum(side) - 1))
-        columns = {c.name: _two(self.rows, c.id, old, new).take(place) for c in self.table.columns}
-        at = pa.array(rows[event])
-        ts, offset, ordinal = (np.asarray(self.rows.column(c).take(at)).astype(np.int64) for c in ("commit_ts", "offset", "ordinal"))
+        columns = {c.name: _two(rows, c.id, old, new).take(place) for c in self.table.columns}
+        at = pa.array(chosen[event])
+        ts, offset, ordinal = (np.asarray(rows.column(c).take(at)).astype(np.int64) for c in ("commit_ts", "offset", "ordinal"))
         types = _TYPE_OF[kind[event], side]
         columns["_change_type"] = _TYPES.take(pa.array(types))
         columns["_change_seq"] = self.table.sequence.numbers(ts, offset, ordinal, types)
         columns["_commit_ts"] = pa.array(ts)
         columns["_origin"] = pa.repeat(EVENT, len(ts))
         columns["_commit_at"] = pa.array((ts >> 18) * 1000).cast(pa.timestamp("us", "UTC"))
-        changes = pa.table(columns | {name: self.rows.column(c).take(at) for name, c in _META.items()})
+        columns[PARTIAL] = pc.and_(rows.column("partial").take(at), pa.array(types != CHANGE_TYPES.index("DELETE")))
+        changes = pa.table(columns | {name: rows.column(c).take(at) for name, c in _META.items()})
         left = (kind[event] == MOVE) & (side == 0) & (self.table.bucket is not None)
         return self._without_strays(changes, left, strays) if left.any() else changes
 
@@ -116,10 +168,22 @@ class BucketChanges:
         """Move changes of other buckets to strays. left: rows that moved to another key, so their bucket must be computed."""
         name = next(c.name for c in self.table.columns if c.id == self.table.bucket)
         bucket = np.full(changes.num_rows, self.bucket)
-        keys = changes.column(name).filter(pa.array(left)).combine_chunks()
-        bucket[left] = buckets_of(keys, self.table.buckets)
+        bucket[left] = bucket_numbers(changes.column(name).filter(pa.array(left)).combine_chunks(), self.table.buckets)
         strays += [(b, changes.filter(pa.array(bucket == b))) for b in np.unique(bucket).tolist() if b != self.bucket]
         return changes.filter(pa.array(bucket == self.bucket))
+
+
+def _most(rows: pa.Table, count: int, size: int) -> int:
+    """The number of these rows that keeps both limits, one at least. size: bytes."""
+    fit: int = size * rows.num_rows // max(rows.nbytes, 1)
+    return max(1, min(count, fit))
+
+
+def _hashes(column: pa.ChunkedArray) -> Longs:
+    """A hash of each value, 0 for NULL; equal values have equal hashes."""
+    whole = column.combine_chunks()
+    known = pa.types.is_floating(whole.type) or pa.types.is_list(whole.type)
+    return bucket_numbers(whole.cast(pa.string()) if known else whole, _HASHES) + 1
 
 
 def _two(rows: pa.Table, number: int, old: Longs, new: Longs) -> pa.Array:
@@ -148,7 +212,7 @@ def _repeats(identity: pa.Table, order: Longs) -> Flags:
     same = np.ones(len(at), np.bool_)
     for name in identity.column_names[1:]:
         column = identity.column(name)
-        same &= np.asarray(pc.equal(column.take(pa.array(order[at])), column.take(pa.array(order[at - 1]))))
+        same &= same_values(column.take(pa.array(order[at])), column.take(pa.array(order[at - 1])))
     again[at] = same
     return again
 

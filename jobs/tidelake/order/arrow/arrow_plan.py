@@ -1,51 +1,35 @@
-"""Chooses the tables of a window that workers order in Arrow (order.arrow.arrow_staging)."""
+"""Describes a window's tables for the workers that order them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
-from tidelake.history.projection import Projection
+from tidelake.decode.late_cells import PROTOCOLS
+from tidelake.history.projection import CellPlace, Projection
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.columns.cells import arrow_type, cell_type
 from tidelake.lake.data_files import file_schema
-from tidelake.lake.tables import CHANGELOG_COLUMNS, physical
-from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName
-from tidelake.order.sql.order_masks import cells_in_clear
-from tidelake.order.sql.rows import TableRows, late_cells
-
-MOST_ROWS = 1_000_000  # row events of a bucket, which a worker holds in memory
-
-
-def can_be_read(table: TableRows, rows: int) -> bool:
-    """Whether workers can order a table's rows, judging by its columns and size. rows: row events of the window."""
-    feed, i = table.feed, table.incarnation
-    if rows > MOST_ROWS * (table.buckets if table.bucket else 1):
-        return False
-    if feed.watermark.source == "checkpoints" or feed.policy.handle_only == "accept":
-        return False
-    columns = table.projections
-    if not {*i.key} <= {p.column.id for p in columns} or cells_in_clear(table):
-        return False
-    return all(_reads(p, table) for p in columns)
-
-
-def _reads(p: Projection, table: TableRows) -> bool:
-    """Whether all cells of a column have one type, which their messages state."""
-    rules = table.rules(p.column)
-    kinds = {cell_type(mysql, rules) for mysql in (p.column.type, *(place.type for place in p.places))}
-    return len(kinds) == 1 and not late_cells(p, table)
+from tidelake.lake.tables import CHANGELOG_COLUMNS, PARTIAL, mask_of, physical
+from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, Reading, SentName
+from tidelake.order.table_rows import TableRows
 
 
 def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
-    """Return what workers need to know of a table that can be read. target: its changelog, with all columns of the window."""
-    columns, have = list[ArrowColumn](), target.columns()
-    for p in table.projections:
-        kind = cell_type(p.column.type, table.rules(p.column))
-        positions = (CellPosition(row_schema=s.row_schema, position=s.position, after_ts=s.after_ts, until_ts=s.until_ts) for s in p.places)
-        name = physical(have, p.column.id)[0].name
-        columns.append(ArrowColumn(id=p.column.id, name=name, type=kind, positions=tuple(positions)))
+    """Return what workers need to know of a table. target: its changelog, with all columns of the window.
+
+    Raises:
+        ConfigError: A column cannot have its mask.
+        OrderError: MASKED: cells have another mask.
+    """
+    have = target.columns()
+    columns = arrow_columns(table, {p.column.id: physical(have, p.column.id)[0].name for p in table.projections})
     fields = [pa.field(c.name, arrow_type(c.type.lake)) for c in columns]
-    fields += [pa.field(c.name, arrow_type(c.type)) for c in CHANGELOG_COLUMNS]
+    own = [*CHANGELOG_COLUMNS, *(c for c in have if c.source_id is None and c.name == PARTIAL.name)]
+    fields += [pa.field(c.name, arrow_type(c.type)) for c in own]
+    clear = table.clear_cells()
+    marks = {m for p in table.projections if clear and (m := mask_of(table.feed, table.incarnation, p.column)) is not None}
     return ArrowTable(
         names=tuple(SentName(database=n.database, table=n.table, after_ts=n.after_ts, until_ts=n.until_ts) for n in table.names),
         columns=tuple(columns),
@@ -56,4 +40,43 @@ def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
         schema_hex=file_schema(target, pa.schema(fields)).serialize().to_pybytes().hex(),
         sequence=table.sequence,
         every=table.feed.by_offsets,
+        time_zone=table.feed.time_zone,
+        clear=tuple(_position(place, 0) for place in clear),
+        marks=tuple(sorted(marks)),
+    )
+
+
+def arrow_columns(table: TableRows, names: Mapping[int, str]) -> list[ArrowColumn]:
+    """Return the columns of a table's rows and how their cells are read. names: the lake's name of each column, by id."""
+    return [_column(p, table, names[p.column.id]) for p in table.projections]
+
+
+def _column(p: Projection, table: TableRows, name: str) -> ArrowColumn:
+    rules, readings, positions = table.rules(p.column), list[Reading](), list[CellPosition]()
+    last = cell_type(p.column.type, rules)
+    for place in p.places:
+        reading = Reading(type=cell_type(place.type, rules), untyped=place.type.sql if _is_untyped(place, p, table) else "")
+        readings += [] if reading in readings else [reading]
+        positions.append(_position(place, readings.index(reading)))
+    return ArrowColumn(
+        id=p.column.id,
+        name=name,
+        shown=p.column.name,
+        type=last,
+        readings=tuple(readings or [Reading(type=last)]),
+        positions=tuple(positions),
+    )
+
+
+def _is_untyped(place: CellPlace, p: Projection, table: TableRows) -> bool:
+    """Whether a cell's message did not state its type."""
+    if table.feed.protocol not in PROTOCOLS or table.rules(p.column).values.mask is not None:
+        return False
+    columns = {s.id: s.columns for s in table.row_schemas}
+    return columns[place.row_schema][place.position].type is None
+
+
+def _position(place: CellPlace, reading: int) -> CellPosition:
+    return CellPosition(
+        row_schema=place.row_schema, position=place.position, after_ts=place.after_ts, until_ts=place.until_ts, reading=reading
     )

@@ -1,7 +1,4 @@
-"""Row events to typed rows per table and bucket, in Arrow. Same result as order.sql.rows, for tables that arrow_plan accepts.
-
-A table with rows that carry their key alone, or with a key that is NULL, is refused; order.arrow.arrow_staging then lets Spark stage it.
-"""
+"""Row events to typed rows per table and bucket, in Arrow (docs/architecture.md 8.2)."""
 
 from __future__ import annotations
 
@@ -13,31 +10,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.lake.columns.cells import Codes, values
-from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, SentName, names_of
+from tidelake.lake.columns.cells import INVALID, Codes
+from tidelake.order.arrow.arrow_tables import ArrowTable, names_of
+from tidelake.order.arrow.event_groups import any_of, coded, inside, numbers
+from tidelake.order.arrow.invalid_examples import Examples, invalid_examples
 from tidelake.order.arrow.keyless_rows import contents
+from tidelake.order.arrow.placed_deletes import PlacedDeletes
+from tidelake.order.arrow.typed_columns import RowImages, TypedColumn, hashed
 from tidelake.order.repeated_offsets import Again
+from tidelake.order.rows_aside import RowsAside
 from tidelake.spark.buckets import buckets_of
 from tidelake.spark.sql_casts import LOSSES
 from tidelake.wire.kernels.arrays import Flags, Longs
+from tidelake.wire.masks import refuse_other_key
 
 AT = ("topic", "partition", "offset", "ordinal")
-HOUR = "hour"  # read if some offsets do not count
-REPEATED = (HOUR, "topic", "op", "database", "table", "checksum")  # columns to read as dictionaries
 READ = (*AT, "op", "commit_ts", "database", "table", "row_schema", "before_schema", "after", "before", "handle_only", "checksum")
 INSERT, UPSERT, DELETE, UPDATE_WITHOUT_BEFORE, UPDATE, MOVE = range(6)  # `kind` of typed rows; MOVE: an update of the key
 KINDS = len(LOSSES) + 1  # of losses, with none
+NO_BUCKET = -1  # the bucket of NULL
 _KINDS = {"insert": INSERT, "upsert": UPSERT, "delete": DELETE, "update": UPDATE}
-
-
-class LeftToSpark(Exception):
-    """Raised for tables that Spark must order."""
 
 
 @dataclass(slots=True)
 class Typed:
-    """Rows of one table in one bucket: AT, commit_ts, kind, `a<id>` (values after), `b<id>` (values before), `l<id>` where something is
-    lost (`losses_of`), and `content` of a table without key.
+    """Rows of one table in one bucket: AT, commit_ts, kind, partial, `a<id>` (values after), `b<id>` (values before), `l<id>` where
+    something is lost (`losses_of`), and `content` of a table without key. A partial row was sent with its handle alone.
     """
 
     table: int
@@ -54,46 +52,57 @@ class RowsReading:
         after_ts: Start of the window (TSO), exclusive.
         until_ts: End of the window (TSO), inclusive.
         again: Offsets that do not count, because an earlier hour has them.
-        refused: Table → why it was refused.
+        aside: Rows that fit no schema.
+        deletes: Commit ts of deletes that were sent without one.
+        mask_key: Key of the feed's hashes.
         seen: Table → row events by checksum word; '' counts all.
+        examples: Table → invalid values, by column.
     """
 
     tables: Sequence[ArrowTable]
     after_ts: int
     until_ts: int
     again: Sequence[Again] = ()
-    refused: dict[int, str] = field(default_factory=dict)
+    aside: Sequence[RowsAside] = ()
+    deletes: PlacedDeletes | None = None
+    mask_key: bytes = b""
     seen: dict[int, Counter[str]] = field(default_factory=dict)
+    examples: dict[int, Examples] = field(default_factory=dict)
 
     def typed(self, events: pa.Table) -> Iterator[Typed]:
-        """Yield the window's rows among these events, for tables that are not refused."""
-        ts = _numbers(events, "commit_ts", -1)
-        inside = (ts > self.after_ts) & (ts <= self.until_ts)
+        """Yield the window's rows among these events."""
+        unsettled = None
+        if self.deletes is not None:
+            events, unsettled = self.deletes.dated(events)
+        ts = numbers(events.column("commit_ts").combine_chunks(), -1)
+        held = (ts > self.after_ts) & (ts <= self.until_ts)
         if self.again:
-            inside &= ~_any_of(self.again, events)
-        for table, rows in self._by_table(events, ts, inside):
-            try:
-                yield from self._of_table(table, events if len(rows) == events.num_rows else events.take(pa.array(rows)))
-            except LeftToSpark as e:
-                self.refused[table] = str(e)
+            held &= ~any_of(self.again, events)
+        for a in self.aside:
+            held &= ~a.among(events, ts)
+        for table, rows in self._by_table(events, ts, held):
+            mine = events if len(rows) == events.num_rows else events.take(pa.array(rows))
+            if unsettled is not None:
+                self._count_deletes(table, unsettled[rows])
+            yield from self._of_table(table, mine)
 
-    def _by_table(self, events: pa.Table, ts: Longs, inside: Flags) -> Iterator[tuple[int, Longs]]:
+    def _by_table(self, events: pa.Table, ts: Longs, held: Flags) -> Iterator[tuple[int, Longs]]:
         """Yield (table, numbers of its rows)."""
         wanted, found = names_of(self.tables), dict[int, list[Longs]]()
-        for name, rows in _by_name(events, inside):
+        for name, rows in _by_name(events, held):
             for number in wanted.get(name, ()):
-                terms = [_inside(ts[rows], n) for n in self.tables[number].names if (n.database, n.table) == name]
+                terms = [inside(ts[rows], n) for n in self.tables[number].names if (n.database, n.table) == name]
                 found.setdefault(number, []).append(rows[np.logical_or.reduce(terms)])
         for number, parts in found.items():
-            rows = np.sort(np.concatenate(parts))
-            if len(rows) and number not in self.refused:
+            if len(rows := np.sort(np.concatenate(parts))):
                 yield number, rows
 
     def _of_table(self, number: int, events: pa.Table) -> Iterator[Typed]:
         table = self.tables[number]
-        if pc.any(events.column("handle_only")).as_py():
-            raise LeftToSpark("rows with only their key")
-        rows, bucket = _typed(table, events)
+        if table.clear:
+            refuse_other_key(table.marks, self.mask_key)
+            events = hashed(events, table, self.mask_key)
+        rows, bucket = self._typed(number, table, events)
         self._count(number, events)
         for b in np.unique(bucket).tolist():
             mine = bucket == b
@@ -106,25 +115,54 @@ class RowsReading:
         if words.null_count < len(words):
             seen.update({c["values"]: c["counts"] for c in pc.value_counts(words.drop_null().cast(pa.string())).to_pylist()})
 
+    def _count_deletes(self, number: int, unsettled: Longs) -> None:
+        """Count deletes that got their commit ts here. unsettled: 1 for those that may be after the cut, -1 for rows that came with one."""
+        seen = self.seen.setdefault(number, Counter())
+        seen.update({"undated": int((unsettled >= 0).sum()), "unsettled": int((unsettled == 1).sum())})
 
-def _any_of(again: Sequence[Again], events: pa.Table) -> Flags:
-    """Whether events have one of these offsets."""
-    found = np.zeros(events.num_rows, np.bool_)
-    partition, offset = _numbers(events, "partition", -1), _numbers(events, "offset", -1)
-    (hour, hours), (topic, topics) = _coded(events, HOUR), _coded(events, "topic")
-    for a in again:
-        if a.hour in hours and a.topic in topics:
-            mine = (hour == hours.index(a.hour)) & (topic == topics.index(a.topic)) & (partition == a.partition)
-            for first, last in a.offsets:
-                found |= mine & (offset >= first) & (offset <= last)
-    return found
+    def _typed(self, number: int, table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
+        """Return (rows in the form of Typed, the bucket of each)."""
+        after, before = RowImages(events, "after"), RowImages(events, "before")
+        kind = _kinds(events)
+        updates = kind == UPDATE
+        found, images = dict[str, pa.Array](), dict[int, tuple[TypedColumn, TypedColumn]]()
+        for c in table.columns:
+            new, old = after.column(c, table.time_zone), before.column(c, table.time_zone)
+            old = old.or_else(new, updates & ~old.sent)  # docs/reference/protocols.md 5.4
+            found[f"a{c.id}"], found[f"b{c.id}"] = new.values, old.values
+            images[c.id] = new, old
+            if new.lost is not None or old.lost is not None:
+                found[f"l{c.id}"] = pa.array(_both(new.lost, old.lost))
+        if not table.key and not table.every:
+            found["content"] = contents(events)
+        kind[updates & before.absent] = UPDATE_WITHOUT_BEFORE
+        kind[_moved(table, found, kind)] = MOVE
+        gone = kind == DELETE
+        if any(_has(side.lost, INVALID) for both in images.values() for side in both):
+            invalid_examples(self.examples.setdefault(number, {}), table, events, images, gone)
+        bucket = np.zeros(len(kind), np.int64)
+        if table.bucket is not None:
+            bucket = bucket_numbers(pc.if_else(pa.array(gone), found[f"b{table.bucket}"], found[f"a{table.bucket}"]), table.buckets)
+        columns = {name: events.column(name).combine_chunks() for name in (*AT, "commit_ts")}
+        partial = events.column("handle_only").combine_chunks().fill_null(False)
+        return pa.table(columns | {"kind": pa.array(kind.astype(np.int8)), "partial": partial} | found), bucket
 
 
-def _by_name(events: pa.Table, inside: Flags) -> Iterator[tuple[tuple[str, str], Longs]]:
+def bucket_numbers(cells: pa.Array, buckets: int) -> Longs:
+    """Return the bucket of each value, NO_BUCKET for NULL."""
+    if not cells.null_count:
+        return buckets_of(cells, buckets)
+    out, there = np.full(len(cells), NO_BUCKET, np.int64), np.asarray(cells.is_valid())
+    if there.any():
+        out[there] = buckets_of(cells.drop_null(), buckets)
+    return out
+
+
+def _by_name(events: pa.Table, held: Flags) -> Iterator[tuple[tuple[str, str], Longs]]:
     """Yield rows by (database, table) as sent."""
-    (one, ones), (two, twos) = (_coded(events, c) for c in ("database", "table"))
+    (one, ones), (two, twos) = (coded(events, c) for c in ("database", "table"))
     code = one * max(len(twos), 1) + two
-    code[~inside] = -1
+    code[~held] = -1
     order = np.argsort(code, kind="stable")
     codes, begins = np.unique(code[order], return_index=True)
     for c, rows in zip(codes.tolist(), np.split(order, begins[1:]), strict=True):
@@ -132,57 +170,15 @@ def _by_name(events: pa.Table, inside: Flags) -> Iterator[tuple[tuple[str, str],
             yield (ones[c // len(twos)], twos[c % len(twos)]), rows
 
 
-def _coded(events: pa.Table, name: str) -> tuple[Longs, list[str]]:
-    """Codes of a dictionary column (-1 for NULL, which no row event has) and its words."""
-    column = events.column(name).combine_chunks()
-    return _filled(column.indices, -1), column.dictionary.to_pylist()
-
-
-def _inside(ts: Longs, name: SentName | CellPosition) -> Flags:
-    held = ts > name.after_ts
-    return held if name.until_ts is None else held & (ts <= name.until_ts)
-
-
-def _numbers(events: pa.Table, name: str, null: int) -> Longs:
-    return _filled(events.column(name).combine_chunks(), null)
-
-
-def _filled(column: pa.Array, null: int) -> Longs:
-    return np.asarray(column.cast(pa.int64()).fill_null(null))
-
-
-def _typed(table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
-    """Return (rows in the form of Typed, the bucket of each)."""
-    after, before = _Images(events, "after", "row_schema"), _Images(events, "before", "before_schema")
-    kind = _kinds(events)
-    updates = kind == UPDATE
-    found = dict[str, pa.Array]()
-    for c in table.columns:
-        (new, _), (old, sent) = after.cells(c), before.cells(c)
-        if (unsent := updates & ~sent).any():  # an old value that was not sent equals the new one (docs/reference/protocols.md 5.4)
-            old = pc.if_else(pa.array(unsent), new, old)
-        (found[f"a{c.id}"], of_new), (found[f"b{c.id}"], of_old) = values(new, c.type), values(old, c.type)
-        if of_new is not None or of_old is not None:
-            found[f"l{c.id}"] = pa.array(_both(of_new, of_old))
-    if not table.key and not table.every:
-        found["content"] = contents(events)
-    kind[updates & before.absent] = UPDATE_WITHOUT_BEFORE
-    deleted = pa.array(kind == DELETE)
-    key = {k: pc.if_else(deleted, found[f"b{k}"], found[f"a{k}"]) for k in table.key}
-    both = (kind == UPDATE).nonzero()[0]
-    if any(k.null_count for k in key.values()) or any(found[f"b{k}"].take(pa.array(both)).null_count for k in table.key):
-        raise LeftToSpark("a key that is NULL")
-    kind[_moved(table, found, kind)] = MOVE
-    bucket = np.zeros(len(kind), np.int64) if table.bucket is None else buckets_of(key[table.bucket], table.buckets)
-    columns = {name: events.column(name).combine_chunks() for name in (*AT, "commit_ts")}
-    return pa.table(columns | {"kind": pa.array(kind.astype(np.int8))} | found), bucket
-
-
 def _both(of_new: Codes | None, of_old: Codes | None) -> Codes:
     """The losses of the values after and before as one code."""
     if of_new is None or of_old is None:
         return of_new * np.int8(KINDS) if of_new is not None else of_old  # type: ignore[return-value] # one of them is not None
     return of_new * np.int8(KINDS) + of_old
+
+
+def _has(lost: Codes | None, loss: int) -> bool:
+    return lost is not None and bool((lost == loss).any())
 
 
 def losses_of(column: pa.ChunkedArray) -> dict[str, int]:
@@ -193,38 +189,22 @@ def losses_of(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 def _kinds(events: pa.Table) -> Longs:
-    codes, words = _coded(events, "op")
+    codes, words = coded(events, "op")
     return np.array([_KINDS[w] for w in words], np.int64)[codes]
 
 
 def _moved(table: ArrowTable, found: dict[str, pa.Array], kind: Longs) -> Flags:
-    """Updates of the key."""
+    """Updates of the key. NULL is a value of its own."""
     other: Flags = kind < 0
     for k in table.key:
-        other |= np.asarray(pc.fill_null(pc.not_equal(found[f"a{k}"], found[f"b{k}"]), False))
+        other |= ~same_values(found[f"a{k}"], found[f"b{k}"])
     other &= kind == UPDATE
     return other
 
 
-class _Images:
-    """One image (before or after) of the rows."""
-
-    def __init__(self, events: pa.Table, side: str, row_schema: str) -> None:
-        lists = events.column(side).combine_chunks()
-        self.absent = np.asarray(pc.is_null(events.column(row_schema).combine_chunks()))
-        self._row_schemas = _numbers(events, row_schema, 0)
-        self._ts = _numbers(events, "commit_ts", -1)
-        offsets = np.asarray(lists.offsets).astype(np.int64)
-        self._first, self._end = offsets[:-1], offsets[1:]
-        self._cells = lists.values
-        self._none = np.asarray(pc.is_null(lists))
-
-    def cells(self, column: ArrowColumn) -> tuple[pa.Array, Flags]:
-        """Return (a column's cells, whether the row's schema has the column)."""
-        position = np.full(len(self._ts), -1, np.int64)
-        for p in column.positions:
-            position[(self._row_schemas == p.row_schema) & _inside(self._ts, p)] = p.position
-        at = self._first + position
-        sent = position >= 0
-        missing = ~sent | self.absent | self._none | (at >= self._end)
-        return self._cells.take(pa.array(np.where(missing, 0, at), mask=missing)), sent & ~self.absent
+def same_values(one: pa.Array | pa.ChunkedArray, other: pa.Array | pa.ChunkedArray) -> Flags:
+    """Return which values are equal, or both NULL."""
+    same: Flags = np.asarray(pc.fill_null(pc.equal(one, other), False))
+    if one.null_count and other.null_count:
+        same = same | np.asarray(pc.and_(one.is_null(), other.is_null()))
+    return same

@@ -7,15 +7,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidelake.io.storage import open_store
-from tidelake.order.arrow.arrow_rows import HOUR, READ, REPEATED, RowsReading
+from tidelake.order.arrow.arrow_rows import READ, RowsReading
 from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.order.arrow.event_groups import HOUR, event_groups
+from tidelake.order.arrow.invalid_examples import Examples
+from tidelake.order.arrow.placed_deletes import DeletesObject, PlacedDeletes
+from tidelake.order.arrow.row_streams import stream
 from tidelake.order.repeated_offsets import Again
+from tidelake.order.rows_aside import RowsAside
 from tidelake.spark.data_source import EventReader, EventSource
 from tidelake.spark.worker_secrets import NONE, Secrets
 
@@ -24,10 +28,10 @@ SENT = pa.schema([("task", pa.int32()), ("table", pa.int32()), ("bucket", pa.int
 
 
 class WorkerFindings(BaseModel):
-    """Findings of a worker for one table in one file. seen: row events by checksum word; '' counts all."""
+    """Findings of a worker for one table in its files. seen: row events by checksum word, '' counts all; examples: invalid values."""
 
-    refused: str = ""
     seen: dict[str, int] = {}
+    examples: Examples = {}
 
 
 class OrderJob(BaseModel):
@@ -41,7 +45,10 @@ class OrderJob(BaseModel):
         tables: Tables to order.
         tasks: Table → bucket → the task that takes its rows.
         again: Offsets that do not count, because an earlier hour has them.
+        aside: Rows that fit no schema.
         steps: Topic and partition → offsets at which the resolved ts went back (order.replay_epochs).
+        deletes: Where the commit ts of deletes without one are; None if all messages have one.
+        store: URI of the lake, for `deletes`.
     """
 
     events: str
@@ -51,7 +58,10 @@ class OrderJob(BaseModel):
     tables: list[ArrowTable]
     tasks: list[list[int]]
     again: list[Again]
+    aside: list[RowsAside]
     steps: list[tuple[str, int, list[int]]]
+    deletes: list[DeletesObject] | None = None
+    store: str = ""
 
 
 class RowsSource(EventSource):
@@ -71,43 +81,39 @@ class RowsReader(EventReader[Sequence[str]]):
 
     def __init__(self, job: OrderJob, secrets: Secrets = NONE) -> None:
         super().__init__(job.parts, secrets)
-        self.job = job
+        self.job, self._mask_key = job, secrets.mask_key.encode()
 
     def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
         job = self.job
-        reading = RowsReading(job.tables, job.after_ts, job.until_ts, job.again)
-        with TemporaryDirectory(prefix="tidelake-order-") as folder:
+        with TemporaryDirectory(prefix="tidelake-order-") as name:
+            folder = Path(name)
+            reading = RowsReading(
+                job.tables,
+                job.after_ts,
+                job.until_ts,
+                again=job.again,
+                aside=job.aside,
+                deletes=None if job.deletes is None else PlacedDeletes(open_store(job.store), job.deletes, folder),
+                mask_key=self._mask_key,
+            )
             for key in part:
-                for events in _events(job, key, Path(folder)):
+                for events in event_groups(open_store(job.events), key, folder, self._columns, self._may_hold):
                     for found in reading.typed(events):
-                        yield _sent(job, found.table, found.bucket, _stream(found.rows))
-        for table in {*reading.seen, *reading.refused}:
-            told = WorkerFindings(refused=reading.refused.get(table, ""), seen=reading.seen.get(table, {}))
+                        yield _sent(job, found.table, found.bucket, stream(found.rows))
+        for table, seen in reading.seen.items():
+            told = WorkerFindings(seen=seen, examples=reading.examples.get(table, {}))
             yield _sent(job, table, 0, None, told.model_dump_json())
 
+    @property
+    def _columns(self) -> list[str]:
+        return [*READ, *([HOUR] if self.job.again else [])]
 
-def _events(job: OrderJob, key: str, folder: Path) -> Iterator[pa.Table]:
-    """Yield the row groups of a file that may have rows of the window."""
-    path = folder / "events.parquet"
-    open_store(job.events).download(key, path)
-    with pq.ParquetFile(path, memory_map=True, read_dictionary=list(REPEATED)) as file:
-        leaf = next(n for n in range(len(file.schema)) if file.schema.column(n).path == "commit_ts")
-        for group in range(file.num_row_groups):
-            known = file.metadata.row_group(group).column(leaf).statistics
-            if known is None or not known.has_min_max or (known.min <= job.until_ts and known.max > job.after_ts):
-                found = file.read_row_group(group, columns=[*READ, *([HOUR] if job.again else [])], use_threads=False)
-                yield found.unify_dictionaries().combine_chunks()
-
-
-def _stream(rows: pa.Table) -> bytes:
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, rows.schema) as stream:
-        stream.write_table(rows)
-    return bytes(out.getvalue().to_pybytes())
+    def _may_hold(self, low: int, high: int) -> bool:
+        return low <= self.job.until_ts and high > self.job.after_ts
 
 
 def _sent(job: OrderJob, table: int, bucket: int, rows: bytes | None, told: str | None = None) -> pa.RecordBatch:
-    task = job.tasks[table][bucket]
+    task = job.tasks[table][bucket]  # that of the last bucket for rows without one
     return pa.RecordBatch.from_arrays(
         [pa.array([x], f.type) for x, f in zip((task, table, bucket, rows, told), SENT, strict=True)], schema=SENT
     )

@@ -1,41 +1,39 @@
-"""Stages changelogs in Python workers, which read, type, order and write rows in Arrow: one Spark job for all tables that qualify.
+"""Stages changelogs: workers read, type, order and write rows in Arrow, in one Spark job for all tables of a window.
 
-Spark only shuffles, with many rows of a table and bucket in one of its rows. No query is planned per table and no row passes the JVM. An
-hour of 1,000,000 row events takes a third of the CPU time of order.sql.rows. Tables that arrow_plan does not accept, or that a worker
-refuses, are staged by order.sql.changelog. The changes are the same.
+Spark only shuffles, with many rows of a table and bucket in one of its rows. No query is planned per table and no row passes the JVM.
 """
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidelake.history.event import CHECKSUMS
-from tidelake.history.window import Window
+from tidelake.errors import OrderError, StorageError
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.data_files import WrittenFile, stage_files
-from tidelake.order.arrow.arrow_plan import arrow_table, can_be_read
+from tidelake.order.arrow.arrow_plan import arrow_table
+from tidelake.order.arrow.arrow_rows import NO_BUCKET
 from tidelake.order.arrow.arrow_source import OrderJob, RowsSource
 from tidelake.order.arrow.arrow_writer import STAGED, TableOutcome, Writer
+from tidelake.order.arrow.delete_source import DeletesJob, place_deletes
+from tidelake.order.arrow.deletes import DeleteRules
+from tidelake.order.arrow.invalid_examples import SHOWN
+from tidelake.order.changelogs import advanced, counts_of, open_changelog
 from tidelake.order.repeated_offsets import Again
 from tidelake.order.replay_epochs import Steps
-from tidelake.order.sql.changelog import advanced, counts_of, open_changelog
-from tidelake.order.sql.rows import TableRows
+from tidelake.order.rows_aside import RowsAside
+from tidelake.order.table_rows import TableRows
 from tidelake.spark.data_source import read_source
-from tidelake.spark.spread import in_parts
+from tidelake.spark.spread import THREADS, in_parts, tasks
 from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.spark.worker_secrets import handed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-log = logging.getLogger(__name__)
 
 _ROW_BYTES = 256  # approximate size of an event, to balance tasks
 Sized = tuple[TableRows, int]  # (table, number of its row events)
@@ -49,91 +47,128 @@ class Ordering:
     Attributes:
         catalog: The lake's catalog.
         events: The events table.
-        window: The window.
+        rules: The window, and how deletes without commit ts get theirs.
         hours: Hours whose events are read.
         branch: Branch to write.
         previous: Incarnation → its changelog at the last cut.
         kept: UUIDs of the tables that published cuts need.
         again: Offsets that do not count, because an earlier hour has them.
+        aside: Rows that fit no schema.
         steps: Offsets at which the resolved ts went back.
-        threads: Number of threads for commits.
+        lake_uri: URI of the lake.
+        deletes: Folder for the commit ts of deletes without one, below lake_uri; None if all messages have one.
     """
 
     catalog: LakeCatalog
     events: LakeTable
-    window: Window
+    rules: DeleteRules
     hours: Sequence[str]
     branch: str
     previous: dict[str, TableCut]
     kept: Container[str]
     again: Sequence[Again]
+    aside: Sequence[RowsAside]
     steps: Steps
-    threads: int
+    lake_uri: str
+    deletes: str | None
 
 
-def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) -> tuple[list[StagedTable], list[TableRows]]:
-    """Stage the changelogs of the tables that workers can order. Return (what was staged, tables that are left)."""
-    tables, events = [(t, rows) for t, rows in todo if can_be_read(t, rows)], _events(o)
-    if not tables or events is None:
-        return [], [t for t, _ in todo]
-    with ThreadPoolExecutor(o.threads) as pool:
-        opened = list(pool.map(lambda t: _opened(o, t[0]), tables))
-        files, outcomes = _run(spark, _job(spark, o, events, tables, [target for target, _ in opened]))
+def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) -> list[StagedTable]:
+    """Stage the changelogs of these tables.
 
-        def finish(n: int) -> StagedTable | None:
-            return _finished(o, tables[n][0], *opened[n], files.get(n, []), outcomes.get(n, TableOutcome()))
+    Raises:
+        OrderError: HANDLE_ONLY: partial rows of a table without a key cannot be identified; MASKED.
+        ConfigError: A column cannot have its mask; MASK_KEY.
+        StorageError: TABLE_MOVED: a file of the events table is not in its folder.
+    """
+    if not todo:
+        return []
+    events = _events(o)
+    with ThreadPoolExecutor(THREADS) as pool:
+        opened = list(pool.map(lambda t: open_changelog(o.catalog, t[0], o.previous.get(t[0].incarnation.id), o.kept), todo))
+        files, outcomes = _run(spark, _job(spark, o, events, todo, [target for target, _ in opened]))
+        for n, (table, _) in enumerate(todo):
+            if (partial := outcomes.get(n, TableOutcome()).counted.get("partial", 0)) and not table.incarnation.key:
+                _remove([(opened[k][0], found) for k, found in files.items()])
+                raise _without_key(table, partial)
 
-        staged = [s for s in pool.map(finish, range(len(tables))) if s is not None]
-    for n, outcome in outcomes.items():
-        if outcome.refused:
-            log.info(f"{tables[n][0].incarnation.name}: left to Spark's SQL: {outcome.refused}")
-    done = {t.incarnation.id for t, _, _ in staged}
-    return staged, [t for t, _ in todo if t.incarnation.id not in done]
+        def finish(n: int) -> StagedTable:
+            return _finished(o, todo[n][0], *opened[n], files.get(n, []), outcomes.get(n, TableOutcome()))
+
+        return list(pool.map(finish, range(len(todo))))
 
 
 def _finished(
     o: Ordering, table: TableRows, target: LakeTable, base: int, files: Sequence[WrittenFile], outcome: TableOutcome
-) -> StagedTable | None:
-    """Commit a table's files. Return None if the table was refused; its files and what was created for them are removed."""
-    if outcome.refused:
+) -> StagedTable:
+    """Commit a table's files."""
+    if files:
+        target = stage_files(o.catalog, target.identifier, o.branch, base, (), files, {"tidelake.run": o.branch})
+    advance, written = advanced(o.catalog, table, target, o.branch, base, o.previous.get(table.incarnation.id))
+    counts = counts_of(table, outcome.seen, outcome.counted)
+    names = {p.column.id: p.column.name for p in table.projections}
+    wanted = list(counts.invalid_values)[:SHOWN]
+    examples = {names[k]: [text for *_, text in found] for k, found in outcome.examples.items()}
+    shown = {name: examples[name] for name in wanted if name in examples}
+    return table, advance, counts.model_copy(update={"changes": written, "invalid_value_examples": shown})
+
+
+def _without_key(table: TableRows, partial: int) -> OrderError:
+    return OrderError(
+        f"{partial} rows of {table.incarnation.name}, which has no key, arrived with only their handle",
+        code="HANDLE_ONLY",
+        remedy='say the table\'s key in tables.sql, or set handle_only = "quarantine" and decode the hours again',
+    )
+
+
+def _remove(written: Sequence[tuple[LakeTable, Sequence[WrittenFile]]]) -> None:
+    """Delete files that no commit will name."""
+    for target, files in written:
         store = open_store(target.table.location())
         for file in files:
             store.delete(file.path)
-    elif files:
-        target = stage_files(o.catalog, target.identifier, o.branch, base, (), files, {"tidelake.run": o.branch})
-    advance, written = advanced(o.catalog, table, target, o.branch, base, o.previous.get(table.incarnation.id))
-    if outcome.refused:
-        return None
-    before = {"events": outcome.seen.get("", 0)} | {word: outcome.seen.get(word, 0) for word in CHECKSUMS}
-    return table, advance, counts_of(table, before, outcome.counted).model_copy(update={"changes": written})
 
 
-def _opened(o: Ordering, table: TableRows) -> tuple[LakeTable, int]:
-    return open_changelog(o.catalog, table, o.previous.get(table.incarnation.id), o.kept)
-
-
-def _events(o: Ordering) -> dict[str, int] | None:
-    """Sizes of the events' files by key below the table's location; None if a file is elsewhere."""
+def _events(o: Ordering) -> dict[str, int]:
+    """Sizes of the events' files by key below the table's location."""
     location = f"{o.events.table.location()}/"
     found = list(o.events.files({"kind": "row", "hour": list(o.hours)}, [], o.events.main))
-    return {f.path.removeprefix(location): f.size for f in found} if all(f.path.startswith(location) for f in found) else None
+    for file in found:
+        if not file.path.startswith(location):
+            raise StorageError(f"{o.events.identifier}: {file.path} is not below {location}", code="TABLE_MOVED")
+    return {f.path.removeprefix(location): f.size for f in found}
 
 
 def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Sequence[Sized], targets: Sequence[LakeTable]) -> OrderJob:
     weights = {f"{n} {b}": rows * _ROW_BYTES // t.buckets for n, (t, rows) in enumerate(tables) for b in range(t.buckets)}
-    tasks = [[0] * t.buckets for t, _ in tables]
+    spread = [[0] * t.buckets for t, _ in tables]
     for task, groups in enumerate(in_parts(spark, weights)):
         for n, b in (map(int, g.split()) for g in groups):
-            tasks[n][b] = task
+            spread[n][b] = task
+    location, parts, deletes = o.events.table.location(), in_parts(spark, events), None
+    if o.deletes is not None:
+        job = DeletesJob(
+            events=location,
+            parts=parts,
+            again=list(o.again),
+            rules=o.rules,
+            store=o.lake_uri,
+            folder=o.deletes,
+            tasks=tasks(spark),
+        )
+        deletes = place_deletes(spark, job)
     return OrderJob(
-        events=o.events.table.location(),
-        parts=in_parts(spark, events),
-        after_ts=o.window.applied_ts,
-        until_ts=o.window.resolved_ts,
+        events=location,
+        parts=parts,
+        after_ts=o.rules.after_ts,
+        until_ts=o.rules.until_ts,
         tables=[arrow_table(t, target) for (t, _), target in zip(tables, targets, strict=True)],
-        tasks=tasks,
+        tasks=spread,
         again=list(o.again),
+        aside=list(o.aside),
         steps=[(topic, partition, offsets) for (topic, partition), offsets in o.steps.items()],
+        deletes=deletes,
+        store=o.lake_uri,
     )
 
 
@@ -148,15 +183,11 @@ def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile
     with errors_of_workers():
         found = staged.collect()
     for r in found:
-        if r["path"] is not None:
-            partition = (r["day"],) if job.tables[r["table"]].bucket is None else (r["bucket"], r["day"])
-            file = WrittenFile(path=r["path"], partition=partition, size=r["size"], footer=bytes(r["footer"]))
-            files.setdefault(r["table"], []).append(file)
+        if r["path"] is None:
+            outcomes.setdefault(r["table"], TableOutcome()).add(TableOutcome.model_validate_json(r["outcome"]))
             continue
-        told, before = TableOutcome.model_validate_json(r["outcome"]), outcomes.get(r["table"], TableOutcome())
-        outcomes[r["table"]] = TableOutcome(
-            refused=before.refused or told.refused,
-            seen=dict(Counter(before.seen) + Counter(told.seen)),
-            counted=dict(Counter(before.counted) + Counter(told.counted)),
-        )
+        bucket = None if r["bucket"] == NO_BUCKET else r["bucket"]
+        partition = (r["day"],) if job.tables[r["table"]].bucket is None else (bucket, r["day"])
+        file = WrittenFile(path=r["path"], partition=partition, size=r["size"], footer=bytes(r["footer"]))
+        files.setdefault(r["table"], []).append(file)
     return files, outcomes

@@ -1,4 +1,4 @@
-"""What a worker must know of a table that it orders (order.arrow.arrow_plan chooses them). Workers import it, so no pyiceberg here."""
+"""What a worker must know of a table that it orders (order.arrow.arrow_plan says it). Workers import it, so no pyiceberg here."""
 
 from __future__ import annotations
 
@@ -12,20 +12,44 @@ from tidelake.order.change_sequence import ChangeSequence
 
 
 class CellPosition(BaseModel, frozen=True):
-    """Position of a cell in rows of a schema with a commit ts in (after_ts, until_ts]."""
+    """Position of a cell in rows of a schema with a commit ts in (after_ts, until_ts]. reading: which of the column's readings it has."""
 
     row_schema: int
     position: int
     after_ts: int
     until_ts: int | None
+    reading: int = 0
+
+
+class Reading(BaseModel, frozen=True):
+    """How cells of a column become values.
+
+    Attributes:
+        type: The type that the cells have. Values of another lake type than the column's are converted.
+        untyped: The MySQL type, if its messages did not state it and sent the cells in a form of their own; else empty.
+    """
+
+    type: CellType
+    untyped: str = ""
 
 
 class ArrowColumn(BaseModel, frozen=True):
-    """A source column. name: its name in the changelog; positions: where its cells are."""
+    """A source column.
+
+    Attributes:
+        id: Its number in the table.
+        name: Its name in the changelog.
+        shown: Its name at the source, for people.
+        type: The type of its values.
+        readings: How its cells are read; several if a statement of the window changed the type.
+        positions: Where its cells are.
+    """
 
     id: int
     name: str
+    shown: str
     type: CellType
+    readings: tuple[Reading, ...]
     positions: tuple[CellPosition, ...]
 
 
@@ -51,6 +75,9 @@ class ArrowTable(BaseModel, frozen=True):
         schema_hex: Arrow schema of the changelog's files, as hex.
         sequence: How its changes are numbered.
         every: Every event counts, because repeats cannot be told from changes: offsets order the feed.
+        time_zone: The feed's time zone.
+        clear: Cells that must be hashed and are not yet.
+        marks: The marks of the table's hashes, which the worker's key must match.
     """
 
     names: tuple[SentName, ...]
@@ -62,6 +89,9 @@ class ArrowTable(BaseModel, frozen=True):
     schema_hex: str
     sequence: ChangeSequence
     every: bool
+    time_zone: str
+    clear: tuple[CellPosition, ...] = ()
+    marks: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:

@@ -17,6 +17,8 @@ from tidelake.io.storage import open_store
 from tidelake.order.arrow.arrow_changes import BucketChanges, BucketPart
 from tidelake.order.arrow.arrow_source import OrderJob, WorkerFindings
 from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.order.arrow.invalid_examples import Examples, merge
+from tidelake.order.arrow.row_streams import read_streams
 from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
 from tidelake.spark.worker_secrets import Handed
 from tidelake.spark.workers import worker
@@ -33,15 +35,27 @@ STAGED = pa.schema(
         ("outcome", pa.string()),
     ]
 )
-MOST_BYTES = 512 << 20  # maximum size of a bucket's rows
 
 
 class TableOutcome(BaseModel):
-    """Outcome for a table. seen: row events by checksum word, '' counts all; counted: events by outcome (BucketChanges.counted)."""
+    """Outcome for a table.
 
-    refused: str = ""
+    Attributes:
+        seen: Row events by checksum word; '' counts all.
+        counted: Events by outcome (BucketChanges.counted).
+        examples: Values that do not fit their type, by column.
+    """
+
     seen: dict[str, int] = {}
     counted: dict[str, int] = {}
+    examples: Examples = {}
+
+    def add(self, other: TableOutcome | WorkerFindings) -> None:
+        """Add what another task found."""
+        self.seen = dict(Counter(self.seen) + Counter(other.seen))
+        merge(self.examples, other.examples)
+        if isinstance(other, TableOutcome):
+            self.counted = dict(Counter(self.counted) + Counter(other.counted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +70,7 @@ class Writer:
             outcomes = dict[int, TableOutcome]()
             groups = _received(batches, Path(folder), outcomes)
             for (table, bucket), path in sorted(groups.items()):
-                outcome = outcomes.setdefault(table, TableOutcome())
-                if path.stat().st_size > MOST_BYTES:
-                    outcome.refused = outcome.refused or f"{path.stat().st_size:,} bytes of bucket {bucket} are too many for a worker"
-                if not outcome.refused:
-                    yield from _written(self.job, table, bucket, path, outcome)
+                yield from _written(self.job, table, bucket, path, outcomes.setdefault(table, TableOutcome()))
                 path.unlink()
             for table, outcome in sorted(outcomes.items()):
                 yield _row(table=table, outcome=outcome.model_dump_json())
@@ -73,7 +83,7 @@ def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[in
         for n in range(batch.num_rows):
             table, bucket, said = (batch.column(c)[n].as_py() for c in ("table", "bucket", "told"))
             if said is not None:
-                _heard(outcomes.setdefault(table, TableOutcome()), WorkerFindings.model_validate_json(said))
+                outcomes.setdefault(table, TableOutcome()).add(WorkerFindings.model_validate_json(said))
                 continue
             path = groups.setdefault((table, bucket), folder / f"{table}-{bucket}")
             with path.open("ab") as out:
@@ -81,15 +91,10 @@ def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[in
     return groups
 
 
-def _heard(outcome: TableOutcome, said: WorkerFindings) -> None:
-    outcome.refused = outcome.refused or said.refused
-    outcome.seen = dict(Counter(outcome.seen) + Counter(said.seen))
-
-
 def _written(job: OrderJob, number: int, bucket: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
     """Write a file for each day, and for each bucket that rows moved away from."""
     table = job.tables[number]
-    changes = BucketChanges(table, bucket, _read(path), job.steps)
+    changes = BucketChanges(table, bucket, read_streams(path), job.steps)
     store = open_store(table.location)
     with kept_if_whole(store) as keys:
         files = _Files(store, table, keys, path.with_suffix(".parquet"))
@@ -97,14 +102,6 @@ def _written(job: OrderJob, number: int, bucket: int, path: Path, outcome: Table
             yield from files.add(number, part)
         yield from files.close(number)
     outcome.counted = dict(Counter(outcome.counted) + changes.counted)
-
-
-def _read(path: Path) -> pa.Table:
-    streams = list[pa.Table]()
-    with pa.memory_map(str(path)) as source:
-        while source.tell() < source.size():
-            streams.append(pa.ipc.open_stream(source).read_all())
-    return pa.concat_tables(streams, promote_options="default").unify_dictionaries()
 
 
 @dataclass(slots=True)

@@ -19,10 +19,11 @@ Steps = Sequence[tuple[str, int, list[int]]]
 
 def contents(events: pa.Table) -> pa.Array:
     """Return the cells of events as one text each: for every cell its length and its bytes."""
-    return pc.binary_join_element_wise(*(_joined(events.column(side).combine_chunks()) for side in ("after", "before")), b"/")
+    return pc.binary_join_element_wise(*(image_texts(events.column(side).combine_chunks()) for side in ("after", "before")), b"/")
 
 
-def _joined(images: pa.ListArray) -> pa.Array:
+def image_texts(images: pa.ListArray) -> pa.Array:
+    """Return the cells of row images as one text each; equal images have equal texts, and no others."""
     cells = images.flatten().cast(pa.binary())
     lengths = pc.binary_length(cells).cast(pa.string()).cast(pa.binary())
     written = pc.coalesce(pc.binary_join_element_wise(lengths, cells, b":"), pa.scalar(b"-"))

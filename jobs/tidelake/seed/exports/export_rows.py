@@ -48,7 +48,19 @@ class RefusedRows(BaseModel):
 
 
 class FileReport(BaseModel):
-    """Result of reading a file. refused: number of rows that could not be read; examples: the first of them."""
+    """Result of reading a file.
+
+    Attributes:
+        key: The file.
+        size: Bytes.
+        sha256: Of the file.
+        rows: Rows that were read.
+        refused: Rows that could not be read.
+        examples: The first of them.
+        losses: Kind of loss → column → number of values (docs/types.md).
+        invalid_rows: Column → numbers of the first rows whose value does not fit its type.
+        null_keys: Rows with a NULL in the key.
+    """
 
     key: str
     size: int = 0
@@ -56,6 +68,9 @@ class FileReport(BaseModel):
     rows: int = 0
     refused: int = 0
     examples: list[RefusedRows] = []
+    losses: dict[str, dict[str, int]] = {}
+    invalid_rows: dict[str, list[int]] = {}
+    null_keys: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,74 @@
+"""Row groups of the events table's files, read in workers, and their columns as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelake.io.object_store import Store
+from tidelake.order.arrow.arrow_tables import CellPosition, SentName
+from tidelake.order.repeated_offsets import Again
+from tidelake.wire.kernels.arrays import Flags, Longs
+
+HOUR = "hour"  # read if some offsets do not count
+REPEATED = (HOUR, "topic", "op", "database", "table", "checksum")  # columns to read as dictionaries
+
+
+def event_groups(
+    store: Store, key: str, folder: Path, columns: Sequence[str], wanted: Callable[[int, int], bool] = lambda low, high: True
+) -> Iterator[pa.Table]:
+    """Yield the row groups of a file, one in memory at a time.
+
+    Args:
+        store: The events table's location.
+        key: The file.
+        folder: A folder for the local copy.
+        columns: Columns to read.
+        wanted: Told the lowest and highest commit ts (TSO) of a group in which every row has one, says whether to read it.
+    """
+    path = folder / "events.parquet"
+    store.download(key, path)
+    with pq.ParquetFile(path, memory_map=True, read_dictionary=list(REPEATED)) as file:
+        leaf = next(n for n in range(len(file.schema)) if file.schema.column(n).path == "commit_ts")
+        for group in range(file.num_row_groups):
+            known = file.metadata.row_group(group).column(leaf).statistics
+            certain = known is not None and known.has_min_max and known.has_null_count and not known.null_count
+            if not certain or wanted(known.min, known.max):
+                found = file.read_row_group(group, columns=list(columns), use_threads=False)
+                yield found.unify_dictionaries().combine_chunks()
+
+
+def numbers(column: pa.Array, null: int) -> Longs:
+    """Return a column of numbers, with a number for NULL."""
+    return np.asarray(column.cast(pa.int64()).fill_null(null))
+
+
+def coded(events: pa.Table, name: str) -> tuple[Longs, list[str]]:
+    """Return codes of a dictionary column (-1 for NULL, which no row event has) and its words."""
+    column = events.column(name).combine_chunks()
+    return numbers(column.indices, -1), column.dictionary.to_pylist()
+
+
+def inside(ts: Longs, span: SentName | CellPosition) -> Flags:
+    """Return which commit ts are in (after_ts, until_ts]."""
+    held = ts > span.after_ts
+    return held if span.until_ts is None else held & (ts <= span.until_ts)
+
+
+def any_of(again: Sequence[Again], events: pa.Table) -> Flags:
+    """Return which events have one of these offsets."""
+    found = np.zeros(events.num_rows, np.bool_)
+    if not again:
+        return found
+    partition, offset = (numbers(events.column(c).combine_chunks(), -1) for c in ("partition", "offset"))
+    (hour, hours), (topic, topics) = coded(events, HOUR), coded(events, "topic")
+    for a in again:
+        if a.hour in hours and a.topic in topics:
+            mine = (hour == hours.index(a.hour)) & (topic == topics.index(a.topic)) & (partition == a.partition)
+            for first, last in a.offsets:
+                found |= mine & (offset >= first) & (offset <= last)
+    return found

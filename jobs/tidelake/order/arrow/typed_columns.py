@@ -1,0 +1,119 @@
+"""The values of a row image's columns, read from the cells as they were sent (docs/types.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelake.decode.late_cells import canonical
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.lake.columns.cells import INVALID, NULLED, CellType, Codes, values
+from tidelake.lake.columns.conversions import converted
+from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, Reading
+from tidelake.order.arrow.event_groups import inside, numbers
+from tidelake.wire.kernels.arrays import Flags, Longs
+from tidelake.wire.masks import SIDES, MaskPlaces, masked_cells, truncated
+
+
+@dataclass(frozen=True, slots=True)
+class TypedColumn:
+    """A column of one image of every row: values, cells as sent, losses (None if nothing is lost), and whether the image has the column."""
+
+    values: pa.Array
+    cells: pa.Array
+    lost: Codes | None
+    sent: Flags
+
+    def or_else(self, other: TypedColumn, where: Flags) -> TypedColumn:
+        """Return the other column's values in these rows."""
+        if not where.any():
+            return self
+        there, none = pa.array(where), np.zeros(len(where), np.int8)
+        lost = None
+        if self.lost is not None or other.lost is not None:
+            lost = np.where(where, none if other.lost is None else other.lost, none if self.lost is None else self.lost)
+        return TypedColumn(
+            pc.if_else(there, other.values, self.values), pc.if_else(there, other.cells, self.cells), lost, self.sent | where
+        )
+
+
+class RowImages:
+    """One image (before or after) of every row."""
+
+    def __init__(self, events: pa.Table, side: str) -> None:
+        lists, schemas = events.column(side).combine_chunks(), events.column(SIDES[side]).combine_chunks()
+        self.absent = np.asarray(pc.is_null(schemas))
+        self._schemas, self._ts = numbers(schemas, 0), numbers(events.column("commit_ts").combine_chunks(), -1)
+        offsets = np.asarray(lists.offsets).astype(np.int64)
+        self._first, self._end = offsets[:-1], offsets[1:]
+        self._cells = lists.values.cast(pa.binary())
+        self._none = np.asarray(pc.is_null(lists))
+
+    def column(self, column: ArrowColumn, time_zone: str) -> TypedColumn:
+        """Return a column's values. time_zone: the feed's."""
+        count = len(self._ts)
+        position, reading = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+        for p in column.positions:
+            mine = (self._schemas == p.row_schema) & inside(self._ts, p)
+            position[mine] = p.position
+            reading[mine] = p.reading
+        at, sent = self._first + position, position >= 0
+        missing = ~sent | self.absent | self._none | (at >= self._end)
+        cells = self._cells.take(pa.array(np.where(missing, 0, at), mask=missing))
+        found, lost = _values(cells, reading, column, time_zone)
+        return TypedColumn(found, cells, lost, sent & ~self.absent)
+
+
+def _values(cells: pa.Array, reading: Longs, column: ArrowColumn, time_zone: str) -> tuple[pa.Array, Codes | None]:
+    """Values of the column's type, each cell by its own reading."""
+    if len(column.readings) == 1 or len(cells) == 0:
+        return _read(cells, column.readings[0], column.type, time_zone)
+    parts, losses, order = list[pa.Array](), list[Codes](), list[Longs]()
+    for n in np.unique(reading).tolist():
+        rows = np.flatnonzero(reading == n)
+        found, lost = _read(cells.take(pa.array(rows)), column.readings[n], column.type, time_zone)
+        parts.append(found)
+        losses.append(np.zeros(len(rows), np.int8) if lost is None else lost)
+        order.append(rows)
+    place = np.argsort(np.concatenate(order))
+    together = np.concatenate(losses)[place]
+    return pa.concat_arrays(parts).take(pa.array(place)), together if together.any() else None
+
+
+def _read(cells: pa.Array, reading: Reading, to: CellType, time_zone: str) -> tuple[pa.Array, Codes | None]:
+    if reading.untyped:
+        late = canonical(cells, MysqlType.parse(reading.untyped), time_zone)
+        cells = cells if late is None else late
+    found, lost = values(cells, reading.type)
+    if reading.type.lake == to.lake:
+        return found, lost
+    moved = converted(found, reading.type.lake, to.lake)
+    gone = np.asarray(pc.and_(found.is_valid(), moved.is_null()))
+    if not gone.any():
+        return moved, lost
+    none = np.zeros(len(cells), np.int8) if lost is None else lost
+    return moved, np.where(gone, np.int8(INVALID if to.invalid == "reject" else NULLED), none)
+
+
+def hashed(events: pa.Table, table: ArrowTable, key: bytes) -> pa.Table:
+    """Return the events with the hashes of cells that were decoded in clear."""
+    if not table.clear:
+        return events
+    ts = numbers(events.column("commit_ts").combine_chunks(), -1)
+    for side, said in SIDES.items():
+        schemas, places = numbers(events.column(said).combine_chunks(), 0), MaskPlaces()
+        for p in table.clear:
+            places.setdefault("hash", []).append((np.flatnonzero((schemas == p.row_schema) & inside(ts, p)), p.position))
+        images = events.column(side).combine_chunks().cast(pa.list_(pa.binary()))
+        at = events.schema.get_field_index(side)
+        events = events.set_column(at, events.schema.field(at), masked_cells(images, places, key).cast(events.schema.field(at).type))
+    return events
+
+
+def shown(cells: pa.Array, column: ArrowColumn) -> pa.Array:
+    """Return cells as people may see them: under the column's mask."""
+    mask = column.type.mask
+    return truncated(cells, mask, column.type.of_bytes) if mask is not None and mask.startswith("truncate") else cells

@@ -1,1 +1,0 @@
-"""Ordering with Spark SQL."""
