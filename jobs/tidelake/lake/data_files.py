@@ -27,7 +27,6 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import ListType, LongType, NestedField, StringType
 
 from tidelake.config.lake_paths import MAIN, cut_of_branch
-from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of
 from tidelake.lake.catalog_errors import retried
 from tidelake.lake.file_changes import FileChange, add_snapshot
