@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.manifest import ManifestFile
 
 from tests.lake import lakes
 from tidelake.decode import event_files
@@ -132,6 +133,22 @@ def test_of_two_that_replace_an_hour_at_once_the_last_one_stands(earlier: bool, 
     put(4)
     stood = catalog.load(events.identifier)
     assert ([r["offset"] for r in contents(catalog, events, HOUR)], stood.summary(stood.main)["total-records"]) == ([4], "1")
+
+
+def test_manifests_of_other_hours_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog, events = events_of(tmp_path)
+    for hour in (HOUR, NEXT):
+        replace_files(catalog, events.identifier, {"hour": hour}, written([batch(1)], into(events, hour)), {})
+    read, plain = list[str](), ManifestFile.fetch_manifest_entry
+
+    def watched(self: ManifestFile, *given: Any, **named: Any) -> Any:
+        assert self.partitions is not None
+        read.append(str(self.partitions[0].lower_bound))
+        return plain(self, *given, **named)
+
+    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", watched)
+    replace_files(catalog, events.identifier, {"hour": HOUR}, written([batch(2)], into(events)), {})
+    assert set(read) == {str(HOUR.encode())}
 
 
 def test_manifests_are_merged_as_hours_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

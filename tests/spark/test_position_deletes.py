@@ -89,6 +89,6 @@ def test_what_does_not_ascend_is_refused(found: list[tuple[str, list[int]]], sai
 
 
 def test_a_delete_file_that_is_lost_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="lost.parquet") as found:
+    with pytest.raises(StorageError, match=r"lost\.parquet") as found:
         deleted_positions(open_store(str(tmp_path)), ["lost.parquet"], "a")
     assert found.value.code == "NOT_FOUND"
