@@ -21,6 +21,7 @@ from tests.lake.windows import opened
 from tidelake.compact.merge import live_rows
 from tidelake.errors import StorageError
 from tidelake.io.storage import open_store
+from tidelake.lake.branches import sql_name
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.data_files import WrittenFile, columns_of_files, named_files, stage_files
 from tidelake.lake.opened import Lake
@@ -28,7 +29,6 @@ from tidelake.lake.scans import FileFacts
 from tidelake.maintenance.maintenance_plan import TablePlan
 from tidelake.maintenance.orphans import find_orphans
 from tidelake.maintenance.rewrite import _rewritten
-from tidelake.order.sql.changelog import sql_name
 from tidelake.spark.buckets import buckets_of
 from tidelake.spark.parquet_files import OpenFile, footer
 from tidelake.spark.position_deletes import PATH_ID, deleted_positions, write_position_deletes

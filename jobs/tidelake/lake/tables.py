@@ -40,7 +40,6 @@ CHANGELOG_COLUMNS = (
 )
 PARTIAL = LakeColumn(name="_partial", type="boolean", doc="only the key of the row was sent, its other columns are unknown")
 KEY = "tidelake.key"  # property of a snapshot table: ids of the columns that it is bucketed and sorted by
-MERGE_ON_READ = {"write.merge.mode": "merge-on-read", "write.delete.granularity": "file"}
 _BUCKETABLE = re.compile(r"int|bigint|decimal\(.*\)|date|timestamp|timestamp_ntz|string|binary")
 _WIDER = {("int", "bigint"), ("float", "double")}
 
@@ -100,7 +99,7 @@ def create_snapshot(catalog: LakeCatalog, feed: Feed, i: Incarnation, identifier
     columns, key = snapshot_columns(feed, i, i.columns), key_columns(feed, i, i.columns)
     bucket = bucket_column(key)
     partition = [(bucket, f"bucket[{buckets}]")] if bucket else []
-    return _create(catalog, feed, i, identifier, columns, partition, [c.name for c in key], {KEY: _key_text(i)} | MERGE_ON_READ)
+    return _create(catalog, feed, i, identifier, columns, partition, [c.name for c in key], {KEY: _key_text(i)})
 
 
 def create_changelog(

@@ -18,7 +18,6 @@ from tidelake.errors import ConfigError, StorageError
 from tidelake.history.ddl.changes import TruncateTable
 from tidelake.history.ddl.statement import parse
 from tidelake.history.incarnations import Incarnation
-from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, lineage, newest_cut

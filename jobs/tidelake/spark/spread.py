@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 
@@ -20,16 +20,6 @@ def by_bucket(rows: DataFrame, buckets: int) -> DataFrame:
     `repartition("_bucket")` would use the hash of the number, which put both of two buckets into one task of four.
     """
     return rows.repartitionById(min(buckets, tasks(rows.sparkSession)), "_bucket")
-
-
-def bucket_and(columns: Sequence[str], buckets: int, spread: SparkSession | None) -> list[str]:
-    """Return `_bucket` and these columns, as sort order. The first column should distinguish most rows, so `_bucket` comes first only if a
-    task may have several buckets.
-
-    spread: the session whose `by_bucket` distributed the rows, None if one task has them all.
-    """
-    several = buckets > (1 if spread is None else tasks(spread))
-    return ["_bucket", *columns] if several else [*columns, "_bucket"]
 
 
 def in_parts(spark: SparkSession, sizes: Mapping[str, int]) -> list[list[str]]:
