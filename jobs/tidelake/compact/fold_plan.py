@@ -13,7 +13,7 @@ from tidelake.lake.columns.fold_rules import ComparedImages
 from tidelake.lake.cut import Reshape, TableCounts
 from tidelake.lake.data_files import columns_of_files
 from tidelake.lake.folding.bucket_rows import BucketOnly
-from tidelake.lake.folding.files import base_files, buckets_of_fold, change_files
+from tidelake.lake.folding.files import base_files, buckets_of, change_files
 from tidelake.lake.folding.table_fold import TableAt, TableFold, table_fold
 from tidelake.lake.folding.units import SideFiles, Unit, units_of
 from tidelake.lake.images import compared_bucket, images_of
@@ -86,7 +86,7 @@ def _plan(work: FoldWork, number: int) -> FoldPlan:
     if fold.key and changes is not None:
         images = images_of(fold, target.base.columns(target.base_snapshot) if target.base else None, counts)
     table = table_fold(fold, base, logged, partial=counts is None or counts.partial > 0, images=images)
-    buckets = buckets_of_fold(fold, target.buckets)
+    buckets = buckets_of(fold, TableAt(target.table, target.start))
     stood, came = base_files(base, table.base, buckets), change_files(logged, table, buckets)
     choice = _choice(work, counts, stood, came, buckets)
     compares_in = None

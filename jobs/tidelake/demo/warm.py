@@ -1,4 +1,4 @@
-"""Compiles the decoders once: `python -m tidelake.demo.warm` decodes a few of the demo's messages in every protocol.
+"""Compiles the kernels once: `python -m tidelake.demo.warm` decodes a few of the demo's messages in every protocol, and folds three rows.
 
 Compiled code is kept beside its sources, or in the user's cache if that folder is read-only; later processes load it.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
+import numpy as np
 import pyarrow as pa
 
 from tidelake.config.options import SinkOptions
@@ -16,8 +17,11 @@ from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import SINKS
 from tidelake.history.event import MESSAGE, RowSchema, SchemaColumn
+from tidelake.lake.columns.key_numbers import KeyNumbers
+from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.protocols import Context, decode, protocol_names
 from tidelake.wire.checksum.checksums import ChecksumRules, Image, verdict
+from tidelake.wire.kernels.key_numbers import NONE, meet, newest
 
 ROW_EVENTS = 400
 
@@ -37,10 +41,21 @@ def warm(protocol: str) -> int:
     return int(events.num_rows)
 
 
+def warm_fold() -> int:
+    """Compile the fold's kernels and return the number of different rows that it counted."""
+    columns = [pa.array([1, 2, 2]), pa.array(["a", None, None]), pa.array([1, None, None], pa.int32())]
+    keys, rows = KeyNumbers(), np.arange(3)
+    numbers = keys.added(row_hashes(columns, (0, 0)))
+    newest(numbers, np.zeros((3, 2), np.int64), rows, np.zeros((3, 2), np.int64), np.full(3, NONE))
+    meet(numbers, np.ones(3, np.int64), np.zeros(3, np.bool_))
+    return keys.count
+
+
 def main() -> int:
-    """Compile the decoders of all protocols, two at a time."""
+    """Compile the decoders of all protocols, two at a time, and the fold."""
     names = protocol_names()
     with ProcessPoolExecutor(2) as pool:
+        pool.submit(warm_fold).result()
         for name, events in zip(names, pool.map(warm, names), strict=True):
             sys.stderr.write(f"{name}: compiled, {events:,} events\n")
     return 0

@@ -11,7 +11,7 @@ from tidelake.lake.folding.bucket_rows import BucketOnly
 from tidelake.lake.folding.table_fold import TableAt, TableFold
 from tidelake.lake.folding.units import SideFiles
 from tidelake.lake.scans import After
-from tidelake.lake.tables import bucket_column, key_columns, wider
+from tidelake.lake.tables import wider
 from tidelake.tso import at
 
 
@@ -43,16 +43,15 @@ def change_files(changes: TableAt | None, table: TableFold, buckets: BucketOnly 
     return SideFiles(list(changes.table.files(where, [], changes.snapshot_id)), _is_bucketed(changes, table.changes, buckets))
 
 
-def buckets_of_fold(fold: Fold, buckets: int) -> BucketOnly | None:
-    """Return the buckets of a table with the fold's columns; None if its key cannot be bucketed."""
-    name = bucket_column(key_columns(fold.feed, fold.incarnation, fold.columns))
-    return None if name is None else BucketOnly(column=name, buckets=buckets, number=None)
-
-
-def buckets_here(fold: Fold, of: TableAt) -> BucketOnly | None:
-    """Return the buckets of a table's files if they are buckets of a fold, else None."""
+def buckets_of(fold: Fold, of: TableAt) -> BucketOnly | None:
+    """Return the buckets of a table's files if all rows of a key of the fold are in one of them, else None."""
     by = bucketed_by(of.table)
-    return None if by is None else buckets_of_fold(fold, by[1])
+    if by is None:
+        return None
+    numbers = {field_id: source_id for source_id, (field_id, _) in of.table.fields().items()}
+    names = {c.id: c.lake_name for c in fold.columns if c.id in fold.incarnation.key}
+    name = names.get(numbers.get(by[0], -1))
+    return None if name is None else BucketOnly(column=name, buckets=by[1], number=None)
 
 
 def _is_bucketed(of: TableAt, columns: tuple[FoldColumn, ...], buckets: BucketOnly | None) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tidelake.config.lake_paths import PARTITION_EXCHANGE
 from tidelake.lake.columns.pieces import CHANGE_SEQ, CHANGE_TYPE, COMMIT_TS, PARTIAL
 from tidelake.lake.fold import Fold
-from tidelake.lake.folding.files import base_files, buckets_here, change_files
+from tidelake.lake.folding.files import base_files, buckets_of, change_files
 from tidelake.lake.folding.folded_source import FoldedJob, FoldedSource
 from tidelake.lake.folding.table_fold import TableAt, table_fold
 from tidelake.lake.folding.units import SideFiles, units_of
@@ -40,7 +40,7 @@ def folded_frame(
     if only_exchanged:
         table = table.model_copy(update={"rules": table.rules.model_copy(update={"origin": PARTITION_EXCHANGE})})
     at = changes or base
-    buckets = buckets_here(fold, at) if at is not None else None
+    buckets = buckets_of(fold, at) if at is not None else None
     stood, came = base_files(base, table.base, buckets), change_files(changes, table, buckets)
     if not (stood.bucketed and came.bucketed):
         buckets = None
