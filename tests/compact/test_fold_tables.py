@@ -172,9 +172,9 @@ def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path) -> None:
             assert all(of_file == sorted(of_file) for t in ("k", "many") for of_file in keys(lake, t))
             found.append(json.loads(lake.store.read(certificate_key("shop", cut.seq)))["rows"])
     assert found[1]["d.many"]["before_images"] == {
-        "compared": 26,
+        "compared": 24,
         "differs": 2,
-        "columns": dict.fromkeys(("at", "since", "day", "d", "raw", "s"), 2),
+        "columns": {"at": 2, "since": 2, "day": 2, "d": 1, "raw": 2, "s": 1},
         "examples": found[1]["d.many"]["before_images"]["examples"],
     }
     assert found[1]["d.bare"]["before_images"] == {"compared": 1}

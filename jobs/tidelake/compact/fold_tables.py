@@ -17,7 +17,7 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.columns.image_findings import EXAMPLES
 from tidelake.lake.cut import ImageCounts
 from tidelake.lake.data_files import WrittenFile, stage_files
-from tidelake.lake.images import images_without_key
+from tidelake.lake.folding.images import images_without_key
 from tidelake.spark.data_source import read_source
 from tidelake.spark.spread import THREADS, in_parts
 from tidelake.spark.worker_errors import errors_of_workers

@@ -15,7 +15,7 @@ from tidelake.lake.cut import Cut, Staged, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import last_snapshot, places
 from tidelake.lake.fold import Fold
-from tidelake.lake.images import described
+from tidelake.lake.folding.images import described
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept
 from tidelake.spark.spread import THREADS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelake.config.feed import Feed
 from tidelake.errors import QualityError
 from tidelake.lake.cut import ImageCounts
-from tidelake.lake.images import described
+from tidelake.lake.folding.images import described
 from tidelake.validate.quality.verdict import Check
 
 
