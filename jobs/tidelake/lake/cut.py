@@ -158,7 +158,7 @@ class TableCounts(_Document):
 
 
 class ImageCounts(_Document):
-    """Differences between the old rows that a table's changes carry and the rows of the snapshot (lake/images.py)."""
+    """Differences between the old rows that a table's changes carry and the rows of the snapshot (lake/folding/images.py)."""
 
     compared: int = 0  # keys that were compared; in tables without key, deletes and updates
     differs: int = 0  # the old row differs from the snapshot's row

@@ -10,7 +10,7 @@ from tidelake.validate.quality.verdict import Check
 
 
 class BeforeImageFacts(BaseModel):
-    """Old values of changes compared with the rows in the lake: number of keys, and of changes that do not fit (lake/images.py)."""
+    """Old values of changes compared with the rows in the lake: number of keys, and of changes that do not fit (lake/folding/images.py)."""
 
     compared: int = 0
     differs: int = 0
