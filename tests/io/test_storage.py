@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from moto.server import ThreadedMotoServer
 from tests.conftest import FreshUri
 from tidelake.errors import StorageError
 from tidelake.io import storage
+from tidelake.io.object_store import RangedObject
 from tidelake.io.storage import ObjectInfo, Store, open_store, probe_conditional_puts
 from tidelake.spark.application import static_settings
 
@@ -146,6 +148,15 @@ def test_a_file_goes_up_and_comes_down_with_its_hash(store: Store, tmp_path: Pat
     store.upload("big", tmp_path / "up")
     assert store.download("big", tmp_path / "down") == hashlib.sha256(content).hexdigest()
     assert (tmp_path / "down").read_bytes() == content
+
+
+def test_ranges_of_an_object_are_read_like_a_file(store: Store) -> None:
+    data = bytes(range(256)) * 5
+    store.write("k", data)
+    assert [store.read("k", *at) for at in ((), (3,), (3, 9), (0, 5), (1270, 2000))] == [data, data[3:], data[3:9], data[:5], data[1270:]]
+    with RangedObject(store, "k", len(data)) as file:
+        assert (file.read(2), file.tell(), file.seek(-4, io.SEEK_END), file.read(9), file.read(1)) == (data[:2], 2, 1276, data[-4:], b"")
+        assert (file.seek(10), file.seek(5, io.SEEK_CUR), file.read(), file.readable(), file.seekable()) == (10, 15, data[15:], True, True)
 
 
 def test_an_object_is_put_only_where_none_is(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -78,15 +79,27 @@ class Store(ABC):
     def delete(self, key: str) -> None:
         """Remove the object if it exists."""
 
-    def chunks(self, key: str) -> Iterator[bytes]:
-        """Yield the object's bytes, about CHUNK at a time. Raises StorageError: NOT_FOUND, CHANGED if the object was visibly replaced."""
+    def chunks(self, key: str, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Yield bytes of the object, about CHUNK at a time.
+
+        Args:
+            key: The object.
+            begin: Place of the first byte.
+            end: Place after the last byte; None for the object's end.
+
+        Raises:
+            StorageError: NOT_FOUND, CHANGED if the object was visibly replaced.
+        """
         with self._errors(key), self.open(key) as stream:
-            while chunk := stream.read(CHUNK):
+            if begin:
+                stream.seek(begin)
+            while (size := CHUNK if end is None else min(CHUNK, end - begin)) and (chunk := stream.read(size)):
+                begin += len(chunk)
                 yield chunk
 
-    def read(self, key: str) -> bytes:
-        """Return the whole object. Raises StorageError (NOT_FOUND)."""
-        return b"".join(self.chunks(key))
+    def read(self, key: str, begin: int = 0, end: int | None = None) -> bytes:
+        """Return the object, or its bytes from begin up to and excluding end. Raises StorageError (NOT_FOUND)."""
+        return b"".join(self.chunks(key, begin, end))
 
     def read_if_present(self, key: str) -> bytes | None:
         """Return the whole object, None if it does not exist."""
@@ -113,6 +126,32 @@ class Store(ABC):
     @abstractmethod
     def _errors(self, key: str) -> AbstractContextManager[None]:
         """Raise errors of the file system or S3 client as StorageError that names the object."""
+
+
+class RangedObject(io.RawIOBase):
+    """An object as a file, of which only the ranges are transferred that are read."""
+
+    def __init__(self, store: Store, key: str, size: int) -> None:
+        self._store, self._key, self._size, self._at = store, key, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        found = self._store.read(self._key, self._at, end) if end > self._at else b""
+        self._at += len(found)
+        return found
 
 
 def probe_conditional_puts(store: Store) -> None:

@@ -253,11 +253,12 @@ class _S3Store(Store):
             body: Any = _client().get_object(Bucket=self.bucket, Key=self.prefix + key)["Body"]
         return body  # type: ignore[no-any-return]  # a StreamingBody reads like a file
 
-    def chunks(self, key: str) -> Iterator[bytes]:
+    def chunks(self, key: str, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
         """Yield the object in chunks. An interrupted download resumes where it broke off, if the object is still the same."""
         from botocore.exceptions import HTTPClientError, IncompleteReadError
 
-        done, failures, condition = 0, 0, dict[str, Any]()
+        done, failures, last = begin, 0, "" if end is None else str(end - 1)
+        condition = {"Range": f"bytes={begin}-{last}"} if begin or last else dict[str, Any]()
         with self._errors(key):
             while True:
                 answer = _client().get_object(Bucket=self.bucket, Key=self.prefix + key, **condition)
@@ -274,7 +275,7 @@ class _S3Store(Store):
                     if failures == _ATTEMPTS:
                         raise
                 time.sleep(BACK_OFF_SECONDS * 2 ** (failures - 1))
-                condition = {"Range": f"bytes={done}-", "IfMatch": answer["ETag"]}
+                condition = {"Range": f"bytes={done}-{last}", "IfMatch": answer["ETag"]}
 
     def write(self, key: str, data: bytes) -> None:
         with self._errors(key):

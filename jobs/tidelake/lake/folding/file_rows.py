@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
+from tidelake.errors import StorageError
+from tidelake.io.object_store import RangedObject
 from tidelake.io.storage import open_store
 from tidelake.lake.columns.cells import arrow_type
 from tidelake.lake.columns.fold_columns import FoldColumn, Holder
@@ -149,21 +151,37 @@ def _numbers(values: pa.Array) -> Longs:
 
 
 @contextmanager
-def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn]) -> Iterator[FileRows]:
-    """Copy files to this machine's disk and yield their rows; remove the copies afterwards."""
+def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn], *, whole: bool = True) -> Iterator[FileRows]:
+    """Yield the rows of files.
+
+    Args:
+        refs: The files.
+        columns: The columns that may be read.
+        whole: Most of the files will be read: copy them to this machine's disk, and remove the copies afterwards. Otherwise only the
+            ranges are transferred that are read.
+    """
     with ExitStack() as held, TemporaryDirectory(prefix="tidelake-fold-") as folder:
         files, first = list[_File](), 0
         for n, ref in enumerate(refs):
-            path = Path(folder) / f"{n}.parquet"
-            root, _, key = ref.uri.rpartition("/")
-            open_store(root).download(key, path)
-            facts = pq.read_metadata(path)
-            coded = [CHANGE_TYPE] if CHANGE_TYPE in facts.schema.names else []
-            parquet = held.enter_context(pq.ParquetFile(path, metadata=facts, read_dictionary=coded, buffer_size=_BUFFER))
+            parquet = held.enter_context(_parquet(ref, Path(folder) / f"{n}.parquet" if whole else None))
             names = {_id(f): f.name for f in parquet.schema_arrow}
             files.append(_File(ref, parquet, names, first, _alive(ref, parquet.metadata.num_rows)))
             first += parquet.metadata.num_rows
         yield FileRows(files, columns)
+
+
+def _parquet(ref: FileRef, copy: Path | None) -> pq.ParquetFile:
+    root, _, key = ref.uri.rpartition("/")
+    store = open_store(root)
+    if copy is None:
+        found = store.head(key)
+        if found is None:
+            raise StorageError(f"{ref.uri} does not exist", code="NOT_FOUND")
+        return pq.ParquetFile(pa.PythonFile(RangedObject(store, key, found.size), "r"), buffer_size=_BUFFER)
+    store.download(key, copy)
+    facts = pq.read_metadata(copy)
+    coded = [CHANGE_TYPE] if CHANGE_TYPE in facts.schema.names else []
+    return pq.ParquetFile(copy, metadata=facts, read_dictionary=coded, buffer_size=_BUFFER)
 
 
 def _alive(ref: FileRef, rows: int) -> Flags | None:

@@ -71,7 +71,8 @@ def units_of(table: int, base: SideFiles, changes: SideFiles, buckets: BucketOnl
 @contextmanager
 def sides_of(table: TableFold, unit: Unit) -> Iterator[tuple[FileRows, Rows, Rows]]:
     """Open a unit's files. Yield (all rows of the snapshot's files, the unit's rows of the snapshot, its changes)."""
-    with opened(unit.base.files, table.base) as base, opened(unit.changes.files, table.changes) as changes:
+    whole = not table.rules.merges
+    with opened(unit.base.files, table.base, whole=whole) as base, opened(unit.changes.files, table.changes) as changes:
         yield base, _only(base, unit.base), _only(changes, unit.changes)
 
 
