@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from html import escape
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 400, 60, 150, 30, 50
-_COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#6c4a8b")
+_COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#6c4a8b", "#b08900", "#555555")
+FILLED = (("black", "merge-on-read"), ("white", "buckets rewritten"))  # what filled and hollow points are
 _STYLE = "font-family: sans-serif; font-size: 12px; background: white"
 
 
@@ -21,8 +22,8 @@ class Line:
     filled: Sequence[bool]
 
 
-def plot(lines: Sequence[Line], x_title: str, y_title: str) -> str:
-    """Filled points are merge-on-read, hollow ones are rewritten buckets."""
+def plot(lines: Sequence[Line], x_title: str, y_title: str, keys: Sequence[tuple[str, str]] = FILLED) -> str:
+    """keys: colours of points and what they mean."""
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
     across, up = _Axis(min(xs), max(xs), _LEFT, _WIDTH - _RIGHT), _Axis(min(ys), max(ys), _HEIGHT - _BOTTOM, _TOP)
@@ -41,7 +42,6 @@ def plot(lines: Sequence[Line], x_title: str, y_title: str) -> str:
             inside = colour if filled else "white"
             parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{inside}" stroke="{colour}" stroke-width="2"/>')
         parts.append(_text(places[-1][0] + 12, places[-1][1] + 4, line.name, "start", colour))
-    keys = (("black", "merge-on-read"), ("white", "buckets rewritten"))
     for n, (inside, said) in enumerate(keys):
         y = _HEIGHT - _BOTTOM - 14 - 18 * n
         parts.append(f'<circle cx="{_WIDTH - _RIGHT + 18}" cy="{y - 4}" r="5" fill="{inside}" stroke="black" stroke-width="2"/>')
