@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tests.benchmarks import scale_avro, scale_messages
@@ -115,7 +116,7 @@ def make(folder: Path, size: Size) -> Feed:
 def make_export(folder: Path, size: Size) -> Feed:
     """A feed, and the export that its tables begin with."""
     for name in names(size):
-        _export(folder / "export", name, size.rows)
+        _export(folder / "export", name, size.rows, zero_dates=size.values == "zero-dates")
     return make_feed(folder, size)
 
 
@@ -159,13 +160,14 @@ def _ms(number: int) -> int:
     return int(hour_at(number).timestamp() * 1000)
 
 
-def _export(folder: Path, name: str, rows: int) -> None:
-    """Every key in version 0."""
+def _export(folder: Path, name: str, rows: int, *, zero_dates: bool) -> None:
+    """Every key in version 0. The lake keeps zero dates as NULL, and no timestamp of an export is one."""
     folder.mkdir(parents=True, exist_ok=True)
     types = {"amount": pa.decimal128(21, 2), "placed": pa.timestamp("us")}
     for number, first in enumerate(range(0, rows, _FILE_ROWS)):
         keys = np.arange(first, min(first + _FILE_ROWS, rows))
-        found = cells(Rows.of(keys, np.zeros_like(keys)))
+        found = cells(Rows.of(keys, np.zeros_like(keys)), zero_dates=zero_dates)
+        found["placed"] = pc.if_else(pc.starts_with(found["placed"], "0000"), None, found["placed"])
         columns = {c: v.cast(types[c]) if c in types else v for c, v in found.items()}
         pq.write_table(pa.table(columns), folder / f"shop.{name}.{number:09d}.parquet")
 
