@@ -1,6 +1,6 @@
 """Hours over many small tables: seconds of each stage, the driver's memory, and the documents that an hour writes beside the tables.
 
-Every hour runs in a Spark application of its own. Documents are the objects below the lake outside of tables; an hour wrote those that are
+Every hour runs in a Spark application of its own, whose start is in the seconds of decode. Documents are the objects below the lake outside of tables; an hour wrote those that are
 new or changed after it. What grows with the number of hours before is seen from line to line.
 """
 
