@@ -1,7 +1,8 @@
 """Hours over many small tables: seconds of each stage, the driver's memory, and the documents that an hour writes beside the tables.
 
-Every hour runs in a Spark application of its own, whose start is in the seconds of decode. Documents are the objects below the lake outside of tables; an hour wrote those that are
-new or changed after it. What grows with the number of hours before is seen from line to line.
+Every hour runs in a Spark application of its own, whose start is in the seconds of decode. Documents are the objects below the lake outside
+of tables; an hour wrote those that are new or changed after it, landed messages apart. What grows with the number of hours before is seen
+from line to line.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Documents = dict[Path, tuple[int, int]]  # file → when it was written, bytes
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Documents that an hour wrote, by folder of the lake; landed messages are apart."""
+    """Documents that an hour wrote, by folder of the lake."""
 
     objects: Counter[str]
     nbytes: Counter[str]
