@@ -99,12 +99,11 @@ class Bucketed:
 
     def read(self) -> list[Row]:
         """The rows that pyiceberg reads, from manifests in which every file has the manifest's content."""
+        io = self.table.table.io
         for m in self.manifests:
-            of_data = {
-                e.data_file.content == DataFileContent.DATA for e in m.fetch_manifest_entry(self.table.table.io, discard_deleted=False)
-            }
-            assert of_data == {m.content == ManifestContent.DATA}
-            with AvroFile[ManifestFile](self.table.table.io.new_input(m.manifest_path)) as file:
+            entries = m.fetch_manifest_entry(io, discard_deleted=False)
+            assert {e.data_file.content == DataFileContent.DATA for e in entries} == {m.content == ManifestContent.DATA}
+            with AvroFile[ManifestFile](io.new_input(m.manifest_path)) as file:
                 assert file.header.meta["content"] == m.content.name.lower()
         found = self.table.scan().read_all()
         return sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))

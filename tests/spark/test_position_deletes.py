@@ -55,16 +55,16 @@ def test_the_file_is_as_iceberg_specifies(tmp_path: Path) -> None:
 
 def test_row_groups_of_other_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(position_deletes, "GROUP_ROWS", 2)
-    write(tmp_path / "d.parquet", {"a": {1, 2}, "b": {3, 4}, "c": {5, 6, 7}})
-    read, plain = list[list[int]](), pq.ParquetFile.iter_batches
+    write(tmp_path / "d.parquet", {"a": {1, 2}, "b": {3, 4}, "c": {5, 6, 7}, "d": {8}})
+    read, plain = list[tuple[list[int], list[str]]](), pq.ParquetFile.iter_batches
 
-    def watched(self: pq.ParquetFile, size: int, groups: list[int], *more: Any, **options: Any) -> Any:
-        read.append(groups)
-        return plain(self, size, groups, *more, **options)
+    def watched(self: pq.ParquetFile, size: int, groups: list[int], columns: list[str], **options: Any) -> Any:
+        read.extend([(groups, columns)] if groups else [])
+        return plain(self, size, groups, columns, **options)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
     assert [deleted_positions(open_store(str(tmp_path)), ["d.parquet"], p).tolist() for p in "bcx"] == [[3, 4], [5, 6, 7], []]
-    assert read == [[1], [2, 3], []]
+    assert read == [([1], ["pos"]), ([2], ["pos"]), ([3], ["file_path", "pos"])]
 
 
 def test_a_file_without_statistics_is_read_whole(tmp_path: Path) -> None:
