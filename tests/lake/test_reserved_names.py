@@ -68,10 +68,10 @@ def test_different_columns_keep_different_names_in_any_case() -> None:
 
 def test_all_columns_of_the_lakes_own_and_of_its_queries_are_reserved() -> None:
     written = re.compile(r"""\bAS (_[a-z]\w*)\b|(?:alias|withColumn)\("(_[a-z]\w*)""")
-    of_columns = ("lake/fold", "compact/snapshot", "publish/replace", "query/asof", "query/diff", "query/scd2", "order/exchanged_rows")
+    of_columns = ("compact/filled_table", "publish/replace", "query/asof", "query/diff", "query/scd2", "order/exchanged_rows")
     queries = [Path(folder) / f"{name}.py" for folder in tidelake.__path__ for name in of_columns]  # others query events, or keys alone
     found = {(path.name, a or b) for path in queries for a, b in written.findall(path.read_text())}
-    assert {("fold.py", "_gone"), ("replace.py", "_n")} <= found
+    assert {("scd2.py", "_row"), ("replace.py", "_n")} <= found
     assert {name for _, name in found} - {"_k", "_h"} <= RESERVED_COLUMNS  # DuckDB's tables of hashes in diff
     assert {c.name for c in (*CHANGELOG_COLUMNS, PARTIAL)} <= RESERVED_COLUMNS
 

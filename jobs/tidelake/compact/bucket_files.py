@@ -72,11 +72,14 @@ class BucketFiles:
     def _write(self) -> Iterator[Uploaded]:
         if not self._waiting:
             return
-        rows = pa.Table.from_batches(self._waiting)
-        size, self._waiting, self._bytes = self._bytes, [], 0
-        step = max(1, ROW_GROUP_BYTES * rows.num_rows // max(size, 1))
-        columns = self._columns(rows, self._order(rows))
-        for first in range(0, rows.num_rows, step):
+        rows, size = pa.Table.from_batches(self._waiting), self._bytes
+        self._waiting, self._bytes = [], 0
+        many, order = rows.num_rows, self._order(rows)
+        step = max(1, ROW_GROUP_BYTES * many // max(size, 1))
+        taken = [None if name is None else rows.column(name) for name in self._names]
+        del rows  # so that each column is freed when it is sorted
+        columns = self._sorted(taken, many, order)
+        for first in range(0, many, step):
             if self._open is None:
                 self._open = OpenFile(self._path, self._schema)
             self._open.write(columns.slice(first, step))
@@ -88,11 +91,17 @@ class BucketFiles:
             return None
         return pc.sort_indices(rows.select(list(self._key)), sort_keys=[(k, "ascending") for k in self._key])
 
-    def _columns(self, rows: pa.Table, order: pa.Array | None) -> pa.Table:
+    def _sorted(self, taken: list[pa.ChunkedArray | None], rows: int, order: pa.Array | None) -> pa.Table:
+        """Return the table's columns in order. The columns in `taken` are removed from it one by one."""
         out = []
-        for field, name in zip(self._schema, self._names, strict=True):
-            cells = pa.nulls(rows.num_rows, field.type) if name is None else rows.column(name).combine_chunks()
-            out.append(cells if order is None or name is None else cells.take(order))
+        for n, field in enumerate(self._schema):
+            cells, taken[n] = taken[n], None
+            if cells is None:
+                out.append(pa.nulls(rows, field.type))
+                continue
+            whole = cells.combine_chunks()
+            del cells
+            out.append(whole if order is None else whole.take(order))
         return pa.Table.from_arrays(out, names=self._schema.names)
 
     def _upload(self, file: OpenFile) -> Uploaded:

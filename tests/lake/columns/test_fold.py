@@ -247,3 +247,17 @@ def test_pieces_that_hold_no_changed_key_are_not_read_for_a_merge() -> None:
     fold = BucketFold(base, log, rules(kind, merges=True))
     assert [first for first, _ in base.reads] == [10]
     assert np.flatnonzero(fold.gone).tolist() == [12]
+
+
+def test_a_delete_beside_a_row_that_came_with_its_key_alone_is_the_other_half_of_an_update() -> None:
+    kind = KINDS["number"]
+    base = table(kind.columns | VALUES | STAMP, [(n, "a", n, 0.5, AFTER) for n in range(3)])
+
+    def logs(*changes: tuple[int, str, int]) -> list[Cells]:
+        return [
+            (key, None, None, None, op, Decimal(100 * ts + n), ts, op != "DELETE", "t", 0, n) for n, (key, op, ts) in enumerate(changes)
+        ]
+
+    log = logs((0, "DELETE", 12), (0, "INSERT", 12), (1, "DELETE", 12), (1, "INSERT", 13), (2, "UPDATE_AFTER", 13))
+    fold = BucketFold(base, table(kind.columns | VALUES | META, log), rules(kind, partial=True))
+    assert contents(fold) == {(0, "a", 0, 0.5): 12, (1, None, None, None): 13, (2, "a", 2, 0.5): 13}

@@ -16,18 +16,23 @@ from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.wire.kernels.arrays import Flags, Ints, Longs, Words
 from tidelake.wire.kernels.key_numbers import NONE
 
+_NONE_TOLD = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
+
 
 class RowsOfKeys:
     """Rows of one side whose old values are compared, ascending, with the number of their key among the compared ones."""
 
     def __init__(self) -> None:
-        self.rows, self.keys, self.kinds = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int8)
+        self.rows, self.keys, self.kinds = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8)
 
-    def add(self, rows: Longs, keys: Longs, kinds: Kinds) -> None:
+    def add(self, rows: Longs, keys: Ints, kinds: Kinds) -> None:
         """Add rows in any order."""
-        rows, keys, kinds = np.concatenate([self.rows, rows]), np.concatenate([self.keys, keys]), np.concatenate([self.kinds, kinds])
-        order = np.argsort(rows, kind="stable")
-        self.rows, self.keys, self.kinds = rows[order], keys[order], kinds[order]
+        if len(self.rows):
+            rows, keys, kinds = np.concatenate([self.rows, rows]), np.concatenate([self.keys, keys]), np.concatenate([self.kinds, kinds])
+        if np.any(rows[1:] < rows[:-1]):
+            order = np.argsort(rows, kind="stable")
+            rows, keys, kinds = rows[order], keys[order], kinds[order]
+        self.rows, self.keys, self.kinds = rows, keys, kinds
 
     def within(self, piece: Piece) -> slice:
         """Return where the rows of a piece are."""
@@ -38,7 +43,8 @@ class RowsOfKeys:
         """Return the rows of some keys, which are numbered anew, from 0."""
         chosen = np.flatnonzero(np.isin(self.keys, keys))
         out = RowsOfKeys()
-        out.rows, out.keys, out.kinds = self.rows[chosen], np.searchsorted(keys, self.keys[chosen]), self.kinds[chosen]
+        out.rows, out.kinds = self.rows[chosen], self.kinds[chosen]
+        out.keys = np.searchsorted(keys, self.keys[chosen]).astype(np.int32)
         return out
 
 
@@ -65,16 +71,21 @@ class ImageSums:
 
     def close_pass(self, many: int, newest: Longs, gone: Flags) -> None:
         """End a pass over `many` key numbers. newest: the newest change of each, NONE without one; gone: it is a delete."""
-        none = np.zeros(0, np.int32)
-        rows, numbers, kinds = (np.concatenate(p) for p in zip((none, none, none.astype(np.int8)), *self._told, strict=True))
-        base_rows, base_numbers = (np.concatenate(p) for p in zip((none, none), *self._stood, strict=True))
+        told, stood = (_NONE_TOLD, *self._told), (_NONE_TOLD[:2], *self._stood)
         self._told, self._stood = [], []
-        known = np.unique(numbers)
-        known = known[newest[known] != NONE]
-        key_of = np.full(many, NONE, np.int64)
+        rows, numbers, kinds = (np.concatenate(p) for p in zip(*told, strict=True))
+        base_rows, base_numbers = (np.concatenate(p) for p in zip(*stood, strict=True))
+        del told, stood
+        changed = np.zeros(many, np.bool_)
+        changed[numbers] = True
+        known = np.flatnonzero(changed & (newest[:many] != NONE))
+        key_of = np.full(many, NONE, np.int32)
         key_of[known] = len(self._newest) + np.arange(len(known))
-        mine = key_of[numbers] != NONE
-        self.of_changes.add(rows[mine], key_of[numbers[mine]], kinds[mine])
+        keys = key_of[numbers]
+        if (keys == NONE).any():
+            mine = keys != NONE
+            rows, keys, kinds = rows[mine], keys[mine], kinds[mine]
+        self.of_changes.add(rows, keys, kinds)
         self.of_base.add(base_rows, key_of[base_numbers], np.full(len(base_rows), INSERT, np.int8))
         self._newest = np.concatenate([self._newest, newest[known]])
         self._gone = np.concatenate([self._gone, gone[known]])

@@ -22,7 +22,7 @@ from tidelake.lake.columns.pieces import CHANGE_TYPE, COMMIT_TS, Piece
 from tidelake.spark.position_deletes import deleted_positions
 from tidelake.wire.kernels.arrays import Flags, Longs
 
-PIECE_BYTES = 32 << 20  # maximum encoded size of a piece
+PIECE_BYTES = 16 << 20  # maximum encoded size of a piece
 PIECE_ROWS = 1 << 18  # maximum rows of a piece
 _BUFFER = 1 << 20  # bytes of a column that are read at once
 _ORDERED = frozenset({"int", "bigint", "date", "timestamp", "timestamp_ntz"})  # types whose statistics are used
