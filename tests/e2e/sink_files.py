@@ -36,8 +36,8 @@ class SinkFiles:
 
     def write(self) -> int:
         """All files; metadata say how far they go."""
-        self._start_tables(from_ms(self._history.start_ms), self._history.row_schemas()[:6])
-        row_schemas = {t.name: t for t in self._history.row_schemas()[:6]}
+        self._start_tables(from_ms(self._history.start_ms), self._history.definitions()[:6])
+        definitions = {t.name: t for t in self._history.definitions()[:6]}
         after = {s.ddl.commit_ts: s.after for s in self._history.statements()}
         due_ms, sent = self._history.start_ms + FLUSH_MS, list[SourceChange]()
         for commit in self._history.commits():
@@ -48,12 +48,12 @@ class SinkFiles:
             if self._restart_ms and at_ms >= self._restart_ms:
                 self._restart_ms = 0
                 self._flush(at_ms)
-                self._start_tables(commit.commit_ts - 1, list(row_schemas.values()))
-                self._take([r for r in sent if r.table.name in row_schemas and r.table.columns == row_schemas[r.table.name].columns])
+                self._start_tables(commit.commit_ts - 1, list(definitions.values()))
+                self._take([r for r in sent if r.table.name in definitions and r.table.columns == definitions[r.table.name].columns])
             if isinstance(commit, Ddl):
                 self._state(commit, after[commit.commit_ts])
-                row_schemas = {n: t for n, t in row_schemas.items() if n != commit.query.split("`")[1]}
-                row_schemas |= {t.name: t for t in [after[commit.commit_ts]] if t is not None}
+                definitions = {n: t for n, t in definitions.items() if n != commit.query.split("`")[1]}
+                definitions |= {t.name: t for t in [after[commit.commit_ts]] if t is not None}
             else:
                 self._take(commit.rows)
                 sent = [r for r in [*sent, *commit.rows] if physical_ms(r.commit_ts) > at_ms - BACK_MS]
@@ -91,8 +91,8 @@ class SinkFiles:
             head = [f'"{op}"', f'"{r.table.name}"', f'"{r.table.database}"', str(r.commit_ts), str(r.op == "update").lower()]
             yield (",".join([*head, *cells]) + END).encode()
 
-    def _start_tables(self, version: int, row_schemas: list[SourceTable]) -> None:
-        for t in row_schemas:
+    def _start_tables(self, version: int, definitions: list[SourceTable]) -> None:
+        for t in definitions:
             self._versions[t.name] = version
             self._schema(t.database, t.name, version, "", 0, t)
 

@@ -105,13 +105,13 @@ def printed(lake: Lake, table: str, ts: int) -> list[dict[str, Any]]:
 
 def printed_at(lake: Lake, asked: dict[int, str]) -> dict[int, list[dict[str, Any]]]:
     """The same of a table that bears these names at these TSOs; one Spark job for all at which it has the same columns."""
-    row_schemas: dict[tuple[Rendered, ...], dict[int, Any]] = defaultdict(dict)
+    by_columns: dict[tuple[Rendered, ...], dict[int, Any]] = defaultdict(dict)
     for ts, name in asked.items():
         _, life = life_at(lake, name, ts)
         columns = tuple(Rendered(name=c.name, type=shown_type(lake.feed, life, c)) for c in kept(lake.feed, life, life.columns_at(ts)))
-        row_schemas[columns][ts] = frame_asof(lake, name, ts, lake.spark).selectExpr(f"{ts}L AS _ts", "*")
+        by_columns[columns][ts] = frame_asof(lake, name, ts, lake.spark).selectExpr(f"{ts}L AS _ts", "*")
     out: dict[int, list[dict[str, Any]]] = {ts: [] for ts in asked}
-    for columns, (first, *others) in ((columns, frames.values()) for columns, frames in row_schemas.items()):
+    for columns, (first, *others) in ((columns, frames.values()) for columns, frames in by_columns.items()):
         for other in others:
             first = first.unionAll(other)
         for row in as_printed(lake, first.toArrow().to_reader(), [Rendered(name="_ts", type=None), *columns]):

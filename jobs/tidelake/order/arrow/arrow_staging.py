@@ -83,6 +83,8 @@ def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) ->
     """
     if not todo:
         return []
+    for table, _ in todo:
+        table.clear_cells()  # refuses masks before anything is made
     events = _events(o)
     with ThreadPoolExecutor(THREADS) as pool:
         opened = list(pool.map(lambda t: open_changelog(o.catalog, t[0], o.previous.get(t[0].incarnation.id), o.kept), todo))
