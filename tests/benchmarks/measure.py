@@ -18,12 +18,14 @@ KINDS = ("python", "java", "other")  # other: the S3 server
 @dataclass(slots=True)
 class Used:
     """seconds: wall time. cpu_of: CPU seconds by kind of process. peak: the largest sum of resident bytes by kind; what forks share
-    counts once. worker: the most that one Python process below this one ever held, in bytes, shared pages included."""
+    counts once. worker, driver: the most that one Python process below this one, or this one itself, ever held, in bytes, shared pages
+    included."""
 
     seconds: float = 0.0
     cpu_of: dict[str, float] = field(default_factory=dict)
     peak: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     worker: int = 0
+    driver: int = 0
 
     @property
     def cpu(self) -> float:
@@ -36,8 +38,8 @@ def measured() -> Iterator[Used]:
     """What the block uses, filled in at its end."""
     used, stop = Used(), threading.Event()
     sampler = threading.Thread(target=_sample, args=(used, stop), daemon=True)
-    for worker in _workers():
-        reset_peak(worker.pid)
+    for process in _tree():
+        reset_peak(process.pid)
     started, before = time.monotonic(), _cpu()
     sampler.start()
     try:
@@ -47,6 +49,7 @@ def measured() -> Iterator[Used]:
         used.cpu_of = {kind: after[kind] - before[kind] for kind in KINDS}
         stop.set()
         sampler.join()
+        used.driver = peak()
 
 
 def reset_peak(process: int | str = "self") -> None:

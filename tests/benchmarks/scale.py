@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks import child
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import Figure, missed
 from tests.benchmarks.scale_archive import MASK_KEY, VALUES, Size, make, names
+from tests.benchmarks.scale_lines import HEAP, MIB, WHOLE, line_of, lines, shares, show
 
-HEAP = {"TIDELAKE_DRIVER_MEMORY": "2g"}
 WINDOW = Size(rows=1_000_000, changes=1_000_000, keys=200_000)
-MIB = 1 << 20
+MERGED = ("plain", "masked", "zero-dates")  # values that the plain pipeline reads and merges
+SHARE = 0.9  # of the row events per second of plain values
 
 
 def measure(console: Console, size: Size = WINDOW, *, baseline: bool = True) -> tuple[dict[str, Figure], dict[str, Any]]:
@@ -29,19 +32,18 @@ def measure(console: Console, size: Size = WINDOW, *, baseline: bool = True) -> 
         console.print(f"  {size.tables:,} × {size.rows:,} rows, {size.changes:,} changes of {size.keys:,} keys each", style="dim")
         make(Path(folder), size)
         console.print("  both hours, in one Spark application", style="dim")
-        line = child.run("scale_hour", folder, environment=HEAP | MASK_KEY)
+        line = line_of(Path(folder))
         plain = None
         if baseline:
             console.print("  the plain pipeline: MERGE INTO, copy-on-write", style="dim")
             plain = child.run("scale_plain", folder, json.dumps(names(size)), environment=HEAP | MASK_KEY)
-    total = {kind: sum(used[kind] for used in line["stages"].values()) for kind in ("seconds", "cpu")}
-    _show(console, size, line | {"whole": total}, plain)
+    _show(console, size, line, plain)
     if plain and plain["rows"] != line["rows"]:
         raise SystemExit(f"rows differ: {line['rows']} and {plain['rows']}")
-    figures = {"rows": Figure(value=size.events / total["seconds"], unit="1/s", must=25_000, more_is_better=True)}
+    seconds = line["stages"][WHOLE]["seconds"]
+    figures = {"rows": Figure(value=size.events / seconds, unit="1/s", must=25_000, more_is_better=True)}
     if plain:
-        share = plain["seconds"] / total["seconds"]
-        figures["speed"] = Figure(value=share, unit="× MERGE INTO", must=2, more_is_better=True, ratio=True)
+        figures["speed"] = Figure(value=plain["seconds"] / seconds, unit="× MERGE INTO", must=2, more_is_better=True, ratio=True)
     return figures, {"size": str(size), "line": line, "plain": plain}
 
 
@@ -49,7 +51,7 @@ def _show(console: Console, size: Size, line: dict[str, Any], plain: dict[str, A
     grid = Table("", "seconds", "CPU s", "row events/s", "peak MiB, Python", "of one worker", "JVM", box=None, pad_edge=False)
     for column in grid.columns[1:]:
         column.justify = "right"
-    for name, used in [*line["stages"].items(), ("all stages", line["whole"]), *([("MERGE INTO", plain)] if plain else [])]:
+    for name, used in [*line["stages"].items(), *([("MERGE INTO", plain)] if plain else [])]:
         sizes = (used["peak"]["python"], used.get("worker"), used["peak"]["java"]) if "peak" in used else ()
         peak = ["" if size is None else f"{size / MIB:,.0f}" for size in sizes]
         grid.add_row(name, f"{used['seconds']:.1f}", f"{used['cpu']:.1f}", f"{size.events / used['seconds']:,.0f}", *peak)
@@ -57,23 +59,59 @@ def _show(console: Console, size: Size, line: dict[str, Any], plain: dict[str, A
     share = line["added_bytes"] / max(line["bytes"], 1)
     console.print(f"snapshots: {'; '.join(line['written'])}; {line['added_bytes']:,} bytes written, {share:.1%} of all")
     if plain:
-        console.print(f"{plain['seconds'] / line['whole']['seconds']:.2f} times as fast as MERGE INTO")
+        console.print(f"{plain['seconds'] / line['stages'][WHOLE]['seconds']:.2f} times as fast as MERGE INTO")
 
 
-def main() -> None:
-    """One window."""
+def compare(console: Console, size: Size, passes: int) -> int:
+    """All kinds of values after one another. 1 if one of them is slower than its share of plain values."""
+    sizes = {values: replace(size, values=values) for values in VALUES}
+    found = lines(console, sizes, passes)
+    show(console, found, sizes)
+    slow = missed(shares(found, sizes, SHARE))
+    for sentence in slow:
+        console.print(sentence, style="bold red")
+    return 1 if slow else 0
+
+
+def statement(console: Console, size: Size, passes: int) -> int:
+    """The hour with a statement that rewrites every table, after the same hour without it."""
+    sizes = {"rewrite": size, "statement": replace(size, statement=True)}
+    show(console, lines(console, sizes, passes), sizes)
+    return 0
+
+
+def main() -> int:
+    """One window, or several beside one another."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.scale", description=__doc__)
     for name in ("tables", "rows", "changes", "keys", "hot"):
         parser.add_argument(f"--{name}", type=int, default=getattr(WINDOW, name), help="default: %(default)s")
-    parser.add_argument(
-        "--values", choices=VALUES, default="plain", help="masked: one column is hashed; zero-dates: every tenth date is one"
-    )
+    kinds = "; ".join(f"{name}: {said.replace('%', '%%')}" for name, said in VALUES.items())
+    parser.add_argument("--values", choices=VALUES, default="plain", help=f"{kinds}. Keyless and Avro tables have no baseline")
     parser.add_argument("--seeded", action="store_true", help="tables begin with an export, which is quicker for large ones")
     parser.add_argument("--no-baseline", action="store_true", help="leave MERGE INTO out")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
+        "--compare",
+        action="store_true",
+        help=f"all kinds of values after one another, without MERGE INTO; exit code 1 if one has less than {SHARE} of plain's rows/s",
+    )
+    kind.add_argument(
+        "--statement",
+        action="store_true",
+        help="an hour that begins with ADD COLUMN of every table, so that compact rewrites it, after the same hour without the statement, "
+        "which rewrites the tables too if it has many changes",
+    )
+    parser.add_argument("--passes", type=int, default=1, help="of --compare and --statement: the quickest is shown (default: %(default)s)")
     flags = vars(parser.parse_args())
-    baseline = not flags.pop("no_baseline")
-    measure(Console(width=130), Size(**flags), baseline=baseline)
+    baseline, passes = not flags.pop("no_baseline"), flags.pop("passes")
+    wanted = {compare: flags.pop("compare"), statement: flags.pop("statement")}
+    size, console = Size(**flags), Console(width=140)
+    for several, chosen in wanted.items():
+        if chosen:
+            return several(console, size, passes)
+    measure(console, size, baseline=baseline and size.values in MERGED)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

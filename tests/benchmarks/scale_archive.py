@@ -1,11 +1,12 @@
-"""Archives of any size: tables `shop.t000`… of seven columns each, filled in a first hour, or by an export, and changed in a second hour.
+"""Archives of any size: tables `shop.t000`… of seven columns each, filled in a first hour, or by an export, and changed in later hours.
 
-Canonical Parquet with Open Protocol messages of 16 rows as TiCDC writes them, old values included; exports are Parquet.
+Canonical Parquet with messages of Open Protocol or Avro (`scale_messages`, `scale_avro`); exports are Parquet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,17 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tests.benchmarks import scale_avro, scale_messages
+from tests.benchmarks.scale_rows import Rows, cells
 from tidelake.config.feed import Feed, load_feed
 from tidelake.history.event import MESSAGE
 from tidelake.tso import from_ms
 
-HOURS = [datetime(2026, 1, 5, 10, tzinfo=UTC) + timedelta(hours=n) for n in range(2)]
-EXPORTED_MS = int(HOURS[0].timestamp() * 1000)  # when an export was made
+EXPORTED_MS = int(datetime(2026, 1, 5, 10, tzinfo=UTC).timestamp() * 1000)  # when an export was made
 PARTITIONS = 4
-BATCH = 16  # rows of a message
 COLUMNS = "id BIGINT, buyer STRING, amount DECIMAL(12,2), qty INT, note STRING, placed TIMESTAMP_NTZ, state INT"
 
-_FEED = """protocol = "open"
+_FEED = """protocol = "{protocol}"
 topics = ["shop"]
 partitions = {partitions}
 [source]
@@ -33,46 +34,65 @@ uri = "{folder}/archive"
 layout = "canonical"
 closed_by = "quiet"
 quiet_minutes = 0
-[watermark]
-from = "messages"
 [lake]
 uri = "{folder}/lake"
 catalog = "jdbc:sqlite:{folder}/lake.db"
 """
+_OPEN = '[watermark]\nfrom = "messages"\n'
+_AVRO = """[options]
+enable_tidb_extension = true
+avro_decimal_handling_mode = "string"
+[avro]
+schemas = "avro_schemas.json"
+[watermark]
+from = "checkpoints"
+uri = "{folder}/checkpoints.json"
+"""
 _CREATE = (
-    "CREATE TABLE `shop`.`{name}` (`id` BIGINT NOT NULL PRIMARY KEY, `buyer` VARCHAR(40), `amount` DECIMAL(12,2), `qty` INT, "
-    "`note` VARCHAR(100), `placed` DATETIME, `state` INT);\n"
+    "CREATE TABLE `shop`.`{name}` (`id` BIGINT NOT NULL{key}, `buyer` VARCHAR(40), `amount` DECIMAL(12,2), `qty` INT, "
+    "`note` {note}, `placed` DATETIME, `state` INT);\n"
 )
-_ROW = (
-    '{"id":{"t":8,"h":true,"f":11,"v":%d},"buyer":{"t":15,"f":64,"v":"buyer%d"},"amount":{"t":246,"f":64,"v":"%d.%02d"},'
-    '"qty":{"t":3,"f":64,"v":%d},"note":{"t":15,"f":64,"v":"note of row %d in its version %d"},'
-    '"placed":{"t":12,"f":64,"v":"%s"},"state":{"t":3,"f":64,"v":%d}}'
-)
-_GROUP = 4096  # messages of a row group
+_GROUP, _GROUP_BYTES = 4096, 256 << 20  # messages of a row group
 _FILE_ROWS = 500_000  # of an export
+_LAST_MS = 3_599_000  # of an hour: up to here it is resolved
 _MASK_KEY = '[policy]\nmask_key = "${TIDELAKE_MASK_KEY}"\n'
 _MASK = '[columns."shop.{name}".buyer]\nmask = "hash"\n'
 MASK_KEY = {"TIDELAKE_MASK_KEY": "a key for the benchmark, of 32 bytes"}
-VALUES = ("plain", "masked", "zero-dates")  # one column is hashed; every tenth date is a zero date
+VALUES = {  # what --values makes of tables and messages
+    "plain": "all values as they are",
+    "masked": "one column is hashed",
+    "zero-dates": "every tenth date is a zero date",
+    "keyless": "tables without primary key",
+    "avro": "an Avro feed, 5 % of whose changes are deletes and inserts, placed by recorded checkpoints",
+}
 _BUCKETS = '[tables."shop.{name}"]\nbuckets = {buckets}\n'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """rows: of each table after the first hour; changes: row events of each in the second, which concern so many keys; hot: how many of
-    them are of one key; seeded: the tables begin with an export; values: one of VALUES."""
+    """What an archive holds.
+
+    rows: of each table after the first hour; changes: row events of each in every later hour, which concern so many keys; hours: how
+    many later hours; hot: how many changes of an hour are of one key; seeded: the tables begin with an export; values: one of VALUES;
+    statement: the second hour begins with an ADD COLUMN of every table; buckets: of each table, else those of so many rows if seeded;
+    wide: bytes of each note.
+    """
 
     tables: int = 1
     rows: int
     changes: int
     keys: int
+    hours: int = 1
     hot: int = 0
     seeded: bool = False
     values: str = "plain"
+    statement: bool = False
+    buckets: int | None = None
+    wide: int = 0
 
     @property
     def events(self) -> int:
-        """Row events of the second hour."""
+        """Row events of a later hour."""
         return self.tables * self.changes
 
 
@@ -81,8 +101,13 @@ def names(size: Size) -> list[str]:
     return [f"t{n:03d}" for n in range(size.tables)]
 
 
+def hour_at(number: int) -> datetime:
+    """The hours of an archive: 0 fills the tables, later ones change them."""
+    return datetime.fromtimestamp(EXPORTED_MS / 1000, UTC) + timedelta(hours=number)
+
+
 def make(folder: Path, size: Size) -> Feed:
-    """The archive of both hours, or an export and the second, and a feed that reads them into an empty lake."""
+    """The archive of all hours, or an export and the later ones, and a feed that reads them into an empty lake."""
     feed = make_export(folder, size) if size.seeded else make_feed(folder, size)
     make_hours(folder, size)
     return feed
@@ -91,7 +116,7 @@ def make(folder: Path, size: Size) -> Feed:
 def make_export(folder: Path, size: Size) -> Feed:
     """A feed, and the export that its tables begin with."""
     for name in names(size):
-        _export(folder / "export", name, size.rows)
+        _export(folder / "export", name, size.rows, zero_dates=size.values == "zero-dates")
     return make_feed(folder, size)
 
 
@@ -99,103 +124,122 @@ def make_feed(folder: Path, size: Size) -> Feed:
     """The feed's files."""
     schemas = folder / "schemas" / "scale"
     schemas.mkdir(parents=True)
-    buckets = 1 << (size.rows // 1_000_000).bit_length() if size.rows >= 1_000_000 else 1  # as order finds for so many events
-    own = "".join(_BUCKETS.format(name=name, buckets=buckets) for name in names(size)) if size.seeded else ""
-    own += _MASK_KEY + "".join(_MASK.format(name=name) for name in names(size)) if size.values == "masked" else ""
-    (schemas / "feed.toml").write_text(_FEED.format(partitions=PARTITIONS, folder=folder) + own)
-    (schemas / "tables.sql").write_text("".join(_CREATE.format(name=name) for name in names(size)))
+    avro = size.values == "avro"
+    text = _FEED.format(protocol="avro" if avro else "open", partitions=PARTITIONS, folder=folder)
+    text += _AVRO.format(folder=folder) if avro else _OPEN
+    if buckets := size.buckets or _buckets(size):
+        text += "".join(_BUCKETS.format(name=name, buckets=buckets) for name in names(size))
+    if size.values == "masked":
+        text += _MASK_KEY + "".join(_MASK.format(name=name) for name in names(size))
+    key, note = "" if size.values == "keyless" else " PRIMARY KEY", "LONGTEXT" if size.wide else "VARCHAR(100)"
+    (schemas / "feed.toml").write_text(text)
+    (schemas / "tables.sql").write_text("".join(_CREATE.format(name=name, key=key, note=note) for name in names(size)))
+    if avro:
+        (schemas / "avro_schemas.json").write_text(json.dumps(scale_avro.schemas(names(size))))
+        marks = [{"at_ms": _ms(n) + _LAST_MS + 500, "checkpoint_ts": from_ms(_ms(n) + _LAST_MS)} for n in range(size.hours + 1)]
+        (folder / "checkpoints.json").write_text(json.dumps(marks))
     return load_feed(folder / "schemas", "scale", MASK_KEY)
 
 
-def make_hours(folder: Path, size: Size) -> None:
-    """The archive."""
-    for partition in range(PARTITIONS):
-        offset = 0
-        for hour, rows in [(HOURS[1], _changed)] if size.seeded else zip(HOURS, (_filled, _changed), strict=True):
-            offset += _write(folder / "archive", hour, partition, offset, _messages(size, rows(size, partition), hour))
+def make_hours(folder: Path, size: Size, hours: Iterable[int] | None = None) -> None:
+    """The archive, or some of its hours."""
+    wanted = range(1 if size.seeded else 0, size.hours + 1) if hours is None else hours
+    for number in wanted:
+        for partition in range(PARTITIONS):
+            _write(folder / "archive", number, partition, _messages(size, partition, number))
 
 
-def _export(folder: Path, name: str, rows: int) -> None:
-    """What `_image` says of every key in version 0."""
+def _buckets(size: Size) -> int | None:
+    """As order finds for so many row events."""
+    if not size.seeded or size.values == "keyless":
+        return None
+    return 1 << (size.rows // 1_000_000).bit_length() if size.rows >= 1_000_000 else 1
+
+
+def _ms(number: int) -> int:
+    return int(hour_at(number).timestamp() * 1000)
+
+
+def _export(folder: Path, name: str, rows: int, *, zero_dates: bool) -> None:
+    """Every key in version 0. The lake keeps zero dates as NULL, and no timestamp of an export is one."""
     folder.mkdir(parents=True, exist_ok=True)
+    types = {"amount": pa.decimal128(21, 2), "placed": pa.timestamp("us")}
     for number, first in enumerate(range(0, rows, _FILE_ROWS)):
-        keys = pa.array(np.arange(first, min(first + _FILE_ROWS, rows)))
-        texts = pc.cast(keys, pa.string())
-        zero = pa.array(np.zeros(len(keys), np.int32))
-        minute = pa.array(np.asarray(keys) % 60 * 60_000_000 + EXPORTED_MS * 1000)
-        columns = {
-            "id": keys,
-            "buyer": pc.binary_join_element_wise("buyer", pc.cast(pa.array(np.asarray(keys) % 9973), pa.string()), ""),
-            "amount": pc.cast(pa.array(np.asarray(keys) % 100_000), pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)),
-            "qty": zero,
-            "note": pc.binary_join_element_wise("note of row ", texts, " in its version 0", ""),
-            "placed": pc.cast(minute, pa.timestamp("us")),
-            "state": zero,
-        }
+        keys = np.arange(first, min(first + _FILE_ROWS, rows))
+        found = cells(Rows.of(keys, np.zeros_like(keys)), zero_dates=zero_dates)
+        found["placed"] = pc.if_else(pc.starts_with(found["placed"], "0000"), None, found["placed"])
+        columns = {c: v.cast(types[c]) if c in types else v for c, v in found.items()}
         pq.write_table(pa.table(columns), folder / f"shop.{name}.{number:09d}.parquet")
 
 
-def _filled(size: Size, partition: int) -> tuple[list[int], list[int]]:
-    """Keys and their versions: every row once."""
-    keys = range(partition, size.rows, PARTITIONS)
-    return list(keys), [0] * len(keys)
+def _rows(size: Size, partition: int, number: int) -> Rows:
+    """Rows of each table in an hour. First every key once. Then the changed keys lie all over the table, and versions ascend; a hot key is
+    in partition 0."""
+    if number == 0:
+        keys = np.arange(partition, size.rows, PARTITIONS)
+        return Rows.of(keys, np.zeros_like(keys))
+    of_partition, per_hour = max(size.keys // PARTITIONS, 1), len(range(partition, size.changes - size.hot, PARTITIONS))
+    at = np.arange(per_hour) + (number - 1) * per_hour
+    keys = at % of_partition * max(size.rows // max(size.keys, 1), 1) * PARTITIONS + partition
+    versions = at // of_partition + 1
+    if size.hot and partition == 0:
+        begin = len(at[keys == 0]) + 1
+        keys = np.append(keys, np.zeros(size.hot, np.int64))
+        versions = np.append(versions, np.arange(begin, begin + size.hot))
+    rows = Rows.of(keys, versions)
+    return rows.replaced() if size.values == "avro" else rows
 
 
-def _changed(size: Size, partition: int) -> tuple[list[int], list[int]]:
-    """The changed keys lie all over the table, a hot one is in partition 0; versions ascend."""
-    spread = np.arange(partition, size.changes - size.hot, PARTITIONS) // PARTITIONS % max(size.keys // PARTITIONS, 1)
-    rounds = np.arange(len(spread)) // max(size.keys // PARTITIONS, 1) + 1
-    keys = spread * max(size.rows // max(size.keys, 1), 1) * PARTITIONS + partition
-    if partition or not size.hot:
-        return keys.tolist(), rounds.tolist()
-    return [*keys.tolist(), *[0] * size.hot], [*rounds.tolist(), *range(1000, 1000 + size.hot)]
+def _messages(size: Size, partition: int, number: int) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Keys and values of messages."""
+    ts, sent, rows, avro = from_ms(_ms(number)), 0, _rows(size, partition, number), size.values == "avro"
+    shape = scale_messages.Shape(
+        keyless=size.values == "keyless", zero_dates=size.values == "zero-dates", extra=size.statement and number > 0, wide=size.wide
+    )
+    if shape.extra and number == 1:
+        yield scale_messages.statements(names(size), ts + 1)
+    for table, name in enumerate(names(size)):
+        for part in rows.parts(shape.chunk):
+            stamps = ts + (np.arange(sent + 1, sent + 1 + len(part)) << 8)
+            sent += len(part)
+            yield scale_avro.messages(table, part, stamps) if avro else scale_messages.messages(name, part, stamps, shape)
+    if not avro:
+        yield scale_messages.resolved(from_ms(_ms(number) + _LAST_MS))
 
 
-def _image(key: int, version: int, zero_dates: bool) -> str:
-    placed = "0000-00-00 00:00:00" if zero_dates and key % 10 == 0 else f"2026-01-05 10:{key % 60:02d}:{version % 60:02d}"
-    return _ROW % (key, key % 9973, key % 100_000, version % 100, version % 7, key, version, placed, version % 5)
-
-
-def _messages(size: Size, rows: tuple[list[int], list[int]], hour: datetime) -> Iterator[tuple[bytes, bytes]]:
-    ts, sent, zero = from_ms(int(hour.timestamp() * 1000)), 0, size.values == "zero-dates"
-    for name in names(size):
-        for first in range(0, len(rows[0]), BATCH):
-            heads, bodies = list[bytes](), list[bytes]()
-            for key, version in zip(*(side[first : first + BATCH] for side in rows), strict=True):
-                sent += 1
-                heads.append(b'{"ts":%d,"scm":"shop","tbl":"%s","t":1}' % (ts + (sent << 8), name.encode()))
-                old = f',"p":{_image(key, version - 1, zero)}' if version else ""
-                bodies.append(f'{{"u":{_image(key, version, zero)}{old}}}'.encode())
-            yield (1).to_bytes(8, "big") + _framed(heads), _framed(bodies)
-    yield (1).to_bytes(8, "big") + _framed([b'{"ts":%d,"t":3}' % (ts + (3_599_999 << 18))]), _framed([b""])
-
-
-def _framed(parts: list[bytes]) -> bytes:
-    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
-
-
-def _write(archive: Path, hour: datetime, partition: int, offset: int, messages: Iterator[tuple[bytes, bytes]]) -> int:
-    """One object; the number of its messages."""
-    path = archive / "shop" / f"hour={hour:%Y-%m-%dT%H}" / f"partition={partition}" / "writing"
+def _write(archive: Path, number: int, partition: int, messages: Iterator[tuple[pa.Array, pa.Array]]) -> None:
+    """One object, whose offsets follow those of the hour before."""
+    topic, stamp = archive / "shop", _ms(number)
+    before = sorted(topic.glob(f"hour=*/partition={partition}/*.parquet"))
+    offset = at = int(before[-1].name.split("-")[1]) + 1 if before else 0
+    path = topic / f"hour={hour_at(number):%Y-%m-%dT%H}" / f"partition={partition}" / "writing"
     path.parent.mkdir(parents=True)
-    at, stamp = offset, int(hour.timestamp() * 1000)
     with pq.ParquetWriter(path, MESSAGE, compression="zstd") as writer:
-        for group in _groups(messages):
-            keys, values = zip(*group, strict=True)
-            columns = {"topic": ["shop"] * len(group), "partition": [partition] * len(group), "offset": range(at, at + len(group))}
-            columns |= {"timestamp_ms": [stamp] * len(group), "key": keys, "value": values, "headers": [None] * len(group)}
-            writer.write_batch(pa.RecordBatch.from_pydict(columns, schema=MESSAGE))
-            at += len(group)
-    path.rename(path.with_name(f"{offset}-{at - 1}-0000.parquet"))
-    return at - offset
+        for keys, values in _groups(messages):
+            n = len(keys)
+            columns = [pa.repeat("shop", n), pa.repeat(pa.scalar(partition, pa.int32()), n), pa.array(np.arange(at, at + n))]
+            columns += [pa.repeat(pa.scalar(stamp, pa.int64()), n), keys, values, pa.nulls(n, MESSAGE.field("headers").type)]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=MESSAGE))
+            at += n
+    if at > offset:
+        path.rename(path.with_name(f"{offset}-{at - 1}-0000.parquet"))
+    else:
+        path.unlink()
 
 
-def _groups(messages: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
-    group = list[tuple[bytes, bytes]]()
-    for message in messages:
-        group.append(message)
-        if len(group) == _GROUP:
-            yield group
-            group = []
-    if group:
-        yield group
+def _groups(messages: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Messages of a row group each, joined where they are few."""
+    held, count, nbytes = list[tuple[pa.Array, pa.Array]](), 0, 0
+    for keys, values in messages:
+        held.append((keys, values))
+        count, nbytes = count + len(keys), nbytes + values.nbytes
+        if count >= _GROUP or nbytes >= _GROUP_BYTES:
+            yield _joined(held)
+            held, count, nbytes = [], 0, 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[tuple[pa.Array, pa.Array]]) -> tuple[pa.Array, pa.Array]:
+    keys, values = zip(*held, strict=True)
+    return pa.concat_arrays(keys), pa.concat_arrays(values)

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks import child
-from tests.benchmarks.scale import HEAP
 from tests.benchmarks.scale_archive import Size, make_export, make_hours
+from tests.benchmarks.scale_lines import HEAP
 from tests.benchmarks.scale_plot import Line, plot
 
 

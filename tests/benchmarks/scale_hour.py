@@ -1,28 +1,28 @@
-"""Tidelake's own line over the second hour of an archive of `scale_archive`, stage by stage, in one Spark application."""
+"""Tidelake's own line over the next hour of an archive of `scale_archive`, stage by stage, in one Spark application."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 
 from tests.benchmarks.line import STAGES
 from tests.benchmarks.measure import Used, measured
-from tests.benchmarks.scale_archive import EXPORTED_MS, HOURS
+from tests.benchmarks.scale_archive import EXPORTED_MS, hour_at
 from tidelake.config.feed import load_feed
 from tidelake.lake.cut import TableCut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.run import kept_session, land, run_hour
 from tidelake.seed.stage import seed
-from tidelake.tso import from_ms
+from tidelake.tso import from_ms, parse_hour
 
 
 def main(folder: Path) -> None:
-    """The first hour, or an export, unmeasured, where nothing is published; then each stage of the second, if it is in the archive. Prints
-    one JSON object."""
-    first, second = HOURS
+    """The first hour, or an export, unmeasured, where nothing is published; then each stage of the hour after the newest cut, if it is in
+    the archive. Prints one JSON object."""
     stages: dict[str, Used] = {}
     with kept_session("benchmark"), Lake.of(load_feed(folder / "schemas", "scale")) as lake:
         with measured() as filling:
@@ -31,17 +31,18 @@ def main(folder: Path) -> None:
             elif (folder / "export").exists():
                 seed(lake, str(folder / "export"), from_ms(EXPORTED_MS))
             else:
-                run_hour(lake, first)
-        if not list((folder / "archive").rglob(f"hour={second:%Y-%m-%dT%H}")):
+                run_hour(lake, hour_at(0))
+        hour = _next(lake, folder)
+        if hour is None:
             sys.stdout.write("{}")
             return
         tables = [t.identifier for t in _newest(lake)]
         before = {s for _, s in _commits(lake, tables)}
-        land(lake, second)
+        land(lake, hour)
         for name, stage in STAGES.items():
             if name != "land":
                 with measured() as stages[name]:
-                    result = stage(lake, second)
+                    result = stage(lake, hour)
         added = [(t, s) for t, s in _commits(lake, tables) if s not in before]
         found = {
             "rows": sum(t.rows for t in result.cut.snapshots.values()),
@@ -49,8 +50,15 @@ def main(folder: Path) -> None:
             "added_bytes": sum(_bytes(lake, t, s, "added") for t, s in added),
             "bytes": sum(_bytes(lake, t.identifier, t.snapshot_id, "total") for t in result.cut.snapshots.values()),
         }
-    used = {name: {"seconds": u.seconds, "cpu": u.cpu, "peak": u.peak, "worker": u.worker} for name, u in stages.items()}
+    used = {n: {"seconds": u.seconds, "cpu": u.cpu, "peak": u.peak, "worker": u.worker, "driver": u.driver} for n, u in stages.items()}
     sys.stdout.write(json.dumps({"fill": filling.seconds, "stages": used, **found}))
+
+
+def _next(lake: Lake, folder: Path) -> datetime | None:
+    """The archive's first hour that is not published."""
+    cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
+    hours = sorted(p.name.removeprefix("hour=") for p in (folder / "archive").glob("shop/hour=*"))
+    return next((parse_hour(h) for h in hours if cut is None or h > cut.hour), None)
 
 
 def _newest(lake: Lake) -> Iterable[TableCut]:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tests.benchmarks.measure import measured
 from tests.benchmarks.plain import decoded, merge, session, typed_rows
-from tests.benchmarks.scale_archive import COLUMNS, HOURS
+from tests.benchmarks.scale_archive import COLUMNS, hour_at
 
 
 def main(folder: Path, tables: list[str]) -> None:
@@ -32,7 +32,7 @@ def main(folder: Path, tables: list[str]) -> None:
 
 
 def _of_hour(spark: SparkSession, folder: Path, number: int) -> DataFrame:
-    path = folder / "archive" / "shop" / f"hour={HOURS[number]:%Y-%m-%dT%H}"
+    path = folder / "archive" / "shop" / f"hour={hour_at(number):%Y-%m-%dT%H}"
     return decoded(spark.read.option("recursiveFileLookup", "true").parquet(str(path)).select("key", "value")).cache()
 
 

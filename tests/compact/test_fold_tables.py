@@ -29,11 +29,10 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ordering import RowCells, RowChange, fold, fold_multiset, in_window
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.columns import survivors
-from tidelake.lake.columns.cells import cell_type, values
+from tidelake.lake.columns.cells import CastRules, cell_type, values
 from tidelake.lake.data_files import WrittenFile
 from tidelake.lake.folding import file_rows
 from tidelake.lake.opened import Lake
-from tidelake.spark.sql_casts import CastRules
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 

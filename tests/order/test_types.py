@@ -14,15 +14,15 @@ import pytest
 
 from tests.checkout import CHECKOUT
 from tests.lake import lakes
+from tests.lake.columns.spark_casts import cast, losses
 from tests.order.type_cases import CASES, Case
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.io import duckdb_door as duck
 from tidelake.lake.catalog import LakeColumn, LakeTable
-from tidelake.lake.columns.cells import cell_type, values
+from tidelake.lake.columns.cells import LOSSES, cell_type, values
 from tidelake.query.render import Rendered, expressions, local
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
-from tidelake.spark.sql_casts import LOSSES, cast, losses
 
 DOC = CHECKOUT / "docs" / "types.md"
 POLICIES = ("zero_date", "wide_decimal", "invalid_values")

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tidelake.config.policy import PLAIN, ValueRules
 from tidelake.history.ddl.column_types import MysqlType, lake_type
-from tidelake.spark.sql_casts import CastRules
+from tidelake.lake.columns.cells import CastRules
 
 NULL = ValueRules(invalid_values="null")
 TEXT = ValueRules(invalid_values="string")

@@ -13,7 +13,7 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.fold import Fold
 from tidelake.lake.tables import bucket_column, key_columns
 from tidelake.spark.spread import by_bucket
-from tidelake.spark.sql_casts import quote
+from tidelake.spark.sql_text import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidelake.config.lake_paths import CATALOG, MAIN, cut_of_branch
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.spark.sql_casts import quote
+from tidelake.spark.sql_text import quote
 
 
 def sql_name(identifier: str, branch: str = MAIN) -> str:

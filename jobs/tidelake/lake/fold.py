@@ -8,7 +8,7 @@ from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import Column, Incarnation, Removal
 from tidelake.lake.tables import mask_of
-from tidelake.spark.sql_casts import literal, quote
+from tidelake.spark.sql_text import literal, quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from collections.abc import Container, Mapping
 from tidelake.history.event import CHECKSUMS
 from tidelake.history.projection import lived
 from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.columns.cells import LOSSES
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.names import changelog_name, taking, vacant
 from tidelake.lake.tables import create_changelog, grow_changelog
 from tidelake.order.table_rows import TableRows
-from tidelake.spark.sql_casts import LOSSES
 
 _OF_OPERATIONS = ("inserts", "updates", "deletes", "upserts", "key_changes", "updates_without_before_image", "partial")
 

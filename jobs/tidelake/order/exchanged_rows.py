@@ -34,7 +34,7 @@ from tidelake.order.changelogs import advanced, open_changelog
 from tidelake.order.planning import PlannedWindow
 from tidelake.order.table_rows import TableRows
 from tidelake.spark.observed_counts import Observed
-from tidelake.spark.sql_casts import converted, quote
+from tidelake.spark.sql_text import quote
 from tidelake.tso import show
 
 if TYPE_CHECKING:
@@ -288,11 +288,9 @@ def _mirrored(changes: DataFrame, one: _Side, other: _Side) -> DataFrame:
 def _append(plan: PlannedWindow, rows: DataFrame, side: _Side, e: Exchange) -> None:
     """Append changes to a table's changelog, in the types that it has at the window's end."""
     i, have, ts = side.table.incarnation, side.changelog.columns(), _moment(plan, e)
+    types = {c.id: lake_column(plan.lake.feed, i, c).type for c in side.columns}
     holders = {c.id: physical(have, c.id)[0] for c in side.columns}
-    values = [
-        f"{converted(quote(c.lake_name), lake_column(plan.lake.feed, i, c).type, holders[c.id].type)} AS {quote(holders[c.id].name)}"
-        for c in side.columns
-    ]
+    values = [f"{_converted(quote(c.lake_name), types[c.id], holders[c.id].type)} AS {quote(holders[c.id].name)}" for c in side.columns]
     written = rows.selectExpr(
         *values,
         "_change_type",
@@ -304,6 +302,15 @@ def _append(plan: PlannedWindow, rows: DataFrame, side: _Side, e: Exchange) -> N
     )
     writer = _all_columns(written, side.changelog).writeTo(sql_name(side.changelog.identifier, plan.branch))
     writer.option("snapshot-property.tidelake.run", plan.branch).option("distribution-mode", "hash").append()
+
+
+def _converted(value: str, have: str, to: str) -> str:
+    """SQL of a value in another lake type, as lake.columns.conversions converts it."""
+    if have == to:
+        return value
+    if to in ("int", "bigint") and have == "string":
+        value, have = f"try_cast({value} AS decimal(38,10))", "decimal"
+    return f"try_cast({f'round({value})' if to in ('int', 'bigint') and not have.endswith('int') else value} AS {to})"
 
 
 def _all_columns(frame: DataFrame, target: LakeTable) -> DataFrame:

@@ -28,7 +28,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER
 from tidelake.order.observed_tables import WindowRows
 from tidelake.order.replay_epochs import Steps, steps_back, with_replay_epoch
-from tidelake.spark.sql_casts import literal
+from tidelake.spark.sql_text import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

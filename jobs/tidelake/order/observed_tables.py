@@ -16,7 +16,7 @@ from tidelake.lake.events import control_rows
 from tidelake.order.change_sequence import ChangeSequence, sequence_of
 from tidelake.order.offset_rules import TablePlaces
 from tidelake.order.progress import WindowProgress
-from tidelake.spark.sql_casts import literal
+from tidelake.spark.sql_text import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

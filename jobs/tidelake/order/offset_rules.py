@@ -18,7 +18,7 @@ from tidelake.history.ddl.statement import parse
 from tidelake.land.store.manifest import Manifest
 from tidelake.land.store.ranges import Ranges, common, minus, show, union
 from tidelake.order.repeated_offsets import Again
-from tidelake.spark.sql_casts import quote
+from tidelake.spark.sql_text import quote
 from tidelake.tso import at, begin_ts, end_ts, format_hour, parse_hour
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelake.land.store.ranges import Ranges
-from tidelake.spark.sql_casts import literal
+from tidelake.spark.sql_text import literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

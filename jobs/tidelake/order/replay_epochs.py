@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_batches
-from tidelake.spark.sql_casts import literal
+from tidelake.spark.sql_text import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

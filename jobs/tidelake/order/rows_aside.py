@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.spark.sql_casts import literal
+from tidelake.spark.sql_text import literal
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 SENT_SCHEMA = "coalesce(row_schema, before_schema)"

@@ -11,9 +11,9 @@ from tidelake.history.event import RowSchema
 from tidelake.history.incarnations import Column, Incarnation, Name
 from tidelake.history.projection import CellPlace, Projection, lived, project
 from tidelake.history.window import same_name
+from tidelake.lake.columns.cells import NAMES_SENT, CastRules
 from tidelake.lake.tables import kept, mask_of, value_rules
 from tidelake.order.change_sequence import ChangeSequence
-from tidelake.spark.sql_casts import NAMES_SENT, CastRules
 from tidelake.wire.masks import check_mask
 
 

@@ -15,7 +15,7 @@ from tidelake.lake.cut import Cut, Intent, Return, TableCut
 from tidelake.lake.cuts import places
 from tidelake.lake.names import retired
 from tidelake.publish.steps import plan_moves
-from tidelake.spark.sql_casts import quote
+from tidelake.spark.sql_text import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,7 +27,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
 from tidelake.query.render import Rendered
 from tidelake.spark.fetch import fetched
-from tidelake.spark.sql_casts import quote
+from tidelake.spark.sql_text import quote
 from tidelake.tso import show
 
 if TYPE_CHECKING:

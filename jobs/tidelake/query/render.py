@@ -1,4 +1,4 @@
-"""Lake values as canonical text (docs/architecture.md 6), for `asof` and `changelog`. Inverse of spark.sql_casts."""
+"""Lake values as canonical text (docs/architecture.md 6), for `asof` and `changelog`. Inverse of lake.columns.cells."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.tables import PARTIAL, kept, lake_column, shown_type
 from tidelake.query.asof import alive_at, first_whole, placed_now
 from tidelake.query.render import Rendered
-from tidelake.spark.sql_casts import quote
+from tidelake.spark.sql_text import quote
 from tidelake.tso import show
 
 if TYPE_CHECKING:

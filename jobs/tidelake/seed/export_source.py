@@ -23,14 +23,13 @@ from tidelake.errors import StorageError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import EVENT, RowSchema, schema_rows
 from tidelake.io.storage import open_store
-from tidelake.lake.columns.cells import INVALID, Codes
+from tidelake.lake.columns.cells import INVALID, LOSSES, Codes
 from tidelake.order.arrow.arrow_tables import ArrowColumn
 from tidelake.order.arrow.typed_columns import RowImages
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_files import ExportFile
 from tidelake.seed.exports.export_rows import ExportBatch, ExportReading, FileReport, read_rows
 from tidelake.spark.data_source import EventReader, EventSource
-from tidelake.spark.sql_casts import LOSSES
 from tidelake.spark.worker_secrets import NONE, Secrets
 from tidelake.tso import wrap
 from tidelake.wire.kernels.arrays import Longs

@@ -28,6 +28,7 @@ from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.incarnations import ALWAYS, Incarnation
 from tidelake.io.documents import read_document
 from tidelake.io.texts import plural
+from tidelake.lake.columns.cells import LOSSES, NAMES_SENT
 from tidelake.lake.cut import Cut, Staged, TableCounts
 from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.fold import Fold
@@ -48,7 +49,6 @@ from tidelake.seed.exports.export_rows import FileReport
 from tidelake.seed.seed_plan import Prepared, SeedPlan, dialect_of, prepare
 from tidelake.spark.data_source import read_source
 from tidelake.spark.spread import THREADS
-from tidelake.spark.sql_casts import LOSSES, NAMES_SENT
 from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.validate.quality.judge import judge_measures
 from tidelake.validate.quality.verdict import Verdict

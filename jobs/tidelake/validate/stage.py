@@ -23,7 +23,7 @@ from tidelake.lake.cut import Staged, TableCounts
 from tidelake.lake.opened import Lake
 from tidelake.lake.staged import Target, read_staged
 from tidelake.lake.tables import PARTIAL
-from tidelake.spark.sql_casts import literal
+from tidelake.spark.sql_text import literal
 from tidelake.tso import show
 from tidelake.validate.invalid_setting import setting
 from tidelake.validate.quality.judge import Measure, judge_frame, judge_measures

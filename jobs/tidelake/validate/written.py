@@ -18,7 +18,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Staged
 from tidelake.lake.tables import physical
 from tidelake.spark.spread import THREADS
-from tidelake.spark.sql_casts import literal, quote
+from tidelake.spark.sql_text import literal, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lake import lakes
+from tests.lake.columns.spark_casts import cast, losses
 from tests.order.type_cases import CASES, Case
-from tidelake.lake.columns.cells import arrow_type, cell_type, values
+from tidelake.lake.columns.cells import LOSSES, arrow_type, cell_type, values
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
-from tidelake.spark.sql_casts import LOSSES, cast, losses
 
 DEAL = 160  # cells of each column
 _LETTERS = b"0123456789-+.:eExX TZ /,aN\x00\xff"

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from tests.lake import lakes
 from tests.lake.columns.conversion_cases import DEAL, dealt
+from tests.lake.columns.spark_casts import converted as sql_converted
 from tidelake.errors import OrderError
-from tidelake.lake.columns.cells import arrow_type
+from tidelake.lake.columns.cells import DATES, arrow_type
 from tidelake.lake.columns.conversions import converted
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
-from tidelake.spark.sql_casts import DATES
-from tidelake.spark.sql_casts import converted as sql_converted
 
 VALUES = dealt(17)
 NUMBERS = ("int", "bigint", "float", "double", "decimal(5,2)", "decimal(20,0)", "decimal(38,10)", "decimal(38,38)")

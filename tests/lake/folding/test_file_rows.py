@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.lake.columns.cells import cell_type
+from tidelake.lake.columns.cells import CastRules, cell_type
 from tidelake.lake.columns.fold_columns import Default, FoldColumn, Holder
 from tidelake.lake.folding.bucket_rows import BucketOnly, BucketRows
 from tidelake.lake.folding.file_rows import FileRef, FileRows, opened
 from tidelake.spark.buckets import buckets_of
 from tidelake.spark.position_deletes import write_position_deletes
-from tidelake.spark.sql_casts import CastRules
 
 RULES = CastRules(time_zone="UTC", names_sent=True)
 

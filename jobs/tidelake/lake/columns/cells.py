@@ -1,4 +1,4 @@
-"""Canonical text to lake types in Arrow, and what is lost (docs/types.md). spark.sql_casts is the same rule for tables that Spark orders.
+"""Canonical text to lake types in Arrow, and what is lost (docs/types.md).
 
 A batch of cells is read at once. Only if some cell is not a value of its type are the distinct cells sorted out: those of another form
 first, then, by halves, those that Arrow refuses. Such cells become NULL and count as lost; nothing is rounded, cut or guessed.
@@ -7,6 +7,7 @@ first, then, by halves, those that Arrow refuses. Such cells become NULL and cou
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -16,11 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
+from tidelake.config.policy import PLAIN, ValueRules
 from tidelake.history.ddl.column_types import MAX_PRECISION, MysqlType, lake_type
-from tidelake.spark.sql_casts import DATES, LOSSES, CastRules, is_numbered
 from tidelake.wire.kernels.arrays import Flags
 from tidelake.wire.masks import truncated
 
+NAMES_SENT = frozenset({"avro", "csv", "debezium"})  # protocols that send ENUM and SET as names
+LOSSES = ("invalid_values", "nulled_values", "nulled_zero_dates", "repaired", "ambiguous")
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
+DATES = {"date": _DAY, "datetime": _MOMENT, "timestamp": _MOMENT}
 Codes = npt.NDArray[np.int8]  # loss of each cell: 0, or 1 + its index in LOSSES
 INVALID, NULLED, ZERO_DATE, REPAIRED, AMBIGUOUS = range(1, len(LOSSES) + 1)
 _INTEGERS = {"int": pa.int32(), "bigint": pa.int64()}
@@ -39,6 +45,15 @@ _ZERO = r"^[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)"
 
 class NotPlain(Exception):
     """Raised if a batch has a cell that is not a value of its type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastRules:
+    """Rules of a cast besides the types. names_sent: ENUM and SET are sent as names (protocols in NAMES_SENT) and not as numbers."""
+
+    time_zone: str
+    names_sent: bool
+    values: ValueRules = PLAIN
 
 
 class CellType(BaseModel, frozen=True):
@@ -83,6 +98,11 @@ def cell_type(mysql: MysqlType, rules: CastRules) -> CellType:
         invalid=rules.values.invalid_values,
         zero_dates=rules.values.zero_date == "null",
     )
+
+
+def is_numbered(mysql: MysqlType, rules: CastRules) -> bool:
+    """Return whether cells are numbers of known names."""
+    return mysql.elements is not None and not rules.names_sent
 
 
 def arrow_type(lake: str) -> pa.DataType:

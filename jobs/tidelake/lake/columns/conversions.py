@@ -1,7 +1,6 @@
 """Convert values from one lake type to another in Arrow, as MODIFY COLUMN does (docs/ddl.md, change type).
 
-spark.sql_casts.converted is the same rule in Spark SQL. Spark's `try_cast` accepts more than docs/types.md and docs/ddl.md promise. Where
-they differ, this module follows the documents:
+Values are what Spark's `try_cast` gives, but for a few that docs/types.md and docs/ddl.md promise otherwise:
 
 float to integer     1.5 becomes 2: rounded half away from zero, as decimals are. Spark cuts the fraction.
 infinite, NaN        A double beyond the range of float is NULL, and so are the texts `1e400`, `NaN` and `Infinity`. Spark returns them.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.lake.columns.cells import INVALID, Codes
+from tidelake.lake.columns.cells import INVALID, LOSSES, Codes
 from tidelake.order.arrow.arrow_tables import ArrowTable, names_of
 from tidelake.order.arrow.event_groups import any_of, coded, inside, numbers
 from tidelake.order.arrow.invalid_examples import Examples, invalid_examples
@@ -20,7 +20,6 @@ from tidelake.order.arrow.typed_columns import RowImages, TypedColumn, hashed
 from tidelake.order.repeated_offsets import Again
 from tidelake.order.rows_aside import RowsAside
 from tidelake.spark.buckets import buckets_of
-from tidelake.spark.sql_casts import LOSSES
 from tidelake.wire.kernels.arrays import Flags, Longs
 from tidelake.wire.masks import refuse_other_key
 

@@ -1,4 +1,4 @@
-"""Convert canonical text to lake types, as Spark SQL that runs in the JVM (docs/types.md). Builds expressions only and quotes strings.
+"""The rules of docs/types.md as Spark SQL: an independent oracle for lake.columns.cells and lake.columns.conversions.
 
 A value that cannot be read as its type without loss becomes NULL and is counted; nothing is rounded or guessed. Spark's own casts would
 round decimals, cut fractions of a second, drop a DATE's time and a DATETIME's zone, and move clocks out of the hour that summer time skips.
@@ -7,42 +7,18 @@ round decimals, cut fractions of a second, drop a DATE's time and a DATETIME's z
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from tidelake.config.policy import PLAIN, ValueRules
 from tidelake.history.ddl.column_types import MysqlType, lake_type
+from tidelake.lake.columns.cells import DATES, CastRules, is_numbered
+from tidelake.spark.sql_text import literal
 
-NAMES_SENT = frozenset({"avro", "csv", "debezium"})  # protocols that send ENUM and SET as names
-LOSSES = ("invalid_values", "nulled_values", "nulled_zero_dates", "repaired", "ambiguous")
 _ZERO = r"^\\d{4}-(00-\\d{2}|\\d{2}-00)"
-_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
-DATES = {"date": _DAY, "datetime": _MOMENT, "timestamp": _MOMENT}
 _LARGEST = {"float": "CAST(3.4028235E38 AS FLOAT)", "double": "1.7976931348623157E308D"}
 _YEARS = (1970, 2039)  # years of TIMESTAMP
 _IN_LAST_DAY = timedelta(days=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastRules:
-    """Rules of a cast besides the types. names_sent: ENUM and SET are sent as names (protocols in NAMES_SENT) and not as numbers."""
-
-    time_zone: str
-    names_sent: bool
-    values: ValueRules = PLAIN
-
-
-def quote(name: str) -> str:
-    """Return a column name quoted for SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """Return a string literal for SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def cast(cell: str, mysql: MysqlType, rules: CastRules) -> str:
@@ -120,11 +96,6 @@ def losses(cell: str, typed: str, mysql: MysqlType, rules: CastRules) -> dict[st
 def is_zero_date(cell: str) -> str:
     """Return SQL, boolean: whether month or day is zero."""
     return f"CAST({cell} AS STRING) RLIKE '{_ZERO}'"
-
-
-def is_numbered(mysql: MysqlType, rules: CastRules) -> bool:
-    """Return whether cells are numbers of known names."""
-    return mysql.elements is not None and not rules.names_sent
 
 
 def _decimal(text: str, to: str, scale: int) -> str:
