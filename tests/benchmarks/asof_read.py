@@ -18,7 +18,7 @@ from tidelake.lake.cuts import cut_for
 from tidelake.lake.opened import Lake
 from tidelake.query.asof import frame_asof, table_asof
 from tidelake.run import kept_session
-from tidelake.spark.sql_casts import quote
+from tidelake.spark.sql_text import quote
 
 TABLE = "shop.t000"
 
