@@ -17,7 +17,7 @@ import pytest
 from tests.compact.large_tables import CHANGES, ROWS, first, window
 from tests.lake.histories import Message, ddl, publish, resolved, row, row_schema, rows_of
 from tests.lake.lakes import contents
-from tests.lake.windows import KV, TEXT, opened
+from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.compact import bucket_files, fold_files, fold_tables
 from tidelake.compact.fold_files import UnitOutcome
 from tidelake.compact.fold_source import FoldJob
@@ -33,6 +33,7 @@ from tidelake.lake.columns.cells import CastRules, cell_type, values
 from tidelake.lake.data_files import WrittenFile
 from tidelake.lake.folding import file_rows
 from tidelake.lake.opened import Lake
+from tidelake.spark.buckets import buckets_of
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 
@@ -131,23 +132,23 @@ class Rules:
                 self.changes.append(
                     RowChange(table=str(e.table), op=str(e.op), commit_ts=e.commit_ts or 0, at=at, before=before, after=after)
                 )
-        for table, key_of in self.key_of.items():
-            mine = [c for c in in_window(self.changes, self.applied, until) if c.table == table]
+        for name, key_of in self.key_of.items():
+            mine = [c for c in in_window(self.changes, self.applied, until) if c.table == name]
             if key_of:
-                self.keyed[table] = fold(self.keyed[table], mine, key_of)
+                self.keyed[name] = fold(self.keyed[name], mine, key_of)
             else:
-                self.bare[table] = fold_multiset(self.bare[table], mine)
+                self.bare[name] = fold_multiset(self.bare[name], mine)
         self.applied = until
 
-    def rows(self, table: str) -> list[RowCells]:
+    def rows(self, name: str) -> list[RowCells]:
         """The rows of a table."""
-        return [*self.keyed[table].values(), *self.bare[table].elements()]
+        return [*self.keyed[name].values(), *self.bare[name].elements()]
 
 
-def keys(lake: Lake, table: str) -> list[Any]:
+def keys(lake: Lake, name: str) -> list[Any]:
     """Of each data file in turn, by bucket: are they in order."""
-    stood = lake.catalog.load(f"d.{table}")
-    names = ("id",) if table == "k" else ("b", "a")
+    stood = lake.catalog.load(f"d.{name}")
+    names = ("id",) if name == "k" else ("b", "a")
     found = []
     for task in sorted(stood.table.scan(selected_fields=names).plan_files(), key=lambda t: t.file.partition[0]):
         rows = pq.read_table(task.file.file_path, columns=list(names), partitioning=None).to_pylist()
@@ -165,9 +166,9 @@ def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path) -> None:
             assert cut is not None
             by.window(messages, until)
             of_k = {"id": "bigint", "v": "text"} if until < 40 else {"id": "bigint", "w": "text", "n": "int"}
-            for table, kinds in (("k", of_k), ("many", MANY_KINDS), ("bare", {"v": "text"})):
-                held = [{c: v for c, v in r.items() if c != "_commit_ts"} for r in contents(lake.catalog, f"d.{table}")]
-                assert sorted(held, key=str) == typed(kinds, by.rows(table)), f"{table} at {until}"
+            for name, kinds in (("k", of_k), ("many", MANY_KINDS), ("bare", {"v": "text"})):
+                held = [{c: v for c, v in r.items() if c != "_commit_ts"} for r in contents(lake.catalog, f"d.{name}")]
+                assert sorted(held, key=str) == typed(kinds, by.rows(name)), f"{name} at {until}"
             assert all(of_file == sorted(of_file) for t in ("k", "many") for of_file in keys(lake, t))
             found.append(json.loads(lake.store.read(certificate_key("shop", cut.seq)))["rows"])
     assert found[1]["d.many"]["before_images"] == {
@@ -247,3 +248,22 @@ def test_rows_that_are_deleted_by_position_do_not_come_back(tmp_path: Path) -> N
         _, _, proof = window(made, lake, [row(0, "insert", 60, KV, ("6", "back")), row(0, "delete", 61, KV, None, ("7", "a"))], 70)
         assert proof["rows"]["d.k"]["before_images"]["missing"] == 1
         assert rows_of(lake, "d.k")[(("id", "6"), ("v", "back"))] == 1
+
+
+def test_a_key_of_another_type_moves_its_rows_to_other_buckets(tmp_path: Path) -> None:
+    """Neither the snapshot from before the statement nor the changelog has the new table's buckets."""
+    text = row_schema("id varchar", "v varchar")
+    with opened(tmp_path, SQL, tables={"d.k": TablePolicy(buckets=4)}, policy=Policy(before_images="all")) as (made, lake):
+        first(made, lake)
+        statement = ddl(41, "ALTER TABLE k MODIFY COLUMN id VARCHAR(20)", 0)
+        publish(lake, made.add(lake, [*statement, row(0, "update", 42, text, ("1", "b"), ("1", "a")), *resolved(45)]))
+        now = table(*(r for r in ROWS if r[0] != "1"), ("1", "b"))
+        assert rows_of(lake, "d.k") == now
+        _, _, proof = window(made, lake, [row(0, "update", 50, text, ("2", "c"), ("2", "a")), row(0, "insert", 51, text, ("x", "d"))], 55)
+        assert rows_of(lake, "d.k") == table(*(r for r in ROWS if r[0] not in ("1", "2")), ("1", "b"), ("2", "c"), ("x", "d"))
+        assert proof["rows"]["d.k"]["before_images"] == {"compared": 2}
+        assert proof["rows"]["d.k"]["written"] in ("1 of 4 buckets", "2 of 4 buckets"), "buckets without changes stay"
+        assert rows_of(lake, "d.k", 50) == table(*(r for r in ROWS if r[0] not in ("1", "2")), ("1", "b"), ("2", "c"))
+        for task in lake.catalog.load("d.k").table.scan().plan_files():
+            ids = pq.read_table(task.file.file_path, columns=["id"], partitioning=None).column("id").combine_chunks()
+            assert set(buckets_of(ids, 4)) == {task.file.partition[0]}
