@@ -21,7 +21,6 @@ from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, last_snapshot, lineage, newest_cut, places
 from tidelake.lake.fold import Fold
-from tidelake.lake.folding.folded_frame import folded_frame
 from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
@@ -239,6 +238,8 @@ def first_whole(lake: Lake, gone: int) -> int | None:
 
 
 def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | None, after: Cut, newest: Cut) -> DataFrame:
+    from tidelake.lake.folding.folded_frame import folded_frame  # imports Spark, which a query at a cut does not need
+
     def at(t: TableCut | None) -> TableAt | None:
         if t is None:
             return None
