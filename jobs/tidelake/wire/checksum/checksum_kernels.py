@@ -66,7 +66,7 @@ class ChecksumCells(NamedTuple):
 
 
 class ChecksumProgram(NamedTuple):
-    """How the images of each schema are summed. RowSchema i has the columns first[i] to first[i+1]; column c the members element[c] to
+    """How the images of each schema are summed. Schema i has the columns first[i] to first[i+1]; column c the members element[c] to
     element[c+1], member e the bytes ends[e] to ends[e+1] of names. doubtful: by schema."""
 
     first: Ints
@@ -101,18 +101,10 @@ def sum_images(
 
 @inlined_step
 def _image(
-    cells: ChecksumCells,
-    start: int,
-    stop: int,
-    program: ChecksumProgram,
-    row_schema: int,
-    zone: int,
-    zones: Zones,
-    again: bool,
-    scratch: Bytes,
+    cells: ChecksumCells, start: int, stop: int, program: ChecksumProgram, schema: int, zone: int, zones: Zones, again: bool, scratch: Bytes
 ) -> tuple[int, int]:
-    crc, worth, first = _U32, int64(program.doubtful[row_schema]), int64(program.first[row_schema])
-    if program.first[row_schema + 1] - first != stop - start:
+    crc, worth, first = _U32, int64(program.doubtful[schema]), int64(program.first[schema])
+    if program.first[schema + 1] - first != stop - start:
         return UNREADABLE, 0
     for i in range(start, stop):
         if not cells.present[i]:
