@@ -70,6 +70,17 @@ def test_equal_rows_without_a_key_count_and_their_repeats_do_not(tmp_path: Path)
         assert rows_of(lake, "d.m", 11) == table(("x",), ("x",), names=("v",))
 
 
+def test_a_repeat_counts_once_if_the_resolved_ts_went_back_in_an_hour_without_rows(tmp_path: Path) -> None:
+    sent = row(0, "insert", 30, TEXT, ("x",), table="m")
+    with opened(tmp_path, partitions=2) as (feed, lake):
+        publish(lake, feed.add(lake, [sent, *resolved(15, 0, 1)]))
+        publish(lake, feed.add(lake, [*resolved(30, 0), *resolved(20, 0, 1)]))
+        cut = publish(lake, feed.add(lake, [sent, *resolved(40, 0, 1)]))
+        assert cut is not None
+        assert cut.resolved_ts == 40
+        assert rows_of(lake, "d.m") == table(("x",), names=("v",))
+
+
 def test_a_key_changed_in_one_update_is_a_delete_and_an_insert(tmp_path: Path) -> None:
     """Of many keys, so that rows leave their buckets."""
     with opened(tmp_path, tables={"d.k": TablePolicy(buckets=4)}) as (feed, lake):
