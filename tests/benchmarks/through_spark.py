@@ -26,14 +26,15 @@ from tests.benchmarks.measure import Used, measured
 from tests.benchmarks.workload import FEEDS, make
 from tidelake.config.feed import load_feed
 from tidelake.config.lake_paths import CATALOG, events_table
-from tidelake.decode.landed_source import DecodeJob, LandedReader, LandedSource
+from tidelake.decode.landed_source import DecodeJob, LandedReader
 from tidelake.decode.stage import decode_hour
 from tidelake.demo.embedded_s3 import EmbeddedS3
 from tidelake.history.event import EVENT
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import newest
 from tidelake.run import kept_session, land
-from tidelake.spark.data_source import read_source
+from tidelake.spark.part_reader import read_parts
+from tidelake.spark.worker_secrets import NONE
 from tidelake.tso import format_hour
 
 WRITTEN = "1970-01-01T00"  # the hour that the Arrow files' rows are written to
@@ -81,7 +82,6 @@ def _opened(folder: Path, protocol: str, rows: int) -> Iterator[tuple[Lake, Any,
         hour = make(folder / "workload", rows, protocol)
         feed = load_feed(hour.folder / "schemas", FEEDS[protocol], hour.variables("lake", "s3://lake/benchmark"))
         with kept_session("benchmark"), Lake.of(feed) as lake:
-            lake.spark.dataSource.register(arrow_files.ArrowFiles)
             yield lake, hour.workload.hours[0], hour.events
 
 
@@ -104,22 +104,22 @@ class Runs:
 
     def decode_to_nowhere(self) -> None:
         """Landed objects to Spark's rows, which nobody takes."""
-        rows = read_source(self.lake.spark, LandedSource, job=self.job)
+        rows = read_parts(self.lake.spark, LandedReader(self.job))
         rows.write.format("noop").mode("overwrite").save()
 
     def _finished(self) -> DataFrame:
-        return self.lake.spark.read.format(arrow_files.FORMAT).option("files", json.dumps(self.files)).load()
+        return read_parts(self.lake.spark, arrow_files.ArrowFiles(self.files, EVENT))
 
 
 def _finished(job: DecodeJob, folder: Path) -> tuple[list[str], float]:
     """Arrow files with what the product's reader gives, one a landed object, and the CPU seconds of that reading and decoding alone."""
     folder.mkdir(parents=True)
     reader, files, spent = LandedReader(job), list[str](), 0.0
-    next(reader.read(reader.partitions()[0]))  # compiled code is read from disk
-    for number, partition in enumerate(reader.partitions()):
+    next(reader.rows(reader.parts[0], NONE))  # compiled code is read from disk
+    for number, part in enumerate(reader.parts):
         files.append(str(folder / f"{number}.arrow"))
         with pa.OSFile(files[-1], "wb") as out, pa.ipc.new_file(out, EVENT) as writer:
-            batches, started = reader.read(partition), time.process_time()
+            batches, started = reader.rows(part, NONE), time.process_time()
             while (batch := next(batches, None)) is not None:
                 spent += time.process_time() - started
                 writer.write_batch(batch)

@@ -20,7 +20,7 @@ from tests.lake.lakes import contents
 from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.compact import bucket_files, fold_files, fold_tables
 from tidelake.compact.fold_files import UnitOutcome
-from tidelake.compact.fold_source import FoldJob
+from tidelake.compact.fold_source import FoldJob, FoldReader
 from tidelake.config.feed import TablePolicy
 from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
@@ -187,13 +187,13 @@ def test_buckets_of_any_size_are_folded_in_passes_and_written_as_several_files(
 ) -> None:
     """In this process: what a worker does with more rows than it takes at once."""
     jobs: list[FoldJob] = []
-    plain = fold_tables.read_source
+    plain = fold_tables.read_parts
 
-    def noted(spark: Any, source: Any, job: FoldJob) -> Any:
-        jobs.append(job)
-        return plain(spark, source, job=job)
+    def noted(spark: Any, reader: FoldReader) -> Any:
+        jobs.append(FoldJob(tables=reader.tables, parts=reader.parts))
+        return plain(spark, reader)
 
-    monkeypatch.setattr(fold_tables, "read_source", noted)
+    monkeypatch.setattr(fold_tables, "read_parts", noted)
     with opened(tmp_path, SQL, tables={"d.k": TablePolicy(buckets=2)}, policy=Policy(before_images="all")) as (made, lake):
         first(made, lake)
         publish(lake, made.add(lake, [*CHANGES, *resolved(30)]))

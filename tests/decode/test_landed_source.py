@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.datasource import InputPartition
 
 from tests.cli import feeds
 from tests.decode.landed_file import landed_file
@@ -22,6 +21,7 @@ from tidelake.decode.landed_source import DecodeJob, LandedReader, context_of, m
 from tidelake.decode.record import decoder_id
 from tidelake.decode.stage import decode_job
 from tidelake.protocols import decode, protocol_names
+from tidelake.spark.worker_secrets import NONE
 
 
 def events(folder: Path, **job: Any) -> list[dict[str, Any]]:
@@ -32,7 +32,7 @@ def events(folder: Path, **job: Any) -> list[dict[str, Any]]:
     options = SinkOptions(large_message_handle_option="claim-check")
     objects = [landed_file(folder / "lake" / "1.parquet")]
     reader = LandedReader(DecodeJob(lake_uri=str(folder / "lake"), feed="shop", objects=objects, protocol="open", options=options, **job))
-    rows = [e for b in reader.read(InputPartition(["1.parquet"])) for e in b.to_pylist() if e["kind"] != "row_schema"]
+    rows = [e for b in reader.rows(["1.parquet"], NONE) for e in b.to_pylist() if e["kind"] != "row_schema"]
     return sorted(rows, key=lambda e: int(e["offset"]))
 
 
@@ -90,7 +90,7 @@ def test_no_statement_is_overlooked_in_messages_of_any_protocol(protocol: str) -
         messages = batch(group.messages)
         events = decode(protocol, messages, group.context()).to_pylist()
         statements = {e["offset"] for e in events if e["kind"] == "ddl" and e["ddl"] != "q"}  # which is no SQL
-        found = set(may_hold_statements(messages, SinkOptions(**group.options)).column("offset").to_pylist())
+        found = set(may_hold_statements(protocol, messages, SinkOptions(**group.options)).column("offset").to_pylist())
         assert statements <= found, [group.messages[i] for i in statements - found]
 
 
@@ -101,5 +101,5 @@ def test_statements_alone_are_read_where_nothing_else_is_asked_for(tmp_path: Pat
     pq.write_table(pa.Table.from_batches([sent]), tmp_path / "lake" / "1.parquet")
     where = {"lake_uri": str(tmp_path / "lake"), "feed": "shop", "objects": [landed_file(tmp_path / "lake" / "1.parquet")]}
     job = DecodeJob.model_validate(where | {"protocol": "open", "options": SinkOptions(), "statements_only": True})
-    found = [e for b in LandedReader(job).read(InputPartition(["1.parquet"])) for e in b.to_pylist()]
+    found = [e for b in LandedReader(job).rows(["1.parquet"], NONE) for e in b.to_pylist()]
     assert [(e["kind"], e["commit_ts"], e["database"], e["ddl"], e["offset"]) for e in found] == [("ddl", 9, "db", query, 1)]

@@ -21,7 +21,7 @@ PLACES = {
     "decode, after the events were written": ("tidelake.decode.stage:record_of", 1),
     "order, with files written and some staged": ("tidelake.order.arrow.arrow_staging:stage_files", 3),
     "validate, before the verdict": ("tidelake.validate.stage:judge_measures", 1),
-    "compact, before workers fold": ("tidelake.compact.fold_tables:read_source", 1),
+    "compact, before workers fold": ("tidelake.compact.fold_tables:read_parts", 1),
     "compact, with files written and some staged": ("tidelake.compact.fold_tables:stage_files", 3),
     "compact, before the intent": ("tidelake.publish.stage:declare", 1),
     "publish, right after the intent": ("tidelake.publish.stage:carry_out", 1),

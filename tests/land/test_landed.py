@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql.datasource import InputPartition
 
 from tests.archives.objects import Message
 from tests.cli import feeds
@@ -27,6 +26,7 @@ from tidelake.land.comparison import compare_hour
 from tidelake.land.store import landed
 from tidelake.land.store.manifest import Landed
 from tidelake.order.schema_mismatches import raw_message
+from tidelake.spark.worker_secrets import NONE
 
 FLIPS = 60
 SPOIL: dict[str, Callable[[bytes], bytes | None]] = {
@@ -56,7 +56,7 @@ def spoil(feed: Feed, one: Landed, how: str) -> None:
 
 def decoded(feed: Feed, one: Landed) -> int:
     """How many events a worker makes of a landed object."""
-    return sum(len(batch) for batch in LandedReader(decode_job(feed, [one])).read(InputPartition([one.key])))
+    return sum(len(batch) for batch in LandedReader(decode_job(feed, [one])).rows([one.key], NONE))
 
 
 def test_no_flipped_bit_of_a_landed_object_is_decoded(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_no_flipped_bit_of_a_landed_object_is_decoded(tmp_path: Path) -> None:
         wrong = bytearray(content)
         wrong[bit >> 3] ^= 1 << (bit & 7)
         lake(feed).write(one.key, bytes(wrong))
-        with pytest.raises(RuntimeError, match='"code": "LANDED_DAMAGED"'):
+        with pytest.raises(OrderError, match="LANDED_DAMAGED"):
             decoded(feed, one)
         refused += 1
     assert refused == FLIPS

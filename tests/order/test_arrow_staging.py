@@ -26,7 +26,7 @@ from tidelake.order.arrow import arrow_changes, arrow_writer
 from tidelake.order.arrow import arrow_staging as arrow_order
 from tidelake.order.arrow.arrow_source import OrderJob, RowsReader
 from tidelake.run import order
-from tidelake.spark.worker_secrets import Handed
+from tidelake.spark.worker_secrets import NONE, Handed
 from tidelake.tso import parse_hour
 
 pytestmark = pytest.mark.usefixtures("spark_app")
@@ -178,7 +178,7 @@ def test_changelogs_are_what_the_specification_says(seed: int, tmp_path: Path) -
 
 def written_again(lake: Lake, job: OrderJob, number: int) -> list[pa.Table]:
     """The files of a table that a writer in this process makes of a job."""
-    sent = [b for part in job.parts for b in RowsReader(job).rows(part)]
+    sent = [b for part in job.parts for b in RowsReader(job).rows(part, NONE)]
     rows = [r for b in arrow_writer.Writer(job, Handed())(sent) for r in b.to_pylist()]
     store = open_store(job.tables[number].location)
     return [pq.read_table(io.BytesIO(store.read(r["path"]))) for r in rows if r["path"] is not None and r["table"] == number]

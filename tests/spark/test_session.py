@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.lake import lakes
-from tidelake.decode.landed_source import LandedSource
-from tidelake.spark.data_source import read_source
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
 
@@ -23,4 +21,4 @@ def test_a_session_begins_beside_one_that_made_a_frame_of_rows(tmp_path: Path) -
             assert second is not first
             assert second.createDataFrame([(1,), (2,)], "a int").count() == 2
             with spark_session(settings, "third") as third:
-                assert {"lake_uri", "topic", "commit_ts"} & set(read_source(third, LandedSource).columns) == {"topic", "commit_ts"}
+                assert third.createDataFrame([(1,), (2,), (3,)], "a int").count() == 3

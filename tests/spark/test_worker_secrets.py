@@ -13,18 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import InputPartition
 
 from tests.conftest import FreshUri
 from tests.decode.landed_file import landed_file
 from tests.lake import lakes
 from tests.spark.connect_requests import recorder
-from tidelake.compact.fold_source import FoldJob, FoldSource
+from tidelake.compact.fold_source import FoldJob, FoldReader
 from tidelake.config.feed import LakeConfig
 from tidelake.config.options import SinkOptions
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.decode.event_files import place
-from tidelake.decode.landed_source import DecodeJob, LandedReader, LandedSource
+from tidelake.decode.landed_source import DecodeJob, LandedReader
 from tidelake.errors import ConfigError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import EVENT, MESSAGE
@@ -35,8 +34,8 @@ from tidelake.order.arrow.arrow_source import OrderJob
 from tidelake.order.arrow.delete_source import DeletesJob, place_deletes
 from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.spark import worker_secrets
-from tidelake.spark.data_source import read_source
 from tidelake.spark.lake_settings import LakeSettings, lake_settings
+from tidelake.spark.part_reader import Task, read_parts
 from tidelake.spark.session import spark_session
 from tidelake.spark.worker_secrets import Handed, Secrets, handed, handed_over, of_environment, read, take_s3
 from tidelake.wire.masks import mark
@@ -50,7 +49,8 @@ SECRETS = Secrets(s3=OF_A_KEY, mask_key=KEY)
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """A process that knows no S3 and no Spark server."""
-    for name in (*worker_secrets._S3_PLACE, *worker_secrets._S3_KEY, "TIDELAKE_SPARK_SERVER", "TIDELAKE_SPARK_REMOTE"):
+    own = ("TIDELAKE_SPARK_SERVER", "TIDELAKE_SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")  # PySpark sets the last and leaves it
+    for name in (*worker_secrets._S3_PLACE, *worker_secrets._S3_KEY, *own):
         monkeypatch.setenv(name, "to be restored")
         monkeypatch.delenv(name)
     storage.reset()
@@ -89,7 +89,7 @@ def test_a_worker_that_knows_no_s3_reads_what_the_driver_can(s3: FreshUri, tmp_p
         monkeypatch.delenv(name)
     storage.reset()
     job = DecodeJob(lake_uri=lake, feed="shop", objects=[landed_file(tmp_path / "1.parquet")], protocol="open", options=SinkOptions())
-    found = LandedReader(job, given).read(InputPartition(["1.parquet"]))
+    found = Task(LandedReader(job), Handed("", given))([pa.RecordBatch.from_pydict({"id": [0]})])
     assert [(e["kind"], e["offset"]) for batch in found for e in batch.to_pylist()] == [("rejected", 7)]
 
 
@@ -192,11 +192,11 @@ def test_an_application_that_would_write_down_the_catalog_s_secrets_is_refused(
 def _ask_all(spark: SparkSession) -> None:
     """Whatever the stages ask of Spark that workers need secrets for."""
     job = DecodeJob(lake_uri="s3://b/lake", feed="shop", objects=[], protocol="open", options=SinkOptions())
-    events = read_source(spark, LandedSource, job=job, into=place("s3://b/lake/events", pa.schema([]), "2026-01-05T10", [["x"]]))
+    events = read_parts(spark, LandedReader(job, place("s3://b/lake/events", pa.schema([]), "2026-01-05T10", [["x"]])))
     order = OrderJob(
         events="s3://b/lake/events", parts=[["x"]], after_ts=0, until_ts=1, tables=[], tasks=[[0]], again=[], aside=[], steps=[]
     )
-    found = [events.collect(), read_source(spark, FoldSource, job=FoldJob(tables={}, parts=[])).collect(), arrow_order._run(spark, order)]
+    found = [events.collect(), read_parts(spark, FoldReader(FoldJob(tables={}, parts=[]))).collect(), arrow_order._run(spark, order)]
     assert found == [[], [], ({}, {})]
     rules = DeleteRules(after_ts=0, until_ts=1, applied_at_ms=None, resolved_at_ms=1, born=())
     deletes = DeletesJob(events="s3://b/lake/events", parts=[], again=[], rules=rules, store="s3://b/lake", folder="runs/", tasks=1)

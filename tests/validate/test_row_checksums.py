@@ -11,7 +11,6 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.datasource import InputPartition
 
 from tests.decode.landed_file import landed_file
 from tests.lake import lakes
@@ -25,6 +24,7 @@ from tidelake.history.event import EVENT
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
+from tidelake.spark.worker_secrets import NONE
 from tidelake.validate.report import hour_facts, write_report
 
 KF = row_schema("id bigint", "f float")
@@ -46,7 +46,7 @@ def test_a_worker_marks_or_refuses_a_row_that_does_not_add_up(
     options = SinkOptions(enable_row_checksum=True)
     objects = [landed_file(tmp_path / "o.parquet")]
     job = DecodeJob(lake_uri=str(tmp_path), feed="shop", objects=objects, protocol="simple-json", options=options, refuse_mismatches=refuse)
-    events = [e for b in LandedReader(job).read(InputPartition(["o.parquet"])) for e in b.to_pylist() if e["kind"] != "row_schema"]
+    events = [e for b in LandedReader(job).rows(["o.parquet"], NONE) for e in b.to_pylist() if e["kind"] != "row_schema"]
     assert [(e["kind"], e["checksum"], e["error_code"]) for e in events] == [
         *(("bootstrap", None, None), ("row", "verified", None)),
         *(second, ("row", "verified", None)),

@@ -135,7 +135,7 @@ def test_cells_are_masked_as_python_would(images: list[list[bytes | None] | None
             if image is not None and i < len(image) and image[i] is not None:
                 image[i] = masks[kind](image[i], size)
     for whole in (pa.array(images, pa.list_(pa.binary())), pa.array([[b"x"], *images], pa.list_(pa.binary()))[1:]):
-        assert masked_cells(whole, places, key).to_pylist() == wanted
+        assert [c.to_pylist() for c in masked_cells([(whole, places), (whole, {}), (whole, places)], key)] == [wanted, images, wanted]
 
 
 def cut(value: bytes, size: int) -> bytes:

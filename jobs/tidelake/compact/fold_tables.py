@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidelake.compact.fold_files import UnitOutcome
 from tidelake.compact.fold_plan import FoldPlan, plan
-from tidelake.compact.fold_source import FoldJob, FoldSource
+from tidelake.compact.fold_source import FoldJob, FoldReader
 from tidelake.compact.fold_target import Folded, FoldWork, folded, not_unique
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog
@@ -18,7 +18,7 @@ from tidelake.lake.columns.image_findings import EXAMPLES
 from tidelake.lake.cut import ImageCounts
 from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.lake.folding.images import images_without_key
-from tidelake.spark.data_source import read_source
+from tidelake.spark.part_reader import read_parts
 from tidelake.spark.spread import THREADS, in_parts
 from tidelake.spark.worker_errors import errors_of_workers
 
@@ -92,7 +92,7 @@ def _run(spark: SparkSession, plans: dict[int, FoldPlan]) -> dict[int, _Found]:
     parts = in_parts(spark, {key: size for key, (size, _) in units.items()})
     job = FoldJob(tables={n: p.job for n, p in plans.items()}, parts=[[units[key][1] for key in part] for part in parts])
     with errors_of_workers():
-        for row in read_source(spark, FoldSource, job=job).collect():
+        for row in read_parts(spark, FoldReader(job)).collect():
             found[row["table"]].add(row, bucketed=plans[row["table"]].job.bucketed)
     for n, f in found.items():
         if f.duplicate_keys:

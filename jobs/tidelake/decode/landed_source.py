@@ -1,4 +1,4 @@
-"""The Python Data Source `tidelake`: reads landed objects, decodes them in the worker, and returns events or writes files of them."""
+"""Reads landed objects in workers, decodes them, and returns events or writes files of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from tidelake.config.options import SinkOptions
 from tidelake.config.policy import HandleOnly
@@ -31,11 +29,12 @@ from tidelake.land.store.manifest import Landed
 from tidelake.protocols import Context, decode
 from tidelake.protocols.claim_files import claim_files
 from tidelake.protocols.frozen_schemas import frozen_schemas
-from tidelake.spark.data_source import EventReader, EventSource
-from tidelake.spark.worker_secrets import NONE, Secrets
+from tidelake.spark.part_reader import PartReader
+from tidelake.spark.worker_secrets import Secrets
 
 BATCH_BYTES = 8 << 20
 BATCH_MESSAGES = 10_000
+_OPEN_STATEMENT = r'"t"\s*:\s*2|\\u'  # or a name with escapes, which may be "t"
 _STATEMENT = r"(alter|rename|create|drop|recover|flashback|replace)[\s/\\]"  # followed by the end of the word, also in JSON's escapes
 
 
@@ -60,40 +59,27 @@ class DecodeJob(BaseModel):
     parts: list[list[str]] = []  # keys by the task that reads them; empty: a task per object
 
 
-class LandedSource(EventSource):
-    """Data source of `read_source(spark, LandedSource, job=DecodeJob)`: yields EVENT rows.
+class LandedReader(PartReader[Sequence[str]]):
+    """Reads EVENT rows. With `into` it writes them to files, and its rows describe the files (event_files.FILES).
 
-    With `into=EventsPlace`, reading writes the events to files, and its rows describe the files (event_files.FILES). They belong to no
-    table until they are committed.
+    The files belong to no table until they are committed. A part is an object, or one of `into` or of the job.
     """
 
-    FORMAT = "tidelake"
-
-    def schema(self) -> StructType:
-        return from_arrow_schema(FILES) if "into" in self.options else super().schema()
-
-    def reader(self, schema: StructType) -> LandedReader:
-        into = EventsPlace.model_validate_json(self.options["into"]) if "into" in self.options else None
-        return LandedReader(DecodeJob.model_validate_json(self.options["job"]), self.secrets, into)
-
-
-class LandedReader(EventReader[Sequence[str]]):
-    """Plans one partition per object, or the parts of `into`. into: destination of the events."""
-
-    def __init__(self, job: DecodeJob, secrets: Secrets = NONE, into: EventsPlace | None = None) -> None:
-        super().__init__(into.parts if into else job.parts or [[o.key] for o in job.objects], secrets)
+    def __init__(self, job: DecodeJob, into: EventsPlace | None = None) -> None:
+        parts = into.parts if into else job.parts or [[o.key] for o in job.objects]
+        super().__init__(parts, FILES if into else EVENT)
         self.job, self.into = job, into
         self._landed = {o.key: o for o in job.objects}
 
-    def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        events = chain.from_iterable(self._events(key) for key in part)
+    def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
+        events = chain.from_iterable(self._events(key, secrets) for key in part)
         return events if self.into is None else write_events(events, self.into)
 
-    def _events(self, key: str) -> Iterator[pa.RecordBatch]:
+    def _events(self, key: str, secrets: Secrets) -> Iterator[pa.RecordBatch]:
         if self.job.statements_only:
             yield from self._statements(key)
             return
-        context, masked = context_of(self.job), masker(self.job.masks, self.secrets.mask_key.encode())
+        context, masked = context_of(self.job), masker(self.job.masks, secrets.mask_key.encode())
         seen: set[int] = set()
         for messages in _messages(self.job, self._landed[key]):
             events = decode(self.job.protocol, messages, context)
@@ -103,17 +89,19 @@ class LandedReader(EventReader[Sequence[str]]):
     def _statements(self, key: str) -> Iterator[pa.RecordBatch]:
         context = context_of(self.job)
         for messages in _messages(self.job, self._landed[key]):
-            events = decode(self.job.protocol, may_hold_statements(messages, self.job.options), context)
+            events = decode(self.job.protocol, may_hold_statements(self.job.protocol, messages, self.job.options), context)
             events = events if self.job.origins is None else placed(events, self.job.origins)
             yield events.filter(pc.equal(events.column("kind"), "ddl"))
 
 
-def may_hold_statements(messages: pa.RecordBatch, options: SinkOptions) -> pa.RecordBatch:
+def may_hold_statements(protocol: str, messages: pa.RecordBatch, options: SinkOptions) -> pa.RecordBatch:
     """Return the messages that contain a word that a statement begins with, because SQL is sent as text. All messages if they may be
-    compressed.
+    compressed. Open Protocol says in the key whether the value is a statement (docs/reference/protocols.md 2.2).
     """
     if options.large_message_handle_compression != "none":
         return messages
+    if protocol == "open":
+        return messages.filter(pc.fill_null(pc.match_substring_regex(messages.column("key"), _OPEN_STATEMENT), True))
     found = (pc.match_substring_regex(messages.column(c), _STATEMENT, ignore_case=True) for c in ("key", "value"))
     return messages.filter(pc.or_(*(pc.fill_null(f, False) for f in found)))
 

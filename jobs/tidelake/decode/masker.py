@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -84,43 +83,37 @@ class Masker:
         Raises ConfigError for a mask that the column cannot have, OrderError (MASK_UNKNOWN) for rows of an unknown table or column that may
         be masked.
         """
-        rows = events.column("kind")
-        carried = events.filter(pc.equal(rows, "row_schema"))
-        found = zip(carried.column("row_schema").to_pylist(), carried.column("columns").to_pylist(), strict=True)
-        self.row_schemas.update({i: RowSchema.from_json(text) for i, text in found if i not in self.row_schemas})
-        out = events
-        for side, said in SIDES.items():
-            out = self._side(out, side, said)
-        if out is events:
+        carries = pc.equal(events.column("kind"), "row_schema")
+        carried = events.filter(carries)
+        texts = zip(carried.column("row_schema").to_pylist(), carried.column("columns").to_pylist(), strict=True)
+        self.row_schemas.update({i: RowSchema.from_json(text) for i, text in texts if i not in self.row_schemas})
+        found = {side: self._places(events, said) for side, said in SIDES.items()}
+        if not any(places for _, places in found.values()):
             return events
-        used = pa.concat_arrays([out.filter(pc.not_equal(rows, "row_schema")).column(c) for c in SIDES.values()])
+        out, at = events, EVENT.get_field_index
+        masked = masked_cells([(events.column(side), places) for side, (_, places) in found.items()], self.key)
+        for (side, said), (new, _), cells in zip(SIDES.items(), found.values(), masked, strict=True):
+            out = out.set_column(at(said), EVENT.field(said), new).set_column(at(side), EVENT.field(side), cells)
+        others = out.filter(pc.invert(carries))
+        used = pa.concat_arrays([others.column(c) for c in SIDES.values()])
         new = schema_rows(self.row_schemas[i] for i in pc.unique(used.drop_null()).to_pylist())
-        return pa.concat_batches([out.filter(pc.not_equal(rows, "row_schema")), new])
+        return pa.concat_batches([others, new])
 
-    def _side(self, events: pa.RecordBatch, side: str, said: str) -> pa.RecordBatch:
+    def _places(self, events: pa.RecordBatch, said: str) -> tuple[pa.Array, MaskPlaces]:
+        """Return the schemas of one side's masked images, and which cells to mask."""
         ids, places = events.column(said), MaskPlaces()
-        names = pa.table({"database": events.column("database"), "table": events.column("table"), "row_schema": ids})
         new = np.array(ids.fill_null(0))
-        for r in names.group_by(["database", "table", "row_schema"]).aggregate([]).to_pylist():
-            if r["row_schema"] is None or r["database"] is None or r["table"] is None:
-                continue
-            same = reduce(pc.and_, (pc.equal(names.column(c), r[c]) for c in r))
-            rows = np.flatnonzero(np.array(pc.fill_null(same, False)))
-            for span, mine in self._spans(events, self._sent(**r), rows):
+        for (database, table, row_schema), rows in _by_value([events.column("database"), events.column("table"), ids]):
+            for span, mine in self._spans(events, self._sent(database, table, row_schema), rows):
                 if span.strange:
                     raise self._unknown(events, int(mine[0]), span)
-                if span.row_schema.id == r["row_schema"]:
+                if span.row_schema.id == row_schema:
                     continue
                 new[mine] = span.row_schema.id
                 for i, c in enumerate(span.row_schema.columns):
                     if c.mask is not None:
                         places.setdefault(kind_of(c.mask, sent_type(c)), []).append((mine, i))
-        if not places:
-            return events
-        cells = masked_cells(events.column(side), places, self.key)
-        at = EVENT.get_field_index
-        shaped = events.set_column(at(said), EVENT.field(said), pa.array(new, pa.int64(), mask=np.array(ids.is_null())))
-        return shaped.set_column(at(side), EVENT.field(side), cells)
+        return pa.array(new, pa.int64(), mask=np.array(ids.is_null())), places
 
     def _spans(self, events: pa.RecordBatch, sent: _Sent, rows: Longs) -> Iterator[tuple[_Span, Longs]]:
         """Yield the rows, grouped by how they are masked."""
@@ -179,6 +172,20 @@ class Masker:
             remedy="no row of the hour was written. Write the missing statement (RENAME, ADD COLUMN, CREATE TABLE) into ddl.jsonl "
             f'with its commit_ts, or set a mask in feed.toml ([columns."{name}".…]), then run again (docs/masking.md)',
         )
+
+
+def _by_value(columns: Sequence[pa.Array]) -> Iterator[tuple[list[Any], Longs]]:
+    """Yield the rows by their values in these columns, without rows that have a NULL in one."""
+    code, values = np.zeros(len(columns[0]), np.int64), list[list[Any]]()
+    for column in columns:
+        encoded = column.dictionary_encode()
+        values.append(encoded.dictionary.to_pylist())
+        at = np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1))
+        code = np.where((code < 0) | (at < 0), -1, code * max(len(values[-1]), 1) + at)
+    sizes = [max(len(v), 1) for v in values]
+    for found in np.unique(code[code >= 0]).tolist():
+        places = np.unravel_index(found, sizes)
+        yield [v[i] for v, i in zip(values, places, strict=True)], np.flatnonzero(code == found)
 
 
 def _span(plain: RowSchema, table: str, n: MaskedName) -> _Span:

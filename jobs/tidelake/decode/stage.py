@@ -13,7 +13,7 @@ from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import decoded_key
 from tidelake.decode.event_files import place
 from tidelake.decode.known import known_tables, opening
-from tidelake.decode.landed_source import DecodeJob, LandedSource
+from tidelake.decode.landed_source import DecodeJob, LandedReader
 from tidelake.decode.mask_names import mask_names
 from tidelake.decode.masker import MaskNames
 from tidelake.decode.positions import Origins, origins
@@ -32,7 +32,7 @@ from tidelake.lake.data_files import WrittenFile, file_schema, replace_files
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Landed, Manifest, all_newest, generations, newest
-from tidelake.spark.data_source import read_source
+from tidelake.spark.part_reader import read_parts
 from tidelake.spark.spread import in_parts
 from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.tso import MOST, format_hour, last_of, parse_hour
@@ -128,7 +128,7 @@ def _overwrite(lake: Lake, hour: str, manifest: Manifest, events: LakeTable, dec
         job = job.model_copy(update={"masks": _mask_names(lake, parse_hour(hour), asking, events)})
     into = place(events.table.location(), file_schema(events, pa.schema([_HOUR, *EVENT])), hour, parts)
     with errors_of_workers():
-        rows = read_source(spark, LandedSource, job=job, into=into).collect() if job.objects else []
+        rows = read_parts(spark, LandedReader(job, into)).collect() if job.objects else []
     files = [WrittenFile(path=r["path"], partition=(hour, r["kind"]), size=r["size"], footer=bytes(r["footer"])) for r in rows]
     said = {"hour": hour, "generation": str(manifest.generation), "decoder": decoder}
     replace_files(lake.catalog, events.identifier, {"hour": hour}, files, {f"tidelake.{k}": v for k, v in said.items()})
@@ -146,7 +146,7 @@ def _mask_names(lake: Lake, hour: datetime, asking: DecodeJob, events: LakeTable
     rows: list[dict[str, Any]] = []
     if feed.protocol not in WITHOUT_DDL:
         with errors_of_workers():
-            found = read_source(lake.spark, LandedSource, job=asking).select(_DDL).collect()
+            found = read_parts(lake.spark, LandedReader(asking)).select(_DDL).collect()
         first = min([*cut.open_hours, cut.hour]) if cut else ""
         earlier = [h for h in generations(store, feed.name) if first <= h < name]
         rows = [*control_rows(events, "ddl", earlier, _DDL), *(r.asDict() for r in found)]

@@ -1,4 +1,5 @@
-"""Compiles the kernels once: `python -m tidelake.demo.warm` decodes a few of the demo's messages in every protocol, and folds three rows.
+"""Compiles the kernels once: `python -m tidelake.demo.warm` decodes a few of the demo's messages in every protocol, folds
+three rows and masks one.
 
 Compiled code is kept beside its sources, or in the user's cache if that folder is read-only; later processes load it.
 """
@@ -22,6 +23,7 @@ from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.protocols import Context, decode, protocol_names
 from tidelake.wire.checksum.checksums import ChecksumRules, Image, verdict
 from tidelake.wire.kernels.key_numbers import NONE, meet, newest
+from tidelake.wire.masks import masked_cells
 
 ROW_EVENTS = 400
 
@@ -51,11 +53,18 @@ def warm_fold() -> int:
     return keys.count
 
 
+def warm_masks() -> int:
+    """Compile the hashes of masked cells and return the number of hashed ones."""
+    images = pa.array([[b"a"]], pa.list_(pa.binary()))
+    return len(masked_cells([(images, {"hash": [(np.arange(1), 0)]})], b"key")[0].values)
+
+
 def main() -> int:
-    """Compile the decoders of all protocols, two at a time, and the fold."""
+    """Compile the decoders of all protocols, two at a time, the fold and the masks."""
     names = protocol_names()
     with ProcessPoolExecutor(2) as pool:
-        pool.submit(warm_fold).result()
+        for kernels in (warm_fold, warm_masks):
+            pool.submit(kernels).result()
         for name, events in zip(names, pool.map(warm, names), strict=True):
             sys.stderr.write(f"{name}: compiled, {events:,} events\n")
     return 0

@@ -1,10 +1,12 @@
-"""What rows a window has: names, schemas, counts, first and last commit ts, from one grouped job over narrow columns."""
+"""What rows a window has: names, schemas, counts, first and last commit ts, from one job of workers (observed_source)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
@@ -14,15 +16,18 @@ from tidelake.history.window import ObservedTable, Window
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
 from tidelake.order.change_sequence import ChangeSequence, sequence_of
+from tidelake.order.event_keys import event_keys
+from tidelake.order.observed_source import OBSERVED, PLACES, ObservedJob, ObservedReader, merged
 from tidelake.order.offset_rules import TablePlaces
 from tidelake.order.progress import WindowProgress
+from tidelake.spark.part_reader import read_parts
+from tidelake.spark.spread import in_parts
 from tidelake.spark.sql_text import literal
+from tidelake.spark.worker_errors import errors_of_workers
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import SparkSession
 
-_GROUP = ("database", "table", "row_schema", "before_schema", "place")
-_AT = ("hour", "topic", "partition")
 _OBSERVED = ("database", "table", "row_schema", "before_schema", "rows", "first_ts", "last_ts")
 
 
@@ -118,11 +123,11 @@ class WindowRows:
         )
 
 
-def look(frame: DataFrame, events: LakeTable, window: Window, done: WindowProgress, feed: Feed, seeded_ts: int = 0) -> WindowRows:
+def look(spark: SparkSession, events: LakeTable, window: Window, done: WindowProgress, feed: Feed, seeded_ts: int = 0) -> WindowRows:
     """Read the row events of the hours to scan and return what they are.
 
     Args:
-        frame: Row events.
+        spark: The session.
         events: The events table.
         window: The window.
         done: The progress of the feed.
@@ -131,15 +136,22 @@ def look(frame: DataFrame, events: LakeTable, window: Window, done: WindowProgre
 
     Raises:
         OrderError: TSO_TOO_LARGE, NO_COMMIT_TS, TOO_MANY_POSITIONS.
+        StorageError: TABLE_MOVED: a file of the events table is not in its folder.
     """
     scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
     where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in done.again)])
     a, m = window.applied_ts, window.resolved_ts
-    place = f"""CASE WHEN commit_ts IS NULL THEN 'undated' WHEN commit_ts < 0 THEN 'huge' WHEN commit_ts > {m} THEN 'waiting'
-        WHEN commit_ts > {a} THEN 'window' WHEN hour NOT IN ({new}) THEN 'published'
-        WHEN commit_ts <= {seeded_ts} THEN 'seeded' ELSE 'late' END"""
-    grouped = frame.where(where_any).selectExpr("*", f"{place} AS place").groupBy(*_GROUP, *(_AT if feed.by_offsets else ()))
-    found = [r.asDict() for r in grouped.agg(*_aggregates()).collect()]
+    job = ObservedJob(
+        events=events.table.location(),
+        parts=in_parts(spark, event_keys(events, done.scan)),
+        again=list(done.again),
+        new=[*done.changed, *done.hours],
+        applied_ts=a,
+        resolved_ts=m,
+        seeded_ts=seeded_ts,
+        by_offsets=feed.by_offsets,
+    )
+    found = _groups(spark, job)
     _refuse(found)
     places = ("window", "seeded", "late", "waiting", "undated")
     inside, seeded, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
@@ -174,18 +186,13 @@ def _partitions(found: list[dict[str, Any]]) -> TablePlaces:
     return {name: frozenset(where) for name, where in out.items()}
 
 
-def _aggregates() -> list[Column]:
-    from pyspark.sql import functions as F
-
-    return [
-        F.count("*").alias("rows"),
-        F.min("commit_ts").alias("first_ts"),
-        F.max("commit_ts").alias("last_ts"),
-        F.min("offset").alias("first_offset"),
-        F.max("offset").alias("last_offset"),
-        F.max("ordinal").alias("last_ordinal"),
-        F.sum((F.col("op") == "delete").cast("int")).alias("deletes"),
-    ]
+def _groups(spark: SparkSession, job: ObservedJob) -> list[dict[str, Any]]:
+    if not job.parts:
+        return []
+    with errors_of_workers():
+        rows = [r.asDict() for r in read_parts(spark, ObservedReader(job)).collect()]
+    groups = merged([pa.Table.from_pylist(rows, schema=OBSERVED)]).to_pylist()
+    return [r | {"place": PLACES[r["place"]]} for r in groups]
 
 
 def _refuse(found: list[dict[str, Any]]) -> None:

@@ -53,7 +53,6 @@ class PlannedWindow:
         branch: The branch of changelogs that this run writes.
         tables: All tables of the feed at the window's end, with their histories.
         ledger: The window's statements, each with its effect.
-        frame: Row events of the hours that are read.
         aside: Rows that fit no schema; its `seen` describes the window's other rows.
         accepted: Coordinates of messages whose loss was accepted.
         lacks: What the window lacks because of missing messages and offsets.
@@ -68,7 +67,6 @@ class PlannedWindow:
     branch: str
     tables: Catalog
     ledger: list[LedgerEntry]
-    frame: DataFrame
     aside: Aside
     accepted: list[str]
     lacks: list[Lack]
@@ -112,14 +110,13 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
         if window.resolved_ts == window.applied_ts:
             raise stands_still(feed, done, window.applied_ts)
         accepted, lacks = decided(feed, lake.store, events, done, window)
-    frame = _row_events(lake, events, done.scan)
-    seen = look(frame, events, window, done, feed, cut.seeded_ts if cut else 0)
+    seen = look(lake.spark, events, window, done, feed, cut.seeded_ts if cut else 0)
     lacks += [Lack("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
     sent = _statements(lake, events, cut, window, done, seen)
     names, ledger, unknown = compile_window(opening(feed, cut), sent, seen.observed, feed.policy, has_ddl=feed.protocol not in WITHOUT_DDL)
     take(lake.catalog, feed, names)
-    aside = put_aside(feed, lake.store, frame, seen, unknown, base.seq)
+    aside = put_aside(feed, lake.store, lambda: _row_events(lake, events, done.scan), seen, unknown, base.seq)
     return PlannedWindow(
         lake=lake,
         hour=hour,
@@ -130,7 +127,6 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
         branch=f"{BRANCH}{base.seq}_{fence}",
         tables=names,
         ledger=ledger,
-        frame=frame,
         aside=aside,
         accepted=[*accepted, *aside.accepted],
         lacks=lacks,

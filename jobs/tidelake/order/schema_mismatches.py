@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
@@ -87,13 +87,15 @@ class Aside(NamedTuple):
 _GROUPS = TypeAdapter(list[MismatchGroup])
 
 
-def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: WindowRows, found: Sequence[SchemaMismatch], seq: int) -> Aside:
+def put_aside(
+    feed: Feed, store: Store, frame: Callable[[], DataFrame], seen: WindowRows, found: Sequence[SchemaMismatch], seq: int
+) -> Aside:
     """Take the mismatches out of the window's rows and store their groups.
 
     Args:
         feed: The feed.
         store: The lake's store.
-        frame: Row events.
+        frame: Returns the row events; called only if there are mismatches.
         seen: The window's rows.
         found: The mismatches.
         seq: Number of the next cut.
@@ -102,7 +104,7 @@ def put_aside(feed: Feed, store: Store, frame: DataFrame, seen: WindowRows, foun
         OrderError: SCHEMA_MISMATCH or UNDEFINED_TABLE, at the first row: a group has no decision and the feed's policy is `on_reject =
             "block"`.
     """
-    groups = _groups(feed, frame, seen, found) if found else []
+    groups = _groups(feed, frame(), seen, found) if found else []
     key = mismatches_key(feed.name, seq)
     if groups or store.head(key) is not None:  # an earlier attempt may have written groups that are solved now
         store.write(key, _GROUPS.dump_json(groups, indent=1))

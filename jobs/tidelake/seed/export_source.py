@@ -1,4 +1,4 @@
-"""Python Data Source `tidelake-export`: reads files of an export as rows of the lake, one input partition per file, in the worker.
+"""Reads files of an export as rows of the lake in workers, a task per file.
 
 Rows are read like a decoder's events: inserts at the export's TSO, masked, then typed as order types them. Rows that cannot be read are not
 passed on: a report per file, written into the lake when the file is read to its end, counts them, and the values that are lost, with the
@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from tidelake.config.lake_paths import seed_report_key
 from tidelake.decode.masker import MaskNames, masker
@@ -29,8 +27,8 @@ from tidelake.order.arrow.typed_columns import RowImages
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_files import ExportFile
 from tidelake.seed.exports.export_rows import ExportBatch, ExportReading, FileReport, read_rows
-from tidelake.spark.data_source import EventReader, EventSource
-from tidelake.spark.worker_secrets import NONE, Secrets
+from tidelake.spark.part_reader import PartReader
+from tidelake.spark.worker_secrets import Secrets
 from tidelake.tso import wrap
 from tidelake.wire.kernels.arrays import Longs
 
@@ -73,27 +71,15 @@ class ExportJob(BaseModel):
         return pa.schema([*fields, pa.field(_COMMIT_TS, pa.int64())])
 
 
-class ExportSource(EventSource):
-    """Data source of typed rows: `read_source(spark, ExportSource, job=ExportJob)`."""
+class ExportReader(PartReader[int]):
+    """Reads typed rows; a part is a file."""
 
-    FORMAT = "tidelake-export"
-
-    def schema(self) -> StructType:
-        return from_arrow_schema(ExportJob.model_validate_json(self.options["job"]).arrow)
-
-    def reader(self, schema: StructType) -> ExportReader:
-        return ExportReader(ExportJob.model_validate_json(self.options["job"]), self.secrets)
-
-
-class ExportReader(EventReader[int]):
-    """Reader with one partition per file."""
-
-    def __init__(self, job: ExportJob, secrets: Secrets = NONE) -> None:
-        super().__init__(range(len(job.files)), secrets)
+    def __init__(self, job: ExportJob) -> None:
+        super().__init__(range(len(job.files)), job.arrow)
         self.job = job
 
-    def rows(self, part: int) -> Iterator[pa.RecordBatch]:
-        return _rows(self.job, part, self.secrets.mask_key.encode())
+    def rows(self, part: int, secrets: Secrets) -> Iterator[pa.RecordBatch]:
+        return _rows(self.job, part, secrets.mask_key.encode())
 
 
 def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:

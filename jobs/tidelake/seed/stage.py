@@ -43,11 +43,11 @@ from tidelake.publish.certificate import proof_of
 from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
-from tidelake.seed.export_source import MOST_EXAMPLES, ExportJob, ExportSource
+from tidelake.seed.export_source import MOST_EXAMPLES, ExportJob, ExportReader
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_rows import FileReport
 from tidelake.seed.seed_plan import Prepared, SeedPlan, dialect_of, prepare
-from tidelake.spark.data_source import read_source
+from tidelake.spark.part_reader import read_parts
 from tidelake.spark.spread import THREADS
 from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.validate.quality.judge import judge_measures
@@ -179,7 +179,7 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     lake, feed = run.lake, run.lake.feed
     fold = Fold(feed=feed, incarnation=i, columns=kept(feed, i, i.columns), applied_ts=0, until_ts=run.ts)
     buckets = next(t.buckets for t in run.prepared.plan.tables if t.name == run.prepared.of_export[i.id].name)
-    folded = fill_table(spark, lake.catalog, fold, read_source(spark, ExportSource, job=_job(run, i)), run.name, buckets)
+    folded = fill_table(spark, lake.catalog, fold, read_parts(spark, ExportReader(_job(run, i))), run.name, buckets)
     reports = [_report(run, i, k) for k in range(len(run.prepared.of_export[i.id].files))]
     counts = _counts(reports)
     _refuse_invalid_values(i, counts, reports)

@@ -1,15 +1,14 @@
 """Send secrets to Spark's workers: the masks' key, and S3's key.
 
-The rule: a secret is never part of a plan or an option, which Spark writes into its event log and shows in its UI; a Connect server writes
-down the whole plan of a client. Options and functions contain only the place where workers find the secrets:
+The rule: a secret is never part of a plan, which Spark writes into its event log and shows in its UI; a Connect server writes
+down the whole plan of a client. Functions contain only the place where workers find the secrets:
 
 file:PATH        a file of mode 0600 that this process's session wrote; it is removed when the session ends
 environment:ID   the environment of a Spark Connect server elsewhere and of its executors; ID is that of the masks' key (masks.mark)
 ''               no secrets
 
-A data source is planned where the driver runs. The secrets that it reads there go to the workers inside their tasks, which Spark does not
-write down. Functions of a driver in this process are also sent in tasks and contain the secrets. Functions of a Connect client are part of
-its plan and read the place in the worker.
+Functions of a driver in this process are sent in tasks, which Spark does not write down, and contain the secrets. Functions of a Connect
+client are part of its plan and read the place in the worker.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ from tidelake.spark.worker_errors import errors_as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-OPTION = "handed"  # option of data sources: the place
 
 _PREFIX = "tidelake-handed-"
 _FILE, _ENVIRONMENT = "file", "environment"

@@ -122,20 +122,29 @@ def check_mask(table: str, column: str, mark: str, in_key: bool, mysql: MysqlTyp
         raise ConfigError(f"{where}: {mysql.sql} has no characters to truncate", remedy='allowed: "hash", "null", "drop"')
 
 
-def masked_cells(images: pa.ListArray, places: Mapping[str, Sequence[tuple[Longs, int]]], key: bytes) -> pa.ListArray:
-    """The images with some of their cells masked. places: by kind of mask, rows and the position of the cell in their lists."""
-    starts, flat = np.asarray(images.offsets, np.int64), images.values
-    ends, there = starts[1:], np.array(images.is_valid())
+def masked_cells(sides: Sequence[tuple[pa.ListArray, MaskPlaces]], key: bytes) -> list[pa.ListArray]:
+    """The images of each side with some of their cells masked; a value that several have is hashed once.
+
+    Args:
+        sides: Images, and by kind of mask the rows and the position of the cell in their lists.
+        key: Key of the hashes.
+    """
+    flat = pa.concat_arrays([images.values for images, _ in sides])
+    first = np.cumsum([0, *(len(images.values) for images, _ in sides)]).tolist()
     source, parts, gone = np.arange(len(flat)), [flat], np.zeros(len(flat), np.bool_)
-    for kind, wanted in places.items():
-        at = np.concatenate([_inside(starts, ends, there, rows, i) for rows, i in wanted])
+    for kind in dict.fromkeys(kind for _, places in sides for kind in places):
+        at = np.concatenate([n + _inside(images, *w) for n, (images, p) in zip(first, sides, strict=False) for w in p.get(kind, ())])
         if kind in ("null", "drop"):
             gone[at] = True
             continue
         source[at] = sum(map(len, parts)) + np.arange(len(at))
         parts.append(_replaced(flat.take(pa.array(at)), kind.removesuffix(_OF_BYTES), key, kind.endswith(_OF_BYTES)))
     cells = pa.concat_arrays(parts).take(pa.array(source, pa.int64(), mask=gone))
-    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), cells, mask=pa.array(~there))
+    out = []
+    for n, (images, _) in zip(first, sides, strict=False):
+        offsets = pa.array(np.asarray(images.offsets), pa.int32())
+        out.append(pa.ListArray.from_arrays(offsets, cells.slice(n, len(images.values)), mask=images.is_null()))
+    return out
 
 
 _OF_BYTES = " of bytes"
@@ -146,9 +155,11 @@ def kind_of(mark: str, mysql: MysqlType) -> str:
     return mark + _OF_BYTES if mysql.is_binary else mark
 
 
-def _inside(starts: Longs, ends: Longs, there: npt.NDArray[np.bool_], rows: Longs, i: int) -> Longs:
-    at = starts[rows] + i
-    return at[there[rows] & (at < ends[rows])]
+def _inside(images: pa.ListArray, rows: Longs, i: int) -> Longs:
+    """Places of the i-th cells of these rows that have one, among all cells."""
+    bounds = np.asarray(images.offsets).astype(np.int64)
+    at = bounds[rows] + i
+    return at[np.asarray(images.is_valid())[rows] & (at < bounds[rows + 1])]
 
 
 def _names(table: str, database: str, sent: str) -> bool:

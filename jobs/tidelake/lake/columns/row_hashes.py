@@ -18,7 +18,7 @@ def row_hashes(columns: Sequence[pa.Array], key: tuple[int, int]) -> Words:
     """Return the hash of each row, two words each.
 
     Args:
-        columns: At least one column. -0.0 and 0.0 are equal, and so are NULLs.
+        columns: At least one column, of single values or of lists of numbers or bytes. -0.0 and 0.0 are equal, and so are NULLs.
         key: Key of the hash. Hashes of different keys cannot be compared.
     """
     rows = len(columns[0])
@@ -40,12 +40,28 @@ def _take(states: Words, cells: pa.Array) -> None:
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         offsets, data = _offsets(cells), cells.buffers()[2]
         take_bytes(states, _bytes(data), offsets, _nulls(cells))
+    elif pa.types.is_list(kind) and pa.types.is_binary(kind.value_type):
+        _take_list(states, cells)
     elif pa.types.is_list(kind):
         values = pc.add(cells.values, pa.scalar(0, kind.value_type))  # -0.0 becomes 0.0
         take_bytes(states, _bytes(values.buffers()[1]), _offsets(cells) * (kind.value_type.bit_width // 8), _nulls(cells))
     else:
         for words in words_of(cells):
             take_words(states, words)
+
+
+def _take_list(states: Words, cells: pa.Array) -> None:
+    """Take the lengths of each list's values, -1 for NULL, then their bytes."""
+    values = cells.values
+    ends, there = _offsets(values), np.asarray(values.is_valid())
+    lengths = np.diff(ends).astype(np.int32)
+    if lengths[~there].any():  # NULLs may have bytes, too
+        values = values.take(pa.array(np.arange(len(values))))
+        ends = _offsets(values)
+    lengths[~there] = -1
+    lists, nulls = _offsets(cells), _nulls(cells)
+    take_bytes(states, _bytes(pa.py_buffer(lengths)), lists * lengths.itemsize, nulls)
+    take_bytes(states, _bytes(values.buffers()[2]), ends[lists], nulls)
 
 
 def words_of(cells: pa.Array) -> list[Words]:

@@ -8,10 +8,10 @@ from tidelake.config.lake_paths import PARTITION_EXCHANGE
 from tidelake.lake.columns.pieces import CHANGE_SEQ, CHANGE_TYPE, COMMIT_TS, PARTIAL
 from tidelake.lake.fold import Fold
 from tidelake.lake.folding.files import base_files, buckets_of, change_files
-from tidelake.lake.folding.folded_source import FoldedJob, FoldedSource
+from tidelake.lake.folding.folded_source import FoldedJob, FoldedReader
 from tidelake.lake.folding.table_fold import TableAt, table_fold
 from tidelake.lake.folding.units import SideFiles, units_of
-from tidelake.spark.data_source import read_source
+from tidelake.spark.part_reader import read_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +45,7 @@ def folded_frame(
     if not (stood.bucketed and came.bucketed):
         buckets = None
     units = tuple(unit for _, unit in units_of(0, stood, came, buckets, every=True))
-    return read_source(spark, FoldedSource, job=FoldedJob(name=fold.incarnation.name, table=table, units=units))
+    return read_parts(spark, FoldedReader(FoldedJob(name=fold.incarnation.name, table=table, units=units)))
 
 
 def snapshot_frame(spark: SparkSession, fold: Fold, base: TableAt) -> DataFrame:
@@ -53,7 +53,7 @@ def snapshot_frame(spark: SparkSession, fold: Fold, base: TableAt) -> DataFrame:
     table = table_fold(fold, base, None)
     files = base_files(base, table.base, None)
     units = tuple(unit for f in files.files for _, unit in units_of(0, SideFiles([f]), SideFiles(), None, every=True))
-    return read_source(spark, FoldedSource, job=FoldedJob(name=fold.incarnation.name, table=table, units=units, rows="snapshot"))
+    return read_parts(spark, FoldedReader(FoldedJob(name=fold.incarnation.name, table=table, units=units, rows="snapshot")))
 
 
 def changes_frame(spark: SparkSession, fold: Fold, changes: TableAt) -> DataFrame:
@@ -63,4 +63,4 @@ def changes_frame(spark: SparkSession, fold: Fold, changes: TableAt) -> DataFram
     units = tuple(unit for f in files.files for _, unit in units_of(0, SideFiles(), SideFiles([f]), None, every=True))
     columns = (CHANGE_TYPE, CHANGE_SEQ, COMMIT_TS, *((PARTIAL,) if table.rules.partial else ()))
     job = FoldedJob(name=fold.incarnation.name, table=table, units=units, rows="changes", columns=columns)
-    return read_source(spark, FoldedSource, job=job)
+    return read_parts(spark, FoldedReader(job))

@@ -1,4 +1,4 @@
-"""Python Data Source `tidelake_folded`: a table's folded rows, or the rows of one side as a fold has them, as a Spark frame."""
+"""Reads a table's folded rows, or the rows of one side as a fold has them, in workers, a task per unit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from tidelake.errors import QualityError
 from tidelake.lake.columns.fold import BucketFold
@@ -17,8 +15,8 @@ from tidelake.lake.columns.pieces import CHANGE_TYPE, COMMIT_TS, Piece
 from tidelake.lake.columns.survivors import KeyTwice
 from tidelake.lake.folding.table_fold import TableFold
 from tidelake.lake.folding.units import Unit, sides_of
-from tidelake.spark.data_source import EventReader, EventSource
-from tidelake.spark.worker_secrets import NONE, Secrets
+from tidelake.spark.part_reader import PartReader
+from tidelake.spark.worker_secrets import Secrets
 from tidelake.wire.kernels.arrays import Flags
 
 
@@ -46,33 +44,16 @@ class FoldedJob(BaseModel, frozen=True):
         return pa.schema([(name, side[name].arrow) for name in (*self.table.rules.columns, *self.columns)])
 
 
-class FoldedSource(EventSource):
-    """Data source of folded rows: `read_source(spark, FoldedSource, job=FoldedJob)`."""
+class FoldedReader(PartReader[Unit]):
+    """Reads folded rows; a part is a unit."""
 
-    FORMAT = "tidelake_folded"
-
-    def schema(self) -> StructType:
-        return from_arrow_schema(self._job.schema)
-
-    def reader(self, schema: StructType) -> FoldedReader:
-        return FoldedReader(self._job, self.secrets)
-
-    @property
-    def _job(self) -> FoldedJob:
-        return FoldedJob.model_validate_json(self.options["job"])
-
-
-class FoldedReader(EventReader[Unit]):
-    """Reader with one partition per unit."""
-
-    def __init__(self, job: FoldedJob, secrets: Secrets = NONE) -> None:
-        super().__init__(job.units, secrets)
+    def __init__(self, job: FoldedJob) -> None:
+        super().__init__(job.units, job.schema)
         self.job = job
 
-    def rows(self, part: Unit) -> Iterator[pa.RecordBatch]:
-        schema = self.job.schema
+    def rows(self, part: Unit, secrets: Secrets) -> Iterator[pa.RecordBatch]:
         for batch in self._rows(part):
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in self.schema.names], schema=self.schema)
 
     def _rows(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         job, rules = self.job, self.job.table.rules

@@ -30,7 +30,7 @@ from tidelake.order.arrow.arrow_rows import (
     same_values,
 )
 from tidelake.order.arrow.arrow_tables import ArrowTable
-from tidelake.order.arrow.keyless_rows import equal_rows
+from tidelake.order.arrow.keyless_rows import HASH, equal_rows
 from tidelake.order.change_sequence import CHANGE_TYPES
 from tidelake.wire.kernels.arrays import Flags, Longs
 
@@ -99,7 +99,7 @@ class BucketChanges:
         """Yield the rows of large transactions: equal events stay together."""
         parts = -(-rows.num_rows // most)
         kind = np.asarray(rows.column("kind"))
-        shared = self._identity(rows, kind) if self.table.key else {"content": rows.column("content")}
+        shared = self._identity(rows, kind) if self.table.key else {HASH[1]: rows.column(HASH[1])}
         code = np.zeros(rows.num_rows, np.int64)
         for name, column in shared.items():
             if name not in ("ts", "class"):
@@ -123,7 +123,7 @@ class BucketChanges:
         if self.table.every:
             numbers = _sorted({"ts": rows.column("commit_ts")} | at)
         else:
-            identity = self._identity(rows, kind) if self.table.key else equal_rows(rows, kind, self.steps)
+            identity = self._identity(rows, kind) if self.table.key else equal_rows(rows, self.steps)
             numbers = _sorted(identity | {"partial": rows.column("partial").cast(pa.int8())} | at)
             numbers = numbers[~_repeats(pa.table(identity), numbers)]
         self._count(rows, numbers, kind[numbers])

@@ -15,9 +15,17 @@ from tidelake.lake.tables import CHANGELOG_COLUMNS, PARTIAL, mask_of, physical
 from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, Reading, SentName
 from tidelake.order.table_rows import TableRows
 
+_SHARE = 250_000  # fewest rows of a share
 
-def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
-    """Return what workers need to know of a table. target: its changelog, with all columns of the window.
+
+def arrow_table(table: TableRows, target: LakeTable, rows: int, tasks: int) -> ArrowTable:
+    """Return what workers need to know of a table.
+
+    Args:
+        table: The table.
+        target: Its changelog, with all columns of the window.
+        rows: Number of its row events.
+        tasks: Number of tasks that order tables.
 
     Raises:
         ConfigError: A column cannot have its mask.
@@ -30,12 +38,14 @@ def arrow_table(table: TableRows, target: LakeTable) -> ArrowTable:
     fields += [pa.field(c.name, arrow_type(c.type)) for c in own]
     clear = table.clear_cells()
     marks = {m for p in table.projections if clear and (m := mask_of(table.feed, table.incarnation, p.column)) is not None}
+    buckets = table.buckets if table.bucket else 1
     return ArrowTable(
         names=tuple(SentName(database=n.database, table=n.table, after_ts=n.after_ts, until_ts=n.until_ts) for n in table.names),
         columns=tuple(columns),
         key=tuple(table.incarnation.key),
         bucket=next((c.id for c in table.incarnation.columns if c.lake_name == table.bucket), None),
-        buckets=table.buckets if table.bucket else 1,
+        buckets=buckets,
+        shares=max(1, min(-(-tasks // buckets), rows // buckets // _SHARE)),
         location=target.table.location(),
         schema_hex=file_schema(target, pa.schema(fields)).serialize().to_pybytes().hex(),
         sequence=table.sequence,

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.lake.columns.cells import INVALID, LOSSES, Codes
+from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.arrow_tables import ArrowTable, names_of
 from tidelake.order.arrow.event_groups import any_of, coded, inside, numbers
 from tidelake.order.arrow.invalid_examples import Examples, invalid_examples
-from tidelake.order.arrow.keyless_rows import contents
+from tidelake.order.arrow.keyless_rows import HASH, event_hashes
 from tidelake.order.arrow.placed_deletes import PlacedDeletes
 from tidelake.order.arrow.typed_columns import RowImages, TypedColumn, hashed
 from tidelake.order.repeated_offsets import Again
@@ -33,12 +34,12 @@ _KINDS = {"insert": INSERT, "upsert": UPSERT, "delete": DELETE, "update": UPDATE
 
 @dataclass(slots=True)
 class Typed:
-    """Rows of one table in one bucket: AT, commit_ts, kind, partial, `a<id>` (values after), `b<id>` (values before), `l<id>` where
-    something is lost (`losses_of`), and `content` of a table without key. A partial row was sent with its handle alone.
+    """Rows of one table in one share of a bucket: AT, commit_ts, kind, partial, `a<id>` (values after), `b<id>` (values before), `l<id>`
+    where something is lost (`losses_of`), and HASH of a table without key. A partial row was sent with its handle alone.
     """
 
     table: int
-    bucket: int
+    share: int
     rows: pa.Table
 
 
@@ -101,11 +102,11 @@ class RowsReading:
         if table.clear:
             refuse_other_key(table.marks, self.mask_key)
             events = hashed(events, table, self.mask_key)
-        rows, bucket = self._typed(number, table, events)
+        rows, share = self._typed(number, table, events)
         self._count(number, events)
-        for b in np.unique(bucket).tolist():
-            mine = bucket == b
-            yield Typed(number, b, rows if mine.all() else rows.filter(pa.array(mine)))
+        for n in np.unique(share).tolist():
+            mine = share == n
+            yield Typed(number, n, rows if mine.all() else rows.filter(pa.array(mine)))
 
     def _count(self, number: int, events: pa.Table) -> None:
         seen = self.seen.setdefault(number, Counter())
@@ -120,7 +121,7 @@ class RowsReading:
         seen.update({"undated": int((unsettled >= 0).sum()), "unsettled": int((unsettled == 1).sum())})
 
     def _typed(self, number: int, table: ArrowTable, events: pa.Table) -> tuple[pa.Table, Longs]:
-        """Return (rows in the form of Typed, the bucket of each)."""
+        """Return (rows in the form of Typed, the share of each)."""
         after, before = RowImages(events, "after"), RowImages(events, "before")
         kind = _kinds(events)
         updates = kind == UPDATE
@@ -132,19 +133,32 @@ class RowsReading:
             images[c.id] = new, old
             if new.lost is not None or old.lost is not None:
                 found[f"l{c.id}"] = pa.array(_both(new.lost, old.lost))
-        if not table.key and not table.every:
-            found["content"] = contents(events)
         kind[updates & before.absent] = UPDATE_WITHOUT_BEFORE
         kind[_moved(table, found, kind)] = MOVE
         gone = kind == DELETE
         if any(_has(side.lost, INVALID) for both in images.values() for side in both):
             invalid_examples(self.examples.setdefault(number, {}), table, events, images, gone)
-        bucket = np.zeros(len(kind), np.int64)
-        if table.bucket is not None:
-            bucket = bucket_numbers(pc.if_else(pa.array(gone), found[f"b{table.bucket}"], found[f"a{table.bucket}"]), table.buckets)
+        if not table.key:
+            found |= event_hashes(events, kind, (self.until_ts, self.after_ts))
         columns = {name: events.column(name).combine_chunks() for name in (*AT, "commit_ts")}
         partial = events.column("handle_only").combine_chunks().fill_null(False)
-        return pa.table(columns | {"kind": pa.array(kind.astype(np.int8)), "partial": partial} | found), bucket
+        rows = pa.table(columns | {"kind": pa.array(kind.astype(np.int8)), "partial": partial} | found)
+        return rows, self._shares(table, rows, gone)
+
+    def _shares(self, table: ArrowTable, rows: pa.Table, gone: Flags) -> Longs:
+        """The share of each row, NO_BUCKET for a bucket column that is NULL. Equal events have the same share."""
+        keys = {k: pc.if_else(pa.array(gone), rows.column(f"b{k}"), rows.column(f"a{k}")) for k in table.key}
+        bucket = np.zeros(len(gone), np.int64)
+        if table.bucket is not None:
+            bucket = bucket_numbers(keys[table.bucket].combine_chunks(), table.buckets)
+        if table.shares == 1:
+            return bucket
+        if table.key:
+            hashes = row_hashes([keys[k].combine_chunks() for k in table.key], (self.until_ts, self.after_ts))[:, 0]
+        else:
+            hashes = np.asarray(rows.column(HASH[0])).view(np.uint64)
+        inner = (hashes % np.uint64(table.shares)).astype(np.int64)
+        return np.where(bucket == NO_BUCKET, NO_BUCKET, bucket * table.shares + inner)
 
 
 def bucket_numbers(cells: pa.Array, buckets: int) -> Longs:

@@ -1,4 +1,4 @@
-"""Python Data Source `tidelake_rows`: reads event files and returns typed rows by table and bucket, many in one row of Spark's shuffle."""
+"""Reads event files in workers and returns typed rows by table and share of a bucket, many in one row of Spark's shuffle."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 from pydantic import BaseModel
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from tidelake.io.storage import open_store
 from tidelake.order.arrow.arrow_rows import READ, RowsReading
@@ -20,11 +18,11 @@ from tidelake.order.arrow.placed_deletes import DeletesObject, PlacedDeletes
 from tidelake.order.arrow.row_streams import stream
 from tidelake.order.repeated_offsets import Again
 from tidelake.order.rows_aside import RowsAside
-from tidelake.spark.data_source import EventReader, EventSource
-from tidelake.spark.worker_secrets import NONE, Secrets
+from tidelake.spark.part_reader import PartReader
+from tidelake.spark.worker_secrets import Secrets
 
-# task: which one takes the rows; rows: Typed.rows as a stream of Arrow's IPC; told: WorkerFindings as JSON
-SENT = pa.schema([("task", pa.int32()), ("table", pa.int32()), ("bucket", pa.int32()), ("rows", pa.binary()), ("told", pa.string())])
+# task: which one takes the rows; share: of a bucket; rows: Typed.rows as a stream of Arrow's IPC; told: WorkerFindings as JSON
+SENT = pa.schema([("task", pa.int32()), ("table", pa.int32()), ("share", pa.int32()), ("rows", pa.binary()), ("told", pa.string())])
 
 
 class WorkerFindings(BaseModel):
@@ -43,7 +41,7 @@ class OrderJob(BaseModel):
         after_ts: Start of the window (TSO), exclusive.
         until_ts: End of the window (TSO), inclusive.
         tables: Tables to order.
-        tasks: Table → bucket → the task that takes its rows.
+        tasks: Table → share of a bucket → the task that takes its rows.
         again: Offsets that do not count, because an earlier hour has them.
         aside: Rows that fit no schema.
         steps: Topic and partition → offsets at which the resolved ts went back (order.replay_epochs).
@@ -64,26 +62,14 @@ class OrderJob(BaseModel):
     store: str = ""
 
 
-class RowsSource(EventSource):
-    """Data source with rows of SENT: `read_source(spark, RowsSource, job=OrderJob)`."""
+class RowsReader(PartReader[Sequence[str]]):
+    """Reads rows of SENT; a part is some files."""
 
-    FORMAT = "tidelake_rows"
+    def __init__(self, job: OrderJob) -> None:
+        super().__init__(job.parts, SENT)
+        self.job = job
 
-    def schema(self) -> StructType:
-        return from_arrow_schema(SENT)
-
-    def reader(self, schema: StructType) -> RowsReader:
-        return RowsReader(OrderJob.model_validate_json(self.options["job"]), self.secrets)
-
-
-class RowsReader(EventReader[Sequence[str]]):
-    """Reader with one partition per part."""
-
-    def __init__(self, job: OrderJob, secrets: Secrets = NONE) -> None:
-        super().__init__(job.parts, secrets)
-        self.job, self._mask_key = job, secrets.mask_key.encode()
-
-    def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
         job = self.job
         with TemporaryDirectory(prefix="tidelake-order-") as name:
             folder = Path(name)
@@ -94,12 +80,12 @@ class RowsReader(EventReader[Sequence[str]]):
                 again=job.again,
                 aside=job.aside,
                 deletes=None if job.deletes is None else PlacedDeletes(open_store(job.store), job.deletes, folder),
-                mask_key=self._mask_key,
+                mask_key=secrets.mask_key.encode(),
             )
             for key in part:
                 for events in event_groups(open_store(job.events), key, folder, self._columns, self._may_hold):
                     for found in reading.typed(events):
-                        yield _sent(job, found.table, found.bucket, stream(found.rows))
+                        yield _sent(job, found.table, found.share, stream(found.rows))
         for table, seen in reading.seen.items():
             told = WorkerFindings(seen=seen, examples=reading.examples.get(table, {}))
             yield _sent(job, table, 0, None, told.model_dump_json())
@@ -112,8 +98,8 @@ class RowsReader(EventReader[Sequence[str]]):
         return low <= self.job.until_ts and high > self.job.after_ts
 
 
-def _sent(job: OrderJob, table: int, bucket: int, rows: bytes | None, told: str | None = None) -> pa.RecordBatch:
-    task = job.tasks[table][bucket]  # that of the last bucket for rows without one
+def _sent(job: OrderJob, table: int, share: int, rows: bytes | None, told: str | None = None) -> pa.RecordBatch:
+    task = job.tasks[table][share]  # that of the last share for rows without a bucket
     return pa.RecordBatch.from_arrays(
-        [pa.array([x], f.type) for x, f in zip((task, table, bucket, rows, told), SENT, strict=True)], schema=SENT
+        [pa.array([x], f.type) for x, f in zip((task, table, share, rows, told), SENT, strict=True)], schema=SENT
     )

@@ -10,24 +10,25 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidelake.errors import OrderError, StorageError
+from tidelake.errors import OrderError
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.order.arrow.arrow_plan import arrow_table
 from tidelake.order.arrow.arrow_rows import NO_BUCKET
-from tidelake.order.arrow.arrow_source import OrderJob, RowsSource
+from tidelake.order.arrow.arrow_source import OrderJob, RowsReader
 from tidelake.order.arrow.arrow_writer import STAGED, TableOutcome, Writer
 from tidelake.order.arrow.delete_source import DeletesJob, place_deletes
 from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.order.arrow.invalid_examples import SHOWN
 from tidelake.order.changelogs import advanced, counts_of, open_changelog
+from tidelake.order.event_keys import event_keys
 from tidelake.order.repeated_offsets import Again
 from tidelake.order.replay_epochs import Steps
 from tidelake.order.rows_aside import RowsAside
 from tidelake.order.table_rows import TableRows
-from tidelake.spark.data_source import read_source
+from tidelake.spark.part_reader import read_parts
 from tidelake.spark.spread import THREADS, in_parts, tasks
 from tidelake.spark.worker_errors import errors_of_workers
 from tidelake.spark.worker_secrets import handed
@@ -85,7 +86,7 @@ def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) ->
         return []
     for table, _ in todo:
         table.clear_cells()  # refuses masks before anything is made
-    events = _events(o)
+    events = event_keys(o.events, o.hours)
     with ThreadPoolExecutor(THREADS) as pool:
         opened = list(pool.map(lambda t: open_changelog(o.catalog, t[0], o.previous.get(t[0].incarnation.id), o.kept), todo))
         files, outcomes = _run(spark, _job(spark, o, events, todo, [target for target, _ in opened]))
@@ -131,22 +132,14 @@ def _remove(written: Sequence[tuple[LakeTable, Sequence[WrittenFile]]]) -> None:
             store.delete(file.path)
 
 
-def _events(o: Ordering) -> dict[str, int]:
-    """Sizes of the events' files by key below the table's location."""
-    location = f"{o.events.table.location()}/"
-    found = list(o.events.files({"kind": "row", "hour": list(o.hours)}, [], o.events.main))
-    for file in found:
-        if not file.path.startswith(location):
-            raise StorageError(f"{o.events.identifier}: {file.path} is not below {location}", code="TABLE_MOVED")
-    return {f.path.removeprefix(location): f.size for f in found}
-
-
 def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Sequence[Sized], targets: Sequence[LakeTable]) -> OrderJob:
-    weights = {f"{n} {b}": rows * _ROW_BYTES // t.buckets for n, (t, rows) in enumerate(tables) for b in range(t.buckets)}
-    spread = [[0] * t.buckets for t, _ in tables]
+    described = [arrow_table(t, target, rows, tasks(spark)) for (t, rows), target in zip(tables, targets, strict=True)]
+    shares = [t.buckets * t.shares for t in described]
+    weights = {f"{n} {s}": rows * _ROW_BYTES // shares[n] for n, (_, rows) in enumerate(tables) for s in range(shares[n])}
+    spread = [[0] * many for many in shares]
     for task, groups in enumerate(in_parts(spark, weights)):
-        for n, b in (map(int, g.split()) for g in groups):
-            spread[n][b] = task
+        for n, s in (map(int, g.split()) for g in groups):
+            spread[n][s] = task
     location, parts, deletes = o.events.table.location(), in_parts(spark, events), None
     if o.deletes is not None:
         job = DeletesJob(
@@ -164,7 +157,7 @@ def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Se
         parts=parts,
         after_ts=o.rules.after_ts,
         until_ts=o.rules.until_ts,
-        tables=[arrow_table(t, target) for (t, _), target in zip(tables, targets, strict=True)],
+        tables=described,
         tasks=spread,
         again=list(o.again),
         aside=list(o.aside),
@@ -179,7 +172,7 @@ def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile
     from pyspark.sql.pandas.types import from_arrow_schema
 
     many = 1 + max(max(t) for t in job.tasks)
-    rows = read_source(spark, RowsSource, job=job).repartitionById(many, "task")
+    rows = read_parts(spark, RowsReader(job)).repartitionById(many, "task")
     staged = rows.mapInArrow(Writer(job, handed(spark)), from_arrow_schema(STAGED))
     files, outcomes = dict[int, list[WrittenFile]](), dict[int, TableOutcome]()
     with errors_of_workers():

@@ -71,6 +71,7 @@ class ArrowTable(BaseModel, frozen=True):
         key: Column ids; empty for a table without key.
         bucket: Id of the column that rows are bucketed by; None if the table has no buckets.
         buckets: Number of buckets, 1 without them.
+        shares: Into how many shares each bucket is divided, so that several tasks work on it.
         location: Location of the changelog's files, as in event_files.EventsPlace.
         schema_hex: Arrow schema of the changelog's files, as hex.
         sequence: How its changes are numbered.
@@ -85,6 +86,7 @@ class ArrowTable(BaseModel, frozen=True):
     key: tuple[int, ...]
     bucket: int | None
     buckets: int
+    shares: int
     location: str
     schema_hex: str
     sequence: ChangeSequence
@@ -92,6 +94,10 @@ class ArrowTable(BaseModel, frozen=True):
     time_zone: str
     clear: tuple[CellPosition, ...] = ()
     marks: tuple[str, ...] = ()
+
+    def bucket_of(self, share: int) -> int:
+        """Return the bucket of a share."""
+        return share // self.shares
 
     @property
     def schema(self) -> pa.Schema:

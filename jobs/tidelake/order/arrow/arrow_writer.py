@@ -69,32 +69,32 @@ class Writer:
         with worker(self.handed.secrets()), TemporaryDirectory(prefix="tidelake-order-") as folder:
             outcomes = dict[int, TableOutcome]()
             groups = _received(batches, Path(folder), outcomes)
-            for (table, bucket), path in sorted(groups.items()):
-                yield from _written(self.job, table, bucket, path, outcomes.setdefault(table, TableOutcome()))
+            for (table, share), path in sorted(groups.items()):
+                yield from _written(self.job, table, share, path, outcomes.setdefault(table, TableOutcome()))
                 path.unlink()
             for table, outcome in sorted(outcomes.items()):
                 yield _row(table=table, outcome=outcome.model_dump_json())
 
 
 def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[int, TableOutcome]) -> dict[tuple[int, int], Path]:
-    """Write the rows to this machine's disk, one file of streams for each table and bucket."""
+    """Write the rows to this machine's disk, one file of streams for each table and share."""
     groups = dict[tuple[int, int], Path]()
     for batch in batches:
         for n in range(batch.num_rows):
-            table, bucket, said = (batch.column(c)[n].as_py() for c in ("table", "bucket", "told"))
+            table, share, said = (batch.column(c)[n].as_py() for c in ("table", "share", "told"))
             if said is not None:
                 outcomes.setdefault(table, TableOutcome()).add(WorkerFindings.model_validate_json(said))
                 continue
-            path = groups.setdefault((table, bucket), folder / f"{table}-{bucket}")
+            path = groups.setdefault((table, share), folder / f"{table}-{share}")
             with path.open("ab") as out:
                 out.write(batch.column("rows")[n].as_buffer())
     return groups
 
 
-def _written(job: OrderJob, number: int, bucket: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
+def _written(job: OrderJob, number: int, share: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
     """Write a file for each day, and for each bucket that rows moved away from."""
     table = job.tables[number]
-    changes = BucketChanges(table, bucket, read_streams(path), job.steps)
+    changes = BucketChanges(table, table.bucket_of(share), read_streams(path), job.steps)
     store = open_store(table.location)
     with kept_if_whole(store) as keys:
         files = _Files(store, table, keys, path.with_suffix(".parquet"))

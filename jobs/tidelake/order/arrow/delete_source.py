@@ -19,19 +19,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from tidelake.io.storage import open_store
+from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.deletes import MARKS, DeleteRules, place
 from tidelake.order.arrow.event_groups import HOUR, any_of, event_groups
-from tidelake.order.arrow.keyless_rows import image_texts
 from tidelake.order.arrow.placed_deletes import DeletesObject
 from tidelake.order.arrow.row_streams import read_streams, stream
 from tidelake.order.repeated_offsets import Again
-from tidelake.spark.buckets import buckets_of
-from tidelake.spark.data_source import EventReader, EventSource, read_source
+from tidelake.spark.part_reader import PartReader, read_parts
 from tidelake.spark.worker_errors import errors_of_workers
-from tidelake.spark.worker_secrets import NONE, Handed, Secrets, handed
+from tidelake.spark.worker_secrets import Handed, Secrets, handed
 from tidelake.spark.workers import worker
 
 if TYPE_CHECKING:
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
 _SENT = pa.schema([("task", pa.int32()), ("topic", pa.string()), ("partition", pa.int32()), ("marks", pa.binary())])
 _FOUND = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("key", pa.string())])
 _READ = ("topic", "partition", "offset", "ordinal", "op", "commit_ts", "timestamp_ms", "database", "table", "after")
-_HASHES = (1 << 31) - 1  # number of buckets; with it a value's bucket is its whole hash
-_OTHER = b"tide"  # before a text, for a second hash of it
 
 
 class DeletesJob(BaseModel):
@@ -67,40 +63,28 @@ class DeletesJob(BaseModel):
     tasks: int
 
 
-class MarksSource(EventSource):
-    """Data source with rows of _SENT: `read_source(spark, MarksSource, job=DeletesJob)`."""
+class MarksReader(PartReader[Sequence[str]]):
+    """Reads what is needed of rows to place deletes; a part is some files."""
 
-    FORMAT = "tidelake_marks"
-
-    def schema(self) -> StructType:
-        return from_arrow_schema(_SENT)
-
-    def reader(self, schema: StructType) -> MarksReader:
-        return MarksReader(DeletesJob.model_validate_json(self.options["job"]), self.secrets)
-
-
-class MarksReader(EventReader[Sequence[str]]):
-    """Reader with one partition per part."""
-
-    def __init__(self, job: DeletesJob, secrets: Secrets = NONE) -> None:
-        super().__init__(job.parts, secrets)
+    def __init__(self, job: DeletesJob) -> None:
+        super().__init__(job.parts, _SENT)
         self.job = job
 
-    def rows(self, part: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
         store = open_store(self.job.events)
         with TemporaryDirectory(prefix="tidelake-order-") as folder:
             for key in part:
                 for events in event_groups(store, key, Path(folder), [*_READ, *([HOUR] if self.job.again else [])]):
-                    yield from _marks(events.filter(pa.array(~any_of(self.job.again, events))), self.job.tasks)
+                    yield from _marks(events.filter(pa.array(~any_of(self.job.again, events))), self.job)
 
 
-def _marks(events: pa.Table, tasks: int) -> Iterator[pa.RecordBatch]:
+def _marks(events: pa.Table, job: DeletesJob) -> Iterator[pa.RecordBatch]:
     """Yield what is needed of these events, by partition."""
-    topics = events.column("topic").cast(pa.string())
+    topics, images = events.column("topic").cast(pa.string()), events.column("after").combine_chunks().cast(pa.list_(pa.binary()))
     marks = pa.table(
         [
             *(events.column(c).cast(f.type) for c, f in zip(MARKS.names[:6], MARKS, strict=False)),
-            _contents(events.column("after").combine_chunks()),
+            pa.array(np.ascontiguousarray(row_hashes([images], job.rules.hash_key)[:, 0]).view(np.int64)),
             pc.equal(events.column("op").cast(pa.string()), "delete"),
         ],
         schema=MARKS,
@@ -108,15 +92,8 @@ def _marks(events: pa.Table, tasks: int) -> Iterator[pa.RecordBatch]:
     for topic in pc.unique(topics).to_pylist():
         for partition in pc.unique(events.column("partition").filter(pc.equal(topics, topic))).to_pylist():
             mine = marks.filter(pc.and_(pc.equal(topics, topic), pc.equal(events.column("partition"), partition)))
-            task = crc32(f"{topic}/{partition}".encode()) % tasks
+            task = crc32(f"{topic}/{partition}".encode()) % job.tasks
             yield pa.RecordBatch.from_pylist([dict(zip(_SENT.names, (task, topic, partition, stream(mine)), strict=True))], schema=_SENT)
-
-
-def _contents(images: pa.ListArray) -> pa.Array:
-    """A hash of 62 bits of each row."""
-    texts = image_texts(images)
-    low, high = (buckets_of(t, _HASHES) for t in (texts, pc.binary_join_element_wise(pa.scalar(_OTHER), texts, b"")))
-    return pa.array(np.left_shift(high, 31) | low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +121,7 @@ class Placer:
 
 def place_deletes(spark: SparkSession, job: DeletesJob) -> list[DeletesObject]:
     """Place the deletes of a window. Return the objects that hold their commit ts."""
-    marks = read_source(spark, MarksSource, job=job).repartitionById(job.tasks, "task")
+    marks = read_parts(spark, MarksReader(job)).repartitionById(job.tasks, "task")
     with errors_of_workers():
         found = marks.mapInArrow(Placer(job, handed(spark)), from_arrow_schema(_FOUND)).collect()
     return [DeletesObject(topic=r["topic"], partition=r["partition"], key=r["key"]) for r in found]

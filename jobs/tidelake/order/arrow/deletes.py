@@ -51,6 +51,11 @@ class DeleteRules(BaseModel, frozen=True):
     resolved_at_ms: int
     born: tuple[SentName, ...]
 
+    @property
+    def hash_key(self) -> tuple[int, int]:
+        """Key of the hashes of rows. Nobody knows until_ts before the rows are written."""
+        return self.until_ts, self.after_ts
+
 
 def place(rows: pa.Table, rules: DeleteRules) -> pa.Table:
     """Return the window's deletes among the rows of one partition.

@@ -102,14 +102,15 @@ def hashed(events: pa.Table, table: ArrowTable, key: bytes) -> pa.Table:
     """Return the events with the hashes of cells that were decoded in clear."""
     if not table.clear:
         return events
-    ts = numbers(events.column("commit_ts").combine_chunks(), -1)
+    ts, sides = numbers(events.column("commit_ts").combine_chunks(), -1), list[tuple[pa.ListArray, MaskPlaces]]()
     for side, said in SIDES.items():
         schemas, places = numbers(events.column(said).combine_chunks(), 0), MaskPlaces()
         for p in table.clear:
             places.setdefault("hash", []).append((np.flatnonzero((schemas == p.row_schema) & inside(ts, p)), p.position))
-        images = events.column(side).combine_chunks().cast(pa.list_(pa.binary()))
+        sides.append((events.column(side).combine_chunks().cast(pa.list_(pa.binary())), places))
+    for side, cells in zip(SIDES, masked_cells(sides, key), strict=True):
         at = events.schema.get_field_index(side)
-        events = events.set_column(at, events.schema.field(at), masked_cells(images, places, key).cast(events.schema.field(at).type))
+        events = events.set_column(at, events.schema.field(at), cells.cast(events.schema.field(at).type))
     return events
 
 
