@@ -34,7 +34,8 @@ from tidelake.spark.worker_secrets import Secrets
 
 BATCH_BYTES = 8 << 20
 BATCH_MESSAGES = 10_000
-_OPEN_STATEMENT = r'"t"\s*:\s*2|\\u'  # or a name with escapes, which may be "t"
+# What keys of statements contain (docs/reference/protocols.md 2.2). A member's name may be written with escapes.
+_IN_KEYS = {"open": r'"t"\s*:\s*2|\\u'}
 _STATEMENT = r"(alter|rename|create|drop|recover|flashback|replace)[\s/\\]"  # followed by the end of the word, also in JSON's escapes
 
 
@@ -81,14 +82,18 @@ class LandedReader(PartReader[Sequence[str]]):
             return
         context, masked = context_of(self.job), masker(self.job.masks, secrets.mask_key.encode())
         seen: set[int] = set()
-        for messages in _messages(self.job, self._landed[key]):
+        for messages in _messages(_opened(self.job, self._landed[key])):
             events = decode(self.job.protocol, messages, context)
             events = events if self.job.origins is None else placed(events, self.job.origins)
             yield _only_new_schemas(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
 
     def _statements(self, key: str) -> Iterator[pa.RecordBatch]:
-        context = context_of(self.job)
-        for messages in _messages(self.job, self._landed[key]):
+        context, parquet = context_of(self.job), _opened(self.job, self._landed[key])
+        if self.job.protocol in _IN_KEYS:  # most objects have none, and their values need not be read
+            keys = parquet.iter_batches(BATCH_MESSAGES, columns=["key"])
+            if not any(may_hold_statements(self.job.protocol, k, self.job.options).num_rows for k in keys):
+                return
+        for messages in _messages(parquet):
             events = decode(self.job.protocol, may_hold_statements(self.job.protocol, messages, self.job.options), context)
             events = events if self.job.origins is None else placed(events, self.job.origins)
             yield events.filter(pc.equal(events.column("kind"), "ddl"))
@@ -96,12 +101,12 @@ class LandedReader(PartReader[Sequence[str]]):
 
 def may_hold_statements(protocol: str, messages: pa.RecordBatch, options: SinkOptions) -> pa.RecordBatch:
     """Return the messages that contain a word that a statement begins with, because SQL is sent as text. All messages if they may be
-    compressed. Open Protocol says in the key whether the value is a statement (docs/reference/protocols.md 2.2).
+    compressed. The keys alone are searched where they say whether the value is a statement (_IN_KEYS).
     """
     if options.large_message_handle_compression != "none":
         return messages
-    if protocol == "open":
-        return messages.filter(pc.fill_null(pc.match_substring_regex(messages.column("key"), _OPEN_STATEMENT), True))
+    if protocol in _IN_KEYS:
+        return messages.filter(pc.fill_null(pc.match_substring_regex(messages.column("key"), _IN_KEYS[protocol]), True))
     found = (pc.match_substring_regex(messages.column(c), _STATEMENT, ignore_case=True) for c in ("key", "value"))
     return messages.filter(pc.or_(*(pc.fill_null(f, False) for f in found)))
 
@@ -123,9 +128,13 @@ def context_of(job: DecodeJob) -> Context:
     return replace(plain, avro_schema=frozen_schemas(source, job.lake_uri, job.feed))
 
 
-def _messages(job: DecodeJob, landed: Landed) -> Iterator[pa.RecordBatch]:
-    """Yield the MESSAGE batches of a landed object, cut by bytes as well as by rows. Raises OrderError (LANDED_DAMAGED)."""
-    parquet = pq.ParquetFile(io.BytesIO(read_landed(open_store(job.lake_uri), job.feed, landed)))
+def _opened(job: DecodeJob, landed: Landed) -> pq.ParquetFile:
+    """Return a landed object. Raises OrderError (LANDED_DAMAGED)."""
+    return pq.ParquetFile(io.BytesIO(read_landed(open_store(job.lake_uri), job.feed, landed)))
+
+
+def _messages(parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """Yield the MESSAGE batches of a landed object, cut by bytes as well as by rows."""
     for batch in parquet.iter_batches(BATCH_MESSAGES, columns=MESSAGE.names):
         start = 0
         for end in _cuts(batch):
