@@ -101,7 +101,7 @@ def keep(name: str, *, brief: bool = False) -> Iterator[None]:
         _kept.pop().stop()
 
 
-def _start(name: str, brief: bool = False) -> SparkSession:
+def _start(name: str, brief: bool = False, java: str | None = None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
@@ -109,7 +109,7 @@ def _start(name: str, brief: bool = False) -> SparkSession:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM and sets master, memory and jars
         return builder.getOrCreate()
     prepare_environment()
-    for key, value in static_settings(brief=brief).items():
+    for key, value in static_settings(brief=brief, java=java).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -119,6 +119,20 @@ def _connect(remote: str) -> SparkSession:
 
     spark: SparkSession = SparkSession.builder.remote(remote).create()
     return spark
+
+
+def first_classes(java: str, seconds: float) -> None:
+    """Start an application with more options for its JVM, run a job in a worker, and wait up to so many seconds for the JVM to end."""
+    from pyspark import SparkContext
+
+    spark = _start("tidelake setup", brief=True, java=java)
+    spark.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id long").repartition(2).collect()
+    gateway = SparkContext._gateway
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(seconds)
 
 
 def fetch_jars() -> None:
