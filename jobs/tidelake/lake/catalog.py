@@ -37,6 +37,7 @@ from tidelake.lake.causes import lost_file
 from tidelake.lake.iceberg_types import LIST_ELEMENT_IDS, iceberg_type, written
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import After, FileFacts, Where
+from tidelake.lake.sql_catalog import SharedSqlCatalog
 from tidelake.spark.lake_settings import LakeSettings
 
 _PROPERTIES = {
@@ -188,7 +189,11 @@ class LakeCatalog:
         """The pyiceberg catalog."""
         if self.settings.sqlite is not None:
             self.settings.sqlite.parent.mkdir(parents=True, exist_ok=True)
-        return load_catalog(CATALOG, **self.settings.iceberg)
+        properties = self.settings.iceberg
+        if properties["type"] == "sql":
+            shared = f"{SharedSqlCatalog.__module__}.{SharedSqlCatalog.__name__}"
+            properties = {k: v for k, v in properties.items() if k != "type"} | {"py-catalog-impl": shared}
+        return load_catalog(CATALOG, **properties)
 
     @property
     def is_new(self) -> bool:

@@ -163,7 +163,7 @@ def stage_files(
 
 def _loaded(catalog: LakeCatalog, identifier: str) -> Table:
     table = catalog.catalog.load_table(identifier)
-    table.metadata.properties.update(_NO_RETRY)  # changes only this loaded copy
+    table.metadata = table.metadata.model_copy(update={"properties": table.metadata.properties | _NO_RETRY})
     return table
 
 
