@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.history.windows import compiled, known, row_schema, said, seen
-from tidelake.history.window import find_sent, same_name, sanitised
+from tidelake.history.names import same_name, sanitised
+from tidelake.history.window import find_sent
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -245,14 +247,12 @@ class Feed(_Section):
     @property
     def quiet_minutes(self) -> int:
         """Minutes that an hour's newest object must be old before the hour may be complete."""
-        given = self.source.quiet_minutes
-        return _QUIET[self.closed_by] if given is None else given
+        return _QUIET[self.closed_by] if self.source.quiet_minutes is None else self.source.quiet_minutes
 
     @property
     def topic_pattern(self) -> re.Pattern[str] | None:
         """The compiled topic pattern, None if topics are given by name."""
-        first = self.topics[0]
-        return re.compile(first[1:-1]) if first.startswith("/") else None
+        return re.compile(first[1:-1]) if (first := self.topics[0]).startswith("/") else None
 
     def check_hour(self, hour: str) -> None:
         """Raise ConfigError (BEFORE_FIRST_HOUR) for an hour (`2026-01-05T10`) before `[source] first_hour`."""
@@ -279,14 +279,14 @@ class Feed(_Section):
         """Return the lake's namespace for a database."""
         return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
 
+    @cached_property
+    def _column_policies(self) -> dict[tuple[str, str], ColumnPolicy]:
+        return {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
+
     def rules_of(self, tables: Iterable[str], columns: Iterable[str]) -> ValueRules:
-        """Return the rules of a column. tables, columns: present and former names of the table (written as in table_name) and column, in
-        any case.
-        """
-        known = {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
-        wanted = [c.lower() for c in columns]
-        own = [p for table in tables for column in wanted if (p := known.get((table.lower(), column)))]
-        layers = [*own, self.policy]
+        """Return the rules of a column. tables, columns: present and former names, in any case; tables as table_name writes them."""
+        names = [(t.lower(), c.lower()) for t, c in product(tables, columns)]
+        layers = [*(p for name in names if (p := self._column_policies.get(name))), self.policy]
         said: dict[str, Any] = {n: next((v for p in layers if (v := getattr(p, n, None)) is not None), None) for n in _RULES}
         return ValueRules(**said)
 

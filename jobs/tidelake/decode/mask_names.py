@@ -30,8 +30,9 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.statement import parse
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import ALWAYS, Catalog, Incarnation, Segment, add_column, create, reshaped
+from tidelake.history.names import sanitised
 from tidelake.history.projection import lived
-from tidelake.history.window import Statement, sanitised
+from tidelake.history.window import Statement
 from tidelake.lake.tables import mask_of
 from tidelake.tso import show
 from tidelake.wire.masks import marks_of
@@ -60,8 +61,9 @@ def mask_names(feed: Feed, opening: Catalog, statements: Iterable[Statement] = (
     lives = Lives(opening)
     for statement in sorted({s.identity: s for s in statements}.values(), key=lambda s: s.commit_ts):
         lives = _after(feed, lives, statement)
-    every = [(i, _named(feed, i, marks, i.id not in lives.partial)) for i in lives.catalog.incarnations.values()]
-    hidden = {i.id for i, _ in every if _has_masks(feed, i)}
+    ruled = _ruled(marks)
+    every = [(i, _named(feed, i, ruled, i.id not in lives.partial)) for i in lives.catalog.incarnations.values()]
+    hidden = {i.id for i, _ in every if _has_masks(feed, i, ruled)}
     shared = {_key(n.database, n.table) for i, names in every if i.id in hidden for n in names}
     masked = [n for i, names in every for n in names if i.id in hidden or _key(n.database, n.table) in shared]
     others = {(n.database, n.table) for i, names in every if i.id not in hidden for n in names}
@@ -73,15 +75,22 @@ def _key(database: str, table: str) -> tuple[str, str]:
     return sanitised(database).lower(), sanitised(table).lower()
 
 
-def _has_masks(feed: Feed, i: Incarnation) -> bool:
+def _ruled(marks: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
+    """Return the masks that the feed sets: table in lower case → column → mark."""
+    out: dict[str, dict[str, str]] = {}
+    for table, column, mark in marks:
+        out.setdefault(table.lower(), {})[column] = mark
+    return out
+
+
+def _has_masks(feed: Feed, i: Incarnation, ruled: Mapping[str, object]) -> bool:
     """Whether any of a table's columns is masked, or may be."""
-    ruled = {t.lower() for t, _, _ in marks_of(feed)}
     return any(name in ruled for name in _own(i)) or any(mask_of(feed, i, c) for c in lived(i))
 
 
-def _named(feed: Feed, i: Incarnation, marks: Sequence[tuple[str, str, str]], whole: bool) -> list[MaskedName]:
+def _named(feed: Feed, i: Incarnation, ruled: Mapping[str, Mapping[str, str]], whole: bool) -> list[MaskedName]:
     """Return the names of a table with their times and columns."""
-    rules = {c: m for name in reversed(_own(i)) for t, c, m in marks if t.lower() == name}
+    rules = {c: m for name in reversed(_own(i)) for c, m in ruled.get(name, {}).items()}
     last = {c.id: mask_of(feed, i, c) for c in lived(i)}  # by all names that a column had
     segments = [(s, {c.name: last[c.id] for c in s.columns}) for s in i.segments]
     first = i.segments[0]
@@ -172,9 +181,9 @@ def _concerns(feed: Feed, catalog: Catalog, change: Change) -> bool:
         return False
     if not change.table:
         return True
-    names, ruled = _tables(change), {t.lower() for t, _, _ in marks_of(feed)}
+    names, ruled = _tables(change), _ruled(marks_of(feed))
     known = [i for name in names if (i := catalog.find(*name)) is not None]
-    return any(written(*n).lower() in ruled for n in names) or any(_has_masks(feed, i) for i in known)
+    return any(written(*n).lower() in ruled for n in names) or any(_has_masks(feed, i, ruled) for i in known)
 
 
 def _tables(change: Change) -> list[tuple[str, str]]:

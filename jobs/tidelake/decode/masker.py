@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from pydantic import BaseModel
 from tidelake.config.table_name import written
 from tidelake.errors import Coordinates, OrderError
 from tidelake.history.event import EVENT, RowSchema, schema_rows
-from tidelake.history.window import same_name, sent_type
+from tidelake.history.names import KnownNames, same_name
+from tidelake.history.window import sent_type
 from tidelake.wire.kernels.arrays import Longs
-from tidelake.wire.masks import SIDES, MaskPlaces, by_name, kind_of, mark_at, marked, masked_cells, refuse_other_key
+from tidelake.wire.masks import SIDES, MaskPlaces, kind_of, mark_at, marked, marks_by_name, masked_cells, refuse_other_key
 
 
 class MaskedName(BaseModel):
@@ -68,7 +70,7 @@ class _Sent:
     ever: _Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Masker:
     """Masks EVENT batches. sent: by (database, table, schema id); row_schemas: all received ones, and their masked ones."""
 
@@ -76,6 +78,18 @@ class Masker:
     key: bytes = field(repr=False)
     sent: dict[tuple[str, str, int], _Sent] = field(default_factory=dict)
     row_schemas: dict[int, RowSchema] = field(default_factory=dict)
+
+    @cached_property
+    def _masked(self) -> KnownNames[MaskedName]:
+        return KnownNames((n.database, n.table, n) for n in self.names.masked)
+
+    @cached_property
+    def _others(self) -> KnownNames[bool]:
+        return KnownNames((d, t, True) for d, t in self.names.others)
+
+    @cached_property
+    def _marks(self) -> KnownNames[tuple[str, str]]:
+        return marks_by_name(self.names.marks)
 
     def __call__(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with masked cells and schemas.
@@ -140,9 +154,8 @@ class Masker:
 
     def _found(self, database: str, table: str, plain: RowSchema) -> _Sent:
         name = written(database, table)
-        own = [n for n in self.names.masked if same_name(database, n.database) and same_name(table, n.table)]
-        spans = tuple(_span(plain, name, n) for n in own)
-        rules = by_name(self.names.marks, database, table)
+        spans = tuple(_span(plain, name, n) for n in self._masked.meant(database, table))
+        rules = dict(self._marks.meant(database, table))
         marks = {c.name: mark_at(rules, c.name) for c in plain.columns}
         for span in spans:
             marks |= {c.name: c.mask for c in span.row_schema.columns if c.mask is not None}
@@ -151,7 +164,7 @@ class Masker:
 
     def _like_a_masked_one(self, database: str, table: str, plain: RowSchema) -> tuple[str, ...]:
         """Return the masked columns of a table whose columns are all in the schema of an unknown table."""
-        if any(same_name(database, d) and same_name(table, t) for d, t in self.names.others):
+        if self._others.meant(database, table):
             return ()
         for n in self.names.masked:
             hidden = [c for c, m in n.columns.items() if m is not None]
@@ -162,7 +175,7 @@ class Masker:
     def _unknown(self, events: pa.RecordBatch, row: int, span: _Span) -> OrderError:
         r: dict[str, Any] = {c: events.column(c)[row].as_py() for c in ("topic", "partition", "offset", "database", "table")}
         name, what = written(r["database"], r["table"]), ", ".join(span.strange)
-        known = any(same_name(r["database"], n.database) and same_name(r["table"], n.table) for n in self.names.masked)
+        known = bool(self._masked.meant(r["database"], r["table"]))
         return OrderError(
             f"{name} has {what}, which no statement added, and lacks a masked column: the column may have been renamed"
             if known

@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -54,7 +55,11 @@ def read_tables(folder: Path) -> list[TableContract]:
     path = folder / "tables.sql"
     if not path.is_file():
         return []
-    script = _text(path)
+    return list(_tables(path, _text(path)))
+
+
+@lru_cache(maxsize=4)  # a run reads the file several times, and a thousand tables take a second
+def _tables(path: Path, script: str) -> tuple[TableContract, ...]:
     database, end = "", 0
     out: list[TableContract] = []
     seen: set[tuple[str, str]] = set()
@@ -71,7 +76,7 @@ def read_tables(folder: Path) -> list[TableContract]:
                 raise ContractError(f"{where}: {written(t.database, t.table)} is defined twice")
             seen.add(name)
             out.append(t)
-    return out
+    return tuple(out)
 
 
 def _statements(path: Path, script: str) -> list[str]:

@@ -7,6 +7,7 @@ older.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 
 from tidelake.config.lake_paths import column_name
@@ -14,6 +15,7 @@ from tidelake.config.table_name import written
 from tidelake.errors import OrderError
 from tidelake.history.ddl.changes import FIRST, ColumnDef, Partition, Partitioning, TableDef
 from tidelake.history.ddl.column_types import MysqlType
+from tidelake.history.names import KnownNames
 
 ALWAYS = -1  # a ts before every row
 
@@ -184,7 +186,7 @@ class Incarnation:
         raise OrderError(f"{self.name} has no column {name!r}: {', '.join(c.name for c in self.columns)}", code="UNKNOWN_COLUMN")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalog:
     """All incarnations of a feed, in order of creation."""
 
@@ -196,7 +198,12 @@ class Catalog:
 
     def find(self, database: str, table: str) -> Incarnation | None:
         """Return the present table with this name."""
-        return next((i for i in self.alive() if i.names[-1].is_(database, table)), None)
+        return next((i for i in self.present.meant(database, table) if i.names[-1].is_(database, table)), None)
+
+    @cached_property
+    def present(self) -> KnownNames[Incarnation]:
+        """The incarnations that are not dropped, by their present names."""
+        return KnownNames((i.names[-1].database, i.names[-1].table, i) for i in self.alive())
 
     def at(self, database: str, table: str, ts: int) -> Incarnation | None:
         """Return the table that had the name for a row at ts."""
@@ -212,7 +219,12 @@ class Catalog:
 
     def with_(self, incarnation: Incarnation) -> Catalog:
         """Return the catalog with this incarnation added or replaced."""
-        return Catalog(self.incarnations | {incarnation.id: incarnation})
+        out, before = Catalog(self.incarnations | {incarnation.id: incarnation}), self.incarnations.get(incarnation.id)
+        name, alive = incarnation.names[-1], incarnation.dropped_ts is None
+        same = before is None or (before.dropped_ts is None and before.name == incarnation.name)
+        if "present" in self.__dict__ and alive and same:  # otherwise it is found out again
+            out.__dict__["present"] = self.present.with_(name.database, name.table, incarnation, before)
+        return out
 
     def opened(self) -> Catalog:
         """Return the catalog with which the next window starts: without segments and truncations that no later row needs.

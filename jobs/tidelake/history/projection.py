@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import RowSchema
 from tidelake.history.incarnations import Column, Incarnation
-from tidelake.history.window import same_name
+from tidelake.history.names import same_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

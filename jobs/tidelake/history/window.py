@@ -6,7 +6,6 @@ evolve this way unless ddl.jsonl has statements.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from tidelake.history.definitions import unsaid_of
 from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import Catalog, Incarnation, Name, add_column, create
+from tidelake.history.names import KnownNames, SentNames, same_name
 from tidelake.tso import show
 
 
@@ -124,30 +124,20 @@ def compile_window(
     unknown: list[_UnknownRows] = []
     added = frozenset(name.lower() for s in statements for name in _columns_added(s)) if has_ddl else None
     rules = _Rules(added, _unsaid(observed), policy.ddl == "ignore")
-    pending = sorted(observed, key=lambda s: s.first_ts)
+    pending, sent = sorted(observed, key=lambda s: s.first_ts), SentNames((s.database, s.table, s) for s in observed)
     for statement in sorted(statements, key=lambda s: s.commit_ts):
         before = [s for s in pending if s.first_ts <= statement.commit_ts]
         catalog = _see_all(catalog, before, rules, ledger, unknown)
         pending = pending[len(before) :]
-        catalog = _inhabited(catalog, observed, statement.commit_ts)
+        catalog = _inhabited(catalog, sent, statement.commit_ts)
         catalog, entry = _execute(catalog, statement, policy)
         ledger.append(entry)
     catalog = _see_all(catalog, pending, rules, ledger, unknown)
-    again = [left for s in observed if (left := _unseen(catalog, s)) is not None]
+    known = KnownNames((n.database, n.table, (i, n)) for i in catalog.incarnations.values() for n in i.names)
+    again = [left for s in observed if (left := _unseen(known.meant(s.database, s.table), s)) is not None]
     catalog = _see_all(catalog, again, rules, ledger, unknown)
-    catalog = _inhabited(catalog, observed, max((s.last_ts for s in observed), default=0))
+    catalog = _inhabited(catalog, sent, max((s.last_ts for s in observed), default=0))
     return Compiled(catalog, ledger, _mismatches(catalog, unknown))
-
-
-def sanitised(name: str) -> str:
-    """Return a name as Avro schemas write it (docs/reference/protocols.md 4.2)."""
-    safe = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return f"_{safe}" if safe[:1].isdigit() else safe
-
-
-def same_name(sent: str, name: str) -> bool:
-    """Whether a name in a message is this name: ignoring case, or sanitised."""
-    return sent.lower() in (name.lower(), sanitised(name).lower())
 
 
 def sent_type(column: SchemaColumn) -> MysqlType:
@@ -173,10 +163,10 @@ def _execute(catalog: Catalog, s: Statement, policy: Policy) -> tuple[Catalog, L
     )
 
 
-def _inhabited(catalog: Catalog, observed: Sequence[ObservedTable], ts: int) -> Catalog:
+def _inhabited(catalog: Catalog, sent: SentNames[ObservedTable], ts: int) -> Catalog:
     """Mark tables that can have rows up to ts, judging by first and last ones, as not empty."""
     for i in [i for i in catalog.incarnations.values() if i.empty]:
-        if any(s.first_ts <= ts and s.last_ts > i.from_ts and any(_means(s, n) for n in i.names) for s in observed):
+        if any(s.first_ts <= ts and s.last_ts > i.from_ts for n in i.names for s in sent.of(n.database, n.table)):
             catalog = catalog.with_(replace(i, empty=False))
     return catalog
 
@@ -322,12 +312,11 @@ def _see(catalog: Catalog, s: ObservedTable) -> tuple[Catalog, list[LedgerEntry]
     return catalog.with_(known), [_seen(s, f"column {name} of {found.name}") for name in new]
 
 
-def _unseen(catalog: Catalog, s: ObservedTable) -> ObservedTable | None:
+def _unseen(names: Sequence[tuple[Incarnation, Name]], s: ObservedTable) -> ObservedTable | None:
     """The part of the rows to look at again, because rows of one schema can be on both sides of a DROP or RENAME.
 
-    It begins after the last table of that name, or where the present table lacks columns.
+    It begins after the last table of that name, or where the present table lacks columns. names: the tables that have had it.
     """
-    names = [(i, n) for i in catalog.incarnations.values() for n in i.names if _means(s, n)]
     i = next((i for i, n in names if n.after_ts < s.last_ts and (n.until_ts is None or s.last_ts <= n.until_ts)), None)
     if i is None:
         ends = [n.until_ts for _, n in names if n.until_ts is not None and n.until_ts < s.last_ts]
@@ -344,10 +333,7 @@ def _means(s: ObservedTable, name: Name) -> bool:
 def find_sent(catalog: Catalog, database: str, table: str) -> Incarnation | None:
     """Return the present table that a message's names mean; exact names win over sanitised ones."""
     exact = catalog.find(database, table)
-    if exact is not None:
-        return exact
-    alike = [i for i in catalog.alive() if same_name(database, i.names[-1].database) and same_name(table, i.names[-1].table)]
-    return alike[0] if alike else None
+    return exact if exact is not None else next(iter(catalog.present.meant(database, table)), None)
 
 
 def _seen(s: ObservedTable, what: str) -> LedgerEntry:

@@ -14,13 +14,12 @@ from tidelake.order.table_rows import sent_names
 
 def mask_counts(feed: Feed, i: Incarnation, seen: WindowRows) -> dict[str, dict[str, int]]:
     """Return column → mask → number of values: images before and after changes that have the column, including NULL and repeats."""
-    sent = {(n.database, n.table) for n in sent_names(i, seen.names)}
+    sent = {(n.database, n.table) for n in sent_names(i, seen.sent)}
     images = Counter[int]()
-    for g in seen.groups:
-        if (g.database, g.table) in sent:
-            for row_schema in (g.row_schema, g.before_schema):
-                if row_schema is not None:
-                    images[row_schema] += g.rows
+    for g in seen.groups_of(sent):
+        for row_schema in (g.row_schema, g.before_schema):
+            if row_schema is not None:
+                images[row_schema] += g.rows
     out: dict[str, dict[str, int]] = {}
     for p in project(i, [seen.row_schemas[s] for s in sorted(images)]):
         mask = value_rules(feed, i, p.column).mask

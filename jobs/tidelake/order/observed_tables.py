@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
 from tidelake.history.event import RowSchema
 from tidelake.history.incarnations import Name
+from tidelake.history.names import SentNames
 from tidelake.history.window import ObservedTable, Window
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
@@ -44,7 +46,7 @@ class ObservedRows:
     last_ts: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WindowRows:
     """The rows of a window.
 
@@ -80,10 +82,21 @@ class WindowRows:
     partitions: TablePlaces
     sequence: ChangeSequence
 
-    @property
-    def names(self) -> list[tuple[str, str]]:
-        """Return every (database, table) that was sent."""
-        return sorted({(g.database, g.table) for g in self.groups})
+    @cached_property
+    def sent(self) -> SentNames[tuple[str, str]]:
+        """Every (database, table) that was sent."""
+        return SentNames((d, t, (d, t)) for d, t in self._by_name)
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], list[ObservedRows]]:
+        found = dict[tuple[str, str], list[ObservedRows]]()
+        for g in self.groups:
+            found.setdefault((g.database, g.table), []).append(g)
+        return found
+
+    def groups_of(self, names: Iterable[tuple[str, str]]) -> list[ObservedRows]:
+        """Return the groups of rows that were sent under one of these names."""
+        return [g for name in sorted(set(names)) for g in self._by_name.get(name, ())]
 
     @property
     def observed(self) -> list[ObservedTable]:
@@ -104,23 +117,23 @@ class WindowRows:
 
     def rows_of(self, names: Sequence[Name]) -> int:
         """Return the approximate number of rows sent under these names."""
-        wanted = {(n.database, n.table) for n in names}
-        return sum(g.rows for g in self.groups if (g.database, g.table) in wanted)
+        return sum(g.rows for g in self._of(names))
 
     def schemas_of(self, names: Sequence[Name]) -> tuple[RowSchema, ...]:
         """Return the schemas of rows under these names."""
-        wanted = {(n.database, n.table) for n in names}
-        ids = {i for g in self.groups if (g.database, g.table) in wanted for i in (g.row_schema, g.before_schema) if i is not None}
+        ids = {i for g in self._of(names) for i in (g.row_schema, g.before_schema) if i is not None}
         return tuple(self.row_schemas[i] for i in sorted(ids))
 
     def images_of(self, names: Sequence[Name]) -> tuple[frozenset[int], frozenset[int]]:
         """Return (schemas of rows after a change, schemas of deleted rows) under these names."""
-        wanted = {(n.database, n.table) for n in names}
-        mine = [g for g in self.groups if (g.database, g.table) in wanted]
+        mine = self._of(names)
         return (
             frozenset(g.row_schema for g in mine if g.row_schema is not None),
             frozenset(g.before_schema for g in mine if g.row_schema is None and g.before_schema is not None),
         )
+
+    def _of(self, names: Sequence[Name]) -> list[ObservedRows]:
+        return self.groups_of((n.database, n.table) for n in names)
 
 
 def look(spark: SparkSession, events: LakeTable, window: Window, done: WindowProgress, feed: Feed, seeded_ts: int = 0) -> WindowRows:

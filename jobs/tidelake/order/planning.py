@@ -102,7 +102,8 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
     hour = max(target.hour, redone.hour) if redone else target.hour
     if is_published(feed, lake.catalog, lake.store, cut, hour) and cut is not None:
         return why_published(lake.catalog, feed, cut, hour)
-    refuse_taken(lake.catalog, feed, opening(feed, cut))
+    known = opening(feed, cut)
+    refuse_taken(lake.catalog, feed, known)
     events = ensure_events(lake.catalog, feed)
     done = progress(feed, lake.store, events, cut, hour, base.since)
     window = _window(lake, cut, done, hour)
@@ -114,7 +115,7 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
     lacks += [Lack("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
     sent = _statements(lake, events, cut, window, done, seen)
-    names, ledger, unknown = compile_window(opening(feed, cut), sent, seen.observed, feed.policy, has_ddl=feed.protocol not in WITHOUT_DDL)
+    names, ledger, unknown = compile_window(known, sent, seen.observed, feed.policy, has_ddl=feed.protocol not in WITHOUT_DDL)
     take(lake.catalog, feed, names)
     aside = put_aside(feed, lake.store, lambda: _row_events(lake, events, done.scan), seen, unknown, base.seq)
     return PlannedWindow(

@@ -126,7 +126,7 @@ def _check_keys(plan: PlannedWindow, spark: SparkSession, table: TableRows, adva
 
 def _table(plan: PlannedWindow, seen: WindowRows, incarnation: str) -> TableRows | None:
     i = plan.tables.incarnations[incarnation]
-    names = sent_names(i, seen.names)
+    names = sent_names(i, seen.sent)
     if not names:
         return None
     columns = lived(i)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
 from tidelake.history.event import RowSchema
 from tidelake.history.incarnations import Column, Incarnation, Name
+from tidelake.history.names import SentNames
 from tidelake.history.projection import CellPlace, Projection, lived, project
-from tidelake.history.window import same_name
 from tidelake.lake.columns.cells import NAMES_SENT, CastRules
 from tidelake.lake.tables import kept, mask_of, value_rules
 from tidelake.order.change_sequence import ChangeSequence
@@ -95,11 +94,10 @@ class TableRows:
         return [place for place in p.places if hashes and columns[place.row_schema][place.position].mask is None]
 
 
-def sent_names(incarnation: Incarnation, sent: Sequence[tuple[str, str]]) -> tuple[Name, ...]:
+def sent_names(incarnation: Incarnation, sent: SentNames[tuple[str, str]]) -> tuple[Name, ...]:
     """Return the names in messages that belong to this table, each with its interval."""
     return tuple(
         Name(database=d, table=t, after_ts=n.after_ts, until_ts=n.until_ts)
         for n in incarnation.names
-        for d, t in sent
-        if same_name(d, n.database) and same_name(t, n.table)
+        for d, t in sorted(sent.of(n.database, n.table))
     )

@@ -21,7 +21,8 @@ from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import RowSchema
-from tidelake.history.window import same_name, sent_type
+from tidelake.history.names import KnownNames, same_name
+from tidelake.history.window import sent_type
 from tidelake.wire.kernels.arrays import Longs
 
 SIDES = {"after": "row_schema", "before": "before_schema"}  # an image, and the column of its schema
@@ -89,13 +90,14 @@ def masked_text(text: str, mark: str, mysql: MysqlType, key: bytes) -> str | Non
 
 def masked_schema(plain: RowSchema, marks: Iterable[tuple[str, str, str]], database: str, table: str) -> RowSchema:
     """The schema of a table's rows once they are masked, by the names in the feed. Raises ConfigError as `marked` does."""
-    wanted = by_name(marks, database, table)
+    wanted = dict(marks_by_name(marks).meant(database, table))
     return marked(plain, table_name.written(database, table), {c.name: mark_at(wanted, c.name) for c in plain.columns})
 
 
-def by_name(marks: Iterable[tuple[str, str, str]], database: str, table: str) -> dict[str, str]:
-    """The marks of a table as it is sent: column → mark."""
-    return {c: m for t, c, m in marks if _names(t, database, table)}
+def marks_by_name(marks: Iterable[tuple[str, str, str]]) -> KnownNames[tuple[str, str]]:
+    """The marks of tables as they are sent: (column, mark)."""
+    tables = ((table_name.parse(t), c, m) for t, c, m in marks)
+    return KnownNames((t.database, t.table, (c, m)) for t, c, m in tables)
 
 
 def mark_at(marks: Mapping[str, _M], column: str) -> _M | None:
@@ -160,11 +162,6 @@ def _inside(images: pa.ListArray, rows: Longs, i: int) -> Longs:
     bounds = np.asarray(images.offsets).astype(np.int64)
     at = bounds[rows] + i
     return at[np.asarray(images.is_valid())[rows] & (at < bounds[rows + 1])]
-
-
-def _names(table: str, database: str, sent: str) -> bool:
-    own = table_name.parse(table)
-    return same_name(database, own.database) and same_name(sent, own.table)
 
 
 def truncated(cells: pa.BinaryArray, mark: str, of_bytes: bool) -> pa.BinaryArray:
