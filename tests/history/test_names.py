@@ -1,0 +1,47 @@
+"""Names in messages are found as a loop over all names would find them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidelake.history.ddl.changes import TableDef
+from tidelake.history.incarnations import Catalog, create
+from tidelake.history.names import KnownNames, SentNames, same_name
+
+NAME = st.text("aA-_1", min_size=1, max_size=2)
+NAMES = st.lists(st.tuples(NAME, NAME), max_size=12)
+
+
+@given(NAMES, st.tuples(NAME, NAME))
+def test_known_names_are_those_that_a_message_can_mean(names: list[tuple[str, str]], sent: tuple[str, str]) -> None:
+    found = KnownNames((d, t, n) for n, (d, t) in enumerate(names)).meant(*sent)
+    assert found == [n for n, (d, t) in enumerate(names) if same_name(sent[0], d) and same_name(sent[1], t)]
+
+
+@given(NAMES, st.tuples(NAME, NAME))
+def test_sent_names_are_those_that_can_mean_a_table(names: list[tuple[str, str]], known: tuple[str, str]) -> None:
+    found = SentNames((d, t, n) for n, (d, t) in enumerate(names)).of(*known)
+    assert sorted(found) == [n for n, (d, t) in enumerate(names) if same_name(d, known[0]) and same_name(t, known[1])]
+
+
+@given(st.lists(st.tuples(NAME, NAME, st.sampled_from(["create", "change", "drop", "rename"])), max_size=12))
+def test_present_tables_stay_known_from_change_to_change(steps: list[tuple[str, str, str]]) -> None:
+    catalog = Catalog()
+    for ts, (database, table, step) in enumerate(steps, 1):
+        found = catalog.find(database, table)
+        if found is None:
+            catalog = create(catalog, database, table, TableDef(columns=()), ts)
+        elif step == "drop":
+            catalog = catalog.with_(replace(found, dropped_ts=ts))
+        elif step == "rename":
+            name = replace(found.names[-1], table=f"{table}-")
+            catalog = catalog.with_(replace(found, names=(*found.names, name)))
+        else:
+            catalog = catalog.with_(replace(found, guessed=not found.guessed))
+        fresh = Catalog(dict(catalog.incarnations)).present
+        for d in ("a", "A", "1", "_1", "-", "a_"):
+            for t in ("a", "_", "-", "a-", "a_", "1", "_1"):
+                assert catalog.present.meant(d, t) == fresh.meant(d, t)
