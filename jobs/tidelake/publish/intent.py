@@ -41,7 +41,10 @@ def _staying(feed: Feed, alive: Mapping[str, Incarnation], cut: Cut, wanted: Map
     """Tables that keep the name that an earlier version gave them, unless another table needs that name."""
     every = [(i, t) for tables in (cut.snapshots, cut.changelogs) for i, t in tables.items() if i in alive]
     old = {t.uuid: t.identifier for i, t in every if stands_as_before(feed, alive[i], t.identifier)}
-    return {u: identifier for u, identifier in old.items() if identifier not in {name for v, name in wanted.items() if v != u}}
+    takers: dict[str, set[str]] = {}
+    for u, name in wanted.items():
+        takers.setdefault(name, set()).add(u)
+    return {u: identifier for u, identifier in old.items() if takers.get(identifier, {u}) <= {u}}
 
 
 def _kept(t: TableCut) -> str:
