@@ -26,7 +26,7 @@ $(READY): requirements.lock requirements-build.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q jobs
 	$(BIN)/python -m tidelake.spark.jars
-	$(BIN)/python -m tidelake.spark.class_archive
+	$(BIN)/python -m tidelake.spark.archive_classes
 	$(BIN)/python -m tidelake.demo.warm
 	touch $@
 
