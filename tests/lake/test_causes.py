@@ -71,9 +71,10 @@ def test_a_table_s_lost_metadata_is_named_with_table_and_file(tmp_path: Path) ->
     with Lake.of(lakes.feed(tmp_path)) as lake:
         cheap.publish(lake, None, 0)
         file = lake.catalog.load("d.k").table.metadata_location.removeprefix("file://")
-        Path(file).rename(f"{file}.away")
-        with pytest.raises(StorageError, match=f"^FILE_LOST: table d.k: a file is missing: {file}; restore it from a backup"):
-            lake.catalog.load("d.k")
+    Path(file).rename(f"{file}.away")
+    said = f"^FILE_LOST: table d.k: a file is missing: {file}; restore it from a backup"
+    with pytest.raises(StorageError, match=said), Lake.of(lakes.feed(tmp_path)) as lake:
+        lake.catalog.load("d.k")
 
 
 def test_a_table_s_lost_data_is_named(tmp_path: Path) -> None:

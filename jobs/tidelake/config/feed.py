@@ -10,7 +10,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -279,14 +278,15 @@ class Feed(_Section):
         """Return the lake's namespace for a database."""
         return self.lake.namespace.format(feed=self.name.replace("-", "_"), database=database)
 
-    @cached_property
     def _column_policies(self) -> dict[tuple[str, str], ColumnPolicy]:
-        return {(t.lower(), c.lower()): p for t, of_table in self.columns.items() for c, p in of_table.items()}
+        if self.__dict__.get("_known", (None,))[0] is not self.columns:  # a copy of the model may have others
+            self.__dict__["_known"] = self.columns, {(t.lower(), c.lower()): p for t, of in self.columns.items() for c, p in of.items()}
+        return self.__dict__["_known"][1]  # type: ignore[no-any-return]
 
     def rules_of(self, tables: Iterable[str], columns: Iterable[str]) -> ValueRules:
         """Return the rules of a column. tables, columns: present and former names, in any case; tables as table_name writes them."""
-        names = [(t.lower(), c.lower()) for t, c in product(tables, columns)]
-        layers = [*(p for name in names if (p := self._column_policies.get(name))), self.policy]
+        names, known = [(t.lower(), c.lower()) for t, c in product(tables, columns)], self._column_policies()
+        layers = [*(p for name in names if (p := known.get(name))), self.policy]
         said: dict[str, Any] = {n: next((v for p in layers if (v := getattr(p, n, None)) is not None), None) for n in _RULES}
         return ValueRules(**said)
 
