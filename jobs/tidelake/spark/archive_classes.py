@@ -23,11 +23,17 @@ def main() -> int:
                 old.unlink()
             part = path.with_suffix(".jsa.part")
             first_classes(f"-XX:ArchiveClassesAtExit={part} -Xlog:cds*=off", _EXIT_SECONDS)
+            if not part.is_file():
+                return _not_archived("this Java cannot do it")
             part.replace(path)
     except OSError as e:
-        sys.stderr.write(f"Spark's classes are not archived, so sessions start a second later: {e}\n")
-    else:
-        sys.stderr.write(f"Spark's classes are archived in {path.parent}\n")
+        return _not_archived(str(e))
+    sys.stderr.write(f"Spark's classes are archived in {path.parent}\n")
+    return 0
+
+
+def _not_archived(why: str) -> int:
+    sys.stderr.write(f"Spark's classes are not archived, so sessions start a second later: {why}\n")
     return 0
 
 
