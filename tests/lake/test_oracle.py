@@ -16,7 +16,7 @@ What is invented, by whom (tests/lake/), and shown to be by `test_every_situatio
 | `_ENDS` | hours that end anywhere in each partition: rows and statements exactly at M, before and after the hour's end |
 | | partitions that appear late, hours that move nothing, cut upon cut |
 
-Every third window is ordered by the workers (order/arrow/arrow_staging.py), the others by Spark: one as a window of few large tables:
+Every third window is ordered by the workers (order/arrow/staged_by_workers.py), the others by Spark: one as a window of few large tables:
 merged on read (compact/merge.py), its keys and changes counted by Spark. One as of many small ones: buckets are rewritten, tables read
 their rows from a pack (order/packs.py), Spark does not count.
 """

@@ -1,4 +1,4 @@
-"""The changelog rows of tests/order/test_arrow_staging.py's tables, from their messages: plain Python, by history.ordering."""
+"""The changelog rows of tests/order/test_staged_by_workers.py's tables, from their messages: plain Python, by history.ordering."""
 
 from __future__ import annotations
 

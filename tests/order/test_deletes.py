@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidelake.order.arrow.arrow_tables import SentName
 from tidelake.order.arrow.deletes import MARKS, DeleteRules, place
+from tidelake.order.arrow.table_models import SentName
 
 
 class Mark(NamedTuple):

@@ -121,7 +121,7 @@ def test_only_touched_buckets_are_rewritten_and_untouched_tables_get_no_commit(t
 
 
 def test_a_life_without_rows_leaves_its_name_to_the_next_one_of_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidelake.order.arrow.arrow_staging.THREADS", 1)  # the first life is staged first, and takes the name of both
+    monkeypatch.setattr("tidelake.order.arrow.staged_by_workers.THREADS", 1)  # the first life is staged first, and takes the name of both
     with opened(tmp_path) as (feed, lake):
         again = [*ddl(10, "DROP TABLE k"), *ddl(11, "CREATE TABLE k (id BIGINT PRIMARY KEY, v VARCHAR(20))")]
         cut = publish(lake, feed.add(lake, [*again, row(0, "insert", 12, KV, ("1", "a")), *resolved(15)]))

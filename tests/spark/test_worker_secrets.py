@@ -29,10 +29,10 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import EVENT, MESSAGE
 from tidelake.io import storage
 from tidelake.io.storage import open_store
-from tidelake.order.arrow import arrow_staging as arrow_order
-from tidelake.order.arrow.arrow_source import OrderJob
+from tidelake.order.arrow import staged_by_workers
 from tidelake.order.arrow.delete_source import DeletesJob, place_deletes
 from tidelake.order.arrow.deletes import DeleteRules
+from tidelake.order.arrow.rows_reader import OrderJob
 from tidelake.spark import worker_secrets
 from tidelake.spark.lake_settings import LakeSettings, lake_settings
 from tidelake.spark.part_reader import Task, read_parts
@@ -196,7 +196,7 @@ def _ask_all(spark: SparkSession) -> None:
     order = OrderJob(
         events="s3://b/lake/events", parts=[["x"]], after_ts=0, until_ts=1, tables=[], tasks=[[0]], again=[], aside=[], steps=[]
     )
-    found = [events.collect(), read_parts(spark, FoldReader(FoldJob(tables={}, parts=[]))).collect(), arrow_order._run(spark, order)]
+    found = [events.collect(), read_parts(spark, FoldReader(FoldJob(tables={}, parts=[]))).collect(), staged_by_workers._run(spark, order)]
     assert found == [[], [], ({}, {})]
     rules = DeleteRules(after_ts=0, until_ts=1, applied_at_ms=None, resolved_at_ms=1, born=())
     deletes = DeletesJob(events="s3://b/lake/events", parts=[], again=[], rules=rules, store="s3://b/lake", folder="runs/", tasks=1)

@@ -15,9 +15,9 @@ from tidelake.history.projection import lived
 from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Advance, TableCounts
 from tidelake.lake.tables import bucket_column, key_columns, physical
-from tidelake.order.arrow.arrow_staging import Ordering, stage_by_workers
-from tidelake.order.arrow.arrow_tables import SentName
 from tidelake.order.arrow.deletes import DeleteRules
+from tidelake.order.arrow.staged_by_workers import Ordering, stage_by_workers
+from tidelake.order.arrow.table_models import SentName
 from tidelake.order.exchanged_rows import exchange_rows
 from tidelake.order.mask_counts import mask_counts
 from tidelake.order.observed_tables import WindowRows

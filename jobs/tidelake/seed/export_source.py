@@ -22,7 +22,7 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import EVENT, RowSchema, schema_rows
 from tidelake.io.storage import open_store
 from tidelake.lake.columns.cells import INVALID, LOSSES, Codes
-from tidelake.order.arrow.arrow_tables import ArrowColumn
+from tidelake.order.arrow.table_models import ArrowColumn
 from tidelake.order.arrow.typed_columns import RowImages
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_files import ExportFile

@@ -35,7 +35,7 @@ from tidelake.lake.fold import Fold
 from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
-from tidelake.order.arrow.arrow_plan import arrow_columns
+from tidelake.order.arrow.table_jobs import arrow_columns
 from tidelake.order.change_sequence import sequence_of
 from tidelake.order.incomplete import Lack, reasons, refuse
 from tidelake.order.table_rows import TableRows

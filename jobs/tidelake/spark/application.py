@@ -48,7 +48,7 @@ SECRETS = tuple(f"spark.sql.catalog.{CATALOG}.{name}" for name in ("jdbc.passwor
 RUNTIME = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # rows of the shuffle may be megabytes each (order/arrow/arrow_staging.py)
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # rows of order's shuffle may be megabytes each
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # for Tidelake's own files: the default loses that it is an instant
     "spark.sql.optimizer.windowGroupLimitThreshold": "-1",  # copies are rare: limiting groups before numbering them costs a pass
 }

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from tidelake.order.arrow.arrow_tables import SentName
+from tidelake.order.arrow.table_models import SentName
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 # What is needed of every row of a partition. content: a hash of the row after the change.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.io.object_store import Store
-from tidelake.order.arrow.arrow_tables import CellPosition, SentName
+from tidelake.order.arrow.table_models import CellPosition, SentName
 from tidelake.order.repeated_offsets import Again
 from tidelake.wire.kernels.arrays import Flags, Longs
 

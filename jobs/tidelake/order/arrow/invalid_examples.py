@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tidelake.errors import Coordinates
 from tidelake.lake.columns.cells import INVALID, Codes
-from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.order.arrow.typed_columns import TypedColumn, shown
 from tidelake.wire.kernels.arrays import Flags
 

@@ -36,7 +36,7 @@ def equal_rows(rows: pa.Table, steps: Steps) -> dict[str, Any]:
     """Return the columns that equal events share, the commit ts first.
 
     Args:
-        rows: Rows in the form of arrow_rows.Typed, with HASH.
+        rows: Rows in the form of rows_reading.Typed, with HASH.
         steps: Topic and partition → offsets at which the resolved ts went back.
     """
     ts, first = (np.asarray(rows.column(c)) for c in ("commit_ts", HASH[0]))

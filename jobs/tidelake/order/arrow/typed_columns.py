@@ -12,8 +12,8 @@ from tidelake.decode.late_cells import canonical
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.lake.columns.cells import INVALID, NULLED, CellType, Codes, values
 from tidelake.lake.columns.conversions import converted
-from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, Reading
 from tidelake.order.arrow.event_groups import inside, numbers
+from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, Reading
 from tidelake.wire.kernels.arrays import Flags, Longs
 from tidelake.wire.masks import SIDES, MaskPlaces, masked_cells, truncated
 

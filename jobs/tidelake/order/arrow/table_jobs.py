@@ -12,7 +12,7 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.columns.cells import arrow_type, cell_type
 from tidelake.lake.data_files import file_schema
 from tidelake.lake.tables import CHANGELOG_COLUMNS, PARTIAL, mask_of, physical
-from tidelake.order.arrow.arrow_tables import ArrowColumn, ArrowTable, CellPosition, Reading, SentName
+from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, CellPosition, Reading, SentName
 from tidelake.order.table_rows import TableRows
 
 _SHARE = 250_000  # fewest rows of a share

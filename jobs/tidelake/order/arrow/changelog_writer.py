@@ -14,11 +14,11 @@ from pydantic import BaseModel
 
 from tidelake.io.object_store import Store
 from tidelake.io.storage import open_store
-from tidelake.order.arrow.arrow_changes import BucketChanges, BucketPart
-from tidelake.order.arrow.arrow_source import OrderJob, WorkerFindings
-from tidelake.order.arrow.arrow_tables import ArrowTable
+from tidelake.order.arrow.bucket_changes import BucketChanges, BucketPart
 from tidelake.order.arrow.invalid_examples import Examples, merge
 from tidelake.order.arrow.row_streams import read_streams
+from tidelake.order.arrow.rows_reader import OrderJob, WorkerFindings
+from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
 from tidelake.spark.worker_secrets import Handed
 from tidelake.spark.workers import worker

@@ -15,13 +15,13 @@ from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.data_files import WrittenFile, stage_files
-from tidelake.order.arrow.arrow_plan import arrow_table
-from tidelake.order.arrow.arrow_rows import NO_BUCKET
-from tidelake.order.arrow.arrow_source import OrderJob, RowsReader
-from tidelake.order.arrow.arrow_writer import STAGED, TableOutcome, Writer
+from tidelake.order.arrow.changelog_writer import STAGED, TableOutcome, Writer
 from tidelake.order.arrow.delete_source import DeletesJob, place_deletes
 from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.order.arrow.invalid_examples import SHOWN
+from tidelake.order.arrow.rows_reader import OrderJob, RowsReader
+from tidelake.order.arrow.rows_reading import NO_BUCKET
+from tidelake.order.arrow.table_jobs import arrow_table
 from tidelake.order.changelogs import advanced, counts_of, open_changelog
 from tidelake.order.event_keys import event_keys
 from tidelake.order.repeated_offsets import Again

@@ -22,9 +22,8 @@ from tidelake.config.policy import ColumnPolicy
 from tidelake.io.storage import open_store
 from tidelake.lake.cut import Staged
 from tidelake.lake.opened import Lake
-from tidelake.order.arrow import arrow_changes, arrow_writer
-from tidelake.order.arrow import arrow_staging as arrow_order
-from tidelake.order.arrow.arrow_source import OrderJob, RowsReader
+from tidelake.order.arrow import bucket_changes, changelog_writer, staged_by_workers
+from tidelake.order.arrow.rows_reader import OrderJob, RowsReader
 from tidelake.run import order
 from tidelake.spark.worker_secrets import NONE, Handed
 from tidelake.tso import parse_hour
@@ -179,22 +178,22 @@ def test_changelogs_are_what_the_specification_says(seed: int, tmp_path: Path) -
 def written_again(lake: Lake, job: OrderJob, number: int) -> list[pa.Table]:
     """The files of a table that a writer in this process makes of a job."""
     sent = [b for part in job.parts for b in RowsReader(job).rows(part, NONE)]
-    rows = [r for b in arrow_writer.Writer(job, Handed())(sent) for r in b.to_pylist()]
+    rows = [r for b in changelog_writer.Writer(job, Handed())(sent) for r in b.to_pylist()]
     store = open_store(job.tables[number].location)
     return [pq.read_table(io.BytesIO(store.read(r["path"]))) for r in rows if r["path"] is not None and r["table"] == number]
 
 
 @pytest.mark.parametrize("name", ["k", "bag"])
 def test_a_large_bucket_is_worked_in_portions_with_the_same_changes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs, run = list[OrderJob](), arrow_order._run
-    monkeypatch.setattr(arrow_order, "_run", lambda spark, job: (jobs.append(job), run(spark, job))[1])
+    jobs, run = list[OrderJob](), staged_by_workers._run
+    monkeypatch.setattr(staged_by_workers, "_run", lambda spark, job: (jobs.append(job), run(spark, job))[1])
     with opened(tmp_path) as (feed, lake):
         one = [row(0, "insert", ts(n % 3), ALL, image((n, "r"), n, False)) for n in range(60)]  # large transactions
         sent = [*one, *one[:40], *messages(5)] if name == "k" else sent_again(random.Random(5))
         staged, _, _ = staged_by(lake, feed.add(lake, sent), table=name)
         whole = pa.concat_tables(written_again(lake, jobs[0], 0))
-        monkeypatch.setattr(arrow_changes, "PORTION", 9)
-        monkeypatch.setattr(arrow_changes, "SLICE", 4)
+        monkeypatch.setattr(bucket_changes, "PORTION", 9)
+        monkeypatch.setattr(bucket_changes, "SLICE", 4)
         files = written_again(lake, jobs[0], 0)
     assert whole.num_rows == staged.counts[f"d.{name}@-1"].changes
     by = [(c, "ascending") for c in ("_change_seq", "_kafka_partition", "_change_type")]

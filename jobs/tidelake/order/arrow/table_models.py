@@ -1,4 +1,4 @@
-"""What a worker must know of a table that it orders (order.arrow.arrow_plan says it). Workers import it, so no pyiceberg here."""
+"""What a worker must know of a table that it orders (order.arrow.table_jobs says it). Workers import it, so no pyiceberg here."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from tidelake.io.storage import open_store
-from tidelake.order.arrow.arrow_rows import READ, RowsReading
-from tidelake.order.arrow.arrow_tables import ArrowTable
 from tidelake.order.arrow.event_groups import HOUR, event_groups
 from tidelake.order.arrow.invalid_examples import Examples
 from tidelake.order.arrow.placed_deletes import DeletesObject, PlacedDeletes
 from tidelake.order.arrow.row_streams import stream
+from tidelake.order.arrow.rows_reading import READ, RowsReading
+from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.order.repeated_offsets import Again
 from tidelake.order.rows_aside import RowsAside
 from tidelake.spark.part_reader import PartReader

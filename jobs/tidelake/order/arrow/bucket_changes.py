@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from tidelake.config.lake_paths import EVENT
 from tidelake.history.ordering import CLASS
-from tidelake.order.arrow.arrow_rows import (
+from tidelake.order.arrow.keyless_rows import HASH, equal_rows
+from tidelake.order.arrow.rows_reading import (
     AT,
     DELETE,
     INSERT,
@@ -29,8 +30,7 @@ from tidelake.order.arrow.arrow_rows import (
     losses_of,
     same_values,
 )
-from tidelake.order.arrow.arrow_tables import ArrowTable
-from tidelake.order.arrow.keyless_rows import HASH, equal_rows
+from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.order.change_sequence import CHANGE_TYPES
 from tidelake.wire.kernels.arrays import Flags, Longs
 
@@ -62,7 +62,7 @@ class BucketChanges:
     Attributes:
         table: The table.
         bucket: Number of the bucket.
-        rows: Rows in the form of arrow_rows.Typed.
+        rows: Rows in the form of rows_reading.Typed.
         steps: Topic and partition → offsets at which the resolved ts went back.
         counted: Events by outcome; complete after the last part.
     """

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from tidelake.lake.columns.cells import INVALID, LOSSES, Codes
 from tidelake.lake.columns.row_hashes import row_hashes
-from tidelake.order.arrow.arrow_tables import ArrowTable, names_of
 from tidelake.order.arrow.event_groups import any_of, coded, inside, numbers
 from tidelake.order.arrow.invalid_examples import Examples, invalid_examples
 from tidelake.order.arrow.keyless_rows import HASH, event_hashes
 from tidelake.order.arrow.placed_deletes import PlacedDeletes
+from tidelake.order.arrow.table_models import ArrowTable, names_of
 from tidelake.order.arrow.typed_columns import RowImages, TypedColumn, hashed
 from tidelake.order.repeated_offsets import Again
 from tidelake.order.rows_aside import RowsAside
