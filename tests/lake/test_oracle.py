@@ -16,9 +16,8 @@ What is invented, by whom (tests/lake/), and shown to be by `test_every_situatio
 | `_ENDS` | hours that end anywhere in each partition: rows and statements exactly at M, before and after the hour's end |
 | | partitions that appear late, hours that move nothing, cut upon cut |
 
-Every third window is ordered by the workers (order/arrow/staged_by_workers.py), the others by Spark: one as a window of few large tables:
-merged on read (compact/merge.py), its keys and changes counted by Spark. One as of many small ones: buckets are rewritten, tables read
-their rows from a pack (order/packs.py), Spark does not count.
+Every second window is one of large tables: merged on read (compact/merge.py), its keys and changes counted by Spark, its buckets shared by
+several tasks in order.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ from tidelake.compact import merge
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import Policy
 from tidelake.lake.opened import Lake
+from tidelake.order.arrow import table_jobs
 from tidelake.validate import written
 from tidelake.validate.report import hour_facts
 
@@ -169,4 +169,5 @@ def as_if(which: str) -> Iterator[None]:
             patched.setattr(merge, name, value)
         if large:
             patched.setattr(written, "AT_HAND", -1)
+            patched.setattr(table_jobs, "_SHARE", 1)
         yield

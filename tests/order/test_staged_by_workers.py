@@ -22,9 +22,10 @@ from tidelake.config.policy import ColumnPolicy
 from tidelake.io.storage import open_store
 from tidelake.lake.cut import Staged
 from tidelake.lake.opened import Lake
-from tidelake.order.arrow import bucket_changes, changelog_writer, staged_by_workers
+from tidelake.order.arrow import bucket_changes, changelog_writer, staged_by_workers, table_jobs
 from tidelake.order.arrow.rows_reader import OrderJob, RowsReader
 from tidelake.run import order
+from tidelake.spark.spread import tasks
 from tidelake.spark.worker_secrets import NONE, Handed
 from tidelake.tso import parse_hour
 
@@ -175,6 +176,18 @@ def test_changelogs_are_what_the_specification_says(seed: int, tmp_path: Path) -
     assert counts.changes == len(rows) > 300
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_tasks_that_share_a_bucket_write_the_same_changes(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_jobs, "_SHARE", 1)
+    with opened(tmp_path, tables={"d.k": TablePolicy(buckets=1)}, columns=MASKED, time_zone="America/New_York") as (feed, lake):
+        many = tasks(lake.spark)
+        hour = feed.add(lake, sent := messages(seed))
+        staged, rows, places = staged_by(lake, hour)
+    assert compared(rows) == list(expected_changes(sent))
+    assert [len(files) for files in places.values()] == [many, many], "a file for each day and task"
+    assert staged.counts["d.k@-1"].duplicates > 3
+
+
 def written_again(lake: Lake, job: OrderJob, number: int) -> list[pa.Table]:
     """The files of a table that a writer in this process makes of a job."""
     sent = [b for part in job.parts for b in RowsReader(job).rows(part, NONE)]
@@ -238,11 +251,14 @@ def sent_again(chance: random.Random) -> list[Message]:
     return [*out, *resolved(20, 0, 1)]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_tables_without_key_are_multisets(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seed", "share"), [(1, 250_000), (2, 250_000), (1, 1), (2, 1)])
+def test_tables_without_key_are_multisets(seed: int, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_jobs, "_SHARE", share)
     with opened(tmp_path) as (feed, lake):
+        many = tasks(lake.spark)
         hour = feed.add(lake, sent := sent_again(random.Random(seed)))
-        staged, rows, _ = staged_by(lake, hour, table="bag")
+        staged, rows, places = staged_by(lake, hour, table="bag")
+    assert max(len(files) for files in places.values()) == (many if share == 1 else 1)
     assert Counter((r["_commit_ts"], r["_change_type"], r["v"], r["n"]) for r in rows) == expected_bag(sent)
     counts = staged.counts["d.bag@-1"]
     assert (counts.events, counts.changes) == (210, len(rows))
