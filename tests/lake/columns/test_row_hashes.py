@@ -27,6 +27,7 @@ KINDS = {
     "day": (pa.date32(), st.dates(date(1, 1, 1))),
     "t": (pa.timestamp("us"), st.datetimes(datetime(1, 1, 1))),  # noqa: DTZ001 - a DATETIME
     "v": (pa.list_(pa.float32()), st.lists(st.sampled_from([0.0, -0.0, 1.5]), max_size=3)),
+    "c": (pa.list_(pa.binary()), st.lists(st.none() | st.binary(max_size=9), max_size=3)),
 }
 
 
@@ -85,6 +86,15 @@ def test_rows_have_equal_hashes_if_and_only_if_they_are_equal(data: st.DataObjec
     found = [tuple(map(int, h)) for h in row_hashes(columns, KEY)]
     wanted = [tuple(map(plain, r)) for r in rows[cut:]]
     assert len(set(found)) == len(set(wanted)) == len(set(zip(found, wanted, strict=True)))
+
+
+def test_bytes_behind_a_null_in_a_list_do_not_count() -> None:
+    data, offsets = pa.py_buffer(b"abc"), pa.py_buffer(np.array([0, 1, 2, 3], np.int32))
+    hidden = pa.Array.from_buffers(pa.binary(), 3, [pa.py_buffer(b"\x05"), offsets, data])
+    images = pa.ListArray.from_arrays(pa.array([0, 3], pa.int32()), hidden)
+    assert images.to_pylist() == [[b"a", None, b"c"]]
+    plain_ones = pa.array(images.to_pylist(), pa.list_(pa.binary()))
+    assert row_hashes([images], KEY).tolist() == row_hashes([plain_ones], KEY).tolist()
 
 
 def test_nulls_of_more_than_64_columns_differ() -> None:
