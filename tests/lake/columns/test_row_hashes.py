@@ -88,6 +88,11 @@ def test_rows_have_equal_hashes_if_and_only_if_they_are_equal(data: st.DataObjec
     assert len(set(found)) == len(set(wanted)) == len(set(zip(found, wanted, strict=True)))
 
 
+def test_lists_of_the_same_bytes_differ_by_their_parts() -> None:
+    lists = [None, [], [None], [b""], [b"ab"], [b"a", b"b"], [b"a", None, b"b"], [b"", b"ab"], [None, b"ab"], [b"ab", None]]
+    assert len(np.unique(row_hashes([pa.array(lists, pa.list_(pa.binary()))], KEY), axis=0)) == len(lists)
+
+
 def test_bytes_behind_a_null_in_a_list_do_not_count() -> None:
     data, offsets = pa.py_buffer(b"abc"), pa.py_buffer(np.array([0, 1, 2, 3], np.int32))
     hidden = pa.Array.from_buffers(pa.binary(), 3, [pa.py_buffer(b"\x05"), offsets, data])
