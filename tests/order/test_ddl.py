@@ -22,7 +22,7 @@ from tidelake.history.partitions import emptied
 from tidelake.history.window import Statement, compile_window
 from tidelake.lake.cut import Cut
 from tidelake.lake.ddl_ledger import entries
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import lake_column
 

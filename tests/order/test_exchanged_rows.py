@@ -19,7 +19,7 @@ from tidelake.errors import OrderError
 from tidelake.history.incarnations import Catalog
 from tidelake.history.window import ObservedTable, Statement, compile_window
 from tidelake.lake.cut import Cut
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.opened import Lake
 from tidelake.query.changes import changes_of
 from tidelake.query.frames import scd2

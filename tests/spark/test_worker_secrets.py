@@ -35,7 +35,7 @@ from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.order.arrow.rows_reader import OrderJob
 from tidelake.spark import worker_secrets
 from tidelake.spark.lake_settings import LakeSettings, lake_settings
-from tidelake.spark.part_reader import Task, read_parts
+from tidelake.spark.part_reader import PartTask, read_parts
 from tidelake.spark.session import spark_session
 from tidelake.spark.worker_secrets import Handed, Secrets, handed, handed_over, of_environment, read, take_s3
 from tidelake.wire.masks import mark
@@ -89,7 +89,7 @@ def test_a_worker_that_knows_no_s3_reads_what_the_driver_can(s3: FreshUri, tmp_p
         monkeypatch.delenv(name)
     storage.reset()
     job = DecodeJob(lake_uri=lake, feed="shop", objects=[landed_file(tmp_path / "1.parquet")], protocol="open", options=SinkOptions())
-    found = Task(LandedReader(job), Handed("", given))([pa.RecordBatch.from_pydict({"id": [0]})])
+    found = PartTask(LandedReader(job), Handed("", given))([pa.RecordBatch.from_pydict({"id": [0]})])
     assert [(e["kind"], e["offset"]) for batch in found for e in batch.to_pylist()] == [("rejected", 7)]
 
 

@@ -10,7 +10,7 @@ from tidelake.compact.fold_target import Folded, FoldTarget, folded, not_unique,
 from tidelake.config.lake_paths import CATALOG
 from tidelake.lake.branches import begin_branch, sql_name
 from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.tables import bucket_column, key_columns
 from tidelake.spark.spread import by_bucket
 from tidelake.spark.sql_text import quote

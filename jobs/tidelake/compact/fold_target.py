@@ -9,7 +9,7 @@ from tidelake.compact.merge import live_rows
 from tidelake.errors import QualityError
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, ImageCounts, Reshape, TableCounts, TableCut
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.names import snapshot_name, vacant
 from tidelake.lake.tables import create_snapshot, reshape
 

@@ -14,7 +14,7 @@ from tidelake.history.incarnations import Incarnation
 from tidelake.lake.cut import Cut, Staged, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import last_snapshot, places
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.images import described
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept

@@ -25,7 +25,7 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import last_snapshot, places
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.folded_frame import folded_frame
 from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider

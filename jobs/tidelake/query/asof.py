@@ -20,7 +20,7 @@ from tidelake.history.incarnations import Catalog, Column, Incarnation, Name
 from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, last_snapshot, lineage, newest_cut, places
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type

@@ -22,7 +22,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, lineage, newest_cut
 from tidelake.lake.ddl_ledger import entries
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.folded_frame import changes_frame, snapshot_frame
 from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.opened import Lake

@@ -31,7 +31,7 @@ from tidelake.io.texts import plural
 from tidelake.lake.columns.cells import LOSSES, NAMES_SENT
 from tidelake.lake.cut import Cut, Staged, TableCounts
 from tidelake.lake.cut_documents import next_seq
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules

@@ -40,7 +40,7 @@ class PartReader(Generic[Part]):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PartTask:
     """The function that Spark calls in a worker, with the numbers of the parts to read."""
 
     reader: PartReader[Any]
@@ -59,4 +59,4 @@ def read_parts(spark: SparkSession, reader: PartReader[Any]) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     count = len(reader.parts)
-    return spark.range(0, count, 1, max(count, 1)).mapInArrow(Task(reader, handed(spark)), from_arrow_schema(reader.schema))
+    return spark.range(0, count, 1, max(count, 1)).mapInArrow(PartTask(reader, handed(spark)), from_arrow_schema(reader.schema))

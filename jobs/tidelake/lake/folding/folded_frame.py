@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tidelake.config.lake_paths import PARTITION_EXCHANGE
 from tidelake.lake.columns.pieces import CHANGE_SEQ, CHANGE_TYPE, COMMIT_TS, PARTIAL
-from tidelake.lake.fold import Fold
 from tidelake.lake.folding.files import base_files, buckets_of, change_files
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.folded_source import FoldedJob, FoldedReader
 from tidelake.lake.folding.table_fold import TableAt, table_fold
 from tidelake.lake.folding.units import SideFiles, units_of

@@ -22,7 +22,7 @@ from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeColumn
 from tidelake.lake.columns.fold_rules import ComparedImages
 from tidelake.lake.cut import ImageCounts, TableCounts
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.tables import lake_column, mask_of
 
 _PRINTED = frozenset({"float", "json", "vector"})

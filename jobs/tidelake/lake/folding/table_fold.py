@@ -12,7 +12,7 @@ from tidelake.lake.catalog import LakeColumn, LakeTable
 from tidelake.lake.columns.cells import CastRules, cell_type
 from tidelake.lake.columns.fold_columns import Default, FoldColumn, Holder
 from tidelake.lake.columns.fold_rules import ComparedImages, FoldRules, Removed
-from tidelake.lake.fold import Fold
+from tidelake.lake.folding.fold import Fold
 from tidelake.lake.tables import CHANGELOG_COLUMNS, COMMIT_TS, PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
 from tidelake.wire.masks import mask_key, masked_text
 
