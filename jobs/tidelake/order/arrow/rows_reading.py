@@ -147,18 +147,22 @@ class RowsReading:
 
     def _shares(self, table: ArrowTable, rows: pa.Table, gone: Flags) -> Longs:
         """The share of each row, NO_BUCKET for a bucket column that is NULL. Equal events have the same share."""
-        keys = {k: pc.if_else(pa.array(gone), rows.column(f"b{k}"), rows.column(f"a{k}")) for k in table.key}
         bucket = np.zeros(len(gone), np.int64)
         if table.bucket is not None:
-            bucket = bucket_numbers(keys[table.bucket].combine_chunks(), table.buckets)
+            bucket = bucket_numbers(_key_cells(rows, table.bucket, gone), table.buckets)
         if table.shares == 1:
             return bucket
         if table.key:
-            hashes = row_hashes([keys[k].combine_chunks() for k in table.key], (self.until_ts, self.after_ts))[:, 0]
+            hashes = row_hashes([_key_cells(rows, k, gone) for k in table.key], (self.until_ts, self.after_ts))[:, 0]
         else:
             hashes = np.asarray(rows.column(HASH[0])).view(np.uint64)
         inner = (hashes % np.uint64(table.shares)).astype(np.int64)
         return np.where(bucket == NO_BUCKET, NO_BUCKET, bucket * table.shares + inner)
+
+
+def _key_cells(rows: pa.Table, column: int, gone: Flags) -> pa.Array:
+    """The values of a key column: of deletes those before, of other rows those after."""
+    return pc.if_else(pa.array(gone), rows.column(f"b{column}"), rows.column(f"a{column}")).combine_chunks()
 
 
 def bucket_numbers(cells: pa.Array, buckets: int) -> Longs:
