@@ -14,7 +14,7 @@ from rich.table import Table
 from tests.benchmarks import child
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.landing_archive import WRITERS
-from tests.benchmarks.landing_memory import BESIDE_CODE, limit
+from tests.benchmarks.landing_memory import limit
 from tidelake.demo.embedded_s3 import EmbeddedS3
 
 MIB = 1 << 20
@@ -49,7 +49,7 @@ def figures(details: Mapping[str, Any]) -> dict[str, Figure]:
         out[f"{form}: land"] = Figure(value=times_plain(one), unit="× the plain loop", must=MUST, more_is_better=True, ratio=True)
         out[f"{form}: messages"] = Figure(value=speed(one, "land"), unit="MB/s", more_is_better=True)
     for budget, one in details["memory"].items():
-        must = limit(int(budget) << 20, BESIDE_CODE) / MIB
+        must = limit(int(budget) << 20) / MIB
         out[f"{budget} MB in flight: peak memory"] = Figure(value=one["peak"] / MIB, unit="MiB", must=must)
     out[f"{TINY:,} objects"] = Figure(value=details["tiny"]["seconds"], unit="s", must=TINY_SECONDS)
     return out

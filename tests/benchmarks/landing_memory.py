@@ -25,15 +25,15 @@ from tidelake.demo.embedded_s3 import BUCKET
 from tidelake.land import land_hour
 from tidelake.land.pipeline import READERS
 
-ALLOWANCE, BESIDE_CODE = 300 << 20, 150 << 20  # bytes: with the code that a run loads, and without
+ALLOWANCE = 300 << 20
 LARGEST = 16 << 20  # bytes of the largest message
 PARTITIONS = 4
 MESSAGE_BYTES = 386  # key and value of all others
 
 
-def limit(budget: int, allowance: int = ALLOWANCE) -> int:
-    """Bytes that landing may take (docs/landing.md)."""
-    return budget + READERS * LARGEST + allowance
+def limit(budget: int) -> int:
+    """Bytes that landing may take beyond what the process held before (docs/landing.md)."""
+    return budget + READERS * LARGEST + ALLOWANCE
 
 
 def main(budget_mb: int, megabytes: int) -> dict[str, Any]:
@@ -42,7 +42,6 @@ def main(budget_mb: int, megabytes: int) -> dict[str, Any]:
     if not any(archive(feed).objects()):
         _make(feed, megabytes << 20)
         return {}
-    _load_code()
     held = psutil.Process().memory_info().rss
     reset_peak()
     started = time.monotonic()
@@ -51,14 +50,6 @@ def main(budget_mb: int, megabytes: int) -> dict[str, Any]:
     if psutil.Process().children():
         raise SystemExit("landing started processes, whose memory is not counted")
     return {"peak": peak() - held, "seconds": seconds, "bytes": report.bytes, "objects": report.objects_written}
-
-
-def _load_code() -> None:
-    """Land one message, so that modules and compiled code, about 270 MB, are loaded before memory is measured."""
-    with TemporaryDirectory(prefix="tidelake-bench-") as folder:
-        feed = make_feed(folder, partitions=1, source={"uri": f"{folder}/archive", "layout": "aiven-jsonl"}, lake={"uri": f"{folder}/lake"})
-        _write(feed, Path(folder) / "object", 0, range(1))
-        land_hour(feed, HOUR)
 
 
 def _feed(budget_mb: int) -> Feed:
