@@ -7,28 +7,9 @@ One record per line, members in any order, 0 or 3 fraction digits. `offset` and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
-import pyarrow as pa
+from tidelake.archives.readers.aiven_records import BASE64, lines_of
+from tidelake.archives.readers.layout import OPTIONAL, Layout
 
-from tidelake.archives.readers.aiven_records import BASE64, batch_of, check_members
-from tidelake.archives.readers.layout import OPTIONAL, Layout, SourceObject
-from tidelake.archives.readers.lines import blocks
-
-_NAME = "aiven-jsonl"
-
-
-def read(path: Path, source: SourceObject) -> Iterator[pa.RecordBatch]:
-    """Yield an object's messages as MESSAGE batches.
-
-    Raises ConfigError (ARCHIVE_LAYOUT), OrderError (DAMAGED_OBJECT), StorageError (BAD_OBJECT).
-    """
-    for block in blocks(path, source):
-        if block.data.strip():
-            if block.first == 1:
-                check_members(_NAME, BASE64, block, source)
-            yield batch_of(BASE64, block, source)
-
-
-LAYOUT = Layout(read=read, extensions=frozenset({"jsonl", "json", "ndjson"}), optional=OPTIONAL)
+LAYOUT = Layout(read=partial(lines_of, "aiven-jsonl", BASE64), extensions=frozenset({"jsonl", "json", "ndjson"}), optional=OPTIONAL)

@@ -44,7 +44,9 @@ def lines_of(layout: str, form: str, path: Path, source: SourceObject) -> Iterat
         if block.data.strip():
             if block.first == 1:
                 check_members(layout, form, block, source)
-            yield batch_of(form, block, source)
+            batch = batch_of(form, block, source)
+            del block  # not held while the caller works on the messages
+            yield batch
 
 
 def check_members(layout: str, form: str, block: Block, source: SourceObject) -> None:

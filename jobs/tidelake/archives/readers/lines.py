@@ -35,22 +35,30 @@ class Block:
 
 
 def blocks(path: Path, source: SourceObject) -> Iterator[Block]:
-    """Yield the object's lines in blocks of about BATCH_BYTES. The last line needs no line end.
+    """Yield the object's lines in blocks of about BATCH_BYTES. The last line needs no line end. A yielded block is not held here.
 
     Raises StorageError (BAD_OBJECT) for a wrong codec, OrderError (DAMAGED_OBJECT) for a line of more than MAX_LINE bytes.
     """
-    first, parts = 1, list[bytes]()
+    first, parts = 1, list[bytes | memoryview]()
     with naming(source), decompressed(path, source) as stream:
         while data := stream.read(BATCH_BYTES):
             end = data.rfind(b"\n")
             if end >= 0:
-                block = Block(b"".join((*parts, data[:end])), first)
-                yield block
-                first += block.lines
-                parts = [data[end + 1 :]]
+                lines, rest = data.count(b"\n", 0, end) + 1, data[end + 1 :]
+                parts.append(memoryview(data)[:end])
+                del data
+                yield Block(_joined(parts), first)
+                first, parts = first + lines, [rest]
             else:
                 parts.append(data)
             if sum(map(len, parts)) > MAX_LINE:
                 raise damaged(source, f"line {first}", f"longer than {MAX_LINE} bytes")
-    if rest := b"".join(parts):
+    if rest := _joined(parts):
         yield Block(rest, first)
+
+
+def _joined(parts: list[bytes | memoryview]) -> bytes:
+    """Return the joined parts, and remove them from the list."""
+    whole = b"".join(parts)
+    parts.clear()
+    return whole
