@@ -53,8 +53,8 @@ def blocks(path: Path, source: SourceObject) -> Iterator[Block]:
                 parts.append(data)
             if sum(map(len, parts)) > MAX_LINE:
                 raise damaged(source, f"line {first}", f"longer than {MAX_LINE} bytes")
-    if rest := _joined(parts):
-        yield Block(rest, first)
+    if any(parts):
+        yield Block(_joined(parts), first)
 
 
 def _joined(parts: list[bytes | memoryview]) -> bytes:
