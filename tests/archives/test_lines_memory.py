@@ -14,7 +14,7 @@ SLACK = 1 << 20
 
 
 def test_a_block_is_all_that_is_held_of_an_object(tmp_path: Path) -> None:
-    """A long line between two short ones, and one at the end: their pieces are gone when the block is there, and it goes with the caller."""
+    """A long line between two short ones, and one at the end: the block is all that is left of them, and goes with its caller."""
     path = tmp_path / "object"
     path.write_bytes(b"a\n" + b"b" * LONG + b"\nc\n" + b"d" * LONG)
     first, held, sizes = list[int](), list[int](), list[int]()
