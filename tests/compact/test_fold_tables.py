@@ -18,9 +18,10 @@ from tests.compact.large_tables import CHANGES, ROWS, first, window
 from tests.lake.histories import Message, ddl, publish, resolved, row, row_schema, rows_of
 from tests.lake.lakes import contents
 from tests.lake.windows import KV, TEXT, opened, table
-from tidelake.compact import bucket_files, fold_files, fold_tables
+from tidelake.compact import bucket_files, fold_files, fold_tables, stage
 from tidelake.compact.fold_files import UnitOutcome
 from tidelake.compact.fold_source import FoldJob, FoldReader
+from tidelake.compact.fold_target import Folded, FoldWork
 from tidelake.config.feed import TablePolicy
 from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
@@ -156,7 +157,8 @@ def keys(lake: Lake, name: str) -> list[Any]:
     return found
 
 
-def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path) -> None:
+def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "AT_ONCE", 2)  # of three tables
     everything = {name: TablePolicy(buckets=4) for name in ("d.k", "d.many")}
     by = Rules({"k": (0,), "many": (1, 0), "bare": ()})
     found = []
@@ -179,6 +181,22 @@ def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path) -> None:
     }
     assert found[1]["d.bare"]["before_images"] == {"compared": 1}
     assert [f["d.k"]["written"] for f in found] == ["all", "3 of 4 buckets", "1 of 4 buckets", "all"]
+
+
+def test_a_job_folds_at_most_so_many_tables_and_the_results_are_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, plain = list[int](), stage.fold_tables
+
+    def noted(spark: Any, catalog: Any, works: Sequence[FoldWork], told: Any) -> dict[str, Folded]:
+        sizes.append(len(works))
+        return plain(spark, catalog, works, told)
+
+    monkeypatch.setattr(stage, "AT_ONCE", 2)
+    monkeypatch.setattr(stage, "fold_tables", noted)
+    with opened(tmp_path, SQL) as (made, lake):
+        cut = publish(lake, made.add(lake, first_window()))
+        assert cut is not None
+        assert sizes == [2, 1]
+        assert sorted((t.identifier, t.rows) for t in cut.snapshots.values()) == [("d.bare", 1), ("d.k", len(ROWS)), ("d.many", 59)]
 
 
 @pytest.mark.parametrize("rows", [1, 7])

@@ -20,6 +20,8 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept
 from tidelake.spark.spread import THREADS
 
+AT_ONCE = 500  # tables in one Spark job; the driver holds the metadata of these, about 0.1 MiB each
+
 log = logging.getLogger(__name__)
 
 
@@ -43,9 +45,11 @@ def fold_window(lake: Lake, newest: Cut | None, staged: Staged) -> dict[str, Fol
     def work(i: Incarnation) -> FoldWork:
         return _work(lake, staged, i, _since(lake, newest, staged, i), needed)
 
+    tables, results = list(staged.cut.catalog.alive()), dict[str, Folded]()
     with ThreadPoolExecutor(THREADS) as pool:
-        works = list(pool.map(work, staged.cut.catalog.alive()))
-    return fold_tables(spark, lake.catalog, works, _log)
+        for begin in range(0, len(tables), AT_ONCE):
+            results |= fold_tables(spark, lake.catalog, list(pool.map(work, tables[begin : begin + AT_ONCE])), _log)
+    return results
 
 
 def _log(name: str, done: Folded) -> None:
