@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from math import isfinite
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from tests.lake.columns.spark_casts import converted as sql_converted
 from tidelake.errors import OrderError
 from tidelake.lake.columns.cells import DATES, arrow_type
 from tidelake.lake.columns.conversions import converted
+from tidelake.lake.columns.fold_columns import FoldColumn, Holder
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
 
@@ -102,7 +105,7 @@ def test_values_are_converted_as_spark_converts_them(by_spark: dict[tuple[str, s
     kept, differ = 0, list[Any]()
     for (have, to), theirs in by_spark.items():
         values = VALUES[have]
-        found = converted(array(have, values), lake(have), to)
+        found = converted(array(have, values), lake(have), to, "UTC")
         assert found.type == arrow_type(to)
         for value, mine, other in zip(values, shown(found), theirs, strict=True):
             want = wanted(have, to, value, other)
@@ -116,7 +119,7 @@ def test_values_are_converted_as_spark_converts_them(by_spark: dict[tuple[str, s
 def test_java_prints_most_floats_with_the_same_digits(by_spark: dict[tuple[str, str], list[Any]]) -> None:
     for have, to in PAIRS:
         if have in ("float", "double") and (to == "string" or to.startswith("decimal")):
-            both = list(zip(converted(array(have, VALUES[have]), have, to).to_pylist(), by_spark[have, to], strict=True))
+            both = list(zip(converted(array(have, VALUES[have]), have, to, "UTC").to_pylist(), by_spark[have, to], strict=True))
             assert sum(a == b for a, b in both) >= 0.8 * DEAL, (have, to, [pair for pair in both if pair[0] != pair[1]])
 
 
@@ -153,7 +156,7 @@ def test_java_prints_most_floats_with_the_same_digits(by_spark: dict[tuple[str, 
     ],
 )
 def test_one_value_is_converted(have: str, to: str, value: Any, result: Any) -> None:
-    assert converted(array(have, [None, value]), have, to).to_pylist() == [None, result]
+    assert converted(array(have, [None, value]), have, to, "UTC").to_pylist() == [None, result]
 
 
 @settings(max_examples=200, deadline=None)
@@ -162,9 +165,53 @@ def test_any_part_of_a_column_is_converted_as_its_values_are(have: str, data: st
     to = data.draw(st.sampled_from([b for a, b in [*PAIRS, ("string", "array<float>"), ("double", "double")] if a == have]))
     values = data.draw(st.lists(st.one_of(st.none(), st.sampled_from(VALUES[have])), max_size=8))
     start = data.draw(st.integers(0, len(values)))
-    found = converted(array(have, values)[start:], lake(have), to)
+    found = converted(array(have, values)[start:], lake(have), to, "UTC")
     found.validate(full=True)
-    assert shown(found) == [one for v in values[start:] for one in shown(converted(array(have, [v]), lake(have), to))]
+    assert shown(found) == [one for v in values[start:] for one in shown(converted(array(have, [v]), lake(have), to, "UTC"))]
+
+
+ZONES = {name: ZoneInfo(name) for name in ("UTC", "Asia/Shanghai", "America/New_York", "Australia/Lord_Howe")}
+ZONES |= {"+08:00": timezone(timedelta(hours=8)), "-03:30": timezone(-timedelta(hours=3, minutes=30))}
+CLOCKS = st.datetimes(datetime(1970, 1, 3), datetime(2037, 12, 30))  # noqa: DTZ001 - of any zone
+NEAR_CHANGES = st.builds(
+    lambda day, minutes: day + timedelta(minutes=minutes),
+    st.sampled_from([datetime(2026, 3, 8), datetime(2026, 11, 1), datetime(2026, 4, 5), datetime(2026, 10, 4)]),  # noqa: DTZ001
+    st.integers(0, 1500),
+)
+
+
+def printed(clock: datetime) -> str:
+    """As texts of the lake are: no zeros at the end of the fraction."""
+    text = str(clock.replace(tzinfo=None))
+    return text.rstrip("0") if clock.microsecond else text
+
+
+@settings(max_examples=300, deadline=None)
+@given(zone=st.sampled_from(sorted(ZONES)), moments=st.lists(st.one_of(CLOCKS, NEAR_CHANGES), min_size=1, max_size=5))
+def test_an_instant_is_printed_as_clocks_of_the_feed_show_it(zone: str, moments: list[datetime]) -> None:
+    instants = [m.replace(tzinfo=UTC) for m in moments]
+    clocks = [i.astimezone(ZONES[zone]).replace(tzinfo=None) for i in instants]
+    for to, wanted in {"string": list(map(printed, clocks)), "timestamp_ntz": clocks, "date": [c.date() for c in clocks]}.items():
+        assert converted(array("timestamp", [None, *instants]), "timestamp", to, zone).to_pylist() == [None, *wanted]
+
+
+@settings(max_examples=300, deadline=None)
+@given(zone=st.sampled_from(sorted(ZONES)), clocks=st.lists(st.one_of(CLOCKS, NEAR_CHANGES), min_size=1, max_size=5))
+def test_a_clock_time_is_the_first_instant_at_which_clocks_of_the_feed_show_it(zone: str, clocks: list[datetime]) -> None:
+    def instant(clock: datetime) -> datetime | None:
+        there = clock.replace(tzinfo=ZONES[zone]).astimezone(UTC)
+        return there if there.astimezone(ZONES[zone]).replace(tzinfo=None) == clock else None
+
+    texts, days = [str(c) for c in clocks], [c.date() for c in clocks]
+    midnights = [datetime(d.year, d.month, d.day) for d in days]  # noqa: DTZ001 - of any zone
+    for have, values, wanted in (("string", texts, clocks), ("timestamp_ntz", clocks, clocks), ("date", days, midnights)):
+        assert converted(array(have, values), have, "timestamp", zone).to_pylist() == list(map(instant, wanted)), have
+
+
+def test_a_fold_prints_instants_in_the_zone_of_its_feed() -> None:
+    column = FoldColumn(name="at", type="string", holders=(Holder(field_id=1, type="timestamp"),), zone="Asia/Shanghai")
+    instants = array("timestamp", [datetime(2026, 1, 5, 10, tzinfo=UTC), None])
+    assert column.cells([instants], 2, None).to_pylist() == ["2026-01-05 18:00:00", None]
 
 
 @pytest.mark.parametrize(
@@ -180,5 +227,5 @@ def test_any_part_of_a_column_is_converted_as_its_values_are(have: str, data: st
 )
 def test_types_between_which_no_statement_converts_are_refused(have: str, to: str) -> None:
     with pytest.raises(OrderError, match=re.escape(f"cannot convert values of type {have} to {to}")) as e:
-        converted(pa.nulls(1), have, to)
+        converted(pa.nulls(1), have, to, "UTC")
     assert e.value.code == "UNSUPPORTED_DDL"

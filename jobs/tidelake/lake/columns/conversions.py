@@ -29,20 +29,21 @@ from tidelake.lake.columns import cells
 from tidelake.lake.columns.cells import arrow_type
 from tidelake.lake.columns.numbers import SPACES, decimals_of, digits_of, java_texts, rounded
 
-Rule = Callable[[pa.Array, str], pa.Array]
+Rule = Callable[[pa.Array, str, str], pa.Array]
 _FAMILIES = {"int": "integer", "bigint": "integer", "float": "float", "double": "float"}
-_WORDS = {"date": "date", "timestamp_ntz": "datetime"}  # types whose texts MySQL's word tells how to read
+_WORDS = {"date": "date", "timestamp": "timestamp", "timestamp_ntz": "datetime"}  # types whose texts MySQL's word tells how to read
 _SHORT = "^-?[0-9]{1,18}$"  # text that certainly is an integer of 64 bits
 _BETWEEN = pa.decimal128(38, 10)  # text becomes an integer by way of this type
 
 
-def converted(values: pa.Array, have: str, to: str) -> pa.Array:
+def converted(values: pa.Array, have: str, to: str, zone: str) -> pa.Array:
     """Return the values in another lake type; NULL where it does not hold them, numbers rounded half away from zero.
 
     Args:
         values: Values of the lake type `have`, in its Arrow type (cells.arrow_type). Times are microseconds, timestamps in UTC.
         have: The lake type of the values.
         to: The lake type of the result.
+        zone: Time zone of the feed. Its clocks read and print timestamps (docs/types.md).
 
     Returns:
         An array of the Arrow type of `to`, as long as `values`; `values` itself if the types are the same.
@@ -62,14 +63,14 @@ def converted(values: pa.Array, have: str, to: str) -> pa.Array:
             code="UNSUPPORTED_DDL",
             remedy="load the table again as of a TSO after the statement, in a feed of its own",
         )
-    return rule(values, to)
+    return rule(values, to, zone)
 
 
 def _family(lake: str) -> str:
     return "decimal" if lake.startswith("decimal(") else _FAMILIES.get(lake, lake)
 
 
-def _integer(values: pa.Array, to: str) -> pa.Array:
+def _integer(values: pa.Array, to: str, zone: str) -> pa.Array:
     """Integers or decimals as integers."""
     whole = rounded(values, pa.decimal128(38, 0)) if pa.types.is_decimal(values.type) else values
     kind = arrow_type(to)
@@ -80,51 +81,51 @@ def _integer(values: pa.Array, to: str) -> pa.Array:
     return pc.if_else(pc.and_(pc.greater_equal(whole, low), pc.less_equal(whole, high)), whole, None).cast(kind)
 
 
-def _integer_of_float(values: pa.Array, to: str) -> pa.Array:
+def _integer_of_float(values: pa.Array, to: str, zone: str) -> pa.Array:
     kind = arrow_type(to)
     whole = pc.round(values.cast(pa.float64()), round_mode="half_towards_infinity")
     end = float(2 ** (kind.bit_width - 1))
     return pc.if_else(pc.and_(pc.greater_equal(whole, -end), pc.less(whole, end)), whole, None).cast(kind)
 
 
-def _integer_of_text(values: pa.Array, to: str) -> pa.Array:
+def _integer_of_text(values: pa.Array, to: str, zone: str) -> pa.Array:
     if pc.all(pc.match_substring_regex(values, _SHORT), min_count=0).as_py():
-        return _integer(values.cast(pa.int64()), to)
-    return _integer(decimals_of(values, _BETWEEN), to)
+        return _integer(values.cast(pa.int64()), to, zone)
+    return _integer(decimals_of(values, _BETWEEN), to, zone)
 
 
-def _float(values: pa.Array, to: str) -> pa.Array:
+def _float(values: pa.Array, to: str, zone: str) -> pa.Array:
     found = values.cast(arrow_type(to), safe=False)
     return pc.if_else(pc.is_finite(found), found, None)
 
 
-def _float_of_decimal(values: pa.Array, to: str) -> pa.Array:
+def _float_of_decimal(values: pa.Array, to: str, zone: str) -> pa.Array:
     """Arrow's own conversion multiplies, and rounds twice."""
     return digits_of(values).cast(arrow_type(to))
 
 
-def _float_of_text(values: pa.Array, to: str) -> pa.Array:
-    return _of_text(pc.utf8_trim(values, characters=SPACES), to)
+def _float_of_text(values: pa.Array, to: str, zone: str) -> pa.Array:
+    return _of_text(pc.utf8_trim(values, characters=SPACES), to, zone)
 
 
-def _decimal(values: pa.Array, to: str) -> pa.Array:
+def _decimal(values: pa.Array, to: str, zone: str) -> pa.Array:
     return rounded(values, arrow_type(to))
 
 
-def _decimal_of_float(values: pa.Array, to: str) -> pa.Array:
+def _decimal_of_float(values: pa.Array, to: str, zone: str) -> pa.Array:
     return decimals_of(values.cast(pa.float64()).cast(pa.string()), arrow_type(to))
 
 
-def _decimal_of_text(values: pa.Array, to: str) -> pa.Array:
+def _decimal_of_text(values: pa.Array, to: str, zone: str) -> pa.Array:
     return decimals_of(values, arrow_type(to))
 
 
-def _of_text(values: pa.Array, to: str) -> pa.Array:
+def _of_text(values: pa.Array, to: str, zone: str) -> pa.Array:
     """Text, or bytes of text, read as cells of the type are."""
     kind = cells.CellType(
         word=_WORDS.get(to, ""),
         lake=to,
-        zone="",
+        zone=zone,
         names=None,
         mask=None,
         of_bytes=False,
@@ -134,25 +135,25 @@ def _of_text(values: pa.Array, to: str) -> pa.Array:
     return cells.values(values.cast(pa.binary()), kind)[0]
 
 
-def _instant_of_text(values: pa.Array, to: str) -> pa.Array:
-    """A date, or date and time, as UTC shows it."""
-    return _same_moment(_of_text(values, "timestamp_ntz"), to)
+def _instant_of_text(values: pa.Array, to: str, zone: str) -> pa.Array:
+    """A date, or date and time."""
+    return _instant(_of_text(values, "timestamp_ntz", zone), to, zone)
 
 
-def _plain(values: pa.Array, to: str) -> pa.Array:
+def _plain(values: pa.Array, to: str, zone: str) -> pa.Array:
     """By Arrow's own conversion, which loses nothing."""
     return values.cast(arrow_type(to))
 
 
-def _digits(values: pa.Array, to: str) -> pa.Array:
+def _digits(values: pa.Array, to: str, zone: str) -> pa.Array:
     return digits_of(values)
 
 
-def _java(values: pa.Array, to: str) -> pa.Array:
+def _java(values: pa.Array, to: str, zone: str) -> pa.Array:
     return java_texts(values)
 
 
-def _vector_text(values: pa.Array, to: str) -> pa.Array:
+def _vector_text(values: pa.Array, to: str, zone: str) -> pa.Array:
     """Lists of numbers as `[1.0, -2.5]`."""
     offsets = np.concatenate([[0], np.cumsum(np.asarray(pc.fill_null(pc.list_value_length(values), 0)))])
     numbers = pc.fill_null(java_texts(values.flatten()), "null")
@@ -160,23 +161,44 @@ def _vector_text(values: pa.Array, to: str) -> pa.Array:
     return pc.if_else(values.is_valid(), pc.binary_join_element_wise("[", inner, "]", ""), None)
 
 
-def _moment_text(values: pa.Array, to: str) -> pa.Array:
+def _text_of_clock(values: pa.Array, to: str, zone: str) -> pa.Array:
     """`2026-01-05 10:00:00.25`, without zeros at the end of the fraction."""
-    text = _same_moment(values, "timestamp_ntz").cast(pa.string())
-    return pc.utf8_rtrim(pc.utf8_rtrim(text, characters="0"), characters=".")
+    return pc.utf8_rtrim(pc.utf8_rtrim(values.cast(pa.string()), characters="0"), characters=".")
 
 
-def _same_moment(values: pa.Array, to: str) -> pa.Array:
-    """A clock time as the instant at which UTC shows it, and back."""
-    return values.cast(pa.int64()).cast(arrow_type(to))
+def _text_of_instant(values: pa.Array, to: str, zone: str) -> pa.Array:
+    return _text_of_clock(_clock(values, to, zone), to, zone)
 
 
-def _moment_of_date(values: pa.Array, to: str) -> pa.Array:
-    return values.cast(pa.timestamp("us")).cast(arrow_type(to))
+def _clock(values: pa.Array, to: str, zone: str) -> pa.Array:
+    """What the zone's clocks show at instants."""
+    local = pa.timestamp("us")
+    if zone == "UTC":
+        return values.cast(pa.int64()).cast(local)
+    return pc.local_timestamp(values.cast(pa.timestamp("us", zone))).cast(local)
 
 
-def _date_of_moment(values: pa.Array, to: str) -> pa.Array:
-    return _same_moment(values, "timestamp_ntz").cast(pa.date32(), safe=False)
+def _instant(values: pa.Array, to: str, zone: str) -> pa.Array:
+    """The instants at which the zone's clocks show these times, read as cells are: the first of two, NULL for none."""
+    if zone == "UTC":
+        return values.cast(pa.int64()).cast(arrow_type(to))
+    return _of_text(values.cast(pa.string()), to, zone)
+
+
+def _clock_of_date(values: pa.Array, to: str, zone: str) -> pa.Array:
+    return values.cast(pa.timestamp("us"))
+
+
+def _instant_of_date(values: pa.Array, to: str, zone: str) -> pa.Array:
+    return _instant(_clock_of_date(values, to, zone), to, zone)
+
+
+def _date_of_clock(values: pa.Array, to: str, zone: str) -> pa.Array:
+    return values.cast(pa.date32(), safe=False)
+
+
+def _date_of_instant(values: pa.Array, to: str, zone: str) -> pa.Array:
+    return _date_of_clock(_clock(values, to, zone), to, zone)
 
 
 _RULES: dict[tuple[str, str], Rule] = {
@@ -202,13 +224,13 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("string", "array<float>"): _of_text,
     ("binary", "string"): _of_text,
     ("date", "string"): _plain,
-    ("date", "timestamp"): _moment_of_date,
-    ("date", "timestamp_ntz"): _moment_of_date,
-    ("timestamp", "string"): _moment_text,
-    ("timestamp", "date"): _date_of_moment,
-    ("timestamp", "timestamp_ntz"): _same_moment,
-    ("timestamp_ntz", "string"): _moment_text,
-    ("timestamp_ntz", "date"): _date_of_moment,
-    ("timestamp_ntz", "timestamp"): _same_moment,
+    ("date", "timestamp"): _instant_of_date,
+    ("date", "timestamp_ntz"): _clock_of_date,
+    ("timestamp", "string"): _text_of_instant,
+    ("timestamp", "date"): _date_of_instant,
+    ("timestamp", "timestamp_ntz"): _clock,
+    ("timestamp_ntz", "string"): _text_of_clock,
+    ("timestamp_ntz", "date"): _date_of_clock,
+    ("timestamp_ntz", "timestamp"): _instant,
     ("array<float>", "string"): _vector_text,
 }

@@ -34,10 +34,10 @@ class Default(BaseModel, frozen=True):
     kind: CellType
     until_ts: int | None = None
 
-    def value(self, to: str) -> pa.Scalar:
-        """Return the value in a lake type."""
+    def value(self, to: str, zone: str) -> pa.Scalar:
+        """Return the value in a lake type. zone: of the feed."""
         found, _ = values(pa.array([bytes.fromhex(self.cell)], pa.binary()), self.kind)
-        return converted(found, self.kind.lake, to)[0]
+        return converted(found, self.kind.lake, to, zone)[0]
 
 
 class FoldColumn(BaseModel, frozen=True):
@@ -48,12 +48,14 @@ class FoldColumn(BaseModel, frozen=True):
         type: Its lake type in the fold.
         holders: The physical columns that have its values, in the order in which they are asked.
         default: The value of older rows; None for NULL.
+        zone: Time zone of the feed, for timestamps that become texts and the reverse.
     """
 
     name: str
     type: str
     holders: tuple[Holder, ...]
     default: Default | None = None
+    zone: str = "UTC"
 
     @property
     def needs_ts(self) -> bool:
@@ -76,7 +78,7 @@ class FoldColumn(BaseModel, frozen=True):
         Raises:
             OrderError: UNSUPPORTED_DDL for values that cannot be converted.
         """
-        found = [c if h.type == self.type else converted(c, h.type, self.type) for h, c in zip(self.holders, held, strict=True)]
+        found = [c if h.type == self.type else converted(c, h.type, self.type, self.zone) for h, c in zip(self.holders, held, strict=True)]
         if not found:
             return pa.nulls(rows, self.arrow) if self.default is None else _repeated(self._older, rows, self.arrow)
         cells = found[0] if len(found) == 1 else pc.coalesce(*found)
@@ -91,7 +93,7 @@ class FoldColumn(BaseModel, frozen=True):
     @cached_property
     def _older(self) -> pa.Scalar:
         assert self.default is not None
-        return self.default.value(self.type)
+        return self.default.value(self.type, self.zone)
 
 
 def _repeated(value: pa.Scalar, rows: int, kind: pa.DataType) -> pa.Array:

@@ -108,7 +108,7 @@ def _change_columns(fold: Fold, changes: TableAt | None) -> tuple[FoldColumn, ..
 def _column(fold: Fold, c: Column, held: Sequence[LakeColumn], ids: dict[str, int], default: Default | None) -> FoldColumn:
     kind = lake_column(fold.feed, fold.incarnation, c).type
     holders = tuple(Holder(field_id=ids[h.name], type=h.type) for h in held)
-    return FoldColumn(name=c.lake_name, type=kind, holders=holders, default=default)
+    return FoldColumn(name=c.lake_name, type=kind, holders=holders, default=default, zone=fold.feed.time_zone)
 
 
 def _own(columns: Sequence[LakeColumn], have: Sequence[LakeColumn], ids: dict[str, int]) -> list[FoldColumn]:

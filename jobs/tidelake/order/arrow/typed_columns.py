@@ -90,7 +90,7 @@ def _read(cells: pa.Array, reading: Reading, to: CellType, time_zone: str) -> tu
     found, lost = values(cells, reading.type)
     if reading.type.lake == to.lake:
         return found, lost
-    moved = converted(found, reading.type.lake, to.lake)
+    moved = converted(found, reading.type.lake, to.lake, time_zone)
     gone = np.asarray(pc.and_(found.is_valid(), moved.is_null()))
     if not gone.any():
         return moved, lost
