@@ -122,18 +122,16 @@ def test_an_hour_is_five_calls_of_the_command_line(run: Run, child: Child) -> No
 
 def test_an_hour_is_landed_when_it_is_complete(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag.get_task("land"), "every", timedelta(0))
-    child.plan(waits=[["the hour ends at noon"], ["shop[1]: no object"]])
-    hour = format_hour(datetime.now(UTC))
+    child.plan(waits=[["shop[0]: no object"], ["shop[1]: no object"]])
+    hour = format_hour(datetime.now(UTC) - timedelta(hours=1))
     found = run(hour=hour)
     assert (found["state"], found["land"][0]) == ("success", "success")
     assert child.asked == [hour, hour, hour]
     assert hours_of(child) == [f"{stage} {hour}" for stage in STAGES]
 
 
-def test_an_hour_that_does_not_become_complete_is_not_landed(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dag.get_task("land"), "patience", timedelta(0))
-    child.plan(waits=[["shop[1]: no object"]])
-    found = run(hour=format_hour(datetime.now(UTC)))
+def test_an_hour_that_cannot_become_complete_in_time_is_not_landed(run: Run, child: Child) -> None:
+    found = run(hour=format_hour(datetime.now(UTC) + timedelta(hours=4)))
     assert (found["state"], found["land"], found["decode"]) == ("failed", ("failed", 1), ("upstream_failed", 0))
     assert child.calls == []
 
