@@ -48,7 +48,7 @@ class LandOperator(StageOperator):
             super().execute(context)
 
     def land_when_complete(self, context: Context, since: str, event: Any = None) -> None:
-        """Land, or check again later. After `patience` the task fails and reports what is missing; at once if the last hour ends after that.
+        """Land, or check again later. After `patience` the task fails and says what is missing; at once if the last hour ends after it.
 
         Args:
             context: The run's context.

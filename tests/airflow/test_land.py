@@ -68,7 +68,7 @@ def test_an_hour_is_not_asked_for_before_it_ends(
         def now(cls, tz: Any = None) -> datetime:
             return datetime(2026, 1, 5, 10, 59, 59, tzinfo=tz)
 
-    monkeypatch.setattr(sys.modules["tidelake_land"], "datetime", Clock)
+    monkeypatch.setitem(type(land).land_when_complete.__globals__, "datetime", Clock)
     given = {"params": GIVEN["params"] | {"hour": "2026-01-05T09", "until": "2026-01-05T10"}}
     with pytest.raises(TaskDeferred) as deferred:
         land.execute(given)

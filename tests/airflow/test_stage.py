@@ -174,6 +174,26 @@ def test_a_failed_task_ends_with_what_the_command_line_said_last(dag: Any, child
     assert not isinstance(e.value, AirflowFailException)
 
 
+def test_warnings_and_errors_of_the_command_line_have_their_level_in_the_log(
+    dag: Any, child: Child, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    says = [
+        ("info", "       land  2026-01-05T10: 3 objects"),
+        ("warning", "  warning: DUPLICATES t[0]: offsets 1 to 2 came twice"),
+        ("error", "  critical: GAP t[0]: offsets 5 to 9 are missing"),
+        ("info", "  info: LATE_FILE: one file"),
+        ("error", "error: GAP: offsets are missing;"),
+        ("error", "    look at the report"),
+    ]
+    child.plan({"order": [3]}, says="\n".join(line for _, line in says))
+    with pytest.raises(AirflowFailException):
+        copy(dag.get_task("order"))._run(HOUR, [], dict(os.environ))
+    printed = capfd.readouterr().out
+    assert [(level, line) for level, line in says if f"[{level:<9}] {line}" in printed] == says
+
+
 def test_the_log_of_a_blocked_task_has_the_address_of_the_report(dag: Any, child: Child, capfd: pytest.CaptureFixture[str]) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
