@@ -2,11 +2,11 @@
 
 * **Schedule**: at each full hour a run processes the hour that just ended; runs go in order, one at a time.
 * **Waiting**: `land` waits, deferred, until the hour is complete (`closed_by` in feed.toml), three hours at most; not for older hours.
-* **Manual runs**: trigger with `hour`, for example `2026-01-05T10`. With `until` as well, the hours from `hour` to `until` are landed and
-  decoded one by one and published as one cut at `until`. With `wait` off the run does not wait.
+* **Manual runs**: trigger with `hour`, for example `2026-01-05T10`; a run without hour and partition key fails at once. With `until`,
+  the hours from `hour` to `until` are landed and decoded one by one and published as one cut. With `wait` off the run does not wait.
 * **Redo**: with `redo` the hours are decoded again; published hours are published again, like `tidelake redo`.
-* **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
-  --max-active-runs 1` (both ends included; windows go in order). Before that, set `first_hour` in feed.toml to the first hour.
+* **Backfill**, one cut per hour: set `first_hour` in feed.toml and unpause the DAG (while it is paused, the runs stay queued). Then
+  `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12 --max-active-runs 1`, both ends included.
 * **Failures**: temporary errors (storage, network, a lease held by another run) are retried with growing delays. A wrong file, a gap or a
   failed critical expectation fails at once: the data is safe, nothing is published, and "Quality report" in the task's details says why.
 * **State** is in the lake, not in Airflow: work that is done is not repeated.
@@ -26,7 +26,7 @@ from tidelake.errors import ConfigError
 SCHEMAS = schemas_folder(__file__)
 HOUR = {"type": ["null", "string"], "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}$"}
 PARAMS = {
-    "hour": Param(None, **HOUR, title="Hour", description="UTC, like 2026-01-05T10. Empty: the run's partition key."),
+    "hour": Param(None, **HOUR, title="Hour", description="UTC, like 2026-01-05T10. Needed, unless the run has a partition key."),
     "until": Param(None, **HOUR, title="Until", description="Last hour of a range, which becomes one cut. Empty: only that hour."),
     "wait": Param(True, type="boolean", title="Wait", description="Wait until the archive has the whole hour. Off: land what it has."),
     "redo": Param(False, type="boolean", title="Redo", description="Decode again, and rebuild what is published from this hour on."),

@@ -1,8 +1,8 @@
 """The task `land` of the feed DAGs: waits until its hour is complete in the archive, by the rule of its feed (docs/landing.md), then lands
 it.
 
-The task runs `tidelake land --dry-run --json`. Between two checks it is deferred and takes no worker slot. It does not wait for an hour
-that ended long ago: in a backfill nothing more will arrive, and landing reports what is missing.
+The task runs `tidelake land --dry-run --json`, first when the hour has ended. Until then and between two checks it is deferred and takes no
+worker slot. It does not wait for an hour that ended long ago: in a backfill nothing more will arrive, and landing reports what is missing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 from tidelake_stage import StageOperator, error_in, failure
+from tidelake_wait import MomentTrigger
 
 from tidelake.config.finding_kinds import LONG_OVER
 from tidelake.io.printable import printable
@@ -48,24 +48,37 @@ class LandOperator(StageOperator):
             super().execute(context)
 
     def land_when_complete(self, context: Context, since: str, event: Any = None) -> None:
-        """Land, or check again later. After `patience` the task fails and reports what is missing. since: time of the first check."""
+        """Land, or check again later. After `patience` the task fails and says what is missing; at once if the last hour ends after it.
+
+        Args:
+            context: The run's context.
+            since: Time of the first check.
+            event: The trigger's event.
+        """
         hours, environment = self.given(context)
         began = datetime.fromisoformat(since)
+        if _end(hours[-1]) > began + self.patience:
+            raise AirflowFailException(f"{_ends(hours[-1])}. `land` waits {self.patience} at most: trigger the hour when it has ended")
         for hour in hours:
-            if parse_hour(hour) + timedelta(hours=1) + self.patience > began and (waits := self._waits_for(hour, environment)):
-                self._wait(hour, waits, began)
+            if _end(hour) > datetime.now(UTC):
+                self._wait(_ends(hour), began, _end(hour))
+            elif _end(hour) + self.patience > began and (waits := self._waits_for(hour, environment)):
+                self._wait_for(hour, waits, began)
         super().execute(context)
 
-    def _wait(self, hour: str, waits: list[str], began: datetime) -> None:
-        """Defer the task; fail it if it has waited for `patience`."""
-        what = printable(f"hour {hour} is not complete in the archive; it waits for {_list(waits)}")
+    def _wait_for(self, hour: str, waits: list[str], began: datetime) -> None:
+        """Defer the task to the next check; fail it if it has waited for `patience`."""
+        what = printable(f"hour {hour} is not complete in the archive: {_list(waits)}")
         now = datetime.now(UTC)
         if now - began >= self.patience:
             remedy = "check that the archiver runs. Trigger the hour with `wait` off to land what the archive has"
             raise AirflowFailException(f"{what}. Waited since {began.isoformat()}: {remedy}")
+        self._wait(what, began, now + self.every)
+
+    def _wait(self, what: str, began: datetime, until: datetime) -> None:
+        """Defer the task until a moment."""
         self.log.info("%s", what)
-        trigger = DateTimeTrigger(moment=now + self.every)
-        self.defer(trigger=trigger, method_name="land_when_complete", kwargs={"since": began.isoformat()})
+        self.defer(trigger=MomentTrigger(until), method_name="land_when_complete", kwargs={"since": began.isoformat()})
 
     def _waits_for(self, hour: str, environment: Mapping[str, str]) -> list[str]:
         """Return what an hour waits for. Raises AirflowFailException or AirflowException by the child's exit code."""
@@ -75,6 +88,14 @@ class LandOperator(StageOperator):
             raise failure(hour, done.returncode, error_in(done.stderr.splitlines()))
         found: list[str] = json.loads(done.stdout)["waits_for"]
         return found
+
+
+def _end(hour: str) -> datetime:
+    return parse_hour(hour) + timedelta(hours=1)
+
+
+def _ends(hour: str) -> str:
+    return f"hour {hour} ends at {_end(hour):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _list(waits: list[str]) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from airflow.sdk.plugins_manager import AirflowPlugin
 from tidelake_connections import given, stage_environment
@@ -46,11 +47,13 @@ class TidelakePlugin(AirflowPlugin):
 
 def quality_app() -> Any:
     """Return the app with GET /{feed}/{hour}: 200 the report, 404 how to create it, 502 why the lake cannot be read; 401 and 403 by
-    Airflow.
+    Airflow. A browser without a valid login is sent to Airflow's login, which leads back to the page.
     """
+    from airflow.api_fastapi.app import API_ROOT_PATH
     from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
-    from fastapi import Depends, FastAPI, Request
-    from fastapi.responses import HTMLResponse
+    from fastapi import Depends, FastAPI, HTTPException, Request, Response
+    from fastapi.exception_handlers import http_exception_handler
+    from fastapi.responses import HTMLResponse, RedirectResponse
 
     def may_read(feed: str, request: Request, user: GetUserDep) -> None:
         requires_access_dag("GET", param_dag_id=dag_id(feed))(request, user)
@@ -59,9 +62,26 @@ def quality_app() -> Any:
         status, content = answer(schemas_folder(__file__), feed, hour)
         return HTMLResponse(content, status, HEADERS)
 
-    app = FastAPI(title="Tidelake quality reports", docs_url=None, redoc_url=None, openapi_url=None)
+    async def refuse(request: Request, error: HTTPException) -> Response:
+        if is_no_login(error.status_code, error.detail) and "text/html" in request.headers.get("accept", ""):
+            login = f"{API_ROOT_PATH}api/v2/auth/login?{urlencode({'next': request.url.path})}"
+            return RedirectResponse(login, headers=HEADERS)
+        return await http_exception_handler(request, error)
+
+    app = FastAPI(
+        title="Tidelake quality reports",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        exception_handlers={HTTPException: refuse},
+    )
     app.get("/{feed}/{hour}", dependencies=[Depends(may_read)])(page)
     return app
+
+
+def is_no_login(status: int, detail: str) -> bool:
+    """Whether Airflow refuses a request for want of a valid login, by the rule of its own pages."""
+    return status == 401 or (status == 403 and detail == "Invalid JWT token")
 
 
 def answer(schemas: Path, name: str, hour: str) -> tuple[int, str]:

@@ -7,6 +7,7 @@ Arrow or S3. Its exit code decides: 0 is success; 2 and 3 fail at once (wrong us
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -34,6 +35,8 @@ BY_HOUR = ("land", "decode")  # stages that run per hour; the others process eve
 QUALITY_PREFIX = "/tidelake/quality"
 KILL_SECONDS = 3.0  # less than Airflow's time between SIGTERM and SIGKILL
 _TAIL = 40  # lines; an error can have several
+_ERROR = "error: "  # how the command line's last words begin
+_LEVELS = {"critical": logging.ERROR, "warning": logging.WARNING}  # of findings, by the word that their line begins with
 
 
 def dag_id(feed: str) -> str:
@@ -133,7 +136,7 @@ class StageOperator(BaseOperator):
     def _run(self, hour: str, options: Sequence[str], environment: Mapping[str, str]) -> None:
         """Run a child and log its output. Raises AirflowFailException or AirflowException by its exit code."""
         self.hour = hour
-        tail = deque[str](maxlen=_TAIL)
+        tail, failed = deque[str](maxlen=_TAIL), False
         with subprocess.Popen(
             self.command_for(hour, options),
             stdin=subprocess.DEVNULL,
@@ -147,7 +150,8 @@ class StageOperator(BaseOperator):
             try:
                 for line in self._child.stdout or ():
                     tail.append(printable(line.expandtabs(4).rstrip()))  # Spark and its libraries print arbitrary text
-                    self.log.info("%s", tail[-1])
+                    failed = failed or tail[-1].startswith(_ERROR)
+                    self.log.log(logging.ERROR if failed else level_of(tail[-1]), "%s", tail[-1])
                 code = self._child.wait()
             finally:
                 self.on_kill()
@@ -175,6 +179,11 @@ class StageOperator(BaseOperator):
             context["outlet_events"][self.outlets[0]].add(asset, extra=cut | facts)
 
 
+def level_of(line: str) -> int:
+    """Return the log level of a line that the command line prints before it fails."""
+    return _LEVELS.get(line.lstrip().partition(": ")[0], logging.INFO)
+
+
 def failure(what: str, code: int, said: str) -> AirflowException:
     """Return the exception for a child's exit code: fail at once for 2 and 3, otherwise to be retried."""
     kind = AirflowFailException if code in (2, 3) else AirflowException
@@ -183,5 +192,5 @@ def failure(what: str, code: int, said: str) -> AirflowException:
 
 def error_in(lines: Sequence[str]) -> str:
     """Return the last error that the command line printed."""
-    starts = [n for n, line in enumerate(lines) if line.startswith("error: ")]
-    return "\n".join(list(lines)[starts[-1] :]).removeprefix("error: ") if starts else ""
+    starts = [n for n, line in enumerate(lines) if line.startswith(_ERROR)]
+    return "\n".join(list(lines)[starts[-1] :]).removeprefix(_ERROR) if starts else ""

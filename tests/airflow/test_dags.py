@@ -59,7 +59,7 @@ def test_a_dag_keeps_the_rules_of_all_feed_dags(bag: Any, feed: str) -> None:
     assert "tidelake" in dag.tags
     assert len(dag.tags) == 2
     assert dag.doc_md
-    assert "airflow backfill create" in dag.doc_md
+    assert "unpause the DAG (while it is paused, the runs stay queued). Then\n  `airflow backfill create" in dag.doc_md
     for task in dag.tasks:
         assert task.owner == "tidelake"
         assert task.retries >= 3
@@ -110,6 +110,13 @@ def test_wrong_parameters_are_refused_before_anything_runs(dag: Any, wrong: dict
 
     with pytest.raises(ParamValidationError):
         process_params(dag, dag.get_task("land"), wrong, suppress_exception=False)
+
+
+def test_the_dialog_of_a_backfill_asks_for_no_parameter(dag: Any) -> None:
+    """Airflow's page wants a value for every parameter whose type excludes null, also for a backfill, whose runs have their hours."""
+    params = {name: dag.params.get_param(name) for name in dag.params}
+    wanted = {name for name, param in params.items() if "null" not in param.schema["type"] and param.value in (None, "")}
+    assert (len(params), wanted) == (4, set())
 
 
 def test_reading_the_dag_files_and_plugins_imports_nothing_heavy() -> None:

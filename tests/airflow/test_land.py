@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,8 +13,8 @@ import pytest
 from tests.airflow.conftest import CHECKOUT, Child
 from tidelake.tso import format_hour
 
-JUST_OVER = datetime.now(UTC) - timedelta(hours=1)
-HOUR, NEXT, AFTER = (format_hour(JUST_OVER + timedelta(hours=n)) for n in range(3))
+NOW = datetime.now(UTC)
+HOUR, NEXT, AFTER = (format_hour(NOW - timedelta(hours=n)) for n in (3, 2, 1))  # all ended less than three hours ago
 GIVEN = {"params": {"hour": HOUR, "until": None, "redo": False, "wait": True}}
 MISSING = ["shop[0]: there is no object of a later hour", "shop[1]: there is no object of a later hour"]
 
@@ -46,14 +48,74 @@ def test_an_open_hour_is_asked_for_again_after_a_minute(land: Any, child: Child,
         land.execute(GIVEN)
     since = datetime.fromisoformat(deferred.value.kwargs["since"])
     path, settings = deferred.value.trigger.serialize()
-    assert path == "airflow.providers.standard.triggers.temporal.DateTimeTrigger"
+    assert path == "tidelake_wait.MomentTrigger"
     assert timedelta(minutes=1) <= settings["moment"] - since
     assert before <= since
-    assert f"hour {HOUR} is not complete in the archive; it waits for {MISSING[0]}; {MISSING[1]}" in capfd.readouterr().out
+    assert f"hour {HOUR} is not complete in the archive: {MISSING[0]}; {MISSING[1]}" in capfd.readouterr().out
     assert landed(child) == []
     getattr(land, deferred.value.method_name)(GIVEN, **deferred.value.kwargs, event=None)
     assert child.asked == [HOUR, HOUR]
     assert landed(child) == [HOUR]
+
+
+def test_an_hour_is_not_asked_for_before_it_ends(
+    land: Any, child: Child, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime(2026, 1, 5, 10, 59, 59, tzinfo=tz)
+
+    monkeypatch.setitem(type(land).land_when_complete.__globals__, "datetime", Clock)
+    given = {"params": GIVEN["params"] | {"hour": "2026-01-05T09", "until": "2026-01-05T10"}}
+    with pytest.raises(TaskDeferred) as deferred:
+        land.execute(given)
+    assert (child.asked, landed(child)) == (["2026-01-05T09"], [])
+    assert deferred.value.trigger.serialize()[1] == {"moment": datetime(2026, 1, 5, 11, tzinfo=UTC)}
+    assert "hour 2026-01-05T10 ends at 2026-01-05T11:00:00Z" in capfd.readouterr().out
+
+
+def test_an_hour_that_ends_after_the_patience_fails_at_once(land: Any, child: Child) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    given = {"params": GIVEN["params"] | {"until": format_hour(NOW + timedelta(hours=3))}}
+    end = format_hour(NOW + timedelta(hours=4))
+    says = f"ends at {end}:00:00Z. `land` waits 3:00:00 at most: trigger the hour when it has ended$"
+    with pytest.raises(AirflowFailException, match=says):
+        land.execute(given)
+    assert (child.asked, child.calls) == ([], [])
+
+
+def test_the_trigger_waits_for_its_moment_and_logs_nothing(
+    land: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    from airflow.sdk._shared.module_loading import import_string
+
+    wait = sys.modules["tidelake_wait"]
+    now, slept = datetime(2026, 1, 5, 10, tzinfo=UTC), list[float]()
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return now + timedelta(seconds=sum(slept))
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(wait, "datetime", Clock)
+    monkeypatch.setattr(wait.asyncio, "sleep", sleep)
+    path, settings = wait.MomentTrigger(now + timedelta(seconds=25)).serialize()
+    trigger = import_string(path)(**settings)
+
+    async def events() -> list[Any]:
+        return [event.payload async for event in trigger.run()]
+
+    with caplog.at_level("INFO"):
+        assert asyncio.run(events()) == ["2026-01-05T10:00:25+00:00"]
+    assert slept == [10.0, 10.0, 5.0]
+    assert (caplog.messages, capfd.readouterr().out) == ([], "")
 
 
 def test_patience_ends_and_the_task_says_what_is_missing(land: Any, child: Child) -> None:
@@ -68,7 +130,7 @@ def test_patience_ends_and_the_task_says_what_is_missing(land: Any, child: Child
         land.land_when_complete(GIVEN, ago(hours=3))
     assert landed(child) == []
     said = str(failed.value)
-    assert said.startswith(f"hour {HOUR} is not complete in the archive; it waits for shop[0]: no object; ")
+    assert said.startswith(f"hour {HOUR} is not complete in the archive: shop[0]: no object; ")
     assert "shop[4]: no object and 2 more. Waited since " in said
     assert said.endswith("check that the archiver runs. Trigger the hour with `wait` off to land what the archive has")
 

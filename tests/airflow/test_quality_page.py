@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -42,10 +43,10 @@ def get(server: Any) -> Get:
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
-    def ask(path: str, role: str | None = "VIEWER") -> Any:
+    def ask(path: str, role: str | None = "VIEWER", **headers: str) -> Any:
         user = SimpleAuthManagerUser(username="reader", role=role)
-        headers = {"Authorization": f"Bearer {get_auth_manager().generate_jwt(user)}"} if role else {}
-        return server.get(path, headers=headers)
+        login = {"Authorization": f"Bearer {get_auth_manager().generate_jwt(user)}"} if role else {}
+        return server.get(path, headers=login | headers, follow_redirects=False)
 
     return ask
 
@@ -64,6 +65,37 @@ def test_the_page_is_the_stored_report_and_may_load_nothing(get: Get, lake: Path
 def test_nobody_reads_anything_without_a_login(get: Get, path: str) -> None:
     assert get(path, role=None).status_code in (401, 404)
     assert get(PAGE, role=None).status_code == 401
+
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+OLD_LOGIN = "Bearer eyJhbGciOiJIUzUxMiJ9.eyJzdWIiOiJyZWFkZXIifQ.c2lnbmVkIHdpdGggYW4gb2xkIGtleQ"
+
+
+@pytest.mark.parametrize("login", [{}, {"Authorization": OLD_LOGIN}], ids=["no login", "a login of before a restart"])
+def test_a_browser_without_a_login_is_sent_to_it_and_back_to_the_page(get: Get, server: Any, login: dict[str, str]) -> None:
+    answer = get(PAGE, role=None, Accept=BROWSER, **login)
+    assert answer.status_code == 307
+    assert answer.headers["location"] == f"/api/v2/auth/login?next={quote(PAGE, safe='')}"
+    assert answer.headers["cache-control"] == "no-store"
+    airflow = server.get(answer.headers["location"], follow_redirects=False)
+    assert airflow.headers["location"] == f"/auth/login?next={quote(PAGE, safe='')}"
+
+
+def test_a_program_without_a_login_gets_json(get: Get) -> None:
+    for accept in ("*/*", "application/json"):
+        answer = get(PAGE, role=None, Accept=accept)
+        assert (answer.status_code, answer.json()) == (401, {"detail": "Not authenticated"})
+    answer = get(PAGE, role=None, Authorization=OLD_LOGIN)
+    assert (answer.status_code, answer.json()) == (403, {"detail": "Invalid JWT token"})
+
+
+def test_a_browser_whose_user_may_not_read_the_feed_is_not_sent_to_the_login(get: Get) -> None:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    nobody = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="nobody", role=None))
+    answer = get(PAGE, role=None, Accept=BROWSER, Authorization=f"Bearer {nobody}")
+    assert (answer.status_code, answer.json()) == (403, {"detail": "Forbidden"})
 
 
 def test_a_user_without_a_role_reads_nothing(get: Get) -> None:

@@ -122,18 +122,16 @@ def test_an_hour_is_five_calls_of_the_command_line(run: Run, child: Child) -> No
 
 def test_an_hour_is_landed_when_it_is_complete(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag.get_task("land"), "every", timedelta(0))
-    child.plan(waits=[["the hour ends at noon"], ["shop[1]: no object"]])
-    hour = format_hour(datetime.now(UTC))
+    child.plan(waits=[["shop[0]: no object"], ["shop[1]: no object"]])
+    hour = format_hour(datetime.now(UTC) - timedelta(hours=1))
     found = run(hour=hour)
     assert (found["state"], found["land"][0]) == ("success", "success")
     assert child.asked == [hour, hour, hour]
     assert hours_of(child) == [f"{stage} {hour}" for stage in STAGES]
 
 
-def test_an_hour_that_does_not_become_complete_is_not_landed(run: Run, dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dag.get_task("land"), "patience", timedelta(0))
-    child.plan(waits=[["shop[1]: no object"]])
-    found = run(hour=format_hour(datetime.now(UTC)))
+def test_an_hour_that_cannot_become_complete_in_time_is_not_landed(run: Run, child: Child) -> None:
+    found = run(hour=format_hour(datetime.now(UTC) + timedelta(hours=4)))
     assert (found["state"], found["land"], found["decode"]) == ("failed", ("failed", 1), ("upstream_failed", 0))
     assert child.calls == []
 
@@ -174,6 +172,26 @@ def test_a_failed_task_ends_with_what_the_command_line_said_last(dag: Any, child
     with pytest.raises(AirflowException, match=f"^{says}$") as e:
         dag.get_task("order")._run(HOUR, [], dict(os.environ))
     assert not isinstance(e.value, AirflowFailException)
+
+
+def test_warnings_and_errors_of_the_command_line_have_their_level_in_the_log(
+    dag: Any, child: Child, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    says = [
+        ("info", "       land  2026-01-05T10: 3 objects"),
+        ("warning", "  warning: DUPLICATES t[0]: offsets 1 to 2 came twice"),
+        ("error", "  critical: GAP t[0]: offsets 5 to 9 are missing"),
+        ("info", "  info: LATE_FILE: one file"),
+        ("error", "error: GAP: offsets are missing;"),
+        ("error", "    look at the report"),
+    ]
+    child.plan({"order": [3]}, says="\n".join(line for _, line in says))
+    with pytest.raises(AirflowFailException):
+        copy(dag.get_task("order"))._run(HOUR, [], dict(os.environ))
+    printed = capfd.readouterr().out
+    assert [(level, line) for level, line in says if f"[{level:<9}] {line}" in printed] == says
 
 
 def test_the_log_of_a_blocked_task_has_the_address_of_the_report(dag: Any, child: Child, capfd: pytest.CaptureFixture[str]) -> None:

@@ -93,7 +93,7 @@ def test_the_command_line_says_it_for_people_and_for_programs(schemas: Path) -> 
     arguments = ("land", "--feed", "small", "--hour", "2026-01-05T10", "--dry-run", "--schemas", schemas)
     done = call(*arguments)
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines() == ["2026-01-05T10: 1 object, not landed", "  waits for: shop[0]: there is no object of a later hour"]
+    assert done.out.splitlines() == ["2026-01-05T10: 1 object, not landed", "  not complete: shop[0]: there is no object of a later hour"]
     assert json.loads(call(*arguments, "--json").out) == {
         "hour": "2026-01-05T10",
         "generation": None,

@@ -93,7 +93,7 @@ def _say_comparison(found: Comparison, as_json: bool) -> None:
     out.print(f"{found.hour}: {plural(found.objects, 'object')}, {state}")
     _say_findings(found.findings)
     for wait in found.waits:
-        out.print(f"  waits for: {wait}", soft_wrap=True)
+        out.print(f"  not complete: {wait}", soft_wrap=True)
 
 
 def decode(
