@@ -8,7 +8,8 @@
 * **Backfill**, one cut per hour: set `first_hour` in feed.toml and unpause the DAG (while it is paused, the runs stay queued). Then
   `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12 --max-active-runs 1`, both ends included.
 * **Failures**: temporary errors (storage, network, a lease held by another run) are retried with growing delays. A wrong file, a gap or a
-  failed critical expectation fails at once: the data is safe, nothing is published, and "Quality report" in the task's details says why.
+  failed critical expectation fails at once: the data is safe, nothing is published, and the task's "Quality report" says why.
+* **Decide**: if a stage is blocked, `decide` asks what to do (Required Actions), does it and runs the other stages; else it is skipped.
 * **State** is in the lake, not in Airflow: work that is done is not repeated.
 """
 
@@ -16,21 +17,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, Param, chain
+from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, chain
+from tidelake_decide import DecideOperator
 from tidelake_land import LandOperator
+from tidelake_params import PARAMS
 from tidelake_stage import STAGES, StageOperator, dag_id, schemas_folder
 
 from tidelake.config.feed import Feed, feed_names, load_feed
 from tidelake.errors import ConfigError
 
 SCHEMAS = schemas_folder(__file__)
-HOUR = {"type": ["null", "string"], "pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}$"}
-PARAMS = {
-    "hour": Param(None, **HOUR, title="Hour", description="UTC, like 2026-01-05T10. Needed, unless the run has a partition key."),
-    "until": Param(None, **HOUR, title="Until", description="Last hour of a range, which becomes one cut. Empty: only that hour."),
-    "wait": Param(True, type="boolean", title="Wait", description="Wait until the archive has the whole hour. Off: land what it has."),
-    "redo": Param(False, type="boolean", title="Redo", description="Decode again, and rebuild what is published from this hour on."),
-}
 TASKS = {
     "owner": "tidelake",
     "execution_timeout": timedelta(hours=3),
@@ -39,18 +35,22 @@ TASKS = {
     "retry_exponential_backoff": 2,
     "max_retry_delay": timedelta(minutes=20),
 }
+ASKS_AGAIN = {"retries": 20, "retry_delay": timedelta(seconds=10), "retry_exponential_backoff": 0}  # while the hour is still blocked
 
 
 def feed_dag(feed: Feed) -> None:
     """Define the DAG of a feed. Airflow finds every DAG that is created while it reads this file."""
     every_hour = CronPartitionTimetable("0 * * * *", timezone="UTC", run_offset=-1, key_format="%Y-%m-%dT%H")
-    limits = {"max_active_runs": 1, "dagrun_timeout": timedelta(hours=12)}
+    limits = {"max_active_runs": 1, "dagrun_timeout": timedelta(hours=12 + feed.policy.decide_hours)}
     about = f"{__doc__}\nThis feed: `{feed.protocol}` from {', '.join(f'`{t}`' for t in feed.topics)}, times in {feed.time_zone}."
     tags = ["tidelake", feed.protocol]
     with DAG(dag_id(feed.name), schedule=every_hour, catchup=False, **limits, params=PARAMS, default_args=TASKS, tags=tags, doc_md=about):
         given = {"feed": feed.name, "schemas": str(SCHEMAS)}
-        outlets = {"compact": [AssetAlias(dag_id(feed.name))]}  # the tables are known only when they are published
-        chain(LandOperator(**given), *(StageOperator(stage=s, outlets=outlets.get(s), **given) for s in STAGES[1:]))
+        alias = [AssetAlias(dag_id(feed.name))]  # the tables are known only when they are published
+        stages = [LandOperator(**given), *(StageOperator(stage=s, outlets=alias * (s == "compact"), **given) for s in STAGES[1:])]
+        chain(*stages)
+        if hours := feed.policy.decide_hours:
+            stages >> DecideOperator(hours=hours, outlets=alias, **given)
 
 
 for name in feed_names(SCHEMAS):

@@ -33,6 +33,7 @@ from tidelake.tso import format_hour, parse_hour
 STAGES = ("land", "decode", "order", "validate", "compact")
 BY_HOUR = ("land", "decode")  # stages that run per hour; the others process everything up to an hour
 QUALITY_PREFIX = "/tidelake/quality"
+BLOCKED = "blocked"  # XCom of a blocked stage: its name, the hour, the error
 KILL_SECONDS = 3.0  # less than Airflow's time between SIGTERM and SIGKILL
 _TAIL = 40  # lines; an error can have several
 _ERROR = "error: "  # how the command line's last words begin
@@ -74,6 +75,14 @@ def child_environment(schemas: Path, feed: str) -> dict[str, str]:
     return stage_environment(connected)
 
 
+class BlockedError(AirflowFailException):
+    """Raised for exit code 3: nothing is published until someone decides. said: the command's error."""
+
+    def __init__(self, message: str, *, said: str) -> None:
+        super().__init__(message)
+        self.said = said
+
+
 class QualityReportLink(BaseOperatorLink):
     """Link from a task to the quality report of its hour."""
 
@@ -102,6 +111,14 @@ class StageOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Run the stage. compact also reports the published tables to Airflow as asset events."""
+        try:
+            self.run_stage(context)
+        except BlockedError as e:
+            context["ti"].xcom_push(key=BLOCKED, value={"stage": self.stage, "hour": self.hour, "said": e.said})  # for the task decide
+            raise
+
+    def run_stage(self, context: Context) -> None:
+        """Run the stage for the hours of the run. Raises BlockedError if someone must decide."""
         hours, environment = self.given(context)
         with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
             status = Path(folder) / "status.json"
@@ -186,8 +203,10 @@ def level_of(line: str) -> int:
 
 def failure(what: str, code: int, said: str) -> AirflowException:
     """Return the exception for a child's exit code: fail at once for 2 and 3, otherwise to be retried."""
-    kind = AirflowFailException if code in (2, 3) else AirflowException
-    return kind(f"{what}: {said or f'the child ended with status {code}'}")
+    text = said or f"the child ended with status {code}"
+    if code == 3:
+        return BlockedError(f"{what}: {text}", said=text)
+    return (AirflowFailException if code == 2 else AirflowException)(f"{what}: {text}")
 
 
 def error_in(lines: Sequence[str]) -> str:

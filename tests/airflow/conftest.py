@@ -90,10 +90,13 @@ class Child:
         says: str = "done",
         status: dict[str, Any] | None = None,
         waits: list[list[str] | int] | None = None,
+        quarantine: list[dict[str, Any]] | None = None,
     ) -> None:
-        """codes: per stage, the exit codes of its calls in turn, then 0. status: what `--status` gets. waits: what the questions whether
-        an hour is complete are answered in turn, or exit codes; then nothing is waited for."""
+        """codes: per stage, the exit codes of its calls in turn, then 0; `quarantine replay` counts as a stage. status: what `--status`
+        gets. waits: what the questions whether an hour is complete are answered in turn, or exit codes; then nothing is waited for.
+        quarantine: what `quarantine list --json` prints."""
         plan = {"codes": codes or {}, "says": says, "status": status or {"published_hour": None}, "waits": waits or []}
+        plan["quarantine"] = quarantine or []
         self._plan.write_text(json.dumps(plan))
 
     @property
@@ -112,6 +115,10 @@ import json, os, pathlib, sys
 
 plan, calls = json.loads(pathlib.Path({plan!r}).read_text()), pathlib.Path({calls!r})
 stage, number = sys.argv[1], len(list(calls.iterdir()))
+if sys.argv[1:3] == ["quarantine", "list"]:
+    print(json.dumps(plan["quarantine"]))
+    sys.exit(0)
+stage = " ".join(sys.argv[1:3]) if stage == "quarantine" else stage
 if "--dry-run" in sys.argv:
     asked = pathlib.Path({asked!r})
     number = len(list(asked.iterdir()))
@@ -122,7 +129,7 @@ if "--dry-run" in sys.argv:
         sys.exit(answer)
     print(json.dumps({{"waits_for": answer}}))
     sys.exit(0)
-before = sum(json.loads(p.read_text())["arguments"][0] == stage for p in calls.iterdir())
+before = sum(" ".join(json.loads(p.read_text())["arguments"]).startswith(stage) for p in calls.iterdir())
 (calls / f"{{number:04d}}").write_text(json.dumps({{"arguments": sys.argv[1:], "environment": dict(os.environ)}}))
 print(os.path.expandvars(plan["says"]))
 if "--status" in sys.argv:

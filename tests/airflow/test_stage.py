@@ -38,6 +38,7 @@ def run(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Run:
     for task in dag.tasks:
         monkeypatch.setattr(task, "retry_delay", timedelta(seconds=0.01))
         monkeypatch.setattr(task, "retry_exponential_backoff", 0)  # which waits for a second at least
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", nobody_answers)
     pause = time.sleep  # dag.test looks once a second whether a retry is due
     monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, 0.02)))
 
@@ -48,6 +49,12 @@ def run(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Run:
         return {"state": str(done.state), "run_id": done.run_id, **tasks}
 
     return run_with
+
+
+def nobody_answers(**_: Any) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    raise AirflowFailException("nobody answers in a test")
 
 
 def events(run_id: str) -> dict[str, Any]:
@@ -113,7 +120,8 @@ def test_a_task_of_a_partitioned_run_works_on_the_hour_of_its_key(dag: Any, chil
 
 
 def test_an_hour_is_five_calls_of_the_command_line(run: Run, child: Child) -> None:
-    assert run(hour=HOUR)["state"] == "success"
+    found = run(hour=HOUR)
+    assert (found["state"], found["decide"][0]) == ("success", "skipped")
     assert hours_of(child) == [f"{stage} {HOUR}" for stage in STAGES]
     same = ["--feed", "bazaar-open", "--hour", HOUR, "--schemas", str(CHECKOUT / "schemas")]
     assert all(c["arguments"][1:7] == same for c in child.calls)
@@ -160,6 +168,7 @@ def test_what_someone_must_decide_fails_at_once(run: Run, child: Child, code: in
     assert found["state"] == "failed"
     assert found["order"] == ("failed", 1)
     assert found["validate"][0] == "upstream_failed"
+    assert found["decide"] == ("failed", 1)
 
 
 def test_a_failed_task_ends_with_what_the_command_line_said_last(dag: Any, child: Child) -> None:

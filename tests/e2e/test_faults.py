@@ -66,13 +66,15 @@ def test_an_accepted_loss_marks_the_cut_incomplete_and_stands_in_the_certificate
 
     edit_jsonl(shop.sources(shop.hours[0])[0], spoil)
     assert shop.run_hours(1) == 3
-    assert shop.run("quarantine", "accept", "--all", "--feed", FEED, "--reason", "a test") == 0
+    assert shop.run("quarantine", "accept", "--all", "--feed", FEED, "--by", "ada", "--reason", "a test") == 0
     assert shop.run_hours(1) == 0
     assert "INCOMPLETE" in capsys.readouterr().out
     certificate = json.loads(next((shop.folder / "lake" / "certificates" / FEED).glob("*.json")).read_text())
     assert certificate["incomplete"] is True
     assert len(certificate["accepted"]) == 1
     assert certificate["accepted"][0].startswith("bazaar.open[0]@")
+    (decision,) = certificate["decisions"]
+    assert (decision["by"], decision["reason"], decision["messages"]) == ("ada", "a test", certificate["accepted"])
 
 
 def test_a_broken_critical_expectation_publishes_nothing_and_a_warning_does(shop: Bazaar, capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,6 +130,9 @@ def accept(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Accept every undecided message.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="Reason for accepting the loss, recorded in the certificate.")] = "",
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="NAME", help="Person who decides. Default: the user who runs the command.")
+    ] = None,
     hour: SomeHour = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
@@ -142,11 +145,11 @@ def accept(
         raise ConfigError("no message given", remedy=f"give a message that `tidelake quarantine list --feed {feed}` prints, or --all")
     with opened(schemas, feed, quiet=True) as lake:
         chosen = _undecided(lake, _rejected(lake, hour)) if every else [_one(lake, message or "")]
-        done = [str(r.at) for r in chosen if record(lake.store, feed, r, getpass.getuser(), reason)]
+        done = [str(r.at) for r in chosen if record(lake.store, feed, r, by or getpass.getuser(), reason)]
     if as_json:
         print_json({"accepted": done})
     else:
-        out.print(f"accepted the loss of {len(done)} messages")
+        out.print(f"accepted the loss of {plural(len(done), 'message')}")
 
 
 def _rejected(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:

@@ -66,6 +66,7 @@ class Policy(BaseModel):
     on_finding: dict[str, Action] = {}  # action by finding code; defaults: docs/findings.md
     clock_skew_minutes: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 10  # longest time of a resolved ts ahead of its message
     wait_hours: Annotated[int, Field(strict=True, ge=1)] = 24  # longest time that a row of Simple may wait for its table's schema
+    decide_hours: Annotated[int, Field(strict=True, ge=0, le=720)] = 12  # how long Airflow waits for a decision; 0: it does not ask
     ddl: Literal["evolve", "strict", "ignore"] = "evolve"
     ignore_ddl: tuple[Annotated[int, Field(strict=True)], ...] = ()  # commit ts of statements to skip
     zero_date: ZeroDate = "null"

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from tidelake.config.lake_paths import decisions
 from tidelake.errors import Coordinates
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
+from tidelake.spark.spread import THREADS
 
+_PLACE = re.compile(r"(.+)\[(\d+)\]@(\d+)")
 _COLUMNS = ["hour", "topic", "partition", "offset", "timestamp_ms", "commit_ts", "error_code", "error"]
 
 
@@ -88,3 +93,26 @@ def accept(store: Store, feed: str, message: Rejected, who: str, reason: str) ->
         "decided_at_ms": int(time.time() * 1000),
     }
     return store.put_if_absent(decision_key(feed, message.at), json.dumps(said, ensure_ascii=False, indent=1).encode())
+
+
+def recorded(store: Store, feed: str, accepted: Sequence[str]) -> list[dict[str, Any]]:
+    """Return who accepted the loss of a cut's messages, and why: one entry for each person and reason.
+
+    Args:
+        store: The lake's store.
+        feed: The feed.
+        accepted: Messages as a cut names them: `topic[partition]@offset`, then the number of rows if they fit no table.
+
+    Returns:
+        Objects with `by`, `reason`, `decided_at_ms` (of the last one) and `messages`, in the order of the first message.
+    """
+    places = [Coordinates(m[1], int(m[2]), int(m[3])) for text in accepted if (m := _PLACE.match(text))]
+    with ThreadPoolExecutor(THREADS) as pool:
+        documents = list(pool.map(lambda place: json.loads(store.read(decision_key(feed, place))), places))
+    out = dict[tuple[str, str], dict[str, Any]]()
+    for place, said in zip(places, documents, strict=True):
+        who = {"by": said["by"], "reason": said["reason"]}
+        entry = out.setdefault((said["by"], said["reason"]), who | {"decided_at_ms": 0, "messages": []})
+        entry["decided_at_ms"] = max(entry["decided_at_ms"], said["decided_at_ms"])
+        entry["messages"].append(str(place))
+    return list(out.values())
