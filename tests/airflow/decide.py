@@ -61,8 +61,7 @@ def everything(folder: Path, *, stay: bool) -> None:
         if stay:
             say(f"{running.url}/required_actions; Ctrl-C ends it")
             until(running, lambda: False, 12 * 3600, "answer")
-        answer(running, asked)
-        until(running, lambda: reached(running, "success"), RUN_SECONDS, "decision")
+        until(running, lambda: answered(running), RUN_SECONDS, "decision")
         until(running, lambda: state(running) == "success", DAG_SECONDS, "successful run")
         say(f"tasks: {states(running)}")
     check(message)
@@ -106,11 +105,18 @@ def state(running: Airflow) -> str:
     return str(run["state"])
 
 
-def answer(running: Airflow, asked: dict[str, Any]) -> None:
-    """Accept the loss, as docs/airflow.md says for REST."""
-    run = asked["task_instance"]["dag_run_id"]
-    path = f"/dags/{DAG}/dagRuns/{run}/taskInstances/decide/-1/hitlDetails"
-    api(running, "PATCH", path, {"chosen_options": ["Accept the loss"], "params_input": {"reason": REASON}})
+def answered(running: Airflow) -> bool:
+    """Whether `decide` has succeeded. While it asks, accept the loss, as docs/airflow.md says for REST.
+
+    Airflow forgets an answer that comes before its scheduler has seen the task wait; the task then asks again.
+    """
+    if reached(running, "awaiting_input"):
+        asked = api(running, "GET", f"/dags/{DAG}/dagRuns/~/hitlDetails?response_received=false")["hitl_details"]
+        for question in asked:
+            run = question["task_instance"]["dag_run_id"]
+            path = f"/dags/{DAG}/dagRuns/{run}/taskInstances/decide/-1/hitlDetails"
+            api(running, "PATCH", path, {"chosen_options": ["Accept the loss"], "params_input": {"reason": REASON}})
+    return reached(running, "success")
 
 
 def check(message: str) -> None:
