@@ -14,6 +14,7 @@ from rich.status import Status
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, SchemasFolder, errors, logged, out, stage_of
+from tidelake.io.texts import plural
 
 if TYPE_CHECKING:
     from tidelake.demo.play import FeedResult
@@ -77,7 +78,7 @@ class _StatusLine(logging.Handler):
 def _print_result(result: FeedResult) -> None:
     """Print one line for a feed where no terminal shows the status."""
     if not errors.is_terminal:
-        errors.print(f"{result.feed}: {result.cuts} cuts, {result.seconds:.0f} s")
+        errors.print(f"{result.feed}: {plural(result.cuts, 'cut')}, {result.seconds:.0f} s")
 
 
 def _summary(results: list[FeedResult], folder: Path, seconds: float, used: dict[str, int]) -> None:
@@ -86,7 +87,7 @@ def _summary(results: list[FeedResult], folder: Path, seconds: float, used: dict
         column.justify, column.no_wrap = "right", True
     for r in results:
         numbers = (r.messages, r.events, r.cuts, r.rows)
-        grid.add_row(r.feed, r.protocol, *(f"{n:,}" for n in numbers), f"{r.equal} of {r.tables} tables", f"{r.seconds:.1f}")
+        grid.add_row(r.feed, r.protocol, *(f"{n:,}" for n in numbers), f"{r.equal} of {plural(r.tables, 'table')}", f"{r.seconds:.1f}")
     out.print(grid)
     for r in results:
         for line in r.differences[:5]:

@@ -146,7 +146,7 @@ def accept(
     if as_json:
         print_json({"accepted": done})
     else:
-        out.print(f"accepted the loss of {len(done)} messages")
+        out.print(f"accepted the loss of {plural(len(done), 'message')}")
 
 
 def _rejected(lake: Lake, hour: str | None, *, raw: bool = False) -> list[Rejected]:
