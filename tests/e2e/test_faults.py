@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import getpass
 import json
 from pathlib import Path
 from shutil import copytree
@@ -73,6 +74,8 @@ def test_an_accepted_loss_marks_the_cut_incomplete_and_stands_in_the_certificate
     assert certificate["incomplete"] is True
     assert len(certificate["accepted"]) == 1
     assert certificate["accepted"][0].startswith("bazaar.open[0]@")
+    report = json.loads((shop.folder / "lake" / "reports" / FEED / f"{shop.hours[0]}.json").read_text())
+    assert [[(d["reason"], d["by"]) for d in r["decisions"]] for r in report["rejected"]] == [[("a test", getpass.getuser())]]
 
 
 def test_a_broken_critical_expectation_publishes_nothing_and_a_warning_does(shop: Bazaar, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.validate.facts import HOSTILE, HOUR, RESOLVED, check, hostile, page, published
 from tidelake.errors import QualityError
-from tidelake.validate.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
+from tidelake.validate.quality.facts import DdlFacts, DecisionFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
 from tidelake.validate.quality.report import render
 from tidelake.validate.quality.verdict import Verdict
 
@@ -100,6 +100,16 @@ def test_accepted_losses_make_a_published_cut_incomplete() -> None:
     assert "Published, incomplete: cut 12" in words
     assert "the loss of all is accepted" in words
     assert "quarantine accept" not in words
+
+
+def test_an_accepted_loss_says_who_accepted_it_when_and_why() -> None:
+    decisions = [
+        DecisionFacts(by="ada", reason="test messages of the platform team", decided_at_ms=1_767_614_400_250),
+        DecisionFacts(by="ben", reason="", decided_at_ms=1_767_614_460_000),
+    ]
+    words = page(published(rejected=[RejectedFacts(code="BAD_JSON", messages=2, accepted=2, decisions=decisions)])).words
+    assert "Loss accepted by ada at 2026-01-05 12:00:00.250Z : test messages of the platform team" in words
+    assert "Loss accepted by ben at 2026-01-05 12:01:00.000Z : no reason given" in words
 
 
 def test_conversions_that_lost_something_are_listed_by_column() -> None:

@@ -129,7 +129,7 @@ def accept(
         str | None, typer.Argument(metavar="[TOPIC[PARTITION]@OFFSET]", help="Message, in the form that `list` prints.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Accept every undecided message.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Reason for accepting the loss, recorded in the certificate.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason for accepting the loss; the report of the hour shows it.")] = "",
     hour: SomeHour = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,

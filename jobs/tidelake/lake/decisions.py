@@ -7,8 +7,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydantic import BaseModel
+
 from tidelake.config.lake_paths import decisions
 from tidelake.errors import Coordinates
+from tidelake.io.documents import read_document
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
@@ -34,6 +37,14 @@ class Rejected:
     table: str | None = None
     raw_key: bytes | None = None
     raw_value: bytes | None = None
+
+
+class Acceptance(BaseModel, frozen=True):
+    """Who accepted a loss, why and when; reason: empty if none was given. A part of the decision's document."""
+
+    by: str
+    reason: str
+    decided_at_ms: int
 
 
 def rejected(events: LakeTable, hours: Sequence[str], *, raw: bool = False) -> list[Rejected]:
@@ -65,6 +76,12 @@ def by_decision(store: Store, feed: str, found: Sequence[Rejected]) -> tuple[lis
     """Return (undecided messages, those whose loss was accepted), in their order. Lists the decisions once; not at all without messages."""
     accepted = {o.key for o in store.objects(decisions(feed))} if found else set()
     return [r for r in found if decision_key(feed, r.at) not in accepted], [r for r in found if decision_key(feed, r.at) in accepted]
+
+
+def acceptances(store: Store, feed: str, accepted: Sequence[Rejected]) -> list[Acceptance]:
+    """Return the decisions about messages whose loss was accepted, one for each person and reason. Reads a document a message."""
+    found = [read_document(store, decision_key(feed, r.at), Acceptance) for r in accepted]
+    return list({(a.by, a.reason): a for a in reversed(found)}.values())[::-1]
 
 
 def decision_key(feed: str, at: Coordinates) -> str:
