@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import signal
 import time
 from pathlib import Path
@@ -101,9 +100,9 @@ def _said(used: dict[str, int]) -> str:
 
 
 def _serve(variables: dict[str, str], schemas: Path, folder: Path) -> None:
-    script = folder / "env.sh"
-    script.touch(mode=0o600)
-    script.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    from tidelake.demo.play import write_variables
+
+    script = write_variables(folder, variables)
     out.print("the S3 server is running; in another terminal:")
     out.print(f"  source {script}", soft_wrap=True)
     out.print(f"  tidelake asof --feed bazaar-open --table bazaar.merchants --schemas {schemas}", soft_wrap=True)
