@@ -267,3 +267,13 @@ def test_a_table_that_is_called_like_markup_is_shown_by_its_name_with_its_counts
     taken = page(published(tables={f"shop.{HOSTILE}": TableFacts(events=1300, inserts=1300, changes=1300, rows_before=0, rows_after=1300)}))
     assert taken.elements("script") == []
     assert f"shop.{HOSTILE} 1,300 0 1,300 0 0 0 → 1,300 +1,300" in taken.words
+
+
+def test_on_paper_long_boxes_are_divided_between_pages_and_details_are_open() -> None:
+    """Chromium prints such a page without gaps, with every check in it."""
+    paper = render(published(), []).partition("@media print {")[2].partition("</style>")[0]
+    rules = re.findall(r"^  ([^{}]+?) \{ (.*?) \}", paper, re.MULTILINE)
+    whole = {selector for selectors, rule in rules if "break-inside: avoid" in rule for selector in selectors.split(", ")}
+    assert whole == {".verdict", "figure", "tr", ".numbers > div"}
+    assert ("details::details-content", "content-visibility: visible; block-size: auto;") in rules
+    assert (".wide", "overflow: visible;") in rules
