@@ -142,7 +142,7 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
     if not c.invalid_values:
         rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
     rules += [
-        _zero(i, "types parsed", n, "every value fits its type", f"{_unfit(n)}, now NULL", column=name, severity="warning")
+        _zero(i, "types parsed", n, "every value fits its type", f"{plural(n, 'value')} now NULL", column=name, severity="warning")
         for name, n in c.nulled_values.items()
     ]
     rules += [
@@ -153,14 +153,12 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
 
 
 def _invalid_values(i: Incarnation, c: TableCounts, column: str, n: int) -> Measure:
-    measure = _zero(i, "types parsed", n, "every value fits its type", _unfit(n), column)
+    measure = _zero(
+        i, "types parsed", n, "every value fits its type", f"{plural(n, 'value')} that {'does' if n == 1 else 'do'} not", column
+    )
     either = f'{setting(i.name, column, "null")} in feed.toml, or "string"'
     remedy = f"the rows are in the archive at these coordinates. To let such values pass as NULL, or as text, set {either} (docs/types.md)"
     return replace(measure, examples=tuple(c.invalid_value_examples.get(column, ())), remedy=remedy)
-
-
-def _unfit(n: int) -> str:
-    return f"{plural(n, 'value')} that {'does' if n == 1 else 'do'} not"
 
 
 def _checksums(i: Incarnation, found: Mapping[str, int]) -> Measure:
