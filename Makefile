@@ -60,7 +60,7 @@ bench-compare: $(READY) ## compare the two newest runs of bench
 fuzz: $(READY) ## decode a million hostile messages of all protocols and print the outcomes
 	$(BIN)/python -m tests.fuzz
 
-airflow: $(READY) ## start Airflow on the demo lake, on loopback; prints the URL
+airflow: $(READY) ## start Airflow on the demo lake, on loopback; prints the URL and how the command line sees the lake
 	$(BIN)/python -m tidelake.demo.airflow
 
 DOCS := $(VENV)/docs

@@ -19,7 +19,7 @@ def problems() -> list[str]:
         try:
             load_feed(schemas, name, expand=False)
         except ConfigError as e:
-            found.append(str(e))
+            found.append("; ".join(filter(None, (e.message, e.remedy))))  # the error below brings the code
     return found
 
 

@@ -148,3 +148,4 @@ def test_a_broken_feed_is_shown_as_an_import_error_and_hides_no_other_feed(
     assert file.endswith("tidelake_broken_feeds.py")
     assert str(tmp_path / "schemas" / "bazaar-craft" / "feed.toml") in error
     assert "semaphore" in error
+    assert error.count("CONFIG: ") == 1

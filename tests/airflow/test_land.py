@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,19 +14,27 @@ import pytest
 from tests.airflow.conftest import CHECKOUT, Child
 from tidelake.tso import format_hour
 
-NOW = datetime.now(UTC)
+NOW = datetime(2026, 1, 5, 13, 20, tzinfo=UTC)
 HOUR, NEXT, AFTER = (format_hour(NOW - timedelta(hours=n)) for n in (3, 2, 1))  # all ended less than three hours ago
 GIVEN = {"params": {"hour": HOUR, "until": None, "redo": False, "wait": True}}
 MISSING = ["shop[0]: there is no object of a later hour", "shop[1]: there is no object of a later hour"]
 
 
+def clock(now: Callable[[], datetime]) -> type[datetime]:
+    """The class datetime with another now()."""
+    return type("Clock", (datetime,), {"now": staticmethod(lambda tz=None: now())})
+
+
 @pytest.fixture
-def land(dag: Any) -> Any:
-    return copy(dag.get_task("land"))
+def land(dag: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The task, which thinks that it is NOW."""
+    task = copy(dag.get_task("land"))
+    monkeypatch.setitem(task.land_when_complete.__globals__, "datetime", clock(lambda: NOW))
+    return task
 
 
 def ago(**span: int) -> str:
-    return (datetime.now(UTC) - timedelta(**span)).isoformat()
+    return (NOW - timedelta(**span)).isoformat()
 
 
 def landed(child: Child) -> list[str]:
@@ -43,14 +52,10 @@ def test_an_open_hour_is_asked_for_again_after_a_minute(land: Any, child: Child,
     from airflow.sdk.exceptions import TaskDeferred
 
     child.plan(waits=[MISSING])
-    before = datetime.now(UTC)
     with pytest.raises(TaskDeferred) as deferred:
         land.execute(GIVEN)
-    since = datetime.fromisoformat(deferred.value.kwargs["since"])
-    path, settings = deferred.value.trigger.serialize()
-    assert path == "tidelake_wait.MomentTrigger"
-    assert timedelta(minutes=1) <= settings["moment"] - since
-    assert before <= since
+    assert deferred.value.kwargs == {"since": NOW.isoformat()}
+    assert deferred.value.trigger.serialize() == ("tidelake_wait.MomentTrigger", {"moment": NOW + timedelta(minutes=1)})
     assert f"hour {HOUR} is not complete in the archive: {MISSING[0]}; {MISSING[1]}" in capfd.readouterr().out
     assert landed(child) == []
     getattr(land, deferred.value.method_name)(GIVEN, **deferred.value.kwargs, event=None)
@@ -58,31 +63,22 @@ def test_an_open_hour_is_asked_for_again_after_a_minute(land: Any, child: Child,
     assert landed(child) == [HOUR]
 
 
-def test_an_hour_is_not_asked_for_before_it_ends(
-    land: Any, child: Child, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_hour_is_not_asked_for_before_it_ends(land: Any, child: Child, capfd: pytest.CaptureFixture[str]) -> None:
     from airflow.sdk.exceptions import TaskDeferred
 
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> datetime:
-            return datetime(2026, 1, 5, 10, 59, 59, tzinfo=tz)
-
-    monkeypatch.setitem(type(land).land_when_complete.__globals__, "datetime", Clock)
-    given = {"params": GIVEN["params"] | {"hour": "2026-01-05T09", "until": "2026-01-05T10"}}
+    given = {"params": GIVEN["params"] | {"hour": AFTER, "until": format_hour(NOW)}}
     with pytest.raises(TaskDeferred) as deferred:
         land.execute(given)
-    assert (child.asked, landed(child)) == (["2026-01-05T09"], [])
-    assert deferred.value.trigger.serialize()[1] == {"moment": datetime(2026, 1, 5, 11, tzinfo=UTC)}
-    assert "hour 2026-01-05T10 ends at 2026-01-05T11:00:00Z" in capfd.readouterr().out
+    assert (child.asked, landed(child)) == ([AFTER], [])
+    assert deferred.value.trigger.serialize()[1] == {"moment": datetime(2026, 1, 5, 14, tzinfo=UTC)}
+    assert "hour 2026-01-05T13 ends at 2026-01-05T14:00:00Z" in capfd.readouterr().out
 
 
 def test_an_hour_that_ends_after_the_patience_fails_at_once(land: Any, child: Child) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     given = {"params": GIVEN["params"] | {"until": format_hour(NOW + timedelta(hours=3))}}
-    end = format_hour(NOW + timedelta(hours=4))
-    says = f"ends at {end}:00:00Z. `land` waits 3:00:00 at most: trigger the hour when it has ended$"
+    says = "ends at 2026-01-05T17:00:00Z. `land` waits 3:00:00 at most: trigger the hour when it has ended$"
     with pytest.raises(AirflowFailException, match=says):
         land.execute(given)
     assert (child.asked, child.calls) == ([], [])
@@ -96,15 +92,10 @@ def test_the_trigger_waits_for_its_moment_and_logs_nothing(
     wait = sys.modules["tidelake_wait"]
     now, slept = datetime(2026, 1, 5, 10, tzinfo=UTC), list[float]()
 
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> datetime:
-            return now + timedelta(seconds=sum(slept))
-
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr(wait, "datetime", Clock)
+    monkeypatch.setattr(wait, "datetime", clock(lambda: now + timedelta(seconds=sum(slept))))
     monkeypatch.setattr(wait.asyncio, "sleep", sleep)
     path, settings = wait.MomentTrigger(now + timedelta(seconds=25)).serialize()
     trigger = import_string(path)(**settings)
@@ -136,7 +127,7 @@ def test_patience_ends_and_the_task_says_what_is_missing(land: Any, child: Child
 
 
 def test_an_hour_that_is_long_over_is_landed_without_a_question(land: Any, child: Child) -> None:
-    old = "2026-01-05T10"
+    old = "2026-01-05T09"
     child.plan(waits=[MISSING])
     land.execute({"params": GIVEN["params"] | {"hour": old}})
     assert (child.asked, landed(child)) == ([], [old])

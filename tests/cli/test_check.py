@@ -36,7 +36,7 @@ def test_a_right_feed_is_summed_up_and_its_unset_variables_are_notes(tmp_path: P
     done = call("check", "--schemas", tmp_path)
     assert done.code == 0
     assert done.out.splitlines() == [
-        "shop: ok: open, 1 tables, 1 expectations",
+        "shop: ok: open, 1 table, 1 expectation",
         "  note: TIDELAKE_ARCHIVE is not set here; it must be where the feed runs",
     ]
 
@@ -63,7 +63,7 @@ def test_json_has_errors_notes_and_a_summary_of_every_feed(tmp_path: Path) -> No
     assert done.code == 2
     assert list(found) == ["shop", "wrong"]
     assert all(set(r) == {"errors", "notes", "summary"} for r in found.values())
-    assert (found["shop"]["errors"], found["shop"]["summary"]) == ([], "ok: open, 1 tables, 1 expectations")
+    assert (found["shop"]["errors"], found["shop"]["summary"]) == ([], "ok: open, 1 table, 1 expectation")
 
 
 def test_check_reads_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_a_feed_needs_no_tables_sql(tmp_path: Path) -> None:
     feeds.write(tmp_path, tables=None)
     done = call("check", "--schemas", tmp_path)
     assert done.code == 0
-    assert done.out.startswith("shop: ok: open, 0 tables, 1 expectations\n")
+    assert done.out.startswith("shop: ok: open, 0 tables, 1 expectation\n")
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,8 @@ def test_an_accepted_loss_marks_the_cut_incomplete_and_stands_in_the_certificate
     assert certificate["accepted"][0].startswith("bazaar.open[0]@")
     (decision,) = certificate["decisions"]
     assert (decision["by"], decision["reason"], decision["messages"]) == ("ada", "a test", certificate["accepted"])
+    report = json.loads((shop.folder / "lake" / "reports" / FEED / f"{shop.hours[0]}.json").read_text())
+    assert [[(d["reason"], d["by"]) for d in r["decisions"]] for r in report["rejected"]] == [[("a test", "ada")]]
 
 
 def test_a_broken_critical_expectation_publishes_nothing_and_a_warning_does(shop: Bazaar, capsys: pytest.CaptureFixture[str]) -> None:

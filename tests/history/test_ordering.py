@@ -346,7 +346,7 @@ def test_an_exchange_swaps_a_partition_with_a_whole_table() -> None:
     partitioned, other = {(1,): (1, "p"), (11,): (11, "p")}, {(1,): (1, "t"), (2,): (2, "t")}
     found = exchanged(partitioned, other, lambda row: int(str(row[0])) < 10)
     assert found == ({(11,): (11, "p"), (1,): (1, "t"), (2,): (2, "t")}, {(1,): (1, "p")})
-    with pytest.raises(OrderError, match=r"1 rows do not belong to the partition, the first: \(11, 'p'\)"):
+    with pytest.raises(OrderError, match=r"rows that do not belong to the partition: 1, the first: \(11, 'p'\)"):
         exchanged({}, partitioned, lambda row: row[0] == 1)
 
 

@@ -141,7 +141,7 @@ def test_a_partition_above_the_expected_number_always_blocks(tmp_path: Path) -> 
     put(feed, 1, messages(0, 9))
     error = blocked(feed)
     assert (error.code, error.at) == ("UNEXPECTED_PARTITION", Coordinates("shop", 1))
-    assert error.message == "hour 2026-01-05T10: feed.toml sets 1 partitions, counted from 0"
+    assert error.message == "hour 2026-01-05T10: feed.toml sets 1 partition, counted from 0"
 
 
 def test_a_topic_that_the_table_of_partitions_lacks_is_wrong_configuration(tmp_path: Path) -> None:

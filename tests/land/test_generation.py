@@ -41,7 +41,7 @@ def test_another_layout_is_a_finding_of_its_own() -> None:
 def test_what_a_generation_brings_is_told_by_partition_and_offset() -> None:
     before = hour("2026-01-05T10", p0=((0, 4), (8, 9)), p1=((0, 9),))
     now = hour("2026-01-05T10", p0=((0, 6), (8, 12)), p1=((0, 9),), p2=((7, 7),))
-    assert new_offsets(before, now) == "; new: t[0] 5–6, 10–12 (5 messages), t[2] 7 (1 messages)"
+    assert new_offsets(before, now) == "; new: t[0] 5–6, 10–12 (5 messages), t[2] 7 (1 message)"
 
 
 def test_a_generation_that_repeats_what_was_there_brings_nothing() -> None:
@@ -53,5 +53,5 @@ def test_what_is_new_stands_behind_what_came_and_what_changed() -> None:
     before, now = generation(1, a="1"), {"a": "2", "b": "1"}
     assert [f.detail for f in since(before, now, "kcat", "; no new offsets")] == [
         "since generation 1: other bytes in a; no new offsets",
-        "since generation 1: 1 objects appeared, 0 disappeared; no new offsets",
+        "since generation 1: 1 object appeared, 0 disappeared; no new offsets",
     ]

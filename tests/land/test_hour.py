@@ -124,7 +124,7 @@ def test_a_late_file_makes_a_second_generation_and_the_first_stays(tmp_path: Pat
     report = land_hour(feed, HOUR)
     assert (report.generation, report.new, report.messages, report.objects_written, report.objects_kept) == (2, True, 55, 1, 1)
     assert codes(report.findings) == [("LATE_FILE", "warning")]
-    assert report.findings[0].detail == "since generation 1: 1 objects appeared, 0 disappeared; new: shop[1] 20–24 (5 messages)"
+    assert report.findings[0].detail == "since generation 1: 1 object appeared, 0 disappeared; new: shop[1] 20–24 (5 messages)"
     after = contents(lake(feed))
     assert before.items() <= after.items()
     assert landed(feed, manifest(feed), tmp_path)[TOPIC, 1] == messages(0, 24, "w")

@@ -172,7 +172,7 @@ def test_the_command_line_heals_an_hour(tmp_path: Path) -> None:
     spoil(feed, one, "changed")
     done = call(*land)
     assert (done.code, "warning: LANDED_DAMAGED: landed objects were missing or had other bytes" in done.out) == (0, True)
-    assert call(*land).out == "landed 2026-01-05T10: 10 messages of 1 sources, unchanged\n"
+    assert call(*land).out == "landed 2026-01-05T10: 10 messages of 1 source, unchanged\n"
 
 
 def test_an_hour_of_live_topics_is_read_again_where_its_objects_are_gone(kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:

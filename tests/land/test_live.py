@@ -72,7 +72,7 @@ def test_the_command_line_lands_live_topics(kafka: KafkaBroker, topic: str, tmp_
     write(tmp_path, feed=f'{feed}[source.kafka]\nclient.id = "me"\n[lake]\nuri = "{tmp_path}/lake"\n')
     produce(kafka, topic, 0, messages(0, 10))
     done = call("land", "--feed", "shop", "--hour", TEN, "--schemas", tmp_path)
-    assert (done.code, done.out) == (0, "landed 2026-01-05T10: 10 messages of 1 sources, generation 1\n")
+    assert (done.code, done.out) == (0, "landed 2026-01-05T10: 10 messages of 1 source, generation 1\n")
 
 
 def test_an_hour_that_is_landed_is_not_read_again(kafka: KafkaBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +225,7 @@ def test_a_new_partition_is_landed_and_blocks_until_it_is_expected(kafka: KafkaB
     land_hour(feed, at(0))
     kafka.grow(topic, 2)
     produce(kafka, topic, 1, [*messages(0, 2), *messages(2, 3, hours=1)])
-    with pytest.raises(OrderError, match=rf"^UNEXPECTED_PARTITION {topic}\[1\]: .*feed.toml sets 1 partitions"):
+    with pytest.raises(OrderError, match=rf"^UNEXPECTED_PARTITION {topic}\[1\]: .*feed.toml sets 1 partition"):
         land_hour(feed, at(1))
     both = landed(feed, manifest(feed, ELEVEN), tmp_path)
     assert both == {(topic, 0): messages(5, 5, hours=1), (topic, 1): [*messages(0, 2), *messages(2, 3, hours=1)]}

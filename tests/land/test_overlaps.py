@@ -20,7 +20,7 @@ def test_the_same_message_again_is_dropped_and_counted(tmp_path: Path) -> None:
     put(feed, 0, messages(12, 13))
     report = land_hour(feed, HOUR)
     assert (report.messages, codes(report.findings)) == (30, [("OVERLAP_SAME", "info")])
-    assert report.findings[0].detail == "12 messages occur again with the same content"
+    assert report.findings[0].detail == "12 messages came again with the same content"
     assert manifest(feed).partitions["shop"][0].duplicates == 12
     assert landed(feed, manifest(feed), tmp_path)["shop", 0] == messages(0, 29)
 

@@ -90,7 +90,7 @@ def test_a_missing_file_is_a_gap_and_takes_its_place_when_it_is_back(tmp_path: P
     put(feed, 1, START)
     put(feed, 3, START + 2)
     checkpoint(feed, end_ts(HOUR))
-    with pytest.raises(OrderError, match=r"^GAP .*files 2 are missing \(1 files\)"):
+    with pytest.raises(OrderError, match=r"^GAP .*files 2 are missing \(1 file\)"):
         land_hour(feed, HOUR)
     put(feed, 2, START + 1, START + 1)
     report = land_hour(feed, HOUR)

@@ -118,7 +118,7 @@ def test_a_hole_is_found_by_the_hour_that_has_it_or_goes_on_behind_it_and_can_be
     put(feed, messages(0, 1, 2), 3)
     put(feed, messages(4, 50), 51)
     put(feed, messages(6, 61), 62)
-    with pytest.raises(OrderError, match=r"offsets 3 are missing \(1 messages\)|offsets 2–3 are missing") as caught:
+    with pytest.raises(OrderError, match=r"offsets 3 are missing \(1 message\)|offsets 2–3 are missing") as caught:
         land_hour(feed, HOUR)
     assert (caught.value.code, span(feed, 0)) == ("GAP", (0, 6))
     with pytest.raises(OrderError, match="offsets 5 are missing"):

@@ -57,7 +57,7 @@ def test_a_number_begins_with_the_commit_ts_and_the_class() -> None:
 
 def test_offsets_that_no_number_can_hold_are_refused() -> None:
     sequence_of(0, 5 * 10**17 - 1, 0, by_arrival=False)
-    with pytest.raises(OrderError, match=r"span 500,000,000,000,000,001 offsets, with up to 1 rows in a message") as e:
+    with pytest.raises(OrderError, match=r"span 500,000,000,000,000,001 offsets, with up to 1 row in a message") as e:
         sequence_of(0, 5 * 10**17, 0, by_arrival=False)
     assert e.value.code == "TOO_MANY_POSITIONS"
 

@@ -45,7 +45,7 @@ def test_keys_in_two_partitions_wait_for_a_decision_and_statements_hold_where_ro
         moved = [one(put("k", two | {"id": "1", "n": "5"}, two | {"n": "5"}))]
         hour = feed.put(lake, {0: [one(drop("k", A | {"n": "1"}))], 1: moved})
         with pytest.raises(
-            OrderError, match=r"TWO_PARTITIONS: 1 keys of d\.k have changes in t\[0\] and in t\[1\] in one hour, the first in"
+            OrderError, match=r"TWO_PARTITIONS: 1 key of d\.k with changes in t\[0\] and in t\[1\] in one hour, the first in"
         ):
             publish(lake, hour)
         assert rows_of(lake, "d.k") == table(("1", "a", "1"), ("2", "z", "5"), names=("id", "v", "n")), "nothing is published"

@@ -125,6 +125,6 @@ def test_a_partial_row_of_a_table_without_a_key_blocks_the_window(tmp_path: Path
     with opened(tmp_path, policy=ACCEPT) as (feed, lake):
         made = row(0, "delete", 10, TEXT, None, ("x",), table="m")
         hour = feed.add(lake, [replace(made, event=replace(made.event, handle_only=True)), *resolved(15)])
-        with pytest.raises(OrderError, match=r"1 rows of d\.m, which has no key, arrived with only their handle") as error:
+        with pytest.raises(OrderError, match=r"1 row of d\.m, which has no key, arrived with only their handle") as error:
             publish(lake, hour)
         assert (error.value.code, error.value.exit_code) == ("HANDLE_ONLY", 3)

@@ -48,7 +48,7 @@ def test_a_dry_run_says_the_same_and_touches_nothing(tmp_path: Path) -> None:
     lake = published_twice(tmp_path)
     plan = rollback(lake, str(FIRST), dry_run=True)
     assert (seen(lake), published(lake.catalog, "shop")) == (NOW, {1: FIRST, 2: SECOND})
-    assert lines(plan)[-1] == "  1 changelog rows undone; hours after 2026-01-05T10 can be run again"
+    assert lines(plan)[-1] == "  1 changelog row undone; hours after 2026-01-05T10 can be run again"
     assert rollback(lake, str(FIRST)) == plan
 
 

@@ -27,7 +27,7 @@ def test_a_feed_of_such_an_archive_is_ordered_by_offsets(tmp_path: Path, protoco
     assert section.guess is not None
     assert (section.guess.protocol, blockers(section)) == (protocol, [])
     (order,) = (p for p in promises(section) if p.what == "order")
-    assert (order.state, order.says.partition(":")[0]) == (UNSURE, "3 rows carry no commit ts")
+    assert (order.state, order.says.partition(":")[0]) == (UNSURE, "3 rows without commit ts")
     assert bool(order.mend) == (protocol == "canal-json")
     start = starter(section, archive)
     assert "docs/offsets.md" in start.text

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from tidelake.tso import from_ms, parse_hour
-from tidelake.validate.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
+from tidelake.validate.quality.facts import DdlFacts, DecisionFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
 from tidelake.validate.quality.report import render
 from tidelake.validate.quality.verdict import Check
 
@@ -79,7 +79,7 @@ def hostile() -> HourFacts:
         },
         ddl=[DdlFacts(commit_ts=RESOLVED, query=x, effect=x)],
         findings=[FindingFacts(code=x, severity=x, where=x, detail=x, remedy=f"`{x}`")],
-        rejected=[RejectedFacts(code=x, messages=2, examples=[x])],
+        rejected=[RejectedFacts(code=x, messages=2, accepted=1, decisions=[DecisionFacts(by=x, reason=x, decided_at_ms=0)], examples=[x])],
         checks=[
             check(False, table=x, rule=x, column=x, observed=x, expected=x, examples=[x], origin=x),
             check(table=x, rule=x, column=x, observed=x),

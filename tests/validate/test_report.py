@@ -8,7 +8,7 @@ import pytest
 
 from tests.validate.facts import HOSTILE, HOUR, RESOLVED, check, hostile, page, published
 from tidelake.errors import QualityError
-from tidelake.validate.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
+from tidelake.validate.quality.facts import DdlFacts, DecisionFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
 from tidelake.validate.quality.report import render
 from tidelake.validate.quality.verdict import Verdict
 
@@ -100,6 +100,16 @@ def test_accepted_losses_make_a_published_cut_incomplete() -> None:
     assert "Published, incomplete: cut 12" in words
     assert "the loss of all is accepted" in words
     assert "quarantine accept" not in words
+
+
+def test_an_accepted_loss_says_who_accepted_it_when_and_why() -> None:
+    decisions = [
+        DecisionFacts(by="ada", reason="test messages of the platform team", decided_at_ms=1_767_614_400_250),
+        DecisionFacts(by="ben", reason="", decided_at_ms=1_767_614_460_000),
+    ]
+    words = page(published(rejected=[RejectedFacts(code="BAD_JSON", messages=2, accepted=2, decisions=decisions)])).words
+    assert "Loss accepted by ada at 2026-01-05 12:00:00.250Z : test messages of the platform team" in words
+    assert "Loss accepted by ben at 2026-01-05 12:01:00.000Z : no reason given" in words
 
 
 def test_conversions_that_lost_something_are_listed_by_column() -> None:
@@ -257,3 +267,13 @@ def test_a_table_that_is_called_like_markup_is_shown_by_its_name_with_its_counts
     taken = page(published(tables={f"shop.{HOSTILE}": TableFacts(events=1300, inserts=1300, changes=1300, rows_before=0, rows_after=1300)}))
     assert taken.elements("script") == []
     assert f"shop.{HOSTILE} 1,300 0 1,300 0 0 0 → 1,300 +1,300" in taken.words
+
+
+def test_on_paper_long_boxes_are_divided_between_pages_and_details_are_open() -> None:
+    """Chromium prints such a page without gaps, with every check in it."""
+    paper = render(published(), []).partition("@media print {")[2].partition("</style>")[0]
+    rules = re.findall(r"^  ([^{}]+?) \{ (.*?) \}", paper, re.MULTILINE)
+    whole = {selector for selectors, rule in rules if "break-inside: avoid" in rule for selector in selectors.split(", ")}
+    assert whole == {".verdict", "figure", "tr", ".numbers > div"}
+    assert ("details::details-content", "content-visibility: visible; block-size: auto;") in rules
+    assert (".wide", "overflow: visible;") in rules

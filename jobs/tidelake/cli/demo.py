@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import signal
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.status import Status
 from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, SchemasFolder, errors, logged, out, stage_of
+from tidelake.io.texts import plural
 
 if TYPE_CHECKING:
     from tidelake.demo.play import FeedResult
@@ -77,7 +77,7 @@ class _StatusLine(logging.Handler):
 def _print_result(result: FeedResult) -> None:
     """Print one line for a feed where no terminal shows the status."""
     if not errors.is_terminal:
-        errors.print(f"{result.feed}: {result.cuts} cuts, {result.seconds:.0f} s")
+        errors.print(f"{result.feed}: {plural(result.cuts, 'cut')}, {result.seconds:.0f} s")
 
 
 def _summary(results: list[FeedResult], folder: Path, seconds: float, used: dict[str, int]) -> None:
@@ -86,7 +86,7 @@ def _summary(results: list[FeedResult], folder: Path, seconds: float, used: dict
         column.justify, column.no_wrap = "right", True
     for r in results:
         numbers = (r.messages, r.events, r.cuts, r.rows)
-        grid.add_row(r.feed, r.protocol, *(f"{n:,}" for n in numbers), f"{r.equal} of {r.tables} tables", f"{r.seconds:.1f}")
+        grid.add_row(r.feed, r.protocol, *(f"{n:,}" for n in numbers), f"{r.equal} of {plural(r.tables, 'table')}", f"{r.seconds:.1f}")
     out.print(grid)
     for r in results:
         for line in r.differences[:5]:
@@ -100,9 +100,9 @@ def _said(used: dict[str, int]) -> str:
 
 
 def _serve(variables: dict[str, str], schemas: Path, folder: Path) -> None:
-    script = folder / "env.sh"
-    script.touch(mode=0o600)
-    script.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    from tidelake.demo.play import write_variables
+
+    script = write_variables(folder, variables)
     out.print("the S3 server is running; in another terminal:")
     out.print(f"  source {script}", soft_wrap=True)
     out.print(f"  tidelake asof --feed bazaar-open --table bazaar.merchants --schemas {schemas}", soft_wrap=True)

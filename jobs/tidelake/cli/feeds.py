@@ -89,7 +89,8 @@ def _checked(schemas: Path, name: str) -> dict[str, Any]:
     notes = [f"{v} is not set here; it must be where the feed runs" for v in unset_variables(feed, os.environ)]
     notes += [f"expectations for {t}, which tables.sql does not define (fine if it is created later)" for t in undefined]
     notes += [*_unknown_masks(feed, tables), *_order(feed), *_types(feed, tables)]
-    summary = f"ok: {feed.protocol}, {len(tables)} tables, {len(rules)} expectations" + (f", {len(ddl)} statements" if ddl else "")
+    summary = f"ok: {feed.protocol}, {plural(len(tables), 'table')}, {plural(len(rules), 'expectation')}"
+    summary += f", {plural(len(ddl), 'statement')}" if ddl else ""
     return {"errors": errors, "notes": notes, "summary": summary}
 
 

@@ -129,7 +129,7 @@ def accept(
         str | None, typer.Argument(metavar="[TOPIC[PARTITION]@OFFSET]", help="Message, in the form that `list` prints.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Accept every undecided message.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Reason for accepting the loss, recorded in the certificate.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason for accepting the loss, shown in certificate and report.")] = "",
     by: Annotated[
         str | None, typer.Option("--by", metavar="NAME", help="Person who decides. Default: the user who runs the command.")
     ] = None,

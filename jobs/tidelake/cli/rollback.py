@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, DryRun, FeedName, Json, SchemasFolder, opened, print_json, say
+from tidelake.io.texts import plural
 from tidelake.tso import parse_hour, show
 
 To = Annotated[
@@ -91,6 +92,5 @@ def _differences(tables: dict[str, dict[str, int]]) -> list[str]:
     if not tables:
         return ["  every table holds the same rows as before"]
     said = {"table": "exists in only one of the two cuts", "added": "added", "removed": "removed", "changed": "changed"}
-    return [
-        f"  {name}: {', '.join(said[k] if k == 'table' else f'{n:,} rows {said[k]}' for k, n in d.items())}" for name, d in tables.items()
-    ]
+    counted = {name: [said[k] if k == "table" else f"{plural(n, 'row')} {said[k]}" for k, n in d.items()] for name, d in tables.items()}
+    return [f"  {name}: {', '.join(counts)}" for name, counts in counted.items()]

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from tidelake.cli.common import out
 from tidelake.io import duckdb_door as duck
+from tidelake.io.texts import plural
 
 SHOWN = 50
 Limit = Annotated[
@@ -85,7 +86,7 @@ def print_rows(names: Sequence[str], select: Sequence[str], rows: pa.RecordBatch
     else:
         out.print(grid)
     if len(found) > page.limit:
-        out.print(f"the first {page.limit} rows; --limit N shows more, --format jsonl all", style="dim")
+        out.print(f"the first {plural(page.limit, 'row')}; --limit N shows more, --format jsonl all", style="dim")
 
 
 def _print_records(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

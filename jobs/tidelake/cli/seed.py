@@ -70,8 +70,8 @@ def seed(
             logging.getLogger("tidelake.report").info(write_report(lake, done.plan.hour))
             found = done.model_dump()
             lines = [f"published cut {done.cut}, {show(done.plan.ts)}: {plural(len(done.rows), 'table')}"]
-            lines += [f"  {name}: {rows:,} rows" for name, rows in done.rows.items()]
-            lines += [f"  left out because unreadable: {done.refused:,} rows; the cut is incomplete"] if done.refused else []
+            lines += [f"  {name}: {plural(rows, 'row')}" for name, rows in done.rows.items()]
+            lines += [f"  left out because unreadable: {plural(done.refused, 'row')}; the cut is incomplete"] if done.refused else []
             lines += [f"  {name}: left out, because its changes alone would not give the whole table" for name in done.plan.left_out]
     if as_json:
         print_json(found)

@@ -68,7 +68,7 @@ def land(
         print_json({"hour": report.hour, "generation": report.generation, "new": report.new, "messages": report.messages})
         return
     state = f"generation {report.generation}" if report.new else "unchanged"
-    out.print(f"landed {report.hour}: {report.messages:,} messages of {report.sources} sources, {state}")
+    out.print(f"landed {report.hour}: {plural(report.messages, 'message')} of {plural(report.sources, 'source')}, {state}")
     _say_findings(report.findings)
 
 
@@ -134,10 +134,9 @@ def order(
     if report.staged is None:
         out.print(f"nothing to order: {report.why}")
         return
-    changes = sum(c.changes for c in report.staged.counts.values())
-    out.print(
-        f"ordered {hour}: {changes:,} changes of {len(report.staged.counts)} tables up to {show(report.staged.cut.resolved_ts)}",
-    )
+    counts = report.staged.counts.values()
+    changes = f"{plural(sum(c.changes for c in counts), 'change')} of {plural(len(counts), 'table')}"
+    out.print(f"ordered {hour}: {changes} up to {show(report.staged.cut.resolved_ts)}")
 
 
 def _hour(text: str | None) -> str | None:
@@ -163,7 +162,7 @@ def validate(
     elif verdict is None:
         out.print(f"nothing to validate: hour {hour} is published")
     else:
-        out.print(f"validated {hour}: {len(verdict.checks)} checks, {len(verdict.failed)} warnings")
+        out.print(f"validated {hour}: {plural(len(verdict.checks), 'check')}, {plural(len(verdict.failed), 'warning')}")
 
 
 def compact(
@@ -191,7 +190,7 @@ def compact(
         out.print(f"nothing to compact: hour {hour} is published")
     else:
         cut = report.cut
-        say(f"published cut {cut.seq}: {len(cut.snapshots)} tables at {show(cut.resolved_ts)}{_mark(cut.incomplete_because)}")
+        say(f"published cut {cut.seq}: {plural(len(cut.snapshots), 'table')} at {show(cut.resolved_ts)}{_mark(cut.incomplete_because)}")
 
 
 def run(
@@ -300,8 +299,8 @@ def _say(r: dict[str, Any]) -> None:
     rows = sum(r["tables"].values())
     seconds = sum(r["seconds"].values())
     mark = _mark(Reason.model_validate(x) for x in r["incomplete_because"])
-    tables = f"{len(r['tables'])} tables, {rows:,} rows at {show(r['published'])}"
-    say(f"{r['hour']}: {r['messages']:,} messages → cut {r['cut']}: {tables}{quarantined}{mark}  [{seconds:.1f} s]")
+    tables = f"{plural(len(r['tables']), 'table')}, {plural(rows, 'row')} at {show(r['published'])}"
+    say(f"{r['hour']}: {plural(r['messages'], 'message')} → cut {r['cut']}: {tables}{quarantined}{mark}  [{seconds:.1f} s]")
 
 
 def _mark(reasons: Iterable[Reason]) -> str:

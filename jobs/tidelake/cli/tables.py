@@ -18,6 +18,7 @@ from tidelake.cli.rows import SHOWN, Limit, ShownRows, print_rows, to_stdout
 from tidelake.config.table_name import FILE_BYTES, file_stem, parse, same
 from tidelake.errors import ConfigError
 from tidelake.io import duckdb_door as duck
+from tidelake.io.texts import plural
 from tidelake.query.render import expressions, flat, local
 from tidelake.tso import last_of, parse_moment, show
 
@@ -179,7 +180,7 @@ def _one(lake: Lake, table: str, ts: int | None, format_: Format, output: Path |
         else:
             path = output or Path(_file_name(table, format_))
             rows = _write(found, lake.feed.time_zone, format_, path)
-            errors.print(f"{path}: {rows:,} rows of {found.name} at {show(found.ts)}")
+            errors.print(f"{path}: {plural(rows, 'row')} of {found.name} at {show(found.ts)}")
 
 
 def _all(lake: Lake, ts: int | None, format_: Format, folder: Path, limit: int) -> None:

@@ -9,6 +9,7 @@ from tidelake.compact.fold_files import TableJob
 from tidelake.compact.fold_target import Folded, FoldWork, folded
 from tidelake.compact.merge import MergeChoice, choose
 from tidelake.config.policy import SAMPLE
+from tidelake.io.texts import plural
 from tidelake.lake.columns.fold_rules import ComparedImages
 from tidelake.lake.cut import Reshape, TableCounts
 from tidelake.lake.data_files import columns_of_files
@@ -51,7 +52,7 @@ class FoldPlan:
             return self.choice.why
         buckets = self.work.target.buckets
         part = self.job.bucketed and self.work.goes_on and changed < buckets
-        said = f"{changed} of {buckets} buckets" if part else "all"
+        said = f"{changed} of {plural(buckets, 'bucket')}" if part else "all"
         return f"{said}: {self.choice.why}" if self.choice.why else said
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tidelake.compact.fold_tables import fold_tables
 from tidelake.compact.fold_target import ChangelogSlice, Folded, FoldWork, work_of
 from tidelake.history.incarnations import Incarnation
+from tidelake.io.texts import plural
 from tidelake.lake.cut import Cut, Staged, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import last_snapshot, places
@@ -53,7 +54,7 @@ def fold_window(lake: Lake, newest: Cut | None, staged: Staged) -> dict[str, Fol
 
 
 def _log(name: str, done: Folded) -> None:
-    log.info(f"{name}: {done.table.rows} rows, rewrote {done.written}")
+    log.info(f"{name}: {plural(done.table.rows, 'row')}, rewrote {done.written}")
     if done.images is not None and done.images.found:
         log.info(f"{name}: {described(done.images)}")
 

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from tidelake.config.feed import feed_names
-from tidelake.demo.play import FEEDS, demo_lake, make_archives
+from tidelake.demo.play import FEEDS, demo_lake, make_archives, write_variables
 from tidelake.errors import ConfigError, TidelakeError
 from tidelake.io.storage import open_store
 
@@ -141,6 +141,7 @@ class Airflow:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),  # Airflow's own default is so short that it warns
             "AIRFLOW__CORE__DAGS_FOLDER": str(checkout / "dags"),
+            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",  # runs of a paused DAG stay queued
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -188,13 +189,14 @@ def _serve(checkout: Path, folder: Path, port: int) -> None:
         raise ConfigError(f"{checkout} has no dags/ and demo feeds", remedy="run it in a checkout of Tidelake")
     if not is_free(port):
         raise ConfigError(f"port {port} of {HOST} is taken", remedy="give another one with --port")
-    with demo_lake(folder, fresh=False):
+    with demo_lake(folder, fresh=False) as variables:
         if not any(open_store(os.environ["TIDELAKE_ARCHIVE"]).folders()):
             _say("making the archives of four changefeeds")
             make_archives(hours=3, rows_per_hour=2000)
         _say("starting Airflow, which takes half a minute")
         with Airflow(checkout / ".airflow", checkout, port) as airflow:
-            _say(_WELCOME.format(url=airflow.url, password=airflow.password))
+            script = write_variables(folder, variables | {"TIDELAKE_SCHEMAS": str(checkout / "schemas")})
+            _say(_WELCOME.format(url=airflow.url, password=airflow.password, script=script))
             while True:
                 airflow.check()
                 time.sleep(1)
@@ -202,9 +204,13 @@ def _serve(checkout: Path, folder: Path, port: int) -> None:
 
 _WELCOME = """Airflow is ready: {url}
   log in as admin, password {password}
-  unpause a feed's DAG and trigger it with hour 2026-01-05T10, or bring in all of the demo's hours by the command
+  trigger a feed's DAG with hour 2026-01-05T10, or bring in all of the demo's hours by the command
     AIRFLOW_HOME=.airflow .venv/bin/airflow backfill create --dag-id tidelake_bazaar-open \\
       --from-date 2026-01-05T10 --to-date 2026-01-05T13 --max-active-runs 1
+  no run starts by its schedule, because the demo's archives get no new hours
+  the command line sees the same lake, in another terminal:
+    source {script}
+    .venv/bin/tidelake status
   Ctrl-C ends Airflow and the S3 server; the lake stays"""
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -89,6 +90,14 @@ def demo_lake(folder: Path, *, fresh: bool) -> Iterator[dict[str, str]]:
         os.environ.update(variables)
         storage.reset()
         yield variables
+
+
+def write_variables(folder: Path, variables: Mapping[str, str]) -> Path:
+    """Write env.sh, which exports the variables to a shell; only its owner may read it. Returns its path."""
+    script = folder / "env.sh"
+    script.touch(mode=0o600)
+    script.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    return script
 
 
 def make_archives(hours: int, rows_per_hour: int) -> Workload:

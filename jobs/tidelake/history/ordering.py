@@ -130,7 +130,7 @@ def exchanged(
     """
     outside = [row for row in other.values() if not belongs(row)]
     if outside:
-        raise OrderError(f"{len(outside)} rows do not belong to the partition, the first: {outside[0]}", code="UNSUPPORTED_DDL")
+        raise OrderError(f"rows that do not belong to the partition: {len(outside)}, the first: {outside[0]}", code="UNSUPPORTED_DDL")
     left = {key: row for key, row in partitioned.items() if belongs(row)}
     return {key: row for key, row in partitioned.items() if key not in left} | dict(other), left
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from markupsafe import Markup, escape
 
-from tidelake.tso import at, parse_hour, physical_ms, unwrap
+from tidelake.tso import parse_hour, physical_ms, unwrap
 
 _CLIPPED = 2000
 # Controls, surrogates and marks that reorder or hide the text around them: shown as U+FFFD. Tabs and line ends are spaces in HTML.
@@ -48,7 +48,12 @@ def moment(ts: int | None) -> str:
     if not ts:
         return "the first message"
     ts = unwrap(ts)
-    return f"{at(ts):%Y-%m-%d %H:%M:%S}.{physical_ms(ts) % 1000:03d}Z (TSO {ts})"
+    return f"{instant(physical_ms(ts))} (TSO {ts})"
+
+
+def instant(ms: int) -> str:
+    """Return a UTC time with milliseconds. ms: since 1970."""
+    return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03d}Z"
 
 
 def lag(seconds: float) -> str:

@@ -10,8 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel
+
 from tidelake.config.lake_paths import decisions
 from tidelake.errors import Coordinates
+from tidelake.io.documents import read_document
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
@@ -39,6 +42,14 @@ class Rejected:
     table: str | None = None
     raw_key: bytes | None = None
     raw_value: bytes | None = None
+
+
+class Acceptance(BaseModel, frozen=True):
+    """Who accepted a loss, why and when; reason: empty if none was given. A part of the decision's document."""
+
+    by: str
+    reason: str
+    decided_at_ms: int
 
 
 def rejected(events: LakeTable, hours: Sequence[str], *, raw: bool = False) -> list[Rejected]:
@@ -70,6 +81,12 @@ def by_decision(store: Store, feed: str, found: Sequence[Rejected]) -> tuple[lis
     """Return (undecided messages, those whose loss was accepted), in their order. Lists the decisions once; not at all without messages."""
     accepted = {o.key for o in store.objects(decisions(feed))} if found else set()
     return [r for r in found if decision_key(feed, r.at) not in accepted], [r for r in found if decision_key(feed, r.at) in accepted]
+
+
+def acceptances(store: Store, feed: str, accepted: Sequence[Rejected]) -> list[Acceptance]:
+    """Return the decisions about messages whose loss was accepted, one for each person and reason. Reads a document a message."""
+    found = _documents(store, feed, [r.at for r in accepted])
+    return list({(a.by, a.reason): a for a in reversed(found)}.values())[::-1]
 
 
 def decision_key(feed: str, at: Coordinates) -> str:
@@ -107,12 +124,15 @@ def recorded(store: Store, feed: str, accepted: Sequence[str]) -> list[dict[str,
         Objects with `by`, `reason`, `decided_at_ms` (of the last one) and `messages`, in the order of the first message.
     """
     places = [Coordinates(m[1], int(m[2]), int(m[3])) for text in accepted if (m := _PLACE.match(text))]
-    with ThreadPoolExecutor(THREADS) as pool:
-        documents = list(pool.map(lambda place: json.loads(store.read(decision_key(feed, place))), places))
     out = dict[tuple[str, str], dict[str, Any]]()
-    for place, said in zip(places, documents, strict=True):
-        who = {"by": said["by"], "reason": said["reason"]}
-        entry = out.setdefault((said["by"], said["reason"]), who | {"decided_at_ms": 0, "messages": []})
-        entry["decided_at_ms"] = max(entry["decided_at_ms"], said["decided_at_ms"])
+    for place, said in zip(places, _documents(store, feed, places), strict=True):
+        who = {"by": said.by, "reason": said.reason}
+        entry = out.setdefault((said.by, said.reason), who | {"decided_at_ms": 0, "messages": []})
+        entry["decided_at_ms"] = max(entry["decided_at_ms"], said.decided_at_ms)
         entry["messages"].append(str(place))
     return list(out.values())
+
+
+def _documents(store: Store, feed: str, places: Sequence[Coordinates]) -> list[Acceptance]:
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(lambda place: read_document(store, decision_key(feed, place), Acceptance), places))

@@ -14,6 +14,7 @@ from tidelake.config.feed import Feed
 from tidelake.config.finding_kinds import KINDS, Severity
 from tidelake.errors import Coordinates, OrderError
 from tidelake.io.storage import ObjectInfo
+from tidelake.io.texts import plural
 from tidelake.land.ahead import Elsewhere, OffsetsAhead
 from tidelake.land.store.manifest import Finding, Landed, Manifest, PartitionFacts
 from tidelake.land.store.ranges import Range, Ranges, common, count, holes, minus, numbers, show, union
@@ -89,7 +90,7 @@ def blocking(hour: str, findings: Sequence[Finding]) -> OrderError | None:
     first = critical[0]
     at = Coordinates(first.topic, first.partition, first.offset) if first.topic is not None and first.partition is not None else None
     others = [f"{f.code} {place(f)}".strip() for f in critical[1:]]
-    more = f" (and {len(others)} more critical finding{'s' if len(others) > 1 else ''}: {named(others)})" if others else ""
+    more = f" (and {plural(len(others), 'more critical finding')}: {named(others)})" if others else ""
     return OrderError(f"hour {hour}: {first.detail}{more}", code=first.code, at=at, remedy=first.remedy)
 
 
@@ -115,15 +116,16 @@ def _of_partition(
 ) -> Iterator[Finding]:
     at, file_bits = (topic, number), layout.file_bits if layout else 0
     if not file_bits and number >= feed.partitions_of(topic):
-        yield finding("UNEXPECTED_PARTITION", "critical", f"feed.toml sets {feed.partitions_of(topic)} partitions, counted from 0", *at)
+        detail = f"feed.toml sets {plural(feed.partitions_of(topic), 'partition')}, counted from 0"
+        yield finding("UNEXPECTED_PARTITION", "critical", detail, *at)
     if partition.conflicts:
         objects = ", ".join(partition.conflict_sources)
         detail = f"offsets {show(partition.conflicts)} have different contents in {objects}; none of them is landed"
         yield finding("OVERLAP_CONFLICT", "critical", detail, *at, partition.conflicts[0][0])
     if partition.duplicates:
-        yield finding("OVERLAP_SAME", "info", f"{partition.duplicates} messages occur again with the same content", *at)
+        yield finding("OVERLAP_SAME", "info", f"{plural(partition.duplicates, 'message')} came again with the same content", *at)
     if partition.expired:
-        gone = f"{show(partition.expired)} ({count(partition.expired)} messages)"
+        gone = f"{show(partition.expired)} ({plural(count(partition.expired), 'message')})"
         detail = f"the topic's retention deleted offsets {gone} before they were landed"
         yield finding("EXPIRED", feed.policy.gap_severity, detail, *at, partition.expired[0][0])
     if partition.legal_gaps:
@@ -145,12 +147,12 @@ def _of_gaps(
 ) -> Iterator[Finding]:
     missing = _missing(file_bits, partition, before)
     for there in ahead.find((topic, number), missing) if ahead else ():
-        lacks = f"the hour lacks offsets {show(there.ranges)} ({count(there.ranges)} messages)"
+        lacks = f"the hour lacks offsets {show(there.ranges)} ({plural(count(there.ranges), 'message')})"
         yield _elsewhere(there, lacks, "hold them", topic, number)
         missing = minus(missing, there.ranges)
     if missing:
-        what, each = ("files", "files") if file_bits else ("offsets", "messages")
-        detail = f"{what} {show(missing)} are missing ({count(missing)} {each})"
+        what, each = ("files", "file") if file_bits else ("offsets", "message")
+        detail = f"{what} {show(missing)} are missing ({plural(count(missing), each)})"
         yield finding("GAP", feed.policy.gap_severity, detail, topic, number, missing[0][0] << file_bits)
 
 

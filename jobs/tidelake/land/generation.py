@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidelake.config.finding_kinds import KINDS
+from tidelake.io.texts import plural
 from tidelake.land.findings import finding, named
 from tidelake.land.store.manifest import Finding, Manifest
 from tidelake.land.store.ranges import count, minus, show
@@ -21,7 +22,7 @@ def since(before: Manifest, now: Mapping[str, str], layout: str, brings: str = "
     changed = sorted(key for key in old.keys() & now.keys() if old[key] != now[key])
     found = {
         "CHANGED_AFTER_LANDING": f"other bytes in {named(changed)}{brings}" if changed else "",
-        "LATE_FILE": f"{came} objects appeared, {went} disappeared{brings}" if came or went else "",
+        "LATE_FILE": f"{plural(came, 'object')} appeared, {went:,} disappeared{brings}" if came or went else "",
         "LAYOUT_CHANGED": f"read as {layout}, not {before.layout}" if layout != before.layout else "",
     }
     start = f"since generation {before.generation}: "
@@ -35,5 +36,5 @@ def new_offsets(before: Manifest, now: Manifest) -> str:
         for number, partition in partitions.items():
             held = before.partitions.get(topic, {}).get(number)
             if brought := minus(partition.ranges, held.ranges if held else ()):
-                said.append(f"{topic}[{number}] {show(brought)} ({count(brought)} messages)")
+                said.append(f"{topic}[{number}] {show(brought)} ({plural(count(brought), 'message')})")
     return f"; new: {named(said)}" if said else "; no new offsets"

@@ -35,6 +35,7 @@ from tidelake.config.lake_paths import sink_key
 from tidelake.errors import Coordinates, LeaseError, OrderError, StorageError
 from tidelake.io.documents import find_document
 from tidelake.io.storage import Store
+from tidelake.io.texts import plural
 from tidelake.land.frozen_sink import freeze_schemas
 from tidelake.land.store.manifest import generations
 from tidelake.land.timed import WholeObjects
@@ -138,7 +139,7 @@ class SinkHour(WholeObjects):
         if lost and self._after is None and policy.severity("GAP", policy.gap_severity) == "critical":
             first = lost[0]
             raise OrderError(
-                f"hour {self._hour}: {first.said}" + (f" (and {len(lost) - 1} more folders)" if len(lost) > 1 else ""),
+                f"hour {self._hour}: {first.said}" + (f" (and {plural(len(lost) - 1, 'more folder')})" if len(lost) > 1 else ""),
                 code="GAP",
                 at=Coordinates(first.topic, first.partition, first.first << OFFSET_BITS),
                 remedy=f"{KINDS['GAP'].remedy}; if the sink was stopped before it wrote the file, correct its index to name the "

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from tidelake.archives import SourceObject
 from tidelake.errors import Coordinates, OrderError
+from tidelake.io.texts import plural
 
 _NAMES = ("startOffset", "endOffset", "recordCount")
 
@@ -23,9 +24,11 @@ def check_tags(tags: Mapping[str, str], source: SourceObject, count: int) -> Non
         raise _unproven(source, "it has no tags startOffset, endOffset and recordCount")
     first, last, records = map(int, found)
     if records != count or first != source.number:
-        raise _unproven(source, f"it holds {count} records from offset {source.number} on, its tags state {records} from {first} on")
+        held = f"it holds {plural(count, 'record')} from offset {source.number} on"
+        raise _unproven(source, f"{held}, its tags state {records} from {first} on")
     if last - first + 1 != records:
-        raise _unproven(source, f"its tags state {records} records between the offsets {first} and {last}: some are in other objects")
+        stated = f"its tags state {plural(records, 'record')} between the offsets {first} and {last}"
+        raise _unproven(source, f"{stated}: some are in other objects")
 
 
 def _unproven(source: SourceObject, problem: str) -> OrderError:

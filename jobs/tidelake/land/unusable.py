@@ -9,6 +9,7 @@ from tidelake.archives import Layout, Listing
 from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, OrderError
 from tidelake.io.storage import Store
+from tidelake.io.texts import plural
 from tidelake.land.findings import named
 from tidelake.land.waits import time_of
 from tidelake.tso import format_hour
@@ -33,8 +34,8 @@ def refuse_unusable(feed: Feed, archive: Store, layout: Layout, listing: Listing
         endings = " or ".join(f"*.{e}" for e in sorted(layout.extensions))
         keys = [info.key for info in listing.unknown]
         raise ConfigError(
-            f"{path}: source.layout: the hour has {len(keys)} objects, and no name matches layout {feed.source.layout!r} ({endings} "
-            f"with partition and offset): {named(keys)}",
+            f"{path}: source.layout: the hour has {plural(len(keys), 'object')}, and no name matches layout "
+            f"{feed.source.layout!r} ({endings} with partition and offset): {named(keys)}",
             code="ARCHIVE_LAYOUT",
             remedy=f"`tidelake sniff {archive.uri}` reports the layout; other names need source.template (docs/layouts.md)",
         )

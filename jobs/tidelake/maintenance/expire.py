@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.config.lake_paths import CATALOG, cut_key, cuts, published_table, run_key
+from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.catalog_errors import retried
 from tidelake.lake.cut import Cut
@@ -95,7 +96,7 @@ def expire_snapshots(lake: Lake, tables: Sequence[TablePlan]) -> tuple[int, int]
 
     def one(p: TablePlan) -> int:
         deleted = sum(_expire(spark, p.table, p.expires[i : i + _AT_ONCE]) for i in range(0, len(p.expires), _AT_ONCE))
-        log.info(f"{p.table}: expired {len(p.expires)} of {p.snapshots} snapshots, deleted {deleted} files")
+        log.info(f"{p.table}: expired {len(p.expires):,} of {plural(p.snapshots, 'snapshot')}, deleted {plural(deleted, 'file')}")
         return deleted
 
     with ThreadPoolExecutor(THREADS) as pool:

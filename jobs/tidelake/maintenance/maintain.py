@@ -13,6 +13,7 @@ from datetime import timedelta
 from pydantic import BaseModel
 
 from tidelake.io.lease import check
+from tidelake.io.texts import plural
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import write_lost
 from tidelake.lake.cuts import changelog_retained_after, newest_cut, places
@@ -110,7 +111,7 @@ def _archived(lake: Lake, newest: Cut, plan: MaintenancePlan) -> dict[str, str]:
             table = lake.catalog.load(p.table)
             files = old_files(table, at[p.table], plan.changelog_retained_after)
             manifests[p.table] = archive(lake, uri, table, files, newest.seq, plan.changelog_retained_after)
-            log.info(f"{p.table}: {p.old.rows:,} changes copied, {manifests[p.table]}")
+            log.info(f"{p.table}: {plural(p.old.rows, 'change')} copied, {manifests[p.table]}")
     return manifests
 
 
@@ -118,7 +119,7 @@ def _expire(lake: Lake, done: Maintained, before_ms: int) -> None:
     with lake.hold("maintenance: expire") as fence:
         newest = _recovered(lake)
         plan, _ = plan_maintenance(lake, newest, before_ms)
-        log.info(f"{len(plan.cuts)} cuts are kept, {len(plan.lets_go)} are no longer kept")
+        log.info(f"keep {plural(len(plan.cuts), 'cut')}, let go of {len(plan.lets_go):,}")
         check(lake.store, lake.feed.name, fence)
         let_go(lake.catalog, plan.feed, plan.lets_go, lake.feed.maintenance.small_files)
         done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)

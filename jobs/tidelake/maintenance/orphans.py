@@ -16,6 +16,7 @@ from itertools import groupby
 from tidelake.errors import StorageError
 from tidelake.io.object_store import ObjectInfo
 from tidelake.io.storage import Store, open_store
+from tidelake.io.texts import plural
 from tidelake.lake.data_files import named_files
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
@@ -93,7 +94,7 @@ def _of_table(lake: Lake, p: TablePlan, before_ms: int, *, remove: bool) -> Tabl
     if found and remove:
         for o in found:
             store.delete(o.key)
-        log.info(f"{p.table}: removed {len(found)} orphans, {size:,} bytes")
+        log.info(f"{p.table}: removed {plural(len(found), 'orphan')}, {plural(size, 'byte')}")
     return p.model_copy(update={"orphans": len(found), "orphan_bytes": size})
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidelake import __version__
 from tidelake.config.lake_paths import BRANCH, CATALOG, MAIN
 from tidelake.errors import StorageError
+from tidelake.io.texts import plural
 from tidelake.lake.branches import begin_branch, sql_name
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, TableCut
@@ -77,7 +78,7 @@ def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCu
     begin_branch(lake.catalog, table, branch, t.snapshot_id)
     if going:
         remove(lake.catalog, t.identifier, branch, going)
-        log.info(f"{t.identifier}: {len(going)} files up to {going[-1].name} are removed")
+        log.info(f"{t.identifier}: removed {plural(len(going), 'file')} up to {going[-1].name}")
     staged = lake.catalog.load(t.identifier)
     head = staged.branch(branch) if spark is None else _rewritten(lake, spark, staged, branch)
     if head == t.snapshot_id:
@@ -99,7 +100,7 @@ def _rewritten(lake: Lake, spark: SparkSession, table: LakeTable, branch: str) -
         before, after = (_rows(spark, staged, snapshot_id) for snapshot_id in (base, head))
         if before != after:
             raise StorageError(f"{table.identifier}: {before:,} rows, rewritten {after:,}; nothing is published", code="ROWS_DIFFER")
-        log.info(f"{table.identifier}: {row['rewritten_data_files_count']} files became {row['added_data_files_count']}")
+        log.info(f"{table.identifier}: {plural(row['rewritten_data_files_count'], 'file')} became {row['added_data_files_count']:,}")
     return head
 
 

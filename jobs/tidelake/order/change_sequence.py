@@ -12,6 +12,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from tidelake.errors import OrderError
+from tidelake.io.texts import plural
 from tidelake.wire.kernels.arrays import Flags, Longs, Words
 
 CHANGE_TYPES = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
@@ -59,7 +60,7 @@ def sequence_of(first_offset: int, last_offset: int, last_ordinal: int, *, by_ar
     offsets, rows = last_offset - first_offset + 1, last_ordinal + 1
     if 2 * offsets * rows > _OF_CLASS:
         raise OrderError(
-            f"the window's rows span {offsets:,} offsets, with up to {rows:,} rows in a message: `_change_seq` cannot number them",
+            f"the window's rows span {offsets:,} offsets, with up to {plural(rows, 'row')} in a message: `_change_seq` cannot number them",
             code="TOO_MANY_POSITIONS",
             remedy="check [source] in feed.toml: offsets that far apart are not of one topic",
         )

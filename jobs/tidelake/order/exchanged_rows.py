@@ -20,6 +20,7 @@ from tidelake.config.lake_paths import PARTITION_EXCHANGE
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import Column, Exchange, Incarnation
 from tidelake.history.projection import lived
+from tidelake.io.texts import plural
 from tidelake.lake.branches import begin_branch, sql_name
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
@@ -96,7 +97,7 @@ def exchange_rows(
                         "changes": c.changes + gone + new,
                     }
                 )
-        log.info(f"{p.name}: partition {e.partition}: {left} rows moved to {t.name}, {came} moved in")
+        log.info(f"{p.name}: partition {e.partition}: {plural(left, 'row')} moved to {t.name}, {came} moved in")
     return staged, counted
 
 

@@ -15,6 +15,7 @@ from tidelake.config.feed import Feed
 from tidelake.errors import ContractError, Coordinates, OrderError, TopicPartition
 from tidelake.history.ddl.changes import AddColumn, Change, CreateTable, DropColumn, ExchangePartition, NoEffect, RenameTable
 from tidelake.history.ddl.statement import parse
+from tidelake.io.texts import plural
 from tidelake.land.store.manifest import Manifest
 from tidelake.land.store.ranges import Ranges, common, minus, show, union
 from tidelake.order.repeated_offsets import Again
@@ -181,7 +182,7 @@ def refuse_keys_in_two_partitions(changes: DataFrame, key: Sequence[str], name: 
     worst = found[0]
     hour_of = format_hour(datetime.fromtimestamp(worst["hour"] * 3600, tz=at(0).tzinfo))
     raise OrderError(
-        f"{worst['n']} keys of {name} have changes in {_said(tuple(worst['one']))} and in {_said(tuple(worst['other']))} "
+        f"{plural(worst['n'], 'key')} of {name} with changes in {_said(tuple(worst['one']))} and in {_said(tuple(worst['other']))} "
         f"in one hour, the first in {hour_of}: offsets do not order them",
         code="TWO_PARTITIONS",
         remedy="rows are not spread by the primary key alone, or an update changed a key: send the table's changes to one partition; "

@@ -12,6 +12,7 @@ from tidelake.config.lake_paths import placed_deletes
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import Incarnation
 from tidelake.history.projection import lived
+from tidelake.io.texts import plural
 from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Advance, TableCounts
 from tidelake.lake.tables import bucket_column, key_columns, physical
@@ -112,7 +113,7 @@ def _said(i: Incarnation, counts: TableCounts) -> list[str]:
         (counts.invalid_values, "value does not fit", "values do not fit"),
     )
     told = [f"{n:,} {one if n == 1 else many}" for found, one, many in lost if (n := sum(found.values()))]
-    return [f"{counts.changes} changes", *told, *(["types taken from messages"] if i.guessed else [])]
+    return [plural(counts.changes, "change"), *told, *(["types taken from messages"] if i.guessed else [])]
 
 
 def _check_keys(plan: PlannedWindow, spark: SparkSession, table: TableRows, advance: Advance) -> None:

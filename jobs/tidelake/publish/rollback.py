@@ -19,6 +19,7 @@ from tidelake import __version__
 from tidelake.errors import ConfigError, StorageError
 from tidelake.history.incarnations import Incarnation
 from tidelake.io.storage import Store
+from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Cut, Intent, Return, TableCut
 from tidelake.lake.cut_documents import next_seq, read_certificate, read_cut
@@ -260,10 +261,10 @@ def lines(plan: RolledBack) -> list[str]:
     if plan.seq is None:
         return [f"{plan.feed} is at cut {plan.from_cut}, {show(plan.to_ts)}: nothing to do"]
     head = f"{plan.feed}: from cut {plan.from_cut}, {show(plan.from_ts)}, to cut {plan.to_cut}, {show(plan.to_ts)}, as cut {plan.seq}"
-    tail = f"  {plan.changes:,} changelog rows undone; hours after {plan.hour} can be run again"
+    tail = f"  {plural(plan.changes, 'changelog row')} undone; hours after {plan.hour} can be run again"
     return [head, *(f"  {_line(t)}" for t in plan.tables), tail]
 
 
 def _line(t: TableRollback) -> str:
     snapshots = f"snapshot {t.from_snapshot or 'none'} → {t.to_snapshot or 'none'}" if t.what != "unchanged" else "no commit"
-    return f"{t.table}: {t.what}, {snapshots}, {t.rows_before:,} → {t.rows_after:,} rows, {t.changes:,} changes undone"
+    return f"{t.table}: {t.what}, {snapshots}, {t.rows_before:,} → {plural(t.rows_after, 'row')}, {plural(t.changes, 'change')} undone"

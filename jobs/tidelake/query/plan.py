@@ -14,6 +14,7 @@ from tidelake.decode.known import opening
 from tidelake.decode.record import decoder_id, read_record
 from tidelake.errors import OrderError
 from tidelake.io.storage import open_store
+from tidelake.io.texts import plural
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import databases_of
@@ -53,9 +54,10 @@ class HourPlan(BaseModel):
         if self.blocked:
             says = "would not be published"
         window = f"({show(self.applied_ts or 0)}, {show(self.resolved_ts)}]" if self.resolved_ts else "known once the hour is decoded"
+        archived = f"{plural(self.objects, 'object')}, {plural(self.object_bytes, 'byte')}"
         return [
             f"{self.feed} {self.hour}: {says}",
-            f"  land      {f'{self.objects} objects, {self.object_bytes:,} bytes' if self.source == 'archive' else 'live topics'}, {state}",
+            f"  land      {archived if self.source == 'archive' else 'live topics'}, {state}",
             f"  decode    {'would decode' if self.decodes else 'unchanged'}",
             f"  order     {f'blocked: {self.blocked}' if self.blocked else f'window {window}'}",
             *(f"  writes    {w}" for w in self.writes),

@@ -183,7 +183,7 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     reports = [_report(run, i, k) for k in range(len(run.prepared.of_export[i.id].files))]
     counts = _counts(reports)
     _refuse_invalid_values(i, counts, reports)
-    log.info(f"{i.name}: {folded.table.rows:,} rows")
+    log.info(f"{i.name}: {plural(folded.table.rows, 'row')}")
     return _Filled(incarnation=i, folded=folded, counts=counts, null_keys=sum(r.null_keys for r in reports), reports=reports)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from tidelake.archives import KEYED_PROTOCOLS, Layout, layout_of
 from tidelake.config.feed import EXTENDED, UNDATED
+from tidelake.io.texts import plural
 from tidelake.sniff.archive import Section
 from tidelake.sniff.containers import PLAIN_CSV
-from tidelake.sniff.families.hint import counted
 from tidelake.sniff.objects import EMPTY
 from tidelake.sniff.topics import spelled
 
@@ -103,7 +103,7 @@ def _promises(section: Section, layout: Layout) -> Iterator[Promise]:
 def _order(section: Section) -> Iterator[Promise]:
     undated, guess = section.contents.without_ts, section.guess
     if undated and guess is not None and (guess.protocol in UNDATED or guess.protocol in EXTENDED):
-        text = f"{undated} rows carry no commit ts: offsets order them, and events sent twice count twice (docs/offsets.md)"
+        text = f"{plural(undated, 'row')} without commit ts: offsets order them, and events sent twice count twice (docs/offsets.md)"
         mend = "" if guess.protocol in UNDATED else "set enable-tidb-extension = true in the changefeed's sink, if it is TiCDC's"
         yield Promise("order", UNSURE, text, mend)
 
@@ -212,13 +212,13 @@ def _blockers(section: Section) -> Iterator[Blocker]:
         yield Blocker(f"dates without hours are in the objects' names: {section.template}", by_hand + mend(section, "HOUR"))
     if section.guess is None:
         keyless = _keyless(section)
-        lacking = f"{counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}"
+        lacking = f"{plural(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}"
         why = f"; Open Protocol and Avro cannot be recognised without their keys, which {lacking}" if keyless else ""
         yield Blocker(f"the messages' protocol is undecided{why}", mend(section, "KEYS_LOST") if keyless else _protocol_mend(section))
         return
     yield from _of_protocol(section, section.guess.protocol)
     if section.contents.without_ts and section.guess.protocol == "csv":
-        text = f"{section.contents.without_ts} rows carry no commit ts, so they cannot be put in order"
+        text = f"{plural(section.contents.without_ts, 'row')} without commit ts, which cannot be put in order"
         yield Blocker(text, "set include-commit-ts = true in the changefeed's sink")
 
 
@@ -239,7 +239,7 @@ def _of_protocol(section: Section, protocol: str) -> Iterator[Blocker]:
         yield Blocker("avro writes deletes as null values, which this layout loses", mend(section, "TOMBSTONES_LOST"))
     elif protocol in KEYED_PROTOCOLS and (keyless := _keyless(section)):
         yield Blocker(
-            f"{protocol} needs Kafka keys, which {counted(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}",
+            f"{protocol} needs Kafka keys, which {plural(keyless, 'object')} {'lacks' if keyless == 1 else 'lack'}",
             mend(section, "KEYS_LOST"),
         )
 

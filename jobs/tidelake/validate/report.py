@@ -14,17 +14,18 @@ from tidelake.io.documents import find_document, members
 from tidelake.lake.cut import Staged
 from tidelake.lake.cut_documents import find_certificate, next_seq
 from tidelake.lake.cuts import lineage, newest_cut
-from tidelake.lake.decisions import Rejected, by_decision, rejected
+from tidelake.lake.decisions import Rejected, acceptances, by_decision, rejected
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Manifest, newest
 from tidelake.order.schema_mismatches import mismatch_groups
 from tidelake.tso import parse_hour, physical_ms
-from tidelake.validate.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
+from tidelake.validate.quality.facts import DdlFacts, DecisionFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
 from tidelake.validate.quality.report import render
 from tidelake.validate.quality.verdict import Verdict
 
 HISTORY = 48  # number of cuts in the plots
 _EXAMPLES = 5
+_DECISIONS = 20  # number of accepted messages of a code whose decisions are read
 
 
 def write_report(lake: Lake, hour: str, error: TidelakeError | None = None) -> str:
@@ -172,7 +173,13 @@ def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
             code=code,
             messages=sum(m.rows for m in several),
             accepted=sum(m.rows for m in several if m.at in accepted),
+            decisions=_decisions(lake, [m for m in several if m.at in accepted]),
             examples=[f"{m.at}: {m.error}" for m in several[:_EXAMPLES]],
         )
         for code, several in sorted(by_code.items())
     ]
+
+
+def _decisions(lake: Lake, accepted: Sequence[Rejected]) -> list[DecisionFacts]:
+    found = acceptances(lake.store, lake.feed.name, accepted[:_DECISIONS])
+    return [DecisionFacts(by=a.by, reason=a.reason, decided_at_ms=a.decided_at_ms) for a in found]

@@ -114,7 +114,7 @@ def _whole(staged: Staged) -> list[Measure]:
             value=staged.window_events - placed,
             minimum=0,
             maximum=0,
-            expected=f"{staged.window_events} row events in tables",
+            expected=f"{plural(staged.window_events, 'row event')} in tables",
             observed=f"{placed}",
         )
     ]
@@ -126,26 +126,27 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
     outside = [ts for ts in (again.get("first_ts"), again.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
     changes = sum(again.get(k, 0) for k in KINDS)
     wanted = c.inserts + c.deletes + c.upserts + 2 * c.updates - c.updates_without_before_image + c.exchanged_in + c.exchanged_out
+    expected = f"{plural(wanted, 'change')} of {plural(c.events - c.duplicates, 'event')}"
     rules = [
         _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside)),
-        _zero(i, "counts reconcile", abs(changes - wanted), f"{wanted} changes of {c.events - c.duplicates} events", f"{changes} written"),
+        _zero(i, "counts reconcile", abs(changes - wanted), expected, f"{changes:,} written"),
     ]
     if i.guessed:
         missing = unsaid_types(i.columns)
-        found = f"taken from messages{f', except for {len(missing)} columns: ' + '; '.join(missing) if missing else ''}"
+        found = "taken from messages" + (f", except for {plural(len(missing), 'column')}: {'; '.join(missing)}" if missing else "")
         wanted_types = "defined by tables.sql, a statement or messages"
         rules.append(_zero(i, "types are known", len(missing), wanted_types, found, severity="warning"))
     if i.key:
-        rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", f"{again.get('null_keys', 0)} rows"))
+        rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", plural(again.get("null_keys", 0), "row")))
     rules += [_invalid_values(i, c, name, n) for name, n in c.invalid_values.items()]
     if not c.invalid_values:
         rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
     rules += [
-        _zero(i, "types parsed", n, "every value fits its type", f"{n} values do not and are now NULL", column=name, severity="warning")
+        _zero(i, "types parsed", n, "every value fits its type", f"{plural(n, 'value')} now NULL", column=name, severity="warning")
         for name, n in c.nulled_values.items()
     ]
     rules += [
-        _zero(i, "text is UTF-8", n, "valid UTF-8", f"{n} texts were repaired with U+FFFD", column=name, severity="warning")
+        _zero(i, "text is UTF-8", n, "valid UTF-8", f"{plural(n, 'text')} repaired with U+FFFD", column=name, severity="warning")
         for name, n in c.repaired.items()
     ]
     return rules + ([_checksums(i, c.checksums)] if c.checksums else [])

@@ -113,7 +113,7 @@ def test_the_command_line_archives_once(kafka: KafkaBroker, topic: str, tmp_path
     assert (done.code, done.out, done.err) == (0, f"archived 10 messages (0.0 MB) in 1 object of {topic}\n", "")
     monkeypatch.delenv("BROKERS")  # landing needs no brokers
     done = call("land", "--feed", "shop", "--hour", TEN, "--schemas", schemas)
-    assert (done.code, done.out.partition("\n")[0]) == (0, "landed 2026-01-05T10: 10 messages of 1 sources, generation 1")
+    assert (done.code, done.out.partition("\n")[0]) == (0, "landed 2026-01-05T10: 10 messages of 1 source, generation 1")
 
 
 class FailingStore:

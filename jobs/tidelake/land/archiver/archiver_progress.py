@@ -11,6 +11,7 @@ from threading import Lock
 
 import pyarrow as pa
 
+from tidelake.io.texts import plural
 from tidelake.land.archiver.write import WrittenObject
 
 LOG_SECONDS = 30.0
@@ -68,5 +69,5 @@ class ArchiveProgress:
             self._messages = self._bytes = 0
         self._since += passed
         behind_of = ", ".join(f"{topic} {behind:,}" for topic, behind in sorted(lag.items()))
-        objects = self.archived.objects
-        log.info(f"{messages:,} messages read, {speed:.1f} MB/s; {objects:,} objects written; behind: {behind_of or 'no topics'}")
+        read, written = plural(messages, "message"), plural(self.archived.objects, "object")
+        log.info(f"{read} read, {speed:.1f} MB/s; {written} written; behind: {behind_of or 'no topics'}")

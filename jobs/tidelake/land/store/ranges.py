@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.io.texts import plural
+
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 
@@ -71,4 +73,4 @@ def count(ranges: Iterable[Range]) -> int:
 def show(ranges: Sequence[Range], limit: int = 3) -> str:
     """Format ranges for messages: `17`, `17–20`, `17–20, 31 and 4 more ranges`."""
     shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:limit])
-    return shown if len(ranges) <= limit else f"{shown} and {len(ranges) - limit} more ranges"
+    return shown if len(ranges) <= limit else f"{shown} and {plural(len(ranges) - limit, 'more range')}"

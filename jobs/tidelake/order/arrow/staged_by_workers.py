@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidelake.errors import OrderError
 from tidelake.io.storage import open_store
+from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.data_files import WrittenFile, stage_files
@@ -118,7 +119,7 @@ def _finished(
 
 def _without_key(table: TableRows, partial: int) -> OrderError:
     return OrderError(
-        f"{partial} rows of {table.incarnation.name}, which has no key, arrived with only their handle",
+        f"{plural(partial, 'row')} of {table.incarnation.name}, which has no key, arrived with only their handle",
         code="HANDLE_ONLY",
         remedy='say the table\'s key in tables.sql, or set handle_only = "quarantine" and decode the hours again',
     )

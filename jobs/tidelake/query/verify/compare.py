@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from tidelake.io.texts import plural
 from tidelake.query.verify import questions
 from tidelake.query.verify.here import SIZES, Here, KeyPart, texts_within
 from tidelake.query.verify.questions import Bound, ComparePlan, KeyRange
@@ -164,7 +165,7 @@ def _doubts(counted: Iterable[tuple[KeyPart, int, int]]) -> list[_Doubt]:
 
 def _some(doubts: Sequence[_Doubt], found: ComparedTable) -> Sequence[_Doubt]:
     if len(doubts) > NARROWED:
-        found.unlisted.append(f"{len(doubts) - NARROWED} more parts of the table that differ")
+        found.unlisted.append(f"{plural(len(doubts) - NARROWED, 'more part')} of the table that differ")
     return doubts[:NARROWED]
 
 
@@ -172,7 +173,7 @@ def _rows(plan: ComparePlan, upstream: UpstreamDatabase, scan: ScanRange, doubts
     short = []
     for doubt in doubts:
         if max(doubt.upstream, doubt.part.rows) > LISTED:
-            found.unlisted.append(f"{_words(plan, doubt.part.range)}: {doubt.part.rows:,} rows here, {doubt.upstream:,} upstream")
+            found.unlisted.append(f"{_words(plan, doubt.part.range)}: {plural(doubt.part.rows, 'row')} here, {doubt.upstream:,} upstream")
         else:
             short.append(doubt.part.range)
     ranges: list[KeyRange] = []

@@ -66,11 +66,6 @@ def plausible(ts: object) -> bool:
     return type(ts) is int and MIN_TSO <= ts < MAX_TSO
 
 
-def counted(number: int, thing: str) -> str:
-    """Format a number with its noun: `1 key`, `2 keys`."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
 def start(data: bytes | None, most: int = 8) -> str:
     """Format the first bytes as hex with spaces: `04 22 4d 18`."""
     if data is None:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event
+from tidelake.io.texts import plural
 from tidelake.protocols import Context, decoder
-from tidelake.sniff.families.hint import Hint, OptionValue, View, counted, start
+from tidelake.sniff.families.hint import Hint, OptionValue, View, start
 
 _CRAFT = b"\x01"
 _PACKET = (b"\x10\x01\x18\x07", b"\x18\x07")  # version 1 and type MESSAGES; a default can be omitted
@@ -35,9 +36,7 @@ def _craft(value: bytes) -> Hint | None:
             return None
         told = {"broken": f"value begins with Craft's version byte 0x01, but {e.code}: {e.message}"}
         return Hint(protocol="craft", evidence=told, framing="columnar batches", weak=True)
-    told = {
-        "form": f"value begins with the version byte 0x01 and its size tables account for every byte: Craft, {counted(events, 'event')}"
-    }
+    told = {"form": f"value begins with the version byte 0x01 and its size tables account for every byte: Craft, {plural(events, 'event')}"}
     return Hint(protocol="craft", evidence=told, framing="columnar batches")
 
 
@@ -48,7 +47,7 @@ def _canal(value: bytes) -> Hint | None:
     except DecodeError as e:
         told = {"broken": f"value begins like a Canal packet of messages ({start(value, 4)}), but {e.code}: {e.message}"}
         return Hint(protocol="canal", evidence=told, framing="protobuf packets", weak=True) if marked else None
-    told = {"form": f"value is a protobuf Packet of type MESSAGES ({start(value, 4)}) and {counted(len(events), 'event')}: Canal"}
+    told = {"form": f"value is a protobuf Packet of type MESSAGES ({start(value, 4)}) and {plural(len(events), 'event')}: Canal"}
     options: dict[str, OptionValue] = {}
     if full := _full_type(events):
         told["types"] = f"columns have full types like `{full[:40]}`: content-compatible, or Alibaba Canal itself"

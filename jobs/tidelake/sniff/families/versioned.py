@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tidelake.errors import DecodeError
-from tidelake.sniff.families.hint import Hint, OptionValue, View, counted, start
+from tidelake.io.texts import plural
+from tidelake.sniff.families.hint import Hint, OptionValue, View, start
 from tidelake.sniff.families.unpack import sentence_of, unpacked
 from tidelake.wire.json.json_text import load
 
@@ -42,9 +43,9 @@ def _open(key: bytes, value: bytes | None) -> Hint:
     if not keys:
         return _hint({"framing": "key is the version word 00…01 alone and the value is empty: a batch of no events"}, weak=True)
     if not all(kind.get("t") in _KINDS and "ts" in kind for kind in about):
-        return _broken(f"key begins with the version word 00…01 and holds {counted(len(keys), 'part')} that are not Open Protocol's keys")
+        return _broken(f"key begins with the version word 00…01 and holds {plural(len(keys), 'part')} that are not Open Protocol's keys")
     kinds = sorted({_KINDS[kind["t"]] for kind in about})
-    framing = f"key begins with the version word 00…01 and holds {counted(len(keys), 'length-prefixed JSON key')} ({', '.join(kinds)})"
+    framing = f"key begins with the version word 00…01 and holds {plural(len(keys), 'length-prefixed JSON key')} ({', '.join(kinds)})"
     evidence, options = {"framing": framing}, dict[str, OptionValue]()
     for member, option in _LARGE.items():
         if any(kind.get(member) for kind in about):

@@ -63,12 +63,21 @@ class FindingFacts(BaseModel):
     remedy: str
 
 
+class DecisionFacts(BaseModel):
+    """A person's decision to accept a loss. reason: empty if none was given."""
+
+    by: str
+    reason: str
+    decided_at_ms: int
+
+
 class RejectedFacts(BaseModel):
-    """Messages that could not be decoded, by code; examples as `topic[partition]@offset: reason`."""
+    """Messages that could not be decoded, by code; examples as `topic[partition]@offset: reason`. decisions: of the first accepted ones."""
 
     code: str
     messages: int
     accepted: int = 0
+    decisions: list[DecisionFacts] = []
     examples: list[str] = []
 
 

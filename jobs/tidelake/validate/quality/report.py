@@ -15,6 +15,7 @@ from tidelake.validate.quality.headline import headline, quarantine_commands
 from tidelake.validate.quality.trends import changed_rows, quarantined, trends
 from tidelake.validate.quality.verdict import Check
 
+_FILTERS = ("clipped", "prose", "moment", "instant", "lag", "duration", "size", "hour_name", "signed", "plural")  # of tidelake.io.texts
 _KINDS = {
     "row": "Row changes",
     "ddl": "DDL statements",
@@ -89,9 +90,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
-        name: getattr(texts, name) for name in ("clipped", "prose", "moment", "lag", "duration", "size", "hour_name", "signed", "plural")
-    }
+    made.filters |= {name: getattr(texts, name) for name in _FILTERS}
     made.globals |= {"changed_rows": changed_rows, "refused_messages": quarantined}
     return made
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tidelake.history.contract import Expectation
+from tidelake.io.texts import plural
 from tidelake.validate.quality.validation import RuleOutcome, quiet
 
 if TYPE_CHECKING:
@@ -53,10 +54,11 @@ def observed(e: Expectation, outcome: RuleOutcome) -> str:
     if outcome.error is not None:
         return f"could not be judged: {outcome.error}"
     if "element_count" in result:
-        return _shares(result, "values" if "column" in e.arguments else "rows")
+        return _shares(result, "value" if "column" in e.arguments else "row")
     if result.get("observed_value") is not None:
-        rows = " rows" if e.type == _SQL else ""
-        return show(result["observed_value"]) + rows + _mismatches(result)
+        if e.type == _SQL:
+            return plural(int(result["observed_value"]), "row")
+        return show(result["observed_value"]) + _mismatches(result)
     distinct = _distinct(result)
     if distinct:
         return distinct
@@ -118,12 +120,8 @@ def _shares(result: Mapping[str, Any], noun: str) -> str:
     rows, bad, nulls = (int(result.get(key) or 0) for key in ("element_count", "unexpected_count", "missing_count"))
     judged = rows - nulls
     if not judged:
-        return f"only NULL, in {rows:,} rows" if rows else "no rows"
-    said = (
-        f"{bad:,} bad {noun if bad > 1 else noun[:-1]} among {judged:,} ({_percent(bad, judged)})"
-        if bad
-        else f"no bad {noun[:-1]} among {judged:,}"
-    )
+        return f"only NULL, in {plural(rows, 'row')}" if rows else "no rows"
+    said = f"{plural(bad, f'bad {noun}')} among {judged:,} ({_percent(bad, judged)})" if bad else f"no bad {noun} among {judged:,}"
     return said + (f"; {nulls:,} NULL not judged" if nulls else "")
 
 
@@ -141,8 +139,8 @@ def _mismatches(result: Mapping[str, Any]) -> str:
 def _distinct(result: Mapping[str, Any]) -> str:
     """Text about sets of distinct values."""
     parts = [
-        f"{int(result[key]):,} distinct values {word}"
-        for key, word in (("unexpected_count", "that are not expected"), ("missing_count", "missing"))
+        f"{plural(int(result[key]), 'distinct value')} {word}"
+        for key, word in (("unexpected_count", "not expected"), ("missing_count", "missing"))
         if key in result
     ]
     return ", ".join(parts)
