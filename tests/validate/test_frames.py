@@ -62,7 +62,9 @@ def test_checks_come_in_the_order_of_the_rules_with_severity_and_origin(orders: 
         unexpected=3,
         examples=["7.00", "8.00", "9.00"],
         origin=ORIGIN,
+        remedy=f"correct the source or the rule ({ORIGIN})",
     )
+    assert checks[1].remedy == ""
     assert checks[1].observed == "no bad value among 10"
     assert checks[1].examples == []
     assert checks[2].examples == ["NULL"]

@@ -10,6 +10,7 @@ import warnings
 
 import pytest
 
+from tidelake.validate.quality.evidence import UnexpectedRows
 from tidelake.validate.quality.judge import Measure, judge_measures
 
 
@@ -45,18 +46,20 @@ def test_numbers_beyond_a_double_are_compared_exactly() -> None:
 
 
 def test_checks_come_in_the_order_of_their_measures_with_all_they_said() -> None:
+    rows = UnexpectedRows(unexpected_index_column_names=["id"], partial_unexpected_index_list=[{"id": 1}], partial_unexpected_list=[1])
     told = measure(
         3,
         severity="warning",
         column="price",
         expected="no NULL",
         observed="3 rows",
-        examples=("a", "b"),
         origin="every table with a key",
         remedy="let it pass",
+        result=rows,
     )
-    passed, failed = judge_measures([measure(0, table="a.b"), told])
+    passed, failed = judge_measures([measure(0, table="a.b", remedy="let it pass", result=rows), told])
     assert (passed.table, passed.success, passed.unexpected, passed.severity) == ("a.b", True, 0, "critical")
+    assert (passed.remedy, passed.result) == ("", None)
     assert failed.model_dump() == {
         "table": "shop.orders",
         "rule": "key not null",
@@ -66,9 +69,10 @@ def test_checks_come_in_the_order_of_their_measures_with_all_they_said() -> None
         "observed": "3 rows",
         "expected": "no NULL",
         "unexpected": 3,
-        "examples": ["a", "b"],
+        "examples": [],
         "origin": "every table with a key",
         "remedy": "let it pass",
+        "result": rows.model_dump(),
     }
 
 

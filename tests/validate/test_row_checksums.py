@@ -25,6 +25,7 @@ from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
 from tidelake.spark.worker_secrets import NONE
+from tidelake.validate.quality.evidence import first_row
 from tidelake.validate.report import hour_facts, write_report
 
 KF = row_schema("id bigint", "f float")
@@ -107,4 +108,8 @@ def test_verdicts_are_counted_by_table_and_stand_in_certificate_and_report(publi
     assert (facts.tables["d.k"].checksums, facts.tables["d.k"].untrusted) == (counts["checksums"], ["f"])
     (check,) = [c for c in facts.checks if c.rule == "rows match their checksums"]
     assert (check.success, check.severity, check.observed) == (False, "warning", "1 do, 2 do not, 1 cannot be checked")
+    assert check.result is not None
+    assert first_row(check.result) == "id=2 at t[0]@1"
+    assert len(check.result.partial_unexpected_index_list) == 1  # the repeat is no change
+    assert 'checksum = "quarantine" under [policy]' in check.remedy
     assert "2 row events arrived damaged" in Path(write_report(lake, hour)).read_text()

@@ -19,7 +19,6 @@ from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog import load_catalog
 from pyiceberg.conversions import from_bytes
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, In, LessThanOrEqual
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -34,9 +33,10 @@ from tidelake.config.lake_paths import BUCKET, CATALOG, MAIN
 from tidelake.errors import ConfigError, StorageError
 from tidelake.lake.catalog_errors import named, retried
 from tidelake.lake.causes import lost_file
+from tidelake.lake.filters import filter_of
 from tidelake.lake.iceberg_types import LIST_ELEMENT_IDS, iceberg_type, written
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
-from tidelake.lake.scans import After, FileFacts, Where
+from tidelake.lake.scans import FileFacts, Where
 from tidelake.lake.sql_catalog import SharedSqlCatalog
 from tidelake.spark.lake_settings import LakeSettings
 
@@ -147,14 +147,23 @@ class LakeTable:
             yield self.summary(at)
             at = snapshot.parent_snapshot_id
 
-    def scan(self, where: Where | None = None, columns: Sequence[str] = ("*",), snapshot_id: int | None = None) -> pa.RecordBatchReader:
-        """Return matching rows as a stream of record batches. where: column → value, list of values, or After for a range."""
-        return self.table.scan(filter_of(where or {}), selected_fields=tuple(columns), snapshot_id=snapshot_id).to_arrow_batch_reader()
+    def scan(
+        self, where: Where | None = None, columns: Sequence[str] = ("*",), snapshot_id: int | None = None, limit: int | None = None
+    ) -> pa.RecordBatchReader:
+        """Return matching rows as a stream of record batches. where: column → value, None, list of values, or After for a range."""
+        scan = self.table.scan(filter_of(where or {}), selected_fields=tuple(columns), snapshot_id=snapshot_id, limit=limit)
+        return scan.to_arrow_batch_reader()
 
-    def added(self, base: int, to: int, columns: Sequence[str]) -> pa.Table:
-        """Return the rows appended after snapshot `base`, up to and including snapshot `to`, in memory."""
-        scan = self.table.incremental_append_scan(from_snapshot_id_exclusive=base, to_snapshot_id_inclusive=to)
-        return scan.select(*columns).to_arrow()
+    def added(self, base: int, to: int, columns: Sequence[str], where: Where | None = None, limit: int | None = None) -> pa.Table:
+        """Return matching rows appended after snapshot `base`, up to and including snapshot `to`, in memory; no more than `limit`."""
+        scan = self.table.incremental_append_scan(
+            from_snapshot_id_exclusive=base,
+            to_snapshot_id_inclusive=to,
+            row_filter=filter_of(where or {}),
+            selected_fields=tuple(columns),
+            limit=limit,
+        )
+        return scan.to_arrow()
 
     def files(self, where: Where, bounds: Sequence[str], snapshot_id: int) -> Iterator[FileFacts]:
         """Yield the data files that may hold matching rows, with facts from the table's metadata. No data file is opened."""
@@ -368,19 +377,6 @@ def _schema(columns: Sequence[LakeColumn]) -> Schema:
         NestedField(i, c.name, iceberg_type(c.type, LIST_ELEMENT_IDS + i), required=False, doc=c.doc) for i, c in enumerate(columns, 1)
     )
     return Schema(*fields)
-
-
-def filter_of(where: Where) -> BooleanExpression:
-    """Return the pyiceberg expression of a filter."""
-    expression: BooleanExpression = AlwaysTrue()
-    term: Any
-    for name, value in where.items():
-        if isinstance(value, After):
-            term = And(GreaterThan(name, value.low), LessThanOrEqual(name, value.high))  # type: ignore[arg-type, call-arg]
-        else:
-            term = In(name, value) if isinstance(value, list) else EqualTo(name, value)  # type: ignore[arg-type, call-arg]
-        expression = And(expression, term)
-    return expression
 
 
 def _is_at(ref: str, snapshot_id: int | None) -> AssertRefSnapshotId:

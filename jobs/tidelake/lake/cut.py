@@ -128,6 +128,18 @@ class Abandoned(_Document):
     undone: bool = False
 
 
+class InvalidValue(_Document):
+    """A cell that does not fit its type, as it was sent or under its mask, with the key of its row and its event."""
+
+    cell: str | None
+    key: dict[str, str | None]  # source's name of each key column → cell; empty for tables without key
+    topic: str
+    partition: int
+    offset: int
+    ordinal: int
+    commit_ts: int
+
+
 class TableCounts(_Document):
     """Counts of one table's rows in a window. Events are row events, changes are changelog rows."""
 
@@ -145,7 +157,7 @@ class TableCounts(_Document):
     partial: int = 0  # rows for which only the handle was sent
     undated: int = 0  # Avro deletes, which have no commit ts of their own
     invalid_values: dict[str, int] = {}  # column → cells that did not fit their type
-    invalid_value_examples: dict[str, list[str]] = {}  # column → some invalid cells, each with its row's key and coordinates
+    invalid_value_examples: dict[str, list[InvalidValue]] = {}  # column → the first invalid cells
     nulled_values: dict[str, int] = {}  # column → invalid cells that became NULL by policy
     ambiguous: dict[str, int] = {}  # column → ambiguous values: docs/types.md
     repaired: dict[str, int] = {}  # column → texts with invalid UTF-8, replaced by U+FFFD

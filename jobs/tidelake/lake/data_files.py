@@ -27,9 +27,10 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import ListType, LongType, NestedField, StringType
 
 from tidelake.config.lake_paths import MAIN, cut_of_branch
-from tidelake.lake.catalog import LakeCatalog, LakeTable, filter_of
+from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.catalog_errors import retried
 from tidelake.lake.file_changes import FileChange, add_snapshot
+from tidelake.lake.filters import filter_of
 from tidelake.lake.scans import Where
 from tidelake.spark.position_deletes import PATH_ID, POS_ID
 from tidelake.spark.spread import THREADS

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 _Moment = TypeVar("_Moment", int, datetime)
-Where = Mapping[str, object]  # column → value, list of values, or After
+Where = Mapping[str, object]  # column → value, None for NULL, list of values, or After
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,11 @@ from tidelake.lake.staged import Target, read_staged
 from tidelake.lake.tables import PARTIAL
 from tidelake.spark.sql_text import literal
 from tidelake.tso import show
+from tidelake.validate.broken_rows import BrokenRows, broken_rows, index_columns, invalid_rows, outside_window
 from tidelake.validate.invalid_setting import setting
+from tidelake.validate.quality.evidence import UnexpectedRows
 from tidelake.validate.quality.judge import Measure, judge_frame, judge_measures
+from tidelake.validate.quality.rule_rows import with_rows
 from tidelake.validate.quality.verdict import Verdict
 from tidelake.validate.written import KINDS, WrittenCounts, appended, written
 
@@ -51,14 +54,18 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
     spark = lake.spark
     tables = staged.cut.catalog.incarnations
     found = written(spark, catalog, staged)
-    measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged)]
+    broken = broken_rows(catalog, staged, found)
+    measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged, broken.get(i))]
     checks = judge_measures([*_whole(staged), *measures])
     for i, rules in _own_rules(feed, staged).items():
         if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
             continue  # only deletes and partial rows: aggregates over no rows mean nothing
         log.info(f"{tables[i].name}: {len(rules)} expectations")
         images = _images(appended(spark, staged.changelogs[i])).persist()
-        checks += judge_frame(images, rules)
+        judged = judge_frame(images, rules)
+        if any(not c.success for c in judged):
+            judged = with_rows(images, rules, judged, index_columns(catalog.load(staged.changelogs[i].identifier), tables[i]))
+        checks += judged
         images.unpersist()
     verdict = Verdict(
         feed=feed.name,
@@ -120,15 +127,23 @@ def _whole(staged: Staged) -> list[Measure]:
     ]
 
 
-def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged: Staged) -> list[Measure]:
-    """Return the rules that every table gets. again: numbers of rows by change type, `null_keys`, `first_ts`, `last_ts`."""
-    cut = staged.cut
-    outside = [ts for ts in (again.get("first_ts"), again.get("last_ts")) if ts and not cut.applied_ts < ts <= cut.resolved_ts]
+def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged: Staged, broken: BrokenRows | None = None) -> list[Measure]:
+    """Return the rules that every table gets.
+
+    Args:
+        i: The table.
+        c: What order counted.
+        again: Numbers of rows by change type, `null_keys`, `first_ts`, `last_ts`.
+        staged: The staged window.
+        broken: Rows that break these rules, if any do.
+    """
+    cut, broken, outside = staged.cut, broken or BrokenRows(), outside_window(again, staged)
     changes = sum(again.get(k, 0) for k in KINDS)
     wanted = c.inserts + c.deletes + c.upserts + 2 * c.updates - c.updates_without_before_image + c.exchanged_in + c.exchanged_out
     expected = f"{plural(wanted, 'change')} of {plural(c.events - c.duplicates, 'event')}"
+    inside = _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside))
     rules = [
-        _zero(i, "commit ts inside the window", len(outside), f"in ({show(cut.applied_ts)}, {show(cut.resolved_ts)}]", _shown(outside)),
+        replace(inside, result=broken.outside),
         _zero(i, "counts reconcile", abs(changes - wanted), expected, f"{changes:,} written"),
     ]
     if i.guessed:
@@ -137,7 +152,9 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
         wanted_types = "defined by tables.sql, a statement or messages"
         rules.append(_zero(i, "types are known", len(missing), wanted_types, found, severity="warning"))
     if i.key:
-        rules.append(_zero(i, "key not null", again.get("null_keys", 0), "no NULL in the key", plural(again.get("null_keys", 0), "row")))
+        null_keys = again.get("null_keys", 0)
+        rule = _zero(i, "key not null", null_keys, "no NULL in the key", plural(null_keys, "row"))
+        rules.append(replace(rule, result=broken.null_keys, remedy=_null_key_remedy(i, c)))
     rules += [_invalid_values(i, c, name, n) for name, n in c.invalid_values.items()]
     if not c.invalid_values:
         rules.append(_zero(i, "types parsed", 0, "every value fits its type", "all do"))
@@ -149,25 +166,42 @@ def table_measures(i: Incarnation, c: TableCounts, again: WrittenCounts, staged:
         _zero(i, "text is UTF-8", n, "valid UTF-8", f"{plural(n, 'text')} repaired with U+FFFD", column=name, severity="warning")
         for name, n in c.repaired.items()
     ]
-    return rules + ([_checksums(i, c.checksums)] if c.checksums else [])
+    return rules + ([_checksums(i, c.checksums, broken.damaged)] if c.checksums else [])
 
 
 def _invalid_values(i: Incarnation, c: TableCounts, column: str, n: int) -> Measure:
     measure = _zero(
         i, "types parsed", n, "every value fits its type", f"{plural(n, 'value')} that {'does' if n == 1 else 'do'} not", column
     )
-    either = f'{setting(i.name, column, "null")} in feed.toml, or "string"'
-    remedy = f"the rows are in the archive at these coordinates. To let such values pass as NULL, or as text, set {either} (docs/types.md)"
-    return replace(measure, examples=tuple(c.invalid_value_examples.get(column, ())), remedy=remedy)
+    if column in _key_names(i):
+        passing = f"as text, set {setting(i.name, column, 'string')} in feed.toml"
+    else:
+        passing = f'as NULL, or as text, set {setting(i.name, column, "null")} in feed.toml, or "string"'
+    remedy = f"the rows are in the archive at these coordinates. To let such values pass {passing} (docs/types.md)"
+    return replace(measure, result=invalid_rows(c, column), remedy=remedy)
 
 
-def _checksums(i: Incarnation, found: Mapping[str, int]) -> Measure:
+def _null_key_remedy(i: Incarnation, c: TableCounts) -> str:
+    """A key that is NULL because it does not fit its type can be text; any other came as NULL."""
+    kept = [setting(i.name, k, "string") for k in _key_names(i) if k in c.invalid_values or k in c.nulled_values]
+    kept += [setting(i.name, k, "string", "zero_date") for k in _key_names(i) if k in c.nulled_zero_dates]
+    if kept:
+        return f"values that do not fit their type are NULL. To keep them as text, set {' and '.join(kept)} in feed.toml (docs/types.md)"
+    return f"correct the rows at the source, or the key of {i.name} in tables.sql if the source has another one"
+
+
+def _key_names(i: Incarnation) -> list[str]:
+    return [k.name for k in i.columns if k.id in i.key]
+
+
+def _checksums(i: Incarnation, found: Mapping[str, int], damaged: UnexpectedRows | None) -> Measure:
     """The rule for rows that have a checksum."""
     differ, unclear = found.get("mismatch", 0), found.get("unverifiable", 0)
     said = (
         f"{found.get('verified', 0)} do" + (f", {differ} do not" if differ else "") + (f", {unclear} cannot be checked" if unclear else "")
     )
-    return _zero(i, "rows match their checksums", differ, "every row does", said, severity="warning")
+    rule = _zero(i, "rows match their checksums", differ, "every row does", said, severity="warning")
+    return replace(rule, result=damaged, remedy='to quarantine such messages, set checksum = "quarantine" under [policy] in feed.toml')
 
 
 def _zero(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from tidelake.config.lake_paths import EVENT
 from tidelake.history.ordering import CLASS
 from tidelake.order.arrow.keyless_rows import HASH, equal_rows
+from tidelake.order.arrow.row_streams import SpilledRows
 from tidelake.order.arrow.rows_reading import (
     AT,
     DELETE,
@@ -37,7 +39,7 @@ from tidelake.wire.kernels.arrays import Flags, Longs
 PARTIAL = "_partial"
 SLICE = 1 << 17  # most events that are converted at once: about a row group
 PORTION = 1_000_000  # most rows of a portion
-PORTION_BYTES = 256 << 20  # most bytes of a portion
+PORTION_BYTES = 128 << 20  # most bytes of a portion
 SLICE_BYTES = 64 << 20  # most bytes of the events that are converted at once
 _HASHES = (1 << 31) - 1  # number of buckets; with it a value's bucket is its whole hash
 _MIX = 1_000_003  # odd
@@ -62,14 +64,14 @@ class BucketChanges:
     Attributes:
         table: The table.
         bucket: Number of the bucket.
-        rows: Rows in the form of rows_reading.Typed.
+        rows: Rows in the form of rows_reading.Typed, on disk.
         steps: Topic and partition → offsets at which the resolved ts went back.
         counted: Events by outcome; complete after the last part.
     """
 
     table: ArrowTable
     bucket: int
-    rows: pa.Table
+    rows: SpilledRows
     steps: Sequence[tuple[str, int, list[int]]] = ()
     counted: Counter[str] = field(default_factory=Counter)
 
@@ -83,34 +85,34 @@ class BucketChanges:
 
     def _portions(self) -> Iterator[pa.Table]:
         """Yield the rows in portions: by commit ts, and a large transaction by hashes."""
-        most = _most(self.rows, PORTION, PORTION_BYTES)
-        if self.rows.num_rows <= most:
-            yield self.rows
-            return
-        ts = np.asarray(self.rows.column("commit_ts"))
+        ts, most = self.rows.ts, _most(self.rows.count, self.rows.nbytes, PORTION, PORTION_BYTES)
         ends = np.unique(np.sort(ts)[most - 1 :: most]).tolist()  # the last commit ts of each portion
-        for low, high in zip([-1, *ends], [*ends, int(ts.max())], strict=True):
-            mine = np.flatnonzero((ts > low) & (ts <= high))
-            if len(mine):
-                rows = self.rows.take(pa.array(mine))
-                yield from self._split(rows, most) if len(mine) > 2 * most else (rows,)
+        for low, high in pairwise([-1, *ends, *([int(ts.max())] if ts.size else [])]):
+            mine = (ts > low) & (ts <= high)
+            if count := np.count_nonzero(mine):
+                yield from self._split(mine, -(-count // most)) if count > 2 * most else (self.rows.take(mine),)
 
-    def _split(self, rows: pa.Table, most: int) -> Iterator[pa.Table]:
+    def _split(self, mine: Flags, parts: int) -> Iterator[pa.Table]:
         """Yield the rows of large transactions: equal events stay together."""
-        parts = -(-rows.num_rows // most)
-        kind = np.asarray(rows.column("kind"))
-        shared = self._identity(rows, kind) if self.table.key else {HASH[1]: rows.column(HASH[1])}
+        code = np.full(self.rows.count, -1)
+        for numbers, rows in self.rows.parts(mine):
+            code[numbers] = self._codes(rows) % parts
+        for n in range(parts):
+            if (chosen := code == n).any():
+                yield self.rows.take(chosen)
+
+    def _codes(self, rows: pa.Table) -> Longs:
+        """A hash of what equal events share."""
+        shared = self._identity(rows, np.asarray(rows.column("kind"))) if self.table.key else {HASH[1]: rows.column(HASH[1])}
         code = np.zeros(rows.num_rows, np.int64)
         for name, column in shared.items():
             if name not in ("ts", "class"):
                 code = code * _MIX + _hashes(column)
-        for n in range(parts):
-            if (mine := np.flatnonzero(code % parts == n)).size:
-                yield rows.take(pa.array(mine))
+        return code
 
     def _parts_of(self, rows: pa.Table) -> Iterator[BucketPart]:
         order, strays = self._distinct(rows), list[tuple[int, pa.Table]]()
-        step = _most(rows, SLICE, SLICE_BYTES)
+        step = _most(rows.num_rows, rows.nbytes, SLICE, SLICE_BYTES)
         for first in range(0, len(order), step):
             yield from _by_day(self.bucket, self._changes(rows, order[first : first + step], strays))
         for bucket in sorted({b for b, _ in strays}):
@@ -173,9 +175,9 @@ class BucketChanges:
         return changes.filter(pa.array(bucket == self.bucket))
 
 
-def _most(rows: pa.Table, count: int, size: int) -> int:
-    """The number of these rows that keeps both limits, one at least. size: bytes."""
-    fit: int = size * rows.num_rows // max(rows.nbytes, 1)
+def _most(rows: int, nbytes: int, count: int, size: int) -> int:
+    """The number of so many rows, of so many bytes, that keeps both limits, one at least. size: bytes."""
+    fit: int = size * rows // max(nbytes, 1)
     return max(1, min(count, fit))
 
 

@@ -16,7 +16,7 @@ from tidelake.io.object_store import Store
 from tidelake.io.storage import open_store
 from tidelake.order.arrow.bucket_changes import BucketChanges, BucketPart
 from tidelake.order.arrow.invalid_examples import Examples, merge
-from tidelake.order.arrow.row_streams import read_streams
+from tidelake.order.arrow.row_streams import SpilledRows
 from tidelake.order.arrow.rows_reader import OrderJob, WorkerFindings
 from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
@@ -94,7 +94,7 @@ def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[in
 def _written(job: OrderJob, number: int, share: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
     """Write a file for each day, and for each bucket that rows moved away from."""
     table = job.tables[number]
-    changes = BucketChanges(table, table.bucket_of(share), read_streams(path), job.steps)
+    changes = BucketChanges(table, table.bucket_of(share), SpilledRows(path), job.steps)
     store = open_store(table.location)
     with kept_if_whole(store) as keys:
         files = _Files(store, table, keys, path.with_suffix(".parquet"))

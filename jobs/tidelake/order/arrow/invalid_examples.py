@@ -8,22 +8,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.errors import Coordinates
+from tidelake.config.evidence import MOST_CHARACTERS, MOST_ROWS
 from tidelake.lake.columns.cells import INVALID, Codes
-from tidelake.order.arrow.table_models import ArrowTable
+from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable
 from tidelake.order.arrow.typed_columns import TypedColumn, shown
 from tidelake.wire.kernels.arrays import Flags
 
-SHOWN = 3  # values shown of a column, and columns of a table
-_LENGTH = 80  # characters shown of a value
-Example = tuple[str, int, int, int, str]  # topic, partition, offset, ordinal, text
+Key = tuple[tuple[str, str | None], ...]  # name and cell of each key column
+Example = tuple[str, int, int, int, int, str | None, Key]  # topic, partition, offset, ordinal, commit ts, cell, key of its row
 Examples = dict[int, list[Example]]  # by column id
+_AT = ("topic", "partition", "offset", "ordinal", "commit_ts")
 
 
 def invalid_examples(
     known: Examples, table: ArrowTable, events: pa.Table, images: Mapping[int, tuple[TypedColumn, TypedColumn]], gone: Flags
 ) -> None:
-    """Add the first invalid values of events to the known ones, as `'12,5x' of id='3' at topic[0]@17`; masked values stay masked.
+    """Add the first invalid values of events to the known ones; masked values stay masked.
 
     Args:
         known: The examples so far, which are changed.
@@ -41,33 +41,33 @@ def invalid_examples(
         found = list[Example]()
         for n, at in _first(events, bad):
             cell = (new if bad_new is not None and bad_new[n] else old).cells
-            keys = ((k.shown, _text(shown(images[k.id][int(gone[n])].cells.slice(n, 1), k))) for k in table.columns if k.id in table.key)
-            of = ", ".join(f"{name}={value}" for name, value in keys)
-            where = Coordinates(at[0], at[1], at[2])
-            found.append((*at, f"{_text(shown(cell.slice(n, 1), c))}{' of ' if of else ''}{of} at {where}"))
+            key = tuple((k.shown, _text(images[k.id][int(gone[n])].cells, n, k)) for k in table.columns if k.id in table.key)
+            found.append((*at, _text(cell, n, c), key))
         merge(known, {c.id: found})
 
 
 def merge(known: Examples, more: Mapping[int, Iterable[Example]]) -> None:
     """Add examples; of each column those with the lowest coordinates stay."""
     for column, found in more.items():
-        known[column] = sorted({*known.get(column, ()), *found})[:SHOWN]
+        first = {e[:4]: e for e in (*known.get(column, ()), *found)}
+        known[column] = [first[at] for at in sorted(first)][:MOST_ROWS]
 
 
 def _invalid(lost: Codes | None) -> Flags | None:
     return None if lost is None else lost == INVALID
 
 
-def _first(events: pa.Table, bad: Flags) -> list[tuple[int, tuple[str, int, int, int]]]:
-    """The rows with the lowest coordinates."""
+def _first(events: pa.Table, bad: Flags) -> list[tuple[int, tuple[str, int, int, int, int]]]:
+    """The rows with the lowest coordinates, and these with the commit ts."""
     rows = np.flatnonzero(bad)
-    at = events.select(["topic", "partition", "offset", "ordinal"]).take(pa.array(rows))
+    at = events.select(_AT).take(pa.array(rows))
     at = at.set_column(0, "topic", at.column("topic").cast(pa.string())).append_column("row", pa.array(rows))
-    keys = [(name, "ascending") for name in at.column_names[:-1]]
-    least = at.take(pc.select_k_unstable(at, SHOWN, sort_keys=keys)).to_pylist()
-    return [(r["row"], (r["topic"], r["partition"], r["offset"], r["ordinal"])) for r in least]
+    keys = [(name, "ascending") for name in _AT[:-1]]
+    least = at.take(pc.select_k_unstable(at, MOST_ROWS, sort_keys=keys)).to_pylist()
+    return [(r["row"], (r["topic"], r["partition"], r["offset"], r["ordinal"], r["commit_ts"])) for r in least]
 
 
-def _text(one: pa.Array) -> str:
-    cell = one[0].as_py()
-    return "NULL" if cell is None else repr(bytes(cell).decode(errors="replace")[:_LENGTH])
+def _text(cells: pa.Array, row: int, column: ArrowColumn) -> str | None:
+    """The beginning of a cell, under its column's mask: one character more than is shown, so that it is seen to be cut off."""
+    cell, most = shown(cells.slice(row, 1), column)[0].as_py(), MOST_CHARACTERS + 1
+    return None if cell is None else bytes(cell[: 4 * most]).decode(errors="replace")[:most]

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+
+from tidelake.wire.kernels.arrays import Flags, Longs
+
+STREAM_BYTES = 16 << 20  # of rows in memory; a stream is one value of the shuffle
+
+
+def streams(rows: pa.Table) -> Iterator[bytes]:
+    """Yield rows as streams of about STREAM_BYTES, one row at least."""
+    step = max(1, STREAM_BYTES * rows.num_rows // max(rows.nbytes, 1))
+    for first in range(0, rows.num_rows, step):
+        yield stream(rows.slice(first, step))
 
 
 def stream(rows: pa.Table) -> bytes:
@@ -12,7 +26,53 @@ def stream(rows: pa.Table) -> bytes:
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, rows.schema) as writer:
         writer.write_table(rows)
-    return bytes(out.getvalue().to_pybytes())
+    found: bytes = out.getvalue().to_pybytes()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A stream in the file. at: where it begins, in bytes; first: number of its first row; count: number of its rows."""
+
+    at: int
+    first: int
+    count: int
+
+
+class SpilledRows:
+    """Rows of streams in a file on a worker's disk. A stream is in memory only while rows of it are taken.
+
+    Attributes:
+        count: Number of rows.
+        nbytes: Their bytes in memory.
+        ts: Their commit ts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._streams, self.count, self.nbytes = path, list[_Stream](), 0, 0
+        stamps = [np.zeros(0, np.int64)]
+        with pa.memory_map(str(path)) as source:  # of which only the commit ts are touched
+            while source.tell() < source.size():
+                at, rows = source.tell(), pa.ipc.open_stream(source).read_all()
+                self._streams.append(_Stream(at, self.count, rows.num_rows))
+                stamps.append(np.array(rows.column("commit_ts"), np.int64))
+                self.count, self.nbytes = self.count + rows.num_rows, self.nbytes + rows.nbytes
+                del rows
+        self.ts = np.concatenate(stamps)
+
+    def take(self, wanted: Flags) -> pa.Table:
+        """Return the wanted rows, in their order."""
+        parts = [rows for _, rows in self.parts(wanted)]
+        return pa.concat_tables(parts, promote_options="default").unify_dictionaries()
+
+    def parts(self, wanted: Flags) -> Iterator[tuple[Longs, pa.Table]]:
+        """Yield the wanted rows stream by stream, each with the numbers of its rows."""
+        with pa.OSFile(str(self._path)) as source:
+            for s in self._streams:
+                mine = wanted[s.first : s.first + s.count]
+                if mine.any():
+                    source.seek(s.at)
+                    yield s.first + np.flatnonzero(mine), pa.ipc.open_stream(source).read_all().filter(pa.array(mine))
 
 
 def read_streams(path: Path) -> pa.Table:

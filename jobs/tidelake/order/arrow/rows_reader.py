@@ -13,7 +13,7 @@ from tidelake.io.storage import open_store
 from tidelake.order.arrow.event_groups import HOUR, event_groups
 from tidelake.order.arrow.invalid_examples import Examples
 from tidelake.order.arrow.placed_deletes import DeletesObject, PlacedDeletes
-from tidelake.order.arrow.row_streams import stream
+from tidelake.order.arrow.row_streams import streams
 from tidelake.order.arrow.rows_reading import READ, RowsReading
 from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.order.repeated_offsets import Again
@@ -85,7 +85,8 @@ class RowsReader(PartReader[Sequence[str]]):
             for key in part:
                 for events in event_groups(open_store(job.events), key, folder, self._columns, self._may_hold):
                     for found in reading.typed(events):
-                        yield _sent(job, found.table, found.share, stream(found.rows))
+                        for rows in streams(found.rows):
+                            yield _sent(job, found.table, found.share, rows)
         for table, seen in reading.seen.items():
             told = WorkerFindings(seen=seen, examples=reading.examples.get(table, {}))
             yield _sent(job, table, 0, None, told.model_dump_json())

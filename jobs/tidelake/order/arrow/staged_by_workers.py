@@ -10,16 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidelake.config.evidence import MOST_COLUMNS
 from tidelake.errors import OrderError
 from tidelake.io.storage import open_store
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.cut import Advance, TableCounts, TableCut
+from tidelake.lake.cut import Advance, InvalidValue, TableCounts, TableCut
 from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.order.arrow.changelog_writer import STAGED, TableOutcome, Writer
 from tidelake.order.arrow.delete_source import DeletesJob, place_deletes
 from tidelake.order.arrow.deletes import DeleteRules
-from tidelake.order.arrow.invalid_examples import SHOWN
+from tidelake.order.arrow.invalid_examples import Example
 from tidelake.order.arrow.rows_reader import OrderJob, RowsReader
 from tidelake.order.arrow.rows_reading import NO_BUCKET
 from tidelake.order.arrow.table_jobs import arrow_table
@@ -111,10 +112,15 @@ def _finished(
     advance, written = advanced(o.catalog, table, target, o.branch, base, o.previous.get(table.incarnation.id))
     counts = counts_of(table, outcome.seen, outcome.counted)
     names = {p.column.id: p.column.name for p in table.projections}
-    wanted = list(counts.invalid_values)[:SHOWN]
-    examples = {names[k]: [text for *_, text in found] for k, found in outcome.examples.items()}
+    wanted = list(counts.invalid_values)[:MOST_COLUMNS]
+    examples = {names[k]: [_invalid_value(e) for e in found] for k, found in outcome.examples.items()}
     shown = {name: examples[name] for name in wanted if name in examples}
     return table, advance, counts.model_copy(update={"changes": written, "invalid_value_examples": shown})
+
+
+def _invalid_value(e: Example) -> InvalidValue:
+    topic, partition, offset, ordinal, commit_ts, cell, key = e
+    return InvalidValue(topic=topic, partition=partition, offset=offset, ordinal=ordinal, commit_ts=commit_ts, cell=cell, key=dict(key))
 
 
 def _without_key(table: TableRows, partial: int) -> OrderError:

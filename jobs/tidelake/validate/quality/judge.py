@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidelake.errors import ConfigError
 from tidelake.history.contract import Expectation, RuleSeverity
 from tidelake.validate.quality import wording
+from tidelake.validate.quality.evidence import UnexpectedRows
 from tidelake.validate.quality.expectations import build, check_expectation
 from tidelake.validate.quality.validation import RuleOutcome, quiet, validate
 from tidelake.validate.quality.verdict import Check
@@ -26,7 +27,9 @@ __all__ = ["Measure", "check_expectation", "judge_frame", "judge_measures"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A number counted of a table, and at least one limit. expected, observed: texts for people, derived if empty."""
+    """A number counted of a table, and at least one limit. expected, observed: texts for people, derived if empty. remedy, result: for a
+    check that fails.
+    """
 
     table: str
     rule: str
@@ -37,9 +40,9 @@ class Measure:
     maximum: int | float | None = None
     expected: str = ""
     observed: str = ""
-    examples: tuple[str, ...] = ()
     origin: str = "every table"
     remedy: str = ""
+    result: UnexpectedRows | None = None
 
     def __post_init__(self) -> None:
         if self.minimum is None and self.maximum is None:
@@ -95,6 +98,7 @@ def _check(e: Expectation, expected: str, outcome: RuleOutcome) -> Check:
         unexpected=wording.unexpected(e, outcome),
         examples=wording.examples(outcome),
         origin=e.origin,
+        remedy="" if outcome.success else wording.remedy(e),
     )
 
 
@@ -136,9 +140,9 @@ def _measured(m: Measure, success: bool, error: str | None) -> Check:
         observed=observed,
         expected=m.expected or _between(m),
         unexpected=abs(int(m.value)) if counts_offenders and not success else 0,
-        examples=list(m.examples),
         origin=m.origin,
-        remedy=m.remedy,
+        remedy="" if success else m.remedy,
+        result=None if success else m.result,
     )
 
 

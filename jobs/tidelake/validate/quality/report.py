@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidelake.errors import QUARANTINE_CODES
 from tidelake.io import texts
+from tidelake.validate.quality.evidence import place
 from tidelake.validate.quality.facts import HourFacts, TableFacts
 from tidelake.validate.quality.headline import headline, quarantine_commands
 from tidelake.validate.quality.trends import changed_rows, quarantined, trends
@@ -91,6 +92,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {name: getattr(texts, name) for name in _FILTERS}
+    made.filters["place"] = place
     made.globals |= {"changed_rows": changed_rows, "refused_messages": quarantined}
     return made
 

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from tidelake.errors import QualityError
+from tidelake.validate.quality.evidence import UnexpectedRows, first_row
 
 
 class Check(BaseModel):
@@ -24,7 +25,8 @@ class Check(BaseModel):
     unexpected: int = 0
     examples: list[str] = []
     origin: str = "every table"  # or the expectation's file and number
-    remedy: str = ""  # how to let it pass other than by changing the source or the rule
+    remedy: str = ""  # what to do, with the setting that lets it pass if there is one; only of a failed check
+    result: UnexpectedRows | None = None  # some of the rows that break it
 
 
 class Verdict(BaseModel):
@@ -52,10 +54,11 @@ class Verdict(BaseModel):
         first = critical[0]
         more = f" (and {len(critical) - 1} more)" if len(critical) > 1 else ""
         what = f"{first.table}{'.' + first.column if first.column else ''}: {first.rule}"
-        examples = f": {'; '.join(first.examples)}" if first.remedy and first.examples else ""
+        example = first_row(first.result) if first.result else next(iter(first.examples), "")
+        such_as = f", such as {example}" if example else ""
         remedy = first.remedy or f"correct the source or the rule ({first.origin})"
         raise QualityError(
-            f"{what}: expected {first.expected}, found {first.observed}{examples}{more}; nothing of the window is published",
+            f"{what}: expected {first.expected}, found {first.observed}{such_as}{more}; nothing of the window is published",
             code="EXPECTATION_FAILED",
             remedy=f"see `tidelake report --feed {self.feed} --hour {self.hour}`; {remedy}, then run the hour again",
         )

@@ -78,6 +78,12 @@ def examples(outcome: RuleOutcome) -> list[str]:
     return [] if outcome.success else list(dict.fromkeys(show(value) for value in found))[:EXAMPLES]
 
 
+def remedy(e: Expectation) -> str:
+    """Return what to do about a failure, with the setting that lets a critical one pass."""
+    said = f"correct the source or the rule ({e.origin})"
+    return f'{said}. To publish such rows with a warning, set severity = "warning" in the rule' if e.severity == "critical" else said
+
+
 def show(value: Any) -> str:
     """Format a value on one line: numbers with separators, NULL, bytes as hex, at most 120 characters."""
     return _clipped(_text(value), _CHARACTERS)
