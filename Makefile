@@ -84,7 +84,7 @@ $(AUDIT)/.ready: requirements-audit.lock $(READY)
 	touch $@
 
 sbom: $(AUDIT)/.ready ## write sbom.json: packages and jars of the image with their hashes, as CycloneDX
-	$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --output-file sbom.json
+	$(AUDIT)/bin/cyclonedx-py requirements requirements-runtime.lock --pyproject pyproject.toml --output-reproducible --output-file sbom.json
 	$(BIN)/python docker/sbom_jars.py sbom.json jobs/tidelake/spark/jars.sha256
 
 audit: $(AUDIT)/.ready ## ask PyPI for known vulnerabilities of the locked packages; fails if there is one
