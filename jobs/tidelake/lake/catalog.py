@@ -33,11 +33,10 @@ from tidelake.config.lake_paths import BUCKET, CATALOG, MAIN
 from tidelake.errors import ConfigError, StorageError
 from tidelake.lake.catalog_errors import named, retried
 from tidelake.lake.causes import lost_file
-from tidelake.lake.filters import filter_of
-from tidelake.lake.iceberg_types import LIST_ELEMENT_IDS, iceberg_type, written
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import FileFacts, Where
 from tidelake.lake.sql_catalog import SharedSqlCatalog
+from tidelake.lake.to_iceberg import LIST_ELEMENT_IDS, filter_of, iceberg_type, written
 from tidelake.spark.lake_settings import LakeSettings
 
 _PROPERTIES = {

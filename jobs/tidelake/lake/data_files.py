@@ -30,8 +30,8 @@ from tidelake.config.lake_paths import MAIN, cut_of_branch
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.catalog_errors import retried
 from tidelake.lake.file_changes import FileChange, add_snapshot
-from tidelake.lake.filters import filter_of
 from tidelake.lake.scans import Where
+from tidelake.lake.to_iceberg import filter_of
 from tidelake.spark.position_deletes import PATH_ID, POS_ID
 from tidelake.spark.spread import THREADS
 

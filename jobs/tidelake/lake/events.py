@@ -16,8 +16,8 @@ from tidelake.config.lake_paths import SYSTEM, events_table
 from tidelake.history.event import EVENT
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.data_files import lowest
-from tidelake.lake.iceberg_types import iceberg_type
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER
+from tidelake.lake.to_iceberg import iceberg_type
 
 _TYPES = {
     pa.string(): "string",

@@ -21,9 +21,9 @@ from tidelake.history.ddl.column_types import MysqlType, lake_type
 from tidelake.history.incarnations import Column, Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeColumn, LakeTable
 from tidelake.lake.cut import Reshape
-from tidelake.lake.iceberg_types import iceberg_type
 from tidelake.lake.names import INCARNATION
 from tidelake.lake.owner import OWNER
+from tidelake.lake.to_iceberg import iceberg_type
 from tidelake.wire.masks import HASHED, documented, mark, mask_key, read_documented
 
 COMMIT_TS = LakeColumn(name="_commit_ts", type="bigint", doc="TSO of the last change of the row")

@@ -1,9 +1,11 @@
-"""Convert between the lake's types, as text, and Iceberg's."""
+"""Lake types, which are texts, and filters of a scan in Iceberg's terms."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, In, IsNull, LessThanOrEqual
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -19,6 +21,8 @@ from pyiceberg.types import (
     TimestampType,
     TimestamptzType,
 )
+
+from tidelake.lake.scans import After, Where
 
 _SIMPLE: dict[str, IcebergType] = {
     "int": IntegerType(),
@@ -51,3 +55,23 @@ def written(kind: IcebergType) -> str:
     if isinstance(kind, ListType):
         return f"array<{written(kind.element_type)}>"
     return next(name for name, simple in _SIMPLE.items() if simple == kind)
+
+
+def filter_of(where: Where) -> BooleanExpression:
+    """Return the pyiceberg expression of a filter."""
+    expression: BooleanExpression = AlwaysTrue()
+    for name, value in where.items():
+        expression = And(expression, _term(name, value))
+    return expression
+
+
+def _term(name: str, value: Any) -> BooleanExpression:
+    match value:
+        case None:
+            return IsNull(name)  # type: ignore[call-arg, arg-type]
+        case After():
+            return And(GreaterThan(name, value.low), LessThanOrEqual(name, value.high))  # type: ignore[arg-type, call-arg]
+        case list():
+            return In(name, value)  # type: ignore[arg-type, call-arg]
+        case _:
+            return EqualTo(name, value)  # type: ignore[arg-type, call-arg]
