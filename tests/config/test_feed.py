@@ -290,8 +290,8 @@ MISTAKES = [
         "[lake]\n",
         "[policy]\nzero_dates = 5\n[lake]\n",
         "policy.zero_dates: unknown key; "
-        "allowed: on_reject, on_gap, on_late, incomplete, on_finding, clock_skew_minutes, wait_hours, ddl, ignore_ddl, zero_date, "
-        "wide_decimal, invalid_values, checksum, "
+        "allowed: on_reject, on_gap, on_late, incomplete, on_finding, clock_skew_minutes, wait_hours, decide_hours, ddl, "
+        "ignore_ddl, zero_date, wide_decimal, invalid_values, checksum, "
         "handle_only, before_images, on_before_image, mask_at, mask_key",
     ),
     ("[lake]\n", '[columns]\n"a.b" = 5\n[lake]\n', "columns.a.b: should be a table (found 5)"),
