@@ -89,7 +89,7 @@ class BucketChanges:
         ends = np.unique(np.sort(ts)[most - 1 :: most]).tolist()  # the last commit ts of each portion
         for low, high in pairwise([-1, *ends, *([int(ts.max())] if ts.size else [])]):
             mine = (ts > low) & (ts <= high)
-            if count := np.count_nonzero(mine):
+            if count := int(np.count_nonzero(mine)):
                 yield from self._split(mine, -(-count // most)) if count > 2 * most else (self.rows.take(mine),)
 
     def _split(self, mine: Flags, parts: int) -> Iterator[pa.Table]:
