@@ -19,9 +19,10 @@ MIB = 1 << 20
 
 def spilled(folder: Path, tables: list[pa.Table]) -> SpilledRows:
     """The rows, one stream a table."""
-    path = folder / "rows"
-    path.write_bytes(b"".join(row_streams.stream(t) for t in tables))
-    return SpilledRows(path)
+    found = SpilledRows(folder / "rows")
+    for t in tables:
+        found.add(pa.py_buffer(row_streams.stream(t)))
+    return found
 
 
 def rows(first: int, topics: list[str], losses: bool) -> pa.Table:
@@ -56,12 +57,16 @@ def test_a_selection_is_what_the_table_has(made: list[tuple[list[str], bool]], d
 
 
 def test_only_a_stream_at_a_time_is_in_memory(tmp_path: Path) -> None:
-    tables = [pa.table({"commit_ts": [n, n + 100], "a1": [b"x" * (2 * MIB)] * 2}) for n in range(10)]
-    found = spilled(tmp_path, tables)
+    found, before, peaks = SpilledRows(tmp_path / "rows"), pa.total_allocated_bytes(), []
+    for n in range(10):
+        out = pa.BufferOutputStream()
+        table = pa.table({"commit_ts": [n, n + 100], "a1": [b"x" * (2 * MIB)] * 2})
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+        found.add(out.getvalue())
+        del out, table, writer
+        assert pa.total_allocated_bytes() - before < MIB
     assert found.nbytes > 40 * MIB
-    del tables
-    before = pa.total_allocated_bytes()
-    peaks = []
     for _, part in found.parts(np.ones(20, np.bool_)):
         assert part.num_rows == 2
         peaks.append(pa.total_allocated_bytes() - before)

@@ -39,7 +39,7 @@ from tidelake.wire.kernels.arrays import Flags, Longs
 PARTIAL = "_partial"
 SLICE = 1 << 17  # most events that are converted at once: about a row group
 PORTION = 1_000_000  # most rows of a portion
-PORTION_BYTES = 128 << 20  # most bytes of a portion
+PORTION_BYTES = 64 << 20  # most bytes of a portion
 SLICE_BYTES = 64 << 20  # most bytes of the events that are converted at once
 _HASHES = (1 << 31) - 1  # number of buckets; with it a value's bucket is its whole hash
 _MIX = 1_000_003  # odd

@@ -69,35 +69,36 @@ class Writer:
         with worker(self.handed.secrets()), TemporaryDirectory(prefix="tidelake-order-") as folder:
             outcomes = dict[int, TableOutcome]()
             groups = _received(batches, Path(folder), outcomes)
-            for (table, share), path in sorted(groups.items()):
-                yield from _written(self.job, table, share, path, outcomes.setdefault(table, TableOutcome()))
-                path.unlink()
+            for table, share in sorted(groups):
+                rows = groups.pop((table, share))
+                yield from _written(
+                    self.job, table, share, rows, Path(folder) / "changes.parquet", outcomes.setdefault(table, TableOutcome())
+                )
+                rows.remove()
             for table, outcome in sorted(outcomes.items()):
                 yield _row(table=table, outcome=outcome.model_dump_json())
 
 
-def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[int, TableOutcome]) -> dict[tuple[int, int], Path]:
+def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[int, TableOutcome]) -> dict[tuple[int, int], SpilledRows]:
     """Write the rows to this machine's disk, one file of streams for each table and share."""
-    groups = dict[tuple[int, int], Path]()
+    groups = dict[tuple[int, int], SpilledRows]()
     for batch in batches:
         for n in range(batch.num_rows):
             table, share, said = (batch.column(c)[n].as_py() for c in ("table", "share", "told"))
             if said is not None:
                 outcomes.setdefault(table, TableOutcome()).add(WorkerFindings.model_validate_json(said))
                 continue
-            path = groups.setdefault((table, share), folder / f"{table}-{share}")
-            with path.open("ab") as out:
-                out.write(batch.column("rows")[n].as_buffer())
+            groups.setdefault((table, share), SpilledRows(folder / f"{table}-{share}")).add(batch.column("rows")[n].as_buffer())
     return groups
 
 
-def _written(job: OrderJob, number: int, share: int, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
-    """Write a file for each day, and for each bucket that rows moved away from."""
+def _written(job: OrderJob, number: int, share: int, rows: SpilledRows, path: Path, outcome: TableOutcome) -> Iterator[pa.RecordBatch]:
+    """Write a file for each day, and for each bucket that rows moved away from. path: for the file that is open."""
     table = job.tables[number]
-    changes = BucketChanges(table, table.bucket_of(share), SpilledRows(path), job.steps)
+    changes = BucketChanges(table, table.bucket_of(share), rows, job.steps)
     store = open_store(table.location)
     with kept_if_whole(store) as keys:
-        files = _Files(store, table, keys, path.with_suffix(".parquet"))
+        files = _Files(store, table, keys, path)
         for part in changes.parts():
             yield from files.add(number, part)
         yield from files.close(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -45,20 +46,29 @@ class SpilledRows:
     Attributes:
         count: Number of rows.
         nbytes: Their bytes in memory.
-        ts: Their commit ts.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self._streams, self.count, self.nbytes = path, list[_Stream](), 0, 0
-        stamps = [np.zeros(0, np.int64)]
-        with pa.memory_map(str(path)) as source:  # of which only the commit ts are touched
-            while source.tell() < source.size():
-                at, rows = source.tell(), pa.ipc.open_stream(source).read_all()
-                self._streams.append(_Stream(at, self.count, rows.num_rows))
-                stamps.append(np.array(rows.column("commit_ts"), np.int64))
-                self.count, self.nbytes = self.count + rows.num_rows, self.nbytes + rows.nbytes
-                del rows
-        self.ts = np.concatenate(stamps)
+        self._stamps, self._end = [np.zeros(0, np.int64)], 0
+
+    def add(self, stream: pa.Buffer) -> None:
+        """Append a stream to the file."""
+        rows = pa.ipc.open_stream(stream).read_all()
+        with self._path.open("ab") as out:
+            out.write(stream)
+        self._streams.append(_Stream(self._end, self.count, rows.num_rows))
+        self._stamps.append(rows.column("commit_ts").to_numpy().copy())  # a view would keep the stream in memory
+        self.count, self.nbytes, self._end = self.count + rows.num_rows, self.nbytes + rows.nbytes, self._end + stream.size
+
+    @cached_property
+    def ts(self) -> Longs:
+        """Commit ts of the rows, once all streams are added."""
+        return np.concatenate(self._stamps)
+
+    def remove(self) -> None:
+        """Remove the file."""
+        self._path.unlink()
 
     def take(self, wanted: Flags) -> pa.Table:
         """Return the wanted rows, in their order."""
