@@ -115,6 +115,8 @@ def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdic
 def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> Published:
     """Fold the staged changelogs into the snapshots, publish the cut and write the report of its hour.
 
+    A redo also writes the reports of the hours again whose cuts it replaced.
+
     Args:
         lake: The feed's opened lake.
         hour: Last hour of the window, UTC.
@@ -123,11 +125,15 @@ def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> Publish
     Returns:
         The published cut and its certificate; no cut where the target is published already.
     """
-    from tidelake.validate.report import write_report
+    from tidelake.validate.report import write_changed_reports, write_report
 
     with _reported(lake, hour), lake.hold(f"compact {format_hour(hour)}"):
         published = _compacted(lake, Target(format_hour(hour), redo_from))
-    log.info(write_report(lake, published.cut.hour if published.cut else format_hour(hour)))
+    if redo_from is None:
+        log.info(write_report(lake, published.cut.hour if published.cut else format_hour(hour)))
+    else:
+        for uri in write_changed_reports(lake):
+            log.info(uri)
     return published
 
 
