@@ -1,15 +1,14 @@
-"""One DAG per feed of `schemas/`: hourly, five tasks named after the stages; the partition key is the hour (UTC).
+"""One DAG per feed of `schemas/`: hourly, a task for each of the five stages; the partition key is the hour (UTC).
 
 * **Schedule**: at each full hour a run processes the hour that just ended; runs go in order, one at a time.
 * **Waiting**: `land` waits, deferred, until the hour is complete (`closed_by` in feed.toml), three hours at most; not for older hours.
-* **Manual runs**: trigger with `hour`, for example `2026-01-05T10`. With `until` as well, the hours from `hour` to `until` are landed and
-  decoded one by one and published as one cut at `until`. With `wait` off the run does not wait.
-* **Redo**: with `redo` the hours are decoded again; published hours are published again, like `tidelake redo`.
+* **Manual runs**: trigger with a partition key, or with `hour`, for example `2026-01-05T10`. With `until` as well, the hours up to it are
+  landed and decoded one by one and published as one cut. With `redo`, published hours are published again, like `tidelake redo`.
+* **Incomplete cuts**: the last task, `complete`, is skipped if the feed's newest cut is incomplete. Its log has the reasons.
 * **Backfill**, one cut per hour: `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12
   --max-active-runs 1` (both ends included; windows go in order). Before that, set `first_hour` in feed.toml to the first hour.
 * **Failures**: temporary errors (storage, network, a lease held by another run) are retried with growing delays. A wrong file, a gap or a
-  failed critical expectation fails at once: the data is safe, nothing is published, and "Quality report" in the task's details says why.
-* **State** is in the lake, not in Airflow: work that is done is not repeated.
+  failed critical expectation fails at once, and "Quality report" in the task's details says why. All **state** is in the lake.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, Param, chain
 from tidelake_land import LandOperator
+from tidelake_publish import CompactOperator, CompleteOperator
 from tidelake_stage import STAGES, StageOperator, dag_id, schemas_folder
 
 from tidelake.config.feed import Feed, feed_names, load_feed
@@ -49,8 +49,8 @@ def feed_dag(feed: Feed) -> None:
     tags = ["tidelake", feed.protocol]
     with DAG(dag_id(feed.name), schedule=every_hour, catchup=False, **limits, params=PARAMS, default_args=TASKS, tags=tags, doc_md=about):
         given = {"feed": feed.name, "schemas": str(SCHEMAS)}
-        outlets = {"compact": [AssetAlias(dag_id(feed.name))]}  # the tables are known only when they are published
-        chain(LandOperator(**given), *(StageOperator(stage=s, outlets=outlets.get(s), **given) for s in STAGES[1:]))
+        compact = CompactOperator(outlets=[AssetAlias(dag_id(feed.name))], **given)  # its tables are known only when they are published
+        chain(LandOperator(**given), *(StageOperator(stage=s, **given) for s in STAGES[1:-1]), compact, CompleteOperator(**given))
 
 
 for name in feed_names(SCHEMAS):

@@ -14,6 +14,7 @@ from tests.lake.windows import KV, opened
 from tests.validate.facts import Page
 from tidelake.config.lake_paths import quality_key, report_key
 from tidelake.lake.opened import Lake
+from tidelake.query.status import feed_status
 
 TEN, ELEVEN, TWELVE = (f"2026-01-05T{h}" for h in (10, 11, 12))
 
@@ -41,6 +42,7 @@ def test_after_a_redo_the_old_pages_lead_to_its_page_and_its_page_says_which_row
         feed.redecoded(lake, ELEVEN, [row(0, "insert", 20, KV, ("20", "other")), *resolved(25)])
         publish_again(lake, ELEVEN, ELEVEN)
 
+        assert feed_status(lake)["cut_hours"] == [ELEVEN, TWELVE]
         assert not lake.store.some(report_key("shop", ELEVEN), 1), "a report that nobody wrote is not written now"
         assert (counts(lake, TEN), counts(lake, TWELVE)) == ((1, None), (4, None))
         new = page(lake, TWELVE).words
