@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.calls import call
 from tests.lake.histories import publish, publish_again, resolved, row
+from tests.lake.killed import Killed, kill_at
 from tests.lake.windows import KV, opened
 from tests.validate.facts import Page
 from tidelake.config.lake_paths import quality_key, report_key
@@ -61,3 +62,20 @@ def test_after_a_redo_the_old_pages_lead_to_its_page_and_its_page_says_which_row
         assert counts(lake, TEN) == (6, None)
         assert "Published: cut 6 of feed shop" in page(lake, TEN).words
         assert "Decoded: feed shop has processed the hour up to this stage and published nothing of it yet" in page(lake, TWELVE).words
+
+
+@pytest.mark.usefixtures("spark_app")
+def test_a_redo_that_was_killed_while_it_published_is_reported_by_the_run_that_finishes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as (feed, lake):
+        hours = [feed.add(lake, [row(0, "insert", n, KV, (str(n), "a")), *resolved(n + 5)]) for n in (10, 20, 30)]
+        for hour in hours[:2]:
+            publish(lake, hour)
+        with monkeypatch.context() as patch:
+            kill_at(patch, "certificate", 0)
+            with pytest.raises(Killed):
+                publish_again(lake, ELEVEN, TEN)
+        assert (counts(lake, TEN), counts(lake, ELEVEN)) == ((1, None), (2, None))
+        publish(lake, TWELVE)
+        assert [counts(lake, hour) for hour in hours] == [(1, 3), (3, None), (4, None)]
