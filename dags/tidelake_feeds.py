@@ -1,16 +1,15 @@
-"""One DAG per feed of `schemas/`: hourly, five tasks named after the stages; the partition key is the hour (UTC).
+"""One DAG per feed of `schemas/`: hourly, a task for each of the five stages; the partition key is the hour (UTC).
 
 * **Schedule**: at each full hour a run processes the hour that just ended; runs go in order, one at a time.
 * **Waiting**: `land` waits, deferred, until the hour is complete (`closed_by` in feed.toml), three hours at most; not for older hours.
-* **Manual runs**: trigger with `hour`, for example `2026-01-05T10`; a run without hour and partition key fails at once. With `until`,
-  the hours from `hour` to `until` are landed and decoded one by one and published as one cut. With `wait` off the run does not wait.
-* **Redo**: with `redo` the hours are decoded again; published hours are published again, like `tidelake redo`.
+* **Manual runs**: trigger with `hour`, for example `2026-01-05T10`, or with a partition key; without both a run fails at once. With
+  `until`, the hours up to it become one cut. With `redo`, published hours are published again. With `wait` off the run does not wait.
 * **Backfill**, one cut per hour: set `first_hour` in feed.toml and unpause the DAG (while it is paused, the runs stay queued). Then
   `airflow backfill create --dag-id DAG --from-date 2026-01-05T10 --to-date 2026-01-05T12 --max-active-runs 1`, both ends included.
 * **Failures**: temporary errors (storage, network, a lease held by another run) are retried with growing delays. A wrong file, a gap or a
-  failed critical expectation fails at once: the data is safe, nothing is published, and the task's "Quality report" says why.
+  failed critical expectation fails at once, and "Quality report" in the task's details says why. All **state** is in the lake.
 * **Decide**: if a stage is blocked, `decide` asks what to do (Required Actions), does it and runs the other stages; else it is skipped.
-* **State** is in the lake, not in Airflow: work that is done is not repeated.
+* **Incomplete cuts**: the last task, `complete`, is skipped if the feed's newest cut is incomplete. Its log has the reasons.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, chain
 from tidelake_decide import DecideOperator
 from tidelake_land import LandOperator
 from tidelake_params import PARAMS
+from tidelake_publish import CompleteOperator, PublishOperator
 from tidelake_stage import STAGES, StageOperator, dag_id, schemas_folder
 
 from tidelake.config.feed import Feed, feed_names, load_feed
@@ -35,7 +35,6 @@ TASKS = {
     "retry_exponential_backoff": 2,
     "max_retry_delay": timedelta(minutes=20),
 }
-ASKS_AGAIN = {"retries": 20, "retry_delay": timedelta(seconds=10), "retry_exponential_backoff": 0}  # while the hour is still blocked
 
 
 def feed_dag(feed: Feed) -> None:
@@ -47,10 +46,11 @@ def feed_dag(feed: Feed) -> None:
     with DAG(dag_id(feed.name), schedule=every_hour, catchup=False, **limits, params=PARAMS, default_args=TASKS, tags=tags, doc_md=about):
         given = {"feed": feed.name, "schemas": str(SCHEMAS)}
         alias = [AssetAlias(dag_id(feed.name))]  # the tables are known only when they are published
-        stages = [LandOperator(**given), *(StageOperator(stage=s, outlets=alias * (s == "compact"), **given) for s in STAGES[1:])]
-        chain(*stages)
+        stages = [StageOperator(stage=s, **given) for s in STAGES[1:-1]]
+        stages = [LandOperator(**given), *stages, PublishOperator(stage="compact", outlets=alias, **given)]
+        chain(*stages, complete := CompleteOperator(**given))
         if hours := feed.policy.decide_hours:
-            stages >> DecideOperator(hours=hours, outlets=alias, **given)
+            stages >> DecideOperator(hours=hours, outlets=alias, **given) >> complete
 
 
 for name in feed_names(SCHEMAS):

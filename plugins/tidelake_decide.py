@@ -17,7 +17,8 @@ from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context, Param, TriggerRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
-from tidelake_stage import BLOCKED, STAGES, BlockedError, QualityReportLink, StageOperator, error_in, failure
+from tidelake_publish import PublishOperator
+from tidelake_stage import BLOCKED, STAGES, BlockedError, QualityReportLink, error_in, failure
 
 from tidelake.io.printable import printable
 
@@ -45,7 +46,7 @@ class Question:
     options: list[str]
 
 
-class DecideOperator(StageOperator, HITLOperator):
+class DecideOperator(PublishOperator, HITLOperator):
     """Asks about a blocked hour and goes on. hours: how long it waits for the answer; then the task fails."""
 
     def __init__(self, *, feed: str, schemas: str, hours: int, **kwargs: Any) -> None:
@@ -54,21 +55,26 @@ class DecideOperator(StageOperator, HITLOperator):
         tries = {"retries": 20, "retry_delay": timedelta(seconds=10), "retry_exponential_backoff": 0}  # while the hour is still blocked
         super().__init__(stage="decide", feed=feed, schemas=schemas, trigger_rule=TriggerRule.ONE_FAILED, **asked, **tries, **kwargs)
 
-    def execute(self, context: Context) -> None:
-        """Ask about the blocked stage. A later try first runs the stage again, because the cause may be gone."""
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        """Ask about the blocked stage. A later try first runs the stage again, because the cause may be gone.
+
+        Return what PublishOperator returns of compact.
+        """
         blocked = self._blocked(context)
         if context["ti"].try_number > 1:
             try:
-                self._go_on(context, blocked["stage"])
+                return self._go_on(context, blocked["stage"])
             except BlockedError as e:
                 blocked = {"stage": self.stage, "hour": self.hour, "said": e.said}
-            else:
-                return
         self._ask(blocked, context)
         HITLOperator.execute(self, context)
+        return None
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> None:
-        """Carry the answer out and run the stages that are left. If they are blocked again, the next try asks again."""
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any] | None:
+        """Carry the answer out and run the stages that are left. If they are blocked again, the next try asks again.
+
+        Return what PublishOperator returns of compact.
+        """
         blocked = self._blocked(context)
         self._ask(blocked, context)
         try:
@@ -85,7 +91,7 @@ class DecideOperator(StageOperator, HITLOperator):
             raise AirflowException(f"{who} accepted the loss without a reason: the next try asks again")
         try:
             self._carry_out(context, chosen, who, reason)
-            self._go_on(context, blocked["stage"])
+            return self._go_on(context, blocked["stage"])
         except BlockedError as e:
             raise AirflowException(f"{e}; the hour is still blocked: the next try asks again") from e
 
@@ -118,10 +124,11 @@ class DecideOperator(StageOperator, HITLOperator):
             for hour in sorted({m["hour"] for m in self._undecided(environment)}):
                 self._quarantine(["accept", "--all", "--hour", hour, "--by", who, "--reason", reason], environment)
 
-    def _go_on(self, context: Context, stage: str) -> None:
-        """Run this stage and those after it. Raises BlockedError."""
+    def _go_on(self, context: Context, stage: str) -> dict[str, Any] | None:
+        """Run this stage and those after it, up to compact. Raises BlockedError."""
         for self.stage in STAGES[STAGES.index(stage) :]:
-            self.run_stage(context)
+            published = self.run_stage(context)
+        return published
 
     def _quarantine(self, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         """Run `tidelake quarantine` and return what it prints. Raises by its exit code."""

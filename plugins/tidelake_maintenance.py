@@ -16,6 +16,7 @@ from tidelake.errors import ConfigError
 class MaintenanceOperator(StageOperator):
     """Maintenance of one feed. It belongs to no hour, so it has no link to a report."""
 
+    template_fields = ()
     operator_extra_links = ()
 
     def __init__(self, **kwargs: Any) -> None:

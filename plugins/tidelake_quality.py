@@ -59,7 +59,7 @@ def quality_app() -> Any:
         requires_access_dag("GET", param_dag_id=dag_id(feed))(request, user)
 
     def page(feed: str, hour: str) -> HTMLResponse:
-        status, content = answer(schemas_folder(__file__), feed, hour)
+        status, content = answer(schemas_folder(__file__), feed, hour.removesuffix(".html"))  # reports link to files beside them
         return HTMLResponse(content, status, HEADERS)
 
     async def refuse(request: Request, error: HTTPException) -> Response:

@@ -6,31 +6,29 @@ Arrow or S3. Its exit code decides: 0 is success; 2 and 3 fail at once (wrong us
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-from airflow.sdk import Asset, BaseOperator, BaseOperatorLink, Context, conf
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.log import mask_secret
 from tidelake_connections import given, stage_environment
 
 from tidelake.config.feed import load_feed
-from tidelake.config.lake_paths import CATALOG
 from tidelake.errors import ConfigError
 from tidelake.io.printable import printable
 from tidelake.tso import format_hour, parse_hour
 
 STAGES = ("land", "decode", "order", "validate", "compact")
+HOURS = "{{ params.hour or partition_key or '' }}{{ ' to ' ~ params.until if params.until else '' }}"
 BY_HOUR = ("land", "decode")  # stages that run per hour; the others process everything up to an hour
 QUALITY_PREFIX = "/tidelake/quality"
 BLOCKED = "blocked"  # XCom of a blocked stage: its name, the hour, the error
@@ -61,10 +59,10 @@ def hours_of(params: Mapping[str, Any], partition_key: str | None) -> list[str]:
     return [format_hour(start + timedelta(hours=n)) for n in range((end - start) // timedelta(hours=1) + 1)]
 
 
-def stage_options(hours: Sequence[str], status: str, *, redo: bool) -> dict[str, list[str]]:
+def stage_options(hours: Sequence[str], *, redo: bool) -> dict[str, list[str]]:
     """Return each stage's options besides feed and hour. redo: publish the hours again, from the first up to the newest cut."""
     again = ["--redo-from", hours[0]] if redo else []
-    return {"decode": ["--redo"] if redo else [], "order": again, "validate": again, "compact": [*again, "--status", status]}
+    return {"decode": ["--redo"] if redo else [], "order": again, "validate": again, "compact": again}
 
 
 def child_environment(schemas: Path, feed: str) -> dict[str, str]:
@@ -96,8 +94,12 @@ class QualityReportLink(BaseOperatorLink):
 
 
 class StageOperator(BaseOperator):
-    """Runs one stage of one feed. The task has the stage's name. schemas: folder of the feeds."""
+    """Runs one stage of one feed. The task has the stage's name. schemas: folder of the feeds.
 
+    The rendered field `hours` shows the hours of the run, which has no partition key if it was triggered with `hour`.
+    """
+
+    template_fields = ("hours",)
     operator_extra_links = (QualityReportLink(),)
     command: ClassVar[Sequence[str]] = (sys.executable, "-P", "-m", "tidelake")
 
@@ -106,27 +108,24 @@ class StageOperator(BaseOperator):
         self.stage = stage
         self.feed = feed
         self.schemas = schemas
+        self.hours = HOURS
         self.hour: str | None = None
         self._child: subprocess.Popen[str] | None = None
 
-    def execute(self, context: Context) -> None:
-        """Run the stage. compact also reports the published tables to Airflow as asset events."""
+    def execute(self, context: Context) -> Any:
+        """Run the stage. If it is blocked, the task `decide` finds the reason in XCom."""
         try:
-            self.run_stage(context)
+            return self.run_stage(context)
         except BlockedError as e:
-            context["ti"].xcom_push(key=BLOCKED, value={"stage": self.stage, "hour": self.hour, "said": e.said})  # for the task decide
+            context["ti"].xcom_push(key=BLOCKED, value={"stage": self.stage, "hour": self.hour, "said": e.said})
             raise
 
-    def run_stage(self, context: Context) -> None:
+    def run_stage(self, context: Context) -> Any:
         """Run the stage for the hours of the run. Raises BlockedError if someone must decide."""
         hours, environment = self.given(context)
-        with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
-            status = Path(folder) / "status.json"
-            options = stage_options(hours, str(status), redo=bool(context["params"].get("redo")))
-            for hour in hours if self.stage in BY_HOUR else hours[-1:]:
-                self._run(hour, options.get(self.stage, []), environment)
-            if self.stage == "compact":
-                self._emit(context, json.loads(status.read_text(encoding="utf-8")), redo=bool(context["params"].get("redo")))
+        options = stage_options(hours, redo=bool(context["params"].get("redo")))
+        for hour in hours if self.stage in BY_HOUR else hours[-1:]:
+            self._run(hour, options.get(self.stage, []), environment)
 
     def given(self, context: Context) -> tuple[list[str], dict[str, str]]:
         """Return the run's hours and the child's environment. Raises AirflowFailException for wrong settings."""
@@ -176,24 +175,6 @@ class StageOperator(BaseOperator):
             self.log.error("what blocks the hour: %s", QualityReportLink().get_link(self, ti_key=None))
         if code:
             raise failure(f"{self.stage} {hour}".rstrip(), code, error_in(tail))
-
-    def _emit(self, context: Context, status: Mapping[str, Any], *, redo: bool = False) -> None:
-        """Emit an asset event for each table of the cut, unless the feed is beyond this run's hour and the run was no redo.
-
-        A run that is repeated after its cut was published emits again; snapshot ids identify repeats. TSOs and snapshot ids are text,
-        because they exceed JavaScript's exact integers. `incomplete` has the reasons, [] for a complete cut.
-        """
-        if status["published_hour"] != self.hour and not (redo and status["published_hour"]):
-            return
-        cut = {"feed": self.feed, "hour": status["published_hour"], "cut": status["cut"], "resolved_ts": str(status["published_ts"])}
-        cut["incomplete"] = [f"{r['code']}: {r['detail']}" for r in status["incomplete_because"]]
-        if cut["incomplete"]:
-            self.log.warning("cut %s is INCOMPLETE: %s", cut["cut"], "; ".join(cut["incomplete"]))
-        cut["report"] = QualityReportLink().get_link(self, ti_key=context["ti"])
-        for name, table in status["tables"].items():
-            asset = Asset(uri=f"iceberg://{CATALOG}/{table['table'].replace('.', '/')}")
-            facts = {"table": name, "snapshot_id": str(table["snapshot_id"]), "rows": table["rows"]}
-            context["outlet_events"][self.outlets[0]].add(asset, extra=cut | facts)
 
 
 def level_of(line: str) -> int:

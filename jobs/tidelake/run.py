@@ -81,10 +81,9 @@ def order(lake: Lake, hour: datetime, redo_from: str | None = None) -> OrderRepo
         redo_from: First hour of a redo, which rebuilds everything published from that hour on. None for the next window.
     """
     from tidelake.order.stage import order_window
-    from tidelake.publish.recovery import recover
 
     with _reported(lake, hour), lake.hold(f"order {format_hour(hour)}") as fence:
-        recover(lake.catalog, lake.store, lake.feed.name)
+        _recover(lake)
         return order_window(lake, Target(format_hour(hour), redo_from), fence)
 
 
@@ -115,6 +114,8 @@ def validate(lake: Lake, hour: datetime, redo_from: str | None = None) -> Verdic
 def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> Published:
     """Fold the staged changelogs into the snapshots, publish the cut and write the report of its hour.
 
+    A redo also writes the reports of the hours again whose cuts it replaced.
+
     Args:
         lake: The feed's opened lake.
         hour: Last hour of the window, UTC.
@@ -127,24 +128,41 @@ def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> Publish
 
     with _reported(lake, hour), lake.hold(f"compact {format_hour(hour)}"):
         published = _compacted(lake, Target(format_hour(hour), redo_from))
-    log.info(write_report(lake, published.cut.hour if published.cut else format_hour(hour)))
+    if redo_from is None:
+        log.info(write_report(lake, published.cut.hour if published.cut else format_hour(hour)))
+    else:
+        _report_changes(lake)
     return published
 
 
 def _compacted(lake: Lake, target: Target) -> Published:
     from tidelake.compact.stage import fold_window
     from tidelake.lake.staged import read_staged
-    from tidelake.publish.recovery import recover
     from tidelake.publish.stage import Published, publish_window
     from tidelake.validate.stage import passed
 
     started = time.time()
-    recover(lake.catalog, lake.store, lake.feed.name)
+    _recover(lake)
     newest, staged = read_staged(lake, target)
     if staged is None:
         return Published(cut=None, certificate={})
     verdict = passed(lake, staged)
     return publish_window(lake, newest, staged, verdict, fold_window(lake, newest, staged), started)
+
+
+def _recover(lake: Lake) -> None:
+    """Finish an interrupted publication and write the reports that it changes."""
+    from tidelake.publish.recovery import recover
+
+    if recover(lake.catalog, lake.store, lake.feed.name) is not None:
+        _report_changes(lake)
+
+
+def _report_changes(lake: Lake) -> None:
+    from tidelake.validate.report import write_changed_reports
+
+    for uri in write_changed_reports(lake):
+        log.info(uri)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from tidelake.tso import format_hour
 
 FEED = "bazaar-open"
 DAG = f"tidelake_{FEED}"
-STAGES = ("land", "decode", "order", "validate", "compact")
+TASKS = ("land", "decode", "order", "validate", "compact", "complete")
 HOURS = 3
 DAG_SECONDS, RUN_SECONDS = 120, 900
 PORTS = range(18080, 18180)
@@ -129,10 +129,10 @@ def wait(running: Airflow, runs: int) -> None:
 def tell_tasks(running: Airflow, run: dict[str, Any]) -> None:
     tasks = api(running, "GET", f"/dags/{DAG}/dagRuns/{run['dag_run_id']}/taskInstances")["task_instances"]
     seconds = {t["task_id"]: t["duration"] for t in tasks}
-    if set(seconds) != set(STAGES) or any(t["try_number"] != 1 for t in tasks):
-        raise Failed(f"expected each of {STAGES} to run once, found {[(t['task_id'], t['try_number']) for t in tasks]}")
+    if set(seconds) != set(TASKS) or any(t["try_number"] != 1 for t in tasks):
+        raise Failed(f"expected each of {TASKS} to run once, found {[(t['task_id'], t['try_number']) for t in tasks]}")
     hour = run["partition_key"] or run["conf"]["hour"]
-    say(f"  {hour} {run['run_type']}: " + ", ".join(f"{stage} {seconds[stage]:.1f} s" for stage in STAGES))
+    say(f"  {hour} {run['run_type']}: " + ", ".join(f"{stage} {seconds[stage]:.1f} s" for stage in TASKS))
 
 
 def last_words(home: Path) -> str:

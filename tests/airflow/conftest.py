@@ -12,6 +12,9 @@ import secrets
 import shutil
 import sys
 import tempfile
+import time
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from tests.checkout import CHECKOUT
 
 HOME = Path(tempfile.mkdtemp(prefix="tidelake-airflow-home-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+Run = Callable[..., dict[str, Any]]
 FEEDS = ("bazaar-avro", "bazaar-canal", "bazaar-craft", "bazaar-open")
 
 os.environ |= {
@@ -74,6 +78,9 @@ def dag(bag: Any, plugin: Any) -> Any:
     return bag.dags["tidelake_bazaar-open"]
 
 
+NOTHING = {"cut": None, "published_hour": None, "incomplete_because": []}
+
+
 class Child:
     """Stands for the command line: says what it was told to, writes down how it was called, ends as told."""
 
@@ -95,7 +102,7 @@ class Child:
         """codes: per stage, the exit codes of its calls in turn, then 0; `quarantine replay` counts as a stage. status: what `--status`
         gets. waits: what the questions whether an hour is complete are answered in turn, or exit codes; then nothing is waited for.
         quarantine: what `quarantine list --json` prints."""
-        plan = {"codes": codes or {}, "says": says, "status": status or {"published_hour": None}, "waits": waits or []}
+        plan = {"codes": codes or {}, "says": says, "status": status or NOTHING, "waits": waits or []}
         plan["quarantine"] = quarantine or []
         self._plan.write_text(json.dumps(plan))
 
@@ -145,3 +152,28 @@ def child(tmp_path: Path, plugin: Any, monkeypatch: pytest.MonkeyPatch) -> Child
     fake = Child(tmp_path)
     monkeypatch.setattr(plugin.StageOperator, "command", (sys.executable, str(fake.script)))
     return fake
+
+
+@pytest.fixture
+def run(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the DAG with a fake child; state and number of tries of the run and its tasks."""
+    for task in dag.tasks:
+        monkeypatch.setattr(task, "retry_delay", timedelta(seconds=0.01))
+        monkeypatch.setattr(task, "retry_exponential_backoff", 0)  # which waits for a second at least
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", nobody_answers)
+    pause = time.sleep  # dag.test looks once a second whether a retry is due
+    monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, 0.02)))
+
+    def run_with(**conf: Any) -> dict[str, Any]:
+        given = {"hour": None, "until": None, "redo": False, "wait": True}  # because dag.test leaves a run's parameters in the DAG
+        done = dag.test(logical_date=None, run_conf=given | conf)
+        tasks = {ti.task_id: (str(ti.state), ti.try_number) for ti in done.get_task_instances()}
+        return {"state": str(done.state), "run_id": done.run_id, **tasks}
+
+    return run_with
+
+
+def nobody_answers(**_: Any) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    raise AirflowFailException("nobody answers in a test")

@@ -64,6 +64,8 @@ def everything(folder: Path, *, stay: bool) -> None:
         until(running, lambda: answered(running), RUN_SECONDS, "decision")
         until(running, lambda: state(running) == "success", DAG_SECONDS, "successful run")
         say(f"tasks: {states(running)}")
+        if states(running)["complete"] != "skipped":
+            raise Failed("complete does not show that the cut is incomplete")
     check(message)
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.airflow.conftest import CHECKOUT, FEEDS
 
 STAGES = ["land", "decode", "order", "validate", "compact"]
+TASKS = [*STAGES, "decide", "complete"]
 HEAVY = ("pyspark", "great_expectations", "pyarrow", "boto3", "pandas", "duckdb", "numba")
 PARSE = """
 import json, sys
@@ -35,14 +36,17 @@ def test_there_are_an_hourly_and_a_maintenance_dag_for_each_feed_and_nothing_els
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_a_dag_has_the_five_stages_one_after_another_and_a_question_about_those_that_fail(bag: Any, feed: str) -> None:
+def test_a_dag_has_the_five_stages_one_after_another_a_question_about_those_that_fail_and_whether_the_cut_is_complete(
+    bag: Any, feed: str
+) -> None:
     dag = bag.dags[f"tidelake_{feed}"]
-    assert [t.task_id for t in dag.topological_sort()] == [*STAGES, "decide"]
+    assert sorted(dag.task_ids) == sorted(TASKS)
     edges = {(t.task_id, down) for t in dag.tasks for down in t.downstream_task_ids}
-    assert edges == {*pairwise(STAGES), *((stage, "decide") for stage in STAGES)}
-    assert dag.get_task("decide").trigger_rule == "one_failed"
+    assert edges == {*pairwise([*STAGES, "complete"]), *((stage, "decide") for stage in STAGES), ("decide", "complete")}
+    rules = {t.task_id: t.trigger_rule for t in dag.tasks}
+    assert rules == dict.fromkeys(STAGES, "all_success") | {"decide": "one_failed", "complete": "one_success"}
     assert all(t.feed == feed for t in dag.tasks)
-    assert [dag.get_task(stage).stage for stage in STAGES] == STAGES
+    assert [dag.get_task(task).stage for task in TASKS] == TASKS
 
 
 def test_the_stages_are_those_of_the_package(plugin: Any) -> None:
@@ -93,11 +97,11 @@ def test_a_dag_comes_back_from_its_serialised_form_unchanged(bag: Any) -> None:
     for dag in (bag.dags[f"tidelake_{feed}"] for feed in FEEDS):
         stored = DagSerialization.serialize_dag(dag)
         again = DagSerialization.deserialize_dag(json.loads(json.dumps(stored)))
-        assert sorted(again.task_ids) == sorted([*STAGES, "decide"])
+        assert sorted(again.task_ids) == sorted(TASKS)
         assert set(again.params) == {"hour", "until", "redo", "wait"}
         assert [a.name for a in again.get_task("compact").outlets] == [dag.dag_id]
         links = {t["__var"]["task_id"]: t["__var"].get("_operator_extra_links") for t in stored["tasks"]}
-        assert links == {stage: {"Quality report": "_link_QualityReportLink"} for stage in (*STAGES, "decide")}
+        assert links == {stage: {"Quality report": "_link_QualityReportLink"} for stage in TASKS}
 
 
 @pytest.mark.parametrize(

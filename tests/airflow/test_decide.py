@@ -22,6 +22,7 @@ MESSAGES = [
 ]
 PUBLISHED = {
     "published_hour": HOUR,
+    "cut_hours": [HOUR],
     "published_ts": 463368563725434880,
     "cut": 7,
     "incomplete_because": [{"code": "ACCEPTED_LOSS", "detail": "2 messages"}],
@@ -38,7 +39,13 @@ class Task:
         alias = SimpleNamespace(add=lambda asset, extra: self.events.append((asset.uri, extra)))
         ti = SimpleNamespace(id="ti", try_number=tries, xcom_pull=lambda task_ids, key: [None, blocked], xcom_push=None)
         params = {"hour": HOUR, "until": None, "redo": False}
-        self.context = {"ti": ti, "task_instance": ti, "params": params, "outlet_events": {self.task.outlets[0]: alias}}
+        self.context = {
+            "ti": ti,
+            "task_instance": ti,
+            "params": params,
+            "partition_key": HOUR,
+            "outlet_events": {self.task.outlets[0]: alias},
+        }
 
     def ask(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         """What it asks, until it waits for the answer."""

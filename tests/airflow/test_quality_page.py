@@ -61,6 +61,11 @@ def test_the_page_is_the_stored_report_and_may_load_nothing(get: Get, lake: Path
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+def test_a_link_from_one_report_to_another_leads_to_its_page(get: Get, lake: Path) -> None:
+    open_store(str(lake)).write(report_key("bazaar-open", HOUR), b"<h1>new</h1>")
+    assert (get(f"{PAGE}.html").status_code, get(f"{PAGE}.html").text) == (200, "<h1>new</h1>")
+
+
 @pytest.mark.parametrize("path", [PAGE, "/tidelake/quality/nobody/nowhen", "/tidelake/quality/openapi.json", "/tidelake/quality/docs"])
 def test_nobody_reads_anything_without_a_login(get: Get, path: str) -> None:
     assert get(path, role=None).status_code in (401, 404)

@@ -15,67 +15,14 @@ from typing import Any
 
 import pytest
 
-from tests.airflow.conftest import CHECKOUT, Child
+from tests.airflow.conftest import CHECKOUT, Child, Run
+from tests.airflow.records import links, rendered
 from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError
 from tidelake.tso import format_hour
 
 HOUR = "2026-01-05T10"
 STAGES = ["land", "decode", "order", "validate", "compact"]
-PUBLISHED = {
-    "published_hour": HOUR,
-    "published_ts": 463368563725434880,
-    "cut": 7,
-    "incomplete_because": [],
-    "tables": {"bazaar.bids": {"rows": 41, "table": "bazaar_open_bazaar.bids", "snapshot_id": 2**62 + 1}},
-}
-Run = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def run(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the DAG with a fake child; state and number of tries of the run and its tasks."""
-    for task in dag.tasks:
-        monkeypatch.setattr(task, "retry_delay", timedelta(seconds=0.01))
-        monkeypatch.setattr(task, "retry_exponential_backoff", 0)  # which waits for a second at least
-    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", nobody_answers)
-    pause = time.sleep  # dag.test looks once a second whether a retry is due
-    monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, 0.02)))
-
-    def run_with(**conf: Any) -> dict[str, Any]:
-        given = {"hour": None, "until": None, "redo": False, "wait": True}  # because dag.test leaves a run's parameters in the DAG
-        done = dag.test(logical_date=None, run_conf=given | conf)
-        tasks = {ti.task_id: (str(ti.state), ti.try_number) for ti in done.get_task_instances()}
-        return {"state": str(done.state), "run_id": done.run_id, **tasks}
-
-    return run_with
-
-
-def nobody_answers(**_: Any) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
-
-    raise AirflowFailException("nobody answers in a test")
-
-
-def events(run_id: str) -> dict[str, Any]:
-    from airflow.models.asset import AssetEvent
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    with create_session() as session:
-        found = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run_id)).all()
-        assert all([alias.name for alias in event.source_aliases] == ["tidelake_bazaar-open"] for event in found)
-        return {event.uri: event.extra for event in found}
-
-
-def links(run_id: str) -> dict[str, str]:
-    from airflow.models.xcom import XComModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    with create_session() as session:
-        found = session.scalars(select(XComModel).where(XComModel.run_id == run_id, XComModel.key == "_link_QualityReportLink"))
-        return {x.task_id: x.value for x in found}
 
 
 def hours_of(child: Child) -> list[str]:
@@ -225,40 +172,16 @@ def test_a_run_without_an_hour_fails_at_once_and_starts_nothing(run: Run, child:
 def test_every_stage_links_to_the_report_of_its_hour(run: Run, child: Child) -> None:
     page = "http://airflow.example:8080/tidelake/quality/bazaar-open"
     found = links(run(hour="2026-01-05T10", until="2026-01-05T11")["run_id"])
-    assert found == dict.fromkeys(STAGES, f"{page}/2026-01-05T11")
+    assert {stage: found[stage] for stage in STAGES} == dict.fromkeys(STAGES, f"{page}/2026-01-05T11")
     child.plan({"land": [3]})
     assert links(run(hour=HOUR)["run_id"])["land"] == f"{page}/{HOUR}"
 
 
-def test_publishing_is_an_event_of_every_table(run: Run, child: Child) -> None:
-    child.plan(status=PUBLISHED)
-    found = run(hour=HOUR)
-    assert events(found["run_id"]) == {
-        "iceberg://lake/bazaar_open_bazaar/bids": {
-            "feed": "bazaar-open",
-            "table": "bazaar.bids",
-            "hour": HOUR,
-            "cut": 7,
-            "resolved_ts": "463368563725434880",
-            "snapshot_id": str(2**62 + 1),
-            "rows": 41,
-            "incomplete": [],
-            "report": f"http://airflow.example:8080/tidelake/quality/bazaar-open/{HOUR}",
-        }
-    }
-
-
-def test_an_incomplete_cut_says_so_in_the_events_and_in_the_task_s_log(run: Run, child: Child, capfd: pytest.CaptureFixture[str]) -> None:
-    because = [{"code": "GAP", "detail": "t[0] offsets 5 to 9", "cut": 7, "hour": HOUR}]
-    child.plan(status=PUBLISHED | {"incomplete_because": because})
-    (event,) = events(run(hour=HOUR)["run_id"]).values()
-    assert event["incomplete"] == ["GAP: t[0] offsets 5 to 9"]
-    assert "cut 7 is INCOMPLETE: GAP: t[0] offsets 5 to 9" in capfd.readouterr().out
-
-
-def test_an_hour_that_was_published_long_ago_is_no_event(run: Run, child: Child) -> None:
-    child.plan(status=PUBLISHED | {"published_hour": "2026-01-05T12"})
-    assert events(run(hour=HOUR)["run_id"]) == {}
+def test_every_task_shows_the_hours_of_a_run_without_a_partition_key(run: Run, child: Child) -> None:
+    fields = rendered(run(hour="2026-01-05T10", until="2026-01-05T11")["run_id"])
+    assert {str(f) for f in fields.values()} == {"{'hours': '2026-01-05T10 to 2026-01-05T11'}"}
+    assert fields.keys() == {*STAGES, "complete"}
+    assert rendered(run(hour=HOUR)["run_id"])["land"] == {"hours": HOUR}
 
 
 def test_connections_reach_the_child_and_are_masked_in_logs(run: Run, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:

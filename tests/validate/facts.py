@@ -8,7 +8,16 @@ from typing import Any
 
 from tidelake.tso import from_ms, parse_hour
 from tidelake.validate.quality.evidence import PLACE, unexpected_rows
-from tidelake.validate.quality.facts import DdlFacts, DecisionFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
+from tidelake.validate.quality.facts import (
+    DdlFacts,
+    DecisionFacts,
+    FindingFacts,
+    HourFacts,
+    RedoFacts,
+    RedoneTable,
+    RejectedFacts,
+    TableFacts,
+)
 from tidelake.validate.quality.report import render
 from tidelake.validate.quality.verdict import Check
 
@@ -78,6 +87,7 @@ def hostile() -> HourFacts:
                 checksums={"mismatch": 1},
             )
         },
+        redo=RedoFacts(replaces=11, parent=10, tables={x: RedoneTable(added=1)}),
         ddl=[DdlFacts(commit_ts=RESOLVED, query=x, effect=x)],
         findings=[FindingFacts(code=x, severity=x, where=x, detail=x, remedy=f"`{x}`")],
         rejected=[RejectedFacts(code=x, messages=2, accepted=1, decisions=[DecisionFacts(by=x, reason=x, decided_at_ms=0)], examples=[x])],

@@ -8,7 +8,16 @@ import pytest
 
 from tests.validate.facts import HOSTILE, HOUR, RESOLVED, check, hostile, page, published
 from tidelake.errors import QualityError
-from tidelake.validate.quality.facts import DdlFacts, DecisionFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
+from tidelake.validate.quality.facts import (
+    DdlFacts,
+    DecisionFacts,
+    FindingFacts,
+    HourFacts,
+    RedoFacts,
+    RedoneTable,
+    RejectedFacts,
+    TableFacts,
+)
 from tidelake.validate.quality.report import render
 from tidelake.validate.quality.verdict import Verdict
 
@@ -261,6 +270,43 @@ def test_dark_mode_is_left_to_the_screen() -> None:
 def test_a_phone_shows_the_page_in_its_own_width() -> None:
     (viewport,) = [m for m in page(published()).elements("meta") if m.get("name") == "viewport"]
     assert viewport["content"] == "width=device-width, initial-scale=1"
+
+
+def test_a_superseded_hour_says_by_which_cut_and_links_to_its_report() -> None:
+    taken = page(published(superseded_by=15, superseded_hour="2026-01-05T12"))
+    assert "Superseded by cut 15: a redo replaced cut 12 of feed shop-open." in taken.words
+    assert "Report of cut 15, 2026-01-05, 12:00–13:00 UTC" in taken.words
+    assert [a["href"] for a in taken.elements("a") if not (a["href"] or "").startswith("#")] == ["2026-01-05T12.html"]
+    assert taken.words.startswith("Superseded by cut 15: shop-open")
+
+
+def test_a_run_that_stops_on_a_superseded_hour_does_not_say_that_its_cut_is_published() -> None:
+    stopped = published(status="blocked", error="GAP: lost", superseded_by=15, superseded_hour="2026-01-05T12")
+    taken = page(stopped)
+    assert "Blocked: cut 12 of feed shop-open is superseded by cut 15, a later run stopped" in taken.words
+    assert "2026-01-05T12.html" in [a["href"] for a in taken.elements("a")]
+
+
+def test_readers_never_see_a_superseded_cut() -> None:
+    replaced = published(hour="2026-01-05T09", cut=11, superseded_by=12, superseded_hour="2026-01-05T08")
+    words = page(published(status="blocked", cut=None, error="GAP: lost"), published(hour="2026-01-05T08", cut=12), replaced).words
+    assert "Readers still see cut 12, at" in words
+
+
+def test_a_redo_says_what_it_replaces_and_how_many_rows_of_which_tables_differ() -> None:
+    tables = {"shop.lines": RedoneTable(added=1200, changed=3), "shop.old": RedoneTable(removed=7, table=1)}
+    words = page(published(redo=RedoFacts(replaces=11, parent=8, tables=tables))).words
+    assert "A redo: it replaces the cuts after cut 8 up to cut 11; 2 tables differ." in words
+    assert "Rows that differ from cut 11, which this cut replaces Table Added Removed Changed" in words
+    assert "shop.lines 1,200 0 3 shop.old in one of the two cuts only 0 7 0" in words
+    assert "What the redo changed" not in page(published()).words
+
+
+@pytest.mark.parametrize(("replaces", "parent", "said"), [(11, 10, "cut 11"), (11, 0, "all cuts up to cut 11")])
+def test_a_redo_without_a_difference_says_that_every_table_holds_the_same_rows(replaces: int, parent: int, said: str) -> None:
+    words = page(published(redo=RedoFacts(replaces=replaces, parent=parent))).words
+    assert f"A redo: it replaces {said}; no table differs." in words
+    assert "Every table holds the same rows as in cut 11, which this cut replaces." in words
 
 
 def test_a_table_that_is_called_like_markup_is_shown_by_its_name_with_its_counts() -> None:

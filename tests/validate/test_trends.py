@@ -153,3 +153,11 @@ def test_the_numbers_of_the_plots_stand_in_a_table() -> None:
     words = page(published(), earlier("2026-01-05T09", lag_seconds=None)).words
     assert "2026-01-05T10 published 1,020 250 33 0 3.4 0 79.2" in words
     assert "2026-01-05T09 published 1,020 250 33 0 – 0 79.2" in words
+
+
+def test_a_superseded_hour_stays_in_the_plots_and_is_marked_in_their_table() -> None:
+    replaced = earlier("2026-01-05T09", superseded_by=12, superseded_hour="2026-01-05T10", tables={"a.b": TableFacts(inserts=7)})
+    drawn = trends(published(), [replaced])
+    assert "09:00 UTC: inserts 7 rows" in drawn.figures[0].svg
+    assert not drawn.figures[0].gaps
+    assert "2026-01-05T09 superseded 7 0 0 0" in page(published(), replaced).words

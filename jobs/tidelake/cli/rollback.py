@@ -41,9 +41,12 @@ def rollback(
     """
     from tidelake.publish.rollback import lines
     from tidelake.publish.rollback import rollback as set_back
+    from tidelake.validate.report import write_changed_reports
 
     with opened(schemas, feed, quiet=as_json) as lake:
         plan = set_back(lake, to, dry_run=dry_run)
+        if not dry_run:
+            write_changed_reports(lake)
     if as_json:
         print_json(plan.model_dump())
         return

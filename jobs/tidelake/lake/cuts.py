@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -131,7 +132,7 @@ def newest_cut(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
         return read_cut(store, feed, last)
     if not last and not newest_intent(store, feed):
         return None
-    newest = max(_published(catalog, feed), default=None)
+    newest = max(known_cuts(catalog, feed), default=None)
     return None if newest is None else read_cut(store, feed, newest)
 
 
@@ -143,7 +144,7 @@ def is_published(catalog: LakeCatalog, feed: str, seq: int) -> bool:
 
 def published(catalog: LakeCatalog, feed: str) -> dict[int, int]:
     """Return all readable published cuts, including those that a rollback undid: number → resolved ts (TSO)."""
-    return {seq: known.resolved_ts for seq, known in _published(catalog, feed).items() if not known.expired}
+    return {seq: known.resolved_ts for seq, known in known_cuts(catalog, feed).items() if not known.expired}
 
 
 def lineage(catalog: LakeCatalog, feed: str) -> dict[int, int]:
@@ -154,24 +155,23 @@ def lineage(catalog: LakeCatalog, feed: str) -> dict[int, int]:
     return {seq: known.resolved_ts for seq, known in _lineage(catalog, feed).items() if not known.expired}
 
 
-def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
-    every, found = _published(catalog, feed), dict[int, _Known]()
+def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, KnownCut]:
+    every, found = known_cuts(catalog, feed), dict[int, KnownCut]()
     at = max(every, default=0)
     while at in every:
-        known = found[at] = every[at]
-        at = at - 1 if known.parent_seq is None else known.parent_seq
-        if at not in every:  # the publication of the number before may have been abandoned
-            at = max((seq for seq in every if seq < at), default=0)
+        found[at] = every[at]
+        at = parent_of(every, at)
     return found
 
 
-class _Known(NamedTuple):
+class KnownCut(NamedTuple):
     """A cut in the table of published cuts.
 
-    parent_seq: None where an earlier version published it; expired: whether maintenance expired it; changelog_retained_after: the value
-    that the function of that name collects, None where the cut did not raise it.
+    hour: the last hour that it holds; parent_seq: None where an earlier version published it; expired: whether maintenance expired it;
+    changelog_retained_after: the value that the function of that name collects, None where the cut did not raise it.
     """
 
+    hour: str
     resolved_ts: int
     parent_seq: int | None
     expired: bool
@@ -183,7 +183,7 @@ def changelog_retained_after(catalog: LakeCatalog, feed: str) -> int:
 
     Maintenance raises the value before it removes changes. A caller that asks after reading a changelog knows which range was complete.
     """
-    return max((known.changelog_retained_after or 0 for known in _published(catalog, feed).values()), default=0)
+    return max((known.changelog_retained_after or 0 for known in known_cuts(catalog, feed).values()), default=0)
 
 
 def with_kept_changes(cut: Cut, gone: int) -> Cut:
@@ -193,14 +193,26 @@ def with_kept_changes(cut: Cut, gone: int) -> Cut:
     return cut.model_copy(update={"changelogs": {}}) if cut.resolved_ts <= gone else cut
 
 
-def _published(catalog: LakeCatalog, feed: str) -> dict[int, _Known]:
+def parent_of(every: Mapping[int, KnownCut], seq: int) -> int:
+    """Return the number of the cut that this one continues, 0 for none. every: all cuts that the table of published cuts knows."""
+    known = every[seq].parent_seq
+    parent = seq - 1 if known is None else known
+    if parent and parent not in every:  # the publication of the number before may have been abandoned
+        return max((other for other in every if other < parent), default=0)
+    return parent
+
+
+def known_cuts(catalog: LakeCatalog, feed: str) -> dict[int, KnownCut]:
+    """Return all cuts in the table of published cuts, by number, including those that were undone, replaced or expired."""
     table = catalog.find(published_table())
     if table is None:
         return {}
-    names = [c.name for c in table.columns() if c.name in ("seq", "resolved_ts", "parent_seq", "expired", "changelog_retained_after")]
+    wanted = ("seq", "hour", "resolved_ts", "parent_seq", "expired", "changelog_retained_after")
+    names = [c.name for c in table.columns() if c.name in wanted]
     rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
     return {
-        r["seq"]: _Known(r["resolved_ts"], r.get("parent_seq"), bool(r.get("expired")), r.get("changelog_retained_after")) for r in rows
+        r["seq"]: KnownCut(r["hour"], r["resolved_ts"], r.get("parent_seq"), bool(r.get("expired")), r.get("changelog_retained_after"))
+        for r in rows
     }
 
 
@@ -298,7 +310,7 @@ def record(catalog: LakeCatalog, store: Store, cut: Cut) -> None:
 def _before(catalog: LakeCatalog, store: Store, cut: Cut) -> Cut | None:
     """Return the published cut that this one continues."""
     parent_seq = cut.seq - 1 if cut.parent_seq is None else cut.parent_seq
-    seq = max((seq for seq in _published(catalog, cut.feed) if seq <= parent_seq), default=0)
+    seq = max((seq for seq in known_cuts(catalog, cut.feed) if seq <= parent_seq), default=0)
     return read_cut(store, cut.feed, seq) if seq else None
 
 

@@ -14,7 +14,7 @@ from tidelake.io.storage import Store, open_store
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.causes import named_causes
 from tidelake.lake.identity import check_identity, establish
-from tidelake.lake.settled import refuse_other_namespace
+from tidelake.lake.namespaces import refuse_other_namespace
 from tidelake.spark.lake_settings import LakeSettings, lake_settings
 
 if TYPE_CHECKING:

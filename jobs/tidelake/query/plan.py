@@ -18,9 +18,8 @@ from tidelake.io.texts import plural
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import databases_of
-from tidelake.lake.namespaces import refuse_databases, refuse_taken, taken_by_others
+from tidelake.lake.namespaces import refuse_databases, refuse_other_namespace, refuse_taken, taken_by_others
 from tidelake.lake.opened import Lake
-from tidelake.lake.settled import refuse_other_namespace
 from tidelake.lake.turns import is_published, refuse_out_of_turn
 from tidelake.land.listing import lister
 from tidelake.land.store.manifest import newest

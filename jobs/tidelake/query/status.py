@@ -34,6 +34,7 @@ def feed_status(lake: Lake) -> Status:
         "cut": cut.seq if cut else None,
         "seeded_ts": cut.seeded_ts or None if cut else None,
         "published_hour": cut.hour if cut else None,
+        "cut_hours": sorted(cut.generations) if cut else [],
         "published_at_ms": cut.published_at_ms if cut else None,
         "incomplete": bool(cut and cut.incomplete),
         "incomplete_because": [r.model_dump() for r in known(cut)] if cut else [],

@@ -81,14 +81,38 @@ class RejectedFacts(BaseModel):
     examples: list[str] = []
 
 
+class RedoneTable(BaseModel):
+    """Rows of one table that differ between a redo's cut and the cut that it replaced. table: 1 if only one of the two has the table."""
+
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    table: int = 0
+
+
+class RedoFacts(BaseModel):
+    """What a redo changed. replaces: the newest cut that it replaced; parent: the cut that it continues, 0 for none; tables: those that
+    differ.
+    """
+
+    replaces: int
+    parent: int
+    tables: dict[str, RedoneTable] = {}
+
+
 class HourFacts(BaseModel):
-    """One hour of one feed. status: last stage reached; error: why the run stopped, as shown to the user."""
+    """One hour of one feed. status: last stage reached; error: why the run stopped, as shown to the user; superseded_by, superseded_hour:
+    the cut of a redo that replaced this one, and its hour.
+    """
 
     feed: str
     hour: str
     status: Literal["landed", "decoded", "ordered", "validated", "published", "blocked", "failed"]
     error: str | None = None
     cut: int | None = None
+    superseded_by: int | None = None
+    superseded_hour: str | None = None
+    redo: RedoFacts | None = None
     incomplete: bool = False
     incomplete_because: list[str] = []
     applied_ts: int | None = None

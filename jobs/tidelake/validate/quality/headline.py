@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidelake.io.texts import lag, moment, plural
-from tidelake.validate.quality.facts import HourFacts
+from tidelake.validate.quality.facts import HourFacts, RedoFacts
 
 _NEXT = {"landed": "decode", "decoded": "order", "ordered": "validate", "validated": "compact"}
 _CODE = re.compile(r"([A-Z][A-Z0-9_]+)((?: [^\s:]+)?): ")
@@ -42,7 +42,7 @@ class Headline:
 def headline(current: HourFacts, history: Sequence[HourFacts]) -> Headline:
     """Return the headline of an hour. history: facts of earlier hours."""
     if current.status == "published":
-        return _published(current)
+        return _superseded(current) if current.superseded_by is not None else _published(current)
     if current.status in ("blocked", "failed"):
         return _stopped(current, history)
     return Headline(
@@ -58,6 +58,7 @@ def headline(current: HourFacts, history: Sequence[HourFacts]) -> Headline:
 def _published(f: HourFacts) -> Headline:
     warnings = sum(not c.success for c in f.checks)
     notes = [*_notes(f), *([f"{plural(warnings, 'warning')} below."] if warnings else [])]
+    redo = [_redone(f.redo)] if f.redo is not None else []
     many = sum(t.rows_after is not None for t in f.tables.values()) or len(f.tables)  # dropped tables have no rows_after
     tables = f"all {many:,} tables" if many > 1 else "its table" if many else "no tables"
     where = f" at {moment(f.resolved_ts)}" if f.resolved_ts is not None else ""
@@ -66,7 +67,26 @@ def _published(f: HourFacts) -> Headline:
         tone="warn" if notes else "good",
         word="Published, incomplete" if f.incomplete else "Published",
         sentence=f"cut {f.cut if f.cut is not None else '?'} of feed {f.feed}; {tables}{where}{late}.",
-        notes=notes,
+        notes=[*redo, *notes],
+        error=f.error or "",
+    )
+
+
+def _redone(r: RedoFacts) -> str:
+    """What a redo replaced, and how many tables differ."""
+    several = f"the cuts after cut {r.parent} up to cut {r.replaces}" if r.parent else f"all cuts up to cut {r.replaces}"
+    replaced = f"cut {r.replaces}" if r.replaces == r.parent + 1 else several
+    found = f"{plural(len(r.tables), 'table')} {'differs' if len(r.tables) == 1 else 'differ'}" if r.tables else "no table differs"
+    return f"A redo: it replaces {replaced}; {found}."
+
+
+def _superseded(f: HourFacts) -> Headline:
+    return Headline(
+        tone="warn",
+        word=f"Superseded by cut {f.superseded_by}",
+        sentence=f"a redo replaced cut {f.cut} of feed {f.feed}. The numbers below are those of cut {f.cut}; readers see cut "
+        f"{f.superseded_by} or a later one.",
+        notes=list(_notes(f)),
         error=f.error or "",
     )
 
@@ -105,10 +125,11 @@ def _stopped(f: HourFacts, history: Sequence[HourFacts]) -> Headline:
     code, text = (found[1], (f.error or "")[found.end() :]) if found else ("", f.error or "No error was recorded.")
     place = f"{found[2].strip()}: " if found and found[2] else ""
     decide = "no data is lost, a decision is needed" if blocked else "the run can be repeated at any time"
+    still = f"superseded by cut {f.superseded_by}" if f.superseded_by is not None else "still published"
     outcome = (
         f"nothing of the hour is published in feed {f.feed}"
         if f.cut is None
-        else f"cut {f.cut} of feed {f.feed} is still published, a later run stopped"
+        else f"cut {f.cut} of feed {f.feed} is {still}, a later run stopped"
     )
     return Headline(
         tone="bad",
@@ -137,7 +158,7 @@ def quarantine_commands(feed: str, hour: str = "") -> list[str]:
 
 
 def _standing(f: HourFacts, history: Sequence[HourFacts]) -> str:
-    published = [h for h in history if h.status == "published" and h.hour < f.hour]
+    published = [h for h in history if h.status == "published" and h.superseded_by is None and h.hour < f.hour]
     if not published:
         return "Nothing of this feed is published yet."
     newest = max(published, key=lambda h: h.hour)
