@@ -1,0 +1,68 @@
+"""Makes the DAGs of all feeds of a folder. Parsing reads that folder and nothing else."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from airflow.sdk import DAG
+
+from tidelake.airflow.feed_dag import feed_dag
+from tidelake.airflow.maintenance_dag import maintenance_dag
+from tidelake.airflow.stage import schemas_folder
+from tidelake.config.feed import Feed, feed_names, load_feed
+from tidelake.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+def tidelake_dags(schemas: str | Path | None = None) -> list[DAG]:
+    """Make an hourly DAG and a maintenance DAG for each feed. Airflow registers them under the file that calls this.
+
+    A feed whose feed.toml is wrong is left out with a warning, because Airflow drops all DAGs of a file that fails to import.
+    tidelake_dag_errors, called in another file, makes it an import error.
+
+    Args:
+        schemas: Folder of the feeds. Default: TIDELAKE_SCHEMAS, else `schemas/` beside Airflow's folder of DAGs.
+
+    Raises:
+        ConfigError: The folder has no feeds.
+    """
+    folder = _folder(schemas)
+    feeds, errors = _feeds(folder)
+    for error in errors:
+        log.warning("a feed is left out: %s", error)
+    return [make(feed, folder) for feed in feeds for make in (feed_dag, maintenance_dag)]
+
+
+def tidelake_dag_errors(schemas: str | Path | None = None) -> None:
+    """Fail the import of the file that calls this while a feed.toml is wrong, so that Airflow shows the error. It makes no DAG.
+
+    Args:
+        schemas: As for tidelake_dags.
+
+    Raises:
+        ConfigError: The folder has no feeds, or some of them are wrong.
+    """
+    _, errors = _feeds(_folder(schemas))
+    if errors:
+        raise ConfigError("\n".join(errors), remedy="`tidelake check` reports the same")
+
+
+def _folder(schemas: str | Path | None) -> Path:
+    """Return the absolute folder of the feeds. Raises ConfigError if it has none."""
+    folder = (Path(schemas) if schemas else schemas_folder()).resolve()
+    if not feed_names(folder):
+        raise ConfigError(f"{folder} has no */feed.toml", remedy="set TIDELAKE_SCHEMAS to the folder of the feeds, or pass schemas=")
+    return folder
+
+
+def _feeds(folder: Path) -> tuple[list[Feed], list[str]]:
+    """Return the feeds that can be read, and one sentence for each of the others."""
+    feeds, errors = [], []
+    for name in feed_names(folder):
+        try:
+            feeds.append(load_feed(folder, name, expand=False))
+        except ConfigError as e:
+            errors.append("; ".join(filter(None, (e.message, e.remedy))))  # without the code, which the error of all brings
+    return feeds, errors
