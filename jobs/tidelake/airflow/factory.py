@@ -10,7 +10,7 @@ from airflow.sdk import DAG
 from tidelake.airflow.feed_dag import feed_dag
 from tidelake.airflow.maintenance_dag import maintenance_dag
 from tidelake.airflow.stage import schemas_folder
-from tidelake.config.feed import Feed, feed_names, load_feed
+from tidelake.config.feed import Feed, existing_feeds, load_feed
 from tidelake.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -50,17 +50,14 @@ def tidelake_dag_errors(schemas: str | Path | None = None) -> None:
 
 
 def _folder(schemas: str | Path | None) -> Path:
-    """Return the absolute folder of the feeds. Raises ConfigError if it has none."""
-    folder = (Path(schemas) if schemas else schemas_folder()).resolve()
-    if not feed_names(folder):
-        raise ConfigError(f"{folder} has no */feed.toml", remedy="set TIDELAKE_SCHEMAS to the folder of the feeds, or pass schemas=")
-    return folder
+    """Return the absolute folder of the feeds."""
+    return (Path(schemas) if schemas else schemas_folder()).resolve()
 
 
 def _feeds(folder: Path) -> tuple[list[Feed], list[str]]:
-    """Return the feeds that can be read, and one sentence for each of the others."""
+    """Return the feeds that can be read, and one sentence for each of the others. Raises ConfigError if there are no feeds."""
     feeds, errors = [], []
-    for name in feed_names(folder):
+    for name in existing_feeds(folder):
         try:
             feeds.append(load_feed(folder, name, expand=False))
         except ConfigError as e:
