@@ -93,7 +93,7 @@ def units_of(
 @contextmanager
 def sides_of(table: TableFold, unit: Unit) -> Iterator[tuple[FileRows, Rows, Rows]]:
     """Open a unit's files. Yield (all rows of the snapshot's files, the unit's rows of the snapshot, its changes)."""
-    whole = not table.rules.merges
+    whole = not table.rules.merges and unit.keys is None
     with opened(unit.base.files, table.base, whole=whole) as base, opened(unit.changes.files, table.changes) as changes:
         yield base, _only(base, unit.base, unit.keys), _only(changes, unit.changes, unit.keys)
 
