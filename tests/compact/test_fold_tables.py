@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.compact.large_tables import CHANGES, ROWS, first, window
+from tests.compact.large_tables import AFTER, CHANGES, ROWS, first, window
 from tests.lake.histories import Message, ddl, publish, resolved, row, row_schema, rows_of
 from tests.lake.lakes import contents
 from tests.lake.windows import KV, TEXT, opened, table
@@ -33,11 +33,13 @@ from tidelake.lake.columns import survivors
 from tidelake.lake.columns.cells import CastRules, cell_type, values
 from tidelake.lake.data_files import WrittenFile
 from tidelake.lake.folding import file_rows
+from tidelake.lake.folding.units import Unit
 from tidelake.lake.opened import Lake
 from tidelake.spark.buckets import buckets_of
 
 pytestmark = pytest.mark.usefixtures("spark_app")
 
+COMPARED = {"compared": 7, "duplicate_inserts": 1, "examples": ["id=9 at t[0]@47: insert of a row that already exists"]}
 SQL = """CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20));
 CREATE TABLE d.many (a VARCHAR(20), b DECIMAL(6,2), at DATETIME(6), since TIMESTAMP, day DATE, f FLOAT, d DOUBLE, raw VARBINARY(9), j JSON,
   s ENUM('x','y'), PRIMARY KEY (b, a));
@@ -232,6 +234,32 @@ def test_buckets_of_any_size_are_folded_in_passes_and_written_as_several_files(
             assert outcome.changed
     assert sorted(found) == sorted(wanted)
     assert files > 10
+
+
+@pytest.mark.parametrize(("rows", "buckets", "units"), [(1000, 1, 1), (6, 1, 9), (6, 2, 9)])
+def test_tasks_share_a_bucket_by_ranges_of_its_keys(
+    rows: int, buckets: int, units: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it has more rows than one pass takes. One unit is what is expected of all."""
+    parts: list[Unit] = []
+    plain = fold_tables.read_parts
+
+    def noted(spark: Any, reader: FoldReader) -> Any:
+        parts.extend(unit for part in reader.parts for unit in part)
+        return plain(spark, reader)
+
+    with opened(tmp_path, SQL, tables={"d.k": TablePolicy(buckets=buckets)}, policy=Policy(before_images="all")) as (made, lake):
+        first(made, lake)
+        monkeypatch.setattr(survivors, "PASS_ROWS", rows)
+        monkeypatch.setattr(fold_tables, "read_parts", noted)
+        _, _, proof = window(made, lake, CHANGES, 30)
+        assert rows_of(lake, "d.k") == AFTER
+        assert (len(parts), {u.keys is None for u in parts}) == (units, {units == 1})
+        assert (proof["rows"]["d.k"]["written"], proof["rows"]["d.k"]["before_images"]) == ("all", COMPARED)
+        parts.clear()
+        _, _, proof = window(made, lake, [row(0, "update", 40, KV, ("5", "z"), ("5", "b"))], 50)
+        assert proof["rows"]["d.k"]["written"] == ("all" if buckets == 1 else "1 of 2 buckets")
+        assert rows_of(lake, "d.k") == AFTER - table(("5", "b")) + table(("5", "z")), "the other units of the bucket write their rows again"
 
 
 def test_keys_that_stand_twice_stop_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tidelake.errors import Coordinates, DamageError
 from tidelake.io.storage import open_store
-from tidelake.lake.decisions import Rejected, accept, acceptances, by_decision, decision_key, recorded
+from tidelake.lake.decisions import Rejected, accept, acceptances, by_decision, decision_key, named
 
 FEED = "shop"
 MESSAGES = [
@@ -25,7 +25,7 @@ def test_equal_reasons_of_a_person_are_told_once_in_the_order_of_the_messages(tm
     assert not accept(store, FEED, MESSAGES[0], "cleo", "another")
     left, accepted = by_decision(store, FEED, MESSAGES)
     assert (left, accepted) == (MESSAGES[3:], MESSAGES[:3])
-    assert [(a.by, a.reason) for a in acceptances(store, FEED, accepted)] == [("ada", "a test"), ("ben", "a test")]
+    assert [(a.by, a.reason) for a in acceptances(store, FEED, [m.at for m in accepted])] == [("ada", "a test"), ("ben", "a test")]
     assert acceptances(store, FEED, []) == []
 
 
@@ -33,7 +33,7 @@ def test_a_damaged_decision_is_named(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     store.write(decision_key(FEED, MESSAGES[0].at), b"{}")
     with pytest.raises(DamageError, match=r"decisions/shop/t/0/0\.json .*by: Field required; restore an earlier version of the object"):
-        acceptances(store, FEED, MESSAGES[:1])
+        acceptances(store, FEED, [MESSAGES[0].at])
 
 
 def test_a_cut_s_decisions_are_told_by_person_and_reason(tmp_path: Path) -> None:
@@ -49,10 +49,9 @@ def test_a_cut_s_decisions_are_told_by_person_and_reason(tmp_path: Path) -> None
         assert not accept(store, "shop", message, "eve", "too late")
     key = decision_key("shop", Coordinates("shop", 2, 18))
     store.write(key, json.dumps(json.loads(store.read(key)) | {"decided_at_ms": 2**42}).encode())
-    found = recorded(store, "shop", ["a[1][2]@3", "shop[2]@17 (4 rows)", "shop[2]@18"])
-    assert [(d["by"], d["reason"], d["messages"]) for d in found] == [
-        ("ada", "a test", ["a[1][2]@3", "shop[2]@18"]),
-        ("bob", "lost: \u00e9", ["shop[2]@17"]),
+    found = acceptances(store, "shop", named(["a[1][2]@3", "shop[2]@17 (4 rows)", "shop[2]@18"]))
+    assert [(d.by, d.reason, d.messages) for d in found] == [
+        ("ada", "a test", ("a[1][2]@3", "shop[2]@18")),
+        ("bob", "lost: \u00e9", ("shop[2]@17",)),
     ]
-    assert found[0]["decided_at_ms"] == 2**42
-    assert recorded(store, "shop", []) == []
+    assert found[0].decided_at_ms == 2**42

@@ -66,7 +66,7 @@ class TableJob(BaseModel, frozen=True):
         columns: Its columns with field ids, as hex of Arrow's IPC.
         names: For each of its columns the fold's column, None for one that will be dropped.
         bucketed: The table has buckets.
-        only_changed: Units without changes write nothing.
+        only_changed: Units without changes write nothing, unless other units have rows of their bucket.
         compares_in: The only bucket whose old values are compared; None for all.
     """
 
@@ -113,7 +113,7 @@ def _folded(table: TableJob, unit: Unit, store: Store, uploaded: list[str]) -> I
         except KeyTwice as e:
             yield {"outcome": UnitOutcome(duplicate_keys=e.keys).model_dump_json()}
             return
-        if table.only_changed and not fold.counted:
+        if table.only_changed and unit.keys is None and not fold.counted:
             yield {"outcome": UnitOutcome(changed=False).model_dump_json()}
             return
         out = BucketFiles(store, uploaded, folder, Path(scratch), table.schema, table.names, rules.key)

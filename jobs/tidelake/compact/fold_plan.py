@@ -88,7 +88,7 @@ def _plan(work: FoldWork, number: int) -> FoldPlan:
         images = images_of(fold, target.base.columns(target.base_snapshot) if target.base else None, counts)
     table = table_fold(fold, base, logged, partial=counts is None or counts.partial > 0, images=images)
     buckets = buckets_of(fold, TableAt(target.table, target.start))
-    stood, came = base_files(base, table.base, buckets), change_files(logged, table, buckets)
+    stood, came = base_files(base, table, buckets), change_files(logged, table, buckets)
     choice = _choice(work, counts, stood, came, buckets)
     compares_in = None
     if choice.merges:
@@ -98,7 +98,7 @@ def _plan(work: FoldWork, number: int) -> FoldPlan:
     return FoldPlan(
         work=work,
         job=_job(work, table, buckets, compares_in, only_changed=part),
-        units=units_of(number, stood, came, buckets, every=not part),
+        units=units_of(number, stood, came, buckets, every=not part, shared_by=None if choice.merges else table.rules.leading),
         replaced=frozenset() if choice.merges or appends or part else frozenset(_replaced(work)),
         by_bucket={} if choice.merges or appends or not part else _by_bucket(stood, buckets),
         choice=choice,

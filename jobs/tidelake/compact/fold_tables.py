@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Found:
-    """Results of workers for a table. outcomes: by bucket."""
+    """Results of workers for a table. outcomes: of its units, by bucket."""
 
     files: list[WrittenFile] = field(default_factory=list)
     deletes: list[WrittenFile] = field(default_factory=list)
-    outcomes: dict[int | None, UnitOutcome] = field(default_factory=dict)
+    outcomes: list[tuple[int | None, UnitOutcome]] = field(default_factory=list)
 
     def add(self, row: Any, *, bucketed: bool) -> None:
         """Add a row of fold_files.FOLDED."""
         if row["outcome"] is not None:
-            self.outcomes[row["bucket"]] = UnitOutcome.model_validate_json(row["outcome"])
+            self.outcomes.append((row["bucket"], UnitOutcome.model_validate_json(row["outcome"])))
             return
         partition = (row["bucket"],) if bucketed else ()
         file = WrittenFile(path=row["path"], partition=partition, size=row["size"], footer=bytes(row["footer"]))
@@ -46,12 +46,12 @@ class _Found:
     @property
     def duplicate_keys(self) -> list[str]:
         """Keys that the snapshot has twice."""
-        return [k for o in self.outcomes.values() for k in o.duplicate_keys]
+        return [k for _, o in self.outcomes for k in o.duplicate_keys]
 
     @property
     def missing(self) -> int:
         """Number of deletes that met no row, in a table without key."""
-        return sum(o.missing for o in self.outcomes.values())
+        return sum(o.missing for _, o in self.outcomes)
 
 
 def fold_tables(
@@ -105,7 +105,7 @@ def _run(spark: SparkSession, plans: dict[int, FoldPlan]) -> dict[int, _Found]:
 def _committed(catalog: LakeCatalog, p: FoldPlan, found: _Found) -> Folded:
     """Commit a table's files to its branch."""
     work, target = p.work, p.work.target
-    changed = [bucket for bucket, outcome in found.outcomes.items() if outcome.changed]
+    changed = {bucket for bucket, outcome in found.outcomes if outcome.changed}
     gone = p.replaced | {path for bucket in changed for path in p.by_bucket.get(bucket, ())}
     summary = {"tidelake.run": work.branch}
     staged = stage_files(catalog, target.table.identifier, work.branch, target.start, gone, found.files, summary, found.deletes)
@@ -122,7 +122,7 @@ def _images(p: FoldPlan, found: _Found) -> ImageCounts | None:
         return images_without_key(work.fold, counts, found.missing) if compares else None
     if rules.images is None:
         return None
-    outcomes = found.outcomes.values()
+    outcomes = [outcome for _, outcome in found.outcomes]
     codes, columns = Counter[str](), Counter[str]()
     for o in outcomes:
         codes.update(o.found.counts)

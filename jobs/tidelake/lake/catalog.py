@@ -12,13 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.catalog import load_catalog
-from pyiceberg.conversions import from_bytes
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -36,7 +35,7 @@ from tidelake.lake.causes import lost_file
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import FileFacts, Where
 from tidelake.lake.sql_catalog import SharedSqlCatalog
-from tidelake.lake.to_iceberg import LIST_ELEMENT_IDS, filter_of, iceberg_type, written
+from tidelake.lake.to_iceberg import LIST_ELEMENT_IDS, bounds_of, filter_of, iceberg_type, written
 from tidelake.spark.lake_settings import LakeSettings
 
 _PROPERTIES = {
@@ -164,16 +163,18 @@ class LakeTable:
         )
         return scan.to_arrow()
 
-    def files(self, where: Where, bounds: Sequence[str], snapshot_id: int) -> Iterator[FileFacts]:
-        """Yield the data files that may hold matching rows, with facts from the table's metadata. No data file is opened."""
-        fields = {name: self.table.schema().find_field(name) for name in bounds}
+    def files(self, where: Where, bounds: Sequence[str | int], snapshot_id: int) -> Iterator[FileFacts]:
+        """Yield the data files that may hold matching rows, with facts from the table's metadata. No data file is opened.
+
+        bounds: names or field ids of the columns whose bounds are wanted.
+        """
+        fields = {c: self.table.schema().find_field(c) for c in bounds}
         for task in self.table.scan(filter_of(where), snapshot_id=snapshot_id).plan_files():
-            found = {name: (task.file.upper_bounds or {}).get(f.field_id) for name, f in fields.items()}
-            upper: dict[str, Any] = {name: from_bytes(cast(Any, fields[name].field_type), b) for name, b in found.items() if b is not None}
+            lower, upper = bounds_of(fields, task.file.lower_bounds), bounds_of(fields, task.file.upper_bounds)
             values = task.file.partition
             partition = tuple(values[i] for i in range(len(values)))
             f, deletes = task.file, tuple(sorted(d.file_path for d in task.delete_files))
-            yield FileFacts(f.file_path, partition, f.record_count, f.file_size_in_bytes, upper, deletes)
+            yield FileFacts(f.file_path, partition, f.record_count, f.file_size_in_bytes, lower, upper, deletes)
 
     def _schema_at(self, snapshot_id: int) -> Schema:
         snapshot = self.table.snapshot_by_id(snapshot_id)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -45,11 +44,12 @@ class Rejected:
 
 
 class Acceptance(BaseModel, frozen=True):
-    """Who accepted a loss, why and when; reason: empty if none was given. A part of the decision's document."""
+    """Who accepted a loss, why and when. reason: empty if none was given; messages: coordinates, which are not in a decision's document."""
 
     by: str
     reason: str
     decided_at_ms: int
+    messages: tuple[str, ...] = ()
 
 
 def rejected(events: LakeTable, hours: Sequence[str], *, raw: bool = False) -> list[Rejected]:
@@ -83,10 +83,23 @@ def by_decision(store: Store, feed: str, found: Sequence[Rejected]) -> tuple[lis
     return [r for r in found if decision_key(feed, r.at) not in accepted], [r for r in found if decision_key(feed, r.at) in accepted]
 
 
-def acceptances(store: Store, feed: str, accepted: Sequence[Rejected]) -> list[Acceptance]:
-    """Return the decisions about messages whose loss was accepted, one for each person and reason. Reads a document a message."""
-    found = _documents(store, feed, [r.at for r in accepted])
-    return list({(a.by, a.reason): a for a in reversed(found)}.values())[::-1]
+def acceptances(store: Store, feed: str, messages: Sequence[Coordinates]) -> list[Acceptance]:
+    """Return the decisions about messages whose loss was accepted, one for each person and reason, in the order of the first message.
+
+    Reads a document a message. decided_at_ms is that of the last decision.
+    """
+    out = dict[tuple[str, str], Acceptance]()
+    for at, said in zip(messages, _documents(store, feed, messages), strict=True):
+        who = (said.by, said.reason)
+        before = out.get(who, said)
+        decided_at_ms = max(before.decided_at_ms, said.decided_at_ms)
+        out[who] = said.model_copy(update={"decided_at_ms": decided_at_ms, "messages": (*before.messages, str(at))})
+    return list(out.values())
+
+
+def named(accepted: Sequence[str]) -> list[Coordinates]:
+    """Return the coordinates of messages as a cut names them: `topic[partition]@offset`, then the number of rows if they fit no table."""
+    return [Coordinates(m[1], int(m[2]), int(m[3])) for text in accepted if (m := _PLACE.match(text))]
 
 
 def decision_key(feed: str, at: Coordinates) -> str:
@@ -110,27 +123,6 @@ def accept(store: Store, feed: str, message: Rejected, who: str, reason: str) ->
         "decided_at_ms": int(time.time() * 1000),
     }
     return store.put_if_absent(decision_key(feed, message.at), json.dumps(said, ensure_ascii=False, indent=1).encode())
-
-
-def recorded(store: Store, feed: str, accepted: Sequence[str]) -> list[dict[str, Any]]:
-    """Return who accepted the loss of a cut's messages, and why: one entry for each person and reason.
-
-    Args:
-        store: The lake's store.
-        feed: The feed.
-        accepted: Messages as a cut names them: `topic[partition]@offset`, then the number of rows if they fit no table.
-
-    Returns:
-        Objects with `by`, `reason`, `decided_at_ms` (of the last one) and `messages`, in the order of the first message.
-    """
-    places = [Coordinates(m[1], int(m[2]), int(m[3])) for text in accepted if (m := _PLACE.match(text))]
-    out = dict[tuple[str, str], dict[str, Any]]()
-    for place, said in zip(places, _documents(store, feed, places), strict=True):
-        who = {"by": said.by, "reason": said.reason}
-        entry = out.setdefault((said.by, said.reason), who | {"decided_at_ms": 0, "messages": []})
-        entry["decided_at_ms"] = max(entry["decided_at_ms"], said.decided_at_ms)
-        entry["messages"].append(str(place))
-    return list(out.values())
 
 
 def _documents(store: Store, feed: str, places: Sequence[Coordinates]) -> list[Acceptance]:

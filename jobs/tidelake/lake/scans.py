@@ -23,15 +23,16 @@ class After(Generic[_Moment]):
 class FileFacts:
     """A data file in the table's metadata.
 
-    path: URI; partition: values in the order of the partition spec; size: bytes; upper: column → upper bound, where known; deletes: URIs of
-    the files that may delete rows of this file by position, sorted.
+    path: URI; partition: values in the order of the partition spec; size: bytes; lower, upper: name or field id of a column → its bound,
+    where known; deletes: URIs of the files that may delete rows of this file by position, sorted.
     """
 
     path: str
     partition: tuple[Any, ...]
     rows: int
     size: int
-    upper: dict[str, Any]
+    lower: dict[str | int, Any]
+    upper: dict[str | int, Any]
     deletes: tuple[str, ...]
 
 

@@ -1,10 +1,12 @@
-"""Lake types, which are texts, and filters of a scan in Iceberg's terms."""
+"""Lake types, which are texts, and filters of a scan in Iceberg's terms, and bounds that Iceberg stores."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
+from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThan, In, IsNull, LessThanOrEqual
 from pyiceberg.types import (
     BinaryType,
@@ -17,6 +19,7 @@ from pyiceberg.types import (
     IntegerType,
     ListType,
     LongType,
+    NestedField,
     StringType,
     TimestampType,
     TimestamptzType,
@@ -75,3 +78,9 @@ def _term(name: str, value: Any) -> BooleanExpression:
             return In(name, value)  # type: ignore[arg-type, call-arg]
         case _:
             return EqualTo(name, value)  # type: ignore[arg-type, call-arg]
+
+
+def bounds_of(fields: Mapping[str | int, NestedField], stored: Mapping[int, bytes] | None) -> dict[str | int, Any]:
+    """Return the bounds of columns in a file's metadata, where known."""
+    found = {c: (stored or {}).get(f.field_id) for c, f in fields.items()}
+    return {c: from_bytes(cast(Any, fields[c].field_type), b) for c, b in found.items() if b is not None}

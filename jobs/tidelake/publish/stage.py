@@ -9,7 +9,7 @@ from typing import Any
 from tidelake.compact.fold_target import Folded
 from tidelake.lake.cut import Cut, Staged
 from tidelake.lake.cuts import places
-from tidelake.lake.decisions import recorded
+from tidelake.lake.decisions import acceptances, named
 from tidelake.lake.namespaces import clear_way
 from tidelake.lake.opened import Lake
 from tidelake.order.incomplete import refuse
@@ -62,7 +62,9 @@ def publish_window(
     if found := [*findings(feed), *staged.findings]:
         intent.certificate["findings"] = found
     if staged.cut.accepted:
-        intent.certificate["decisions"] = recorded(lake.store, feed.name, staged.cut.accepted)
+        intent.certificate["decisions"] = [
+            a.model_dump(mode="json") for a in acceptances(lake.store, feed.name, named(staged.cut.accepted))
+        ]
     if replaces is not None:
         intent.certificate["redo"] = redone(lake.spark, catalog, replaces, intent)
     refuse(feed, intent.cut)  # the policy may have changed since order staged it

@@ -50,6 +50,7 @@ from tidelake.seed.seed_plan import Prepared, SeedPlan, dialect_of, prepare
 from tidelake.spark.part_reader import read_parts
 from tidelake.spark.spread import THREADS
 from tidelake.spark.worker_errors import errors_of_workers
+from tidelake.validate.invalid_setting import setting
 from tidelake.validate.quality.judge import judge_measures
 from tidelake.validate.quality.verdict import Verdict
 from tidelake.validate.stage import table_measures
@@ -259,8 +260,7 @@ def _refuse_invalid_values(i: Incarnation, counts: TableCounts, reports: Sequenc
     raise QualityError(
         f"{i.name}.{column}: {plural(n, 'value')} cannot be read as {i.column(column).type.sql}: {', '.join(places)}; nothing is published",
         code="EXPECTATION_FAILED",
-        remedy=f'correct them, or set how they are handled: [columns."{i.name}".{column}] invalid_values = "null" or '
-        '"string" (docs/types.md)',
+        remedy=f'correct them, or set how they are handled: {setting(i.name, column, "null")}, or "string" (docs/types.md)',
     )
 
 

@@ -142,5 +142,5 @@ def _rejected(lake: Lake, hour: str) -> list[RejectedFacts]:
 
 
 def _decisions(lake: Lake, accepted: Sequence[Rejected]) -> list[DecisionFacts]:
-    found = acceptances(lake.store, lake.feed.name, accepted[:_DECISIONS])
+    found = acceptances(lake.store, lake.feed.name, [r.at for r in accepted[:_DECISIONS]])
     return [DecisionFacts(by=a.by, reason=a.reason, decided_at_ms=a.decided_at_ms) for a in found]

@@ -101,6 +101,11 @@ class FoldRules(BaseModel, frozen=True):
     origin: str | None = None
 
     @property
+    def leading(self) -> str | None:
+        """The first column of the key; None for a table without key."""
+        return self.key[0] if self.key else None
+
+    @property
     def hash_key(self) -> tuple[int, int]:
         """Key of the hashes of a fold. Nobody knows until_ts before the rows are written."""
         return self.until_ts, self.after_ts

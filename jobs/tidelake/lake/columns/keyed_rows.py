@@ -39,7 +39,7 @@ def keyed_survivors(base: Rows, changes: Rows, rules: FoldRules, sums: ImageSums
         KeyTwice: The snapshot has duplicate keys.
     """
     out = Survivors.of(base, changes)
-    passes = passes_for(changes.count + (0 if rules.merges else base.count))
+    passes = passes_for(changes.reached + (0 if rules.merges else base.reached))
     for number in range(passes):
         _Pass(base, changes, rules, sums, out, (number, passes)).run()
     return out

@@ -40,6 +40,10 @@ class Rows(Protocol):
     def count(self) -> int:
         """Number of rows, deleted ones included."""
 
+    @property
+    def reached(self) -> int:
+        """Number of rows that are read if all are wanted."""
+
     def pieces(self, columns: Sequence[str], wanted: Flags | None = None) -> Iterator[Piece]:
         """Yield the rows in order, with these columns in the fold's names and types.
 

@@ -33,6 +33,11 @@ class BucketRows:
         """Number of rows of all buckets."""
         return self._rows.count
 
+    @property
+    def reached(self) -> int:
+        """Number of rows that are read."""
+        return self._rows.reached
+
     def pieces(self, columns: Sequence[str], wanted: Flags | None = None) -> Iterator[Piece]:
         """Yield the rows in order (lake.columns.pieces.Rows.pieces)."""
         for piece in self._rows.pieces(list(dict.fromkeys((*columns, self._only.column))), wanted):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from tidelake.wire.kernels.arrays import Flags, Longs
 PIECE_BYTES = 16 << 20  # maximum encoded size of a piece
 PIECE_ROWS = 1 << 18  # maximum rows of a piece
 _BUFFER = 1 << 20  # bytes of a column that are read at once
-_ORDERED = frozenset({"int", "bigint", "date", "timestamp", "timestamp_ntz"})  # types whose statistics are used
+ORDERED = frozenset({"int", "bigint", "date", "timestamp", "timestamp_ntz"})  # types whose statistics are used
 
 
 class FileRef(BaseModel, frozen=True):
@@ -56,7 +56,7 @@ class FileRows:
 
     def __init__(self, files: Sequence[_File], columns: Sequence[FoldColumn]) -> None:
         self._files, self._columns = files, {c.name: c for c in columns}
-        self.count = sum(f.parquet.metadata.num_rows for f in files)
+        self.count = self.reached = sum(f.parquet.metadata.num_rows for f in files)
 
     def pieces(self, columns: Sequence[str], wanted: Flags | None = None) -> Iterator[Piece]:
         """Yield the rows in order (lake.columns.pieces.Rows.pieces)."""
@@ -74,18 +74,27 @@ class FileRows:
 
     def may_hold(self, column: str, values: pa.Array) -> Flags:
         """Return which rows may have one of the values (lake.columns.pieces.Rows.may_hold)."""
+        if self._columns[column].type not in ORDERED:
+            return np.ones(self.count, np.bool_)
+        numbers = numbers_of(values)
+        return self._where(column, lambda low, high: bool(np.searchsorted(numbers, low) < np.searchsorted(numbers, high, "right")))
+
+    def may_lie(self, column: str, low: int | None, high: int | None) -> Flags:
+        """Return which rows may have a value from low up to below high (None: no limit), as far as statistics of files tell."""
+        return self._where(column, lambda least, most: (high is None or least < high) and (low is None or most >= low))
+
+    def _where(self, column: str, holds: Callable[[int, int], bool]) -> Flags:
+        """Return the rows of those row groups for whose lowest and highest value this holds, or that have no such statistics."""
         out, c = np.ones(self.count, np.bool_), self._columns[column]
-        if c.type not in _ORDERED or [h.type for h in c.holders] != [c.type]:
+        if c.type not in ORDERED or [h.type for h in c.holders] != [c.type]:
             return out
-        numbers = _numbers(values)
         for file in self._files:
             first = file.first
             for group in range(file.parquet.num_row_groups):
                 rows = file.parquet.metadata.row_group(group).num_rows
                 bounds = _bounds(file, group, c.holders[0])
                 if bounds is not None:
-                    low, high = np.searchsorted(numbers, bounds[0]), np.searchsorted(numbers, bounds[1], side="right")
-                    out[first : first + rows] = low < high
+                    out[first : first + rows] = holds(int(bounds[0]), int(bounds[1]))
                 first += rows
         return out
 
@@ -137,15 +146,16 @@ def _batches(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator
 
 
 def _bounds(file: _File, group: int, holder: Holder) -> Longs | None:
-    """(lowest, highest) value of a column in a row group; None if unknown."""
+    """(lowest, highest) value of a column in a row group; None if unknown, or if there are NULLs."""
     facts, name = file.parquet.metadata.row_group(group), file.names.get(holder.field_id)
     chunk = next((c for n in range(facts.num_columns) if (c := facts.column(n)).path_in_schema == name), None)
-    if chunk is None or chunk.statistics is None or not chunk.statistics.has_min_max:
+    if chunk is None or chunk.statistics is None or not chunk.statistics.has_min_max or chunk.statistics.null_count:
         return None
-    return _numbers(pa.array([chunk.statistics.min, chunk.statistics.max], arrow_type(holder.type)))
+    return numbers_of(pa.array([chunk.statistics.min, chunk.statistics.max], arrow_type(holder.type)))
 
 
-def _numbers(values: pa.Array) -> Longs:
+def numbers_of(values: pa.Array) -> Longs:
+    """Return values of a type of ORDERED without NULL as int64: dates in days, times in microseconds."""
     plain = values.cast(pa.int32()) if pa.types.is_date32(values.type) else values
     return np.asarray(plain.cast(pa.int64()))
 

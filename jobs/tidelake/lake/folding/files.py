@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from tidelake.lake.columns.fold_columns import FoldColumn
 from tidelake.lake.data_files import bucketed_by
 from tidelake.lake.folding.bucket_rows import BucketOnly
+from tidelake.lake.folding.file_rows import ORDERED
 from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.table_fold import TableAt, TableFold
 from tidelake.lake.folding.units import SideFiles
@@ -15,17 +17,19 @@ from tidelake.lake.tables import wider
 from tidelake.tso import at
 
 
-def base_files(base: TableAt | None, columns: tuple[FoldColumn, ...], buckets: BucketOnly | None) -> SideFiles:
+def base_files(base: TableAt | None, table: TableFold, buckets: BucketOnly | None) -> SideFiles:
     """Return the snapshot's files.
 
     Args:
         base: The snapshot, if there is one.
-        columns: Its columns, as the fold has them.
+        table: The fold.
         buckets: The fold's buckets, whatever their number; None without any.
     """
     if base is None:
         return SideFiles()
-    return SideFiles(list(base.table.files({}, [], base.snapshot_id)), _is_bucketed(base, columns, buckets))
+    leading = _leading(table.rules.key, table.base)
+    files = list(base.table.files({}, leading, base.snapshot_id))
+    return SideFiles(files, _is_bucketed(base, table.base, buckets), *leading)
 
 
 def change_files(changes: TableAt | None, table: TableFold, buckets: BucketOnly | None) -> SideFiles:
@@ -40,7 +44,9 @@ def change_files(changes: TableAt | None, table: TableFold, buckets: BucketOnly 
         return SideFiles()
     after, until = table.rules.after_ts, table.rules.until_ts
     where = {"_commit_ts": After(after, until), "_commit_at": After(at(max(after, 0)) - timedelta(milliseconds=1), at(until))}
-    return SideFiles(list(changes.table.files(where, [], changes.snapshot_id)), _is_bucketed(changes, table.changes, buckets))
+    leading = _leading(table.rules.key, table.changes)
+    files = list(changes.table.files(where, leading, changes.snapshot_id))
+    return SideFiles(files, _is_bucketed(changes, table.changes, buckets), *leading)
 
 
 def buckets_of(fold: Fold, of: TableAt) -> BucketOnly | None:
@@ -52,6 +58,14 @@ def buckets_of(fold: Fold, of: TableAt) -> BucketOnly | None:
     names = {c.id: c.lake_name for c in fold.columns if c.id in fold.incarnation.key}
     name = names.get(numbers.get(by[0], -1))
     return None if name is None else BucketOnly(column=name, buckets=by[1], number=None)
+
+
+def _leading(key: Sequence[str], columns: tuple[FoldColumn, ...]) -> list[int]:
+    """The field id of the key's first column, if the bounds of its values can be used."""
+    held = next((c for c in columns if c.name in key[:1]), None)
+    if held is None or held.type not in ORDERED or [h.type for h in held.holders] != [held.type]:
+        return []
+    return [held.holders[0].field_id]
 
 
 def _is_bucketed(of: TableAt, columns: tuple[FoldColumn, ...], buckets: BucketOnly | None) -> bool:

@@ -41,17 +41,17 @@ def folded_frame(
         table = table.model_copy(update={"rules": table.rules.model_copy(update={"origin": PARTITION_EXCHANGE})})
     at = changes or base
     buckets = buckets_of(fold, at) if at is not None else None
-    stood, came = base_files(base, table.base, buckets), change_files(changes, table, buckets)
+    stood, came = base_files(base, table, buckets), change_files(changes, table, buckets)
     if not (stood.bucketed and came.bucketed):
         buckets = None
-    units = tuple(unit for _, unit in units_of(0, stood, came, buckets, every=True))
+    units = tuple(unit for _, unit in units_of(0, stood, came, buckets, every=True, shared_by=table.rules.leading))
     return read_parts(spark, FoldedReader(FoldedJob(name=fold.incarnation.name, table=table, units=units)))
 
 
 def snapshot_frame(spark: SparkSession, fold: Fold, base: TableAt) -> DataFrame:
     """Return the rows of a snapshot with the fold's columns, and `_commit_ts`."""
     table = table_fold(fold, base, None)
-    files = base_files(base, table.base, None)
+    files = base_files(base, table, None)
     units = tuple(unit for f in files.files for _, unit in units_of(0, SideFiles([f]), SideFiles(), None, every=True))
     return read_parts(spark, FoldedReader(FoldedJob(name=fold.incarnation.name, table=table, units=units, rows="snapshot")))
 

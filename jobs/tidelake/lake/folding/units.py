@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
 from tidelake.lake.columns.pieces import Rows
+from tidelake.lake.columns.survivors import passes_for
 from tidelake.lake.folding.bucket_rows import BucketOnly, BucketRows
 from tidelake.lake.folding.file_rows import FileRef, FileRows, opened
+from tidelake.lake.folding.range_rows import KeyRange, RangeRows, key_ranges
 from tidelake.lake.folding.table_fold import TableFold
 from tidelake.lake.scans import FileFacts, plain
 
@@ -27,24 +29,41 @@ class UnitSide(BaseModel, frozen=True):
 
 
 class Unit(BaseModel, frozen=True):
-    """What one worker folds. table: number of the table; bucket: the bucket's number, None for NULL or without buckets."""
+    """What one worker folds.
+
+    Attributes:
+        table: Number of the table.
+        bucket: The bucket's number; None for NULL or without buckets.
+        base: Files of the snapshot.
+        changes: Files of the changelog.
+        keys: The keys that it folds, if other units fold other keys of the bucket; None for all.
+    """
 
     table: int
     bucket: int | None
     base: UnitSide
     changes: UnitSide
+    keys: KeyRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Files of a table. bucketed: they are partitioned by the buckets of the fold."""
+    """Files of a table.
+
+    bucketed: they are partitioned by the buckets of the fold; leading: field id of the key's first column, if bounds of it can be used.
+    """
 
     files: Sequence[FileFacts] = ()
     bucketed: bool = True
+    leading: int | None = None
 
 
-def units_of(table: int, base: SideFiles, changes: SideFiles, buckets: BucketOnly | None, *, every: bool) -> list[tuple[int, Unit]]:
+def units_of(
+    table: int, base: SideFiles, changes: SideFiles, buckets: BucketOnly | None, *, every: bool, shared_by: str | None = None
+) -> list[tuple[int, Unit]]:
     """Return pairs (bytes of files, unit).
+
+    A bucket whose keys are too many for one pass becomes several units, each with a range of its keys.
 
     Args:
         table: Number of the table.
@@ -52,10 +71,11 @@ def units_of(table: int, base: SideFiles, changes: SideFiles, buckets: BucketOnl
         changes: Files of the changelog.
         buckets: The buckets, whatever their number; None without any.
         every: Also buckets without changes.
+        shared_by: The key's first column, by whose ranges a bucket may be shared; None for no sharing.
     """
     if buckets is None:
         of_table = Unit(table=table, bucket=None, base=_side(base.files, None), changes=_side(changes.files, None))
-        return [(_size(base.files) + _size(changes.files), of_table)]
+        return _shared(of_table, (base, changes), shared_by)
     numbers: set[int | None] = {f.partition[0] for s in ((base, changes) if every else (changes,)) for f in s.files}
     if not (base.bucketed and changes.bucketed):
         numbers = {*range(buckets.buckets), None}
@@ -64,20 +84,33 @@ def units_of(table: int, base: SideFiles, changes: SideFiles, buckets: BucketOnl
         only = buckets.model_copy(update={"number": number})
         sides = [[f for f in s.files if not s.bucketed or f.partition[0] == number] for s in (base, changes)]
         of_base, of_changes = (_side(files, None if s.bucketed else only) for files, s in zip(sides, (base, changes), strict=True))
-        out.append((sum(map(_size, sides)), Unit(table=table, bucket=number, base=of_base, changes=of_changes)))
+        of_bucket = Unit(table=table, bucket=number, base=of_base, changes=of_changes)
+        of_sides = [replace(s, files=files) for s, files in zip((base, changes), sides, strict=True)]
+        out += _shared(of_bucket, of_sides, shared_by if base.bucketed and changes.bucketed else None)
     return out
 
 
 @contextmanager
 def sides_of(table: TableFold, unit: Unit) -> Iterator[tuple[FileRows, Rows, Rows]]:
     """Open a unit's files. Yield (all rows of the snapshot's files, the unit's rows of the snapshot, its changes)."""
-    whole = not table.rules.merges
+    whole = not table.rules.merges and unit.keys is None
     with opened(unit.base.files, table.base, whole=whole) as base, opened(unit.changes.files, table.changes) as changes:
-        yield base, _only(base, unit.base), _only(changes, unit.changes)
+        yield base, _only(base, unit.base, unit.keys), _only(changes, unit.changes, unit.keys)
 
 
-def _only(rows: FileRows, side: UnitSide) -> Rows:
+def _only(rows: FileRows, side: UnitSide, keys: KeyRange | None) -> Rows:
+    if keys is not None:
+        return RangeRows(rows, keys)
     return rows if side.only is None else BucketRows(rows, side.only)
+
+
+def _shared(unit: Unit, sides: Sequence[SideFiles], by: str | None) -> list[tuple[int, Unit]]:
+    """Return pairs (bytes of files, unit): the unit, or one for each range of its keys if they are too many for one pass."""
+    files = [(f, s.leading) for s in sides for f in s.files]
+    size, many = sum(f.size for f, _ in files), passes_for(sum(f.rows for f, _ in files))
+    spans = [(f.rows, f.lower[at], f.upper[at]) for f, at in files if at is not None and at in f.lower and at in f.upper]
+    ranges = key_ranges(by, spans, many) if by is not None else []
+    return [(size // len(ranges), unit.model_copy(update={"keys": r})) for r in ranges] or [(size, unit)]
 
 
 def _side(files: Sequence[FileFacts], only: BucketOnly | None) -> UnitSide:
@@ -86,7 +119,3 @@ def _side(files: Sequence[FileFacts], only: BucketOnly | None) -> UnitSide:
 
 def _ref(f: FileFacts) -> FileRef:
     return FileRef(path=f.path, uri=plain(f.path), deletes=tuple(plain(d) for d in f.deletes))
-
-
-def _size(files: Sequence[FileFacts]) -> int:
-    return sum(f.size for f in files)
