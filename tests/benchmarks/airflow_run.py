@@ -81,6 +81,8 @@ def one_pass(checkout: Path, rows: int) -> list[RunCost]:
         first, second = make_archives(2, rows).hours[:2]
         paths = os.pathsep.join(map(str, (PROBE, checkout / "jobs", checkout)))
         settings = {"PYTHONPATH": paths, "TIDELAKE_PROBE": str(folder)}
+        if (checkout / "plugins").is_dir():  # of older versions; now the package has them
+            settings["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(checkout / "plugins")
         run_alone(checkout, first, os.environ | settings)
         with airflow(folder, settings, checkout) as running:
             return [cost_of_run(running, second, folder) for _ in RUNS]

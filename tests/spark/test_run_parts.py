@@ -56,19 +56,26 @@ def test_parts_are_small_by_their_bytes_and_their_number(sizes: Sequence[int], s
 
 
 @pytest.mark.parametrize(
-    ("sizes", "runs", "kept", "here"),
-    [([5], False, False, True), ([17 * MIB], False, False, False), ([5], True, False, False), ([5], False, True, False)],
-    ids=["small", "large", "Spark runs for this lake", "an application runs for several lakes"],
+    ("sizes", "up", "here"),
+    [
+        pytest.param([5], "", True, id="small"),
+        pytest.param([17 * MIB], "", False, id="large"),
+        pytest.param([5], "for this lake", False, id="Spark runs for this lake"),
+        pytest.param([5], "for all lakes", False, id="an application runs for several lakes"),
+        pytest.param([5], "spark-submit", False, id="spark-submit runs the process"),
+    ],
 )
 def test_a_lake_reads_small_parts_itself_until_spark_runs(
-    sizes: Sequence[int], runs: bool, kept: bool, here: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sizes: Sequence[int], up: str, here: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _: "4"))
-    monkeypatch.setattr(session, "_kept", [fake] if kept else [])
+    monkeypatch.setattr(session, "_kept", [fake] if up == "for all lakes" else [])
+    if up == "spark-submit":
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     monkeypatch.setattr(session, "spark_session", lambda *_, **__: nullcontext(fake))
     (tmp_path / "lake").mkdir()
     with Lake.of(lakes.feed(tmp_path)) as lake:
-        lake._spark = fake if runs else None
+        lake._spark = fake if up == "for this lake" else None
         found = lake.workers(sizes)
     assert (type(found), found.tasks) == ((ThisProcess, 1) if here else (SparkWorkers, 4))
 

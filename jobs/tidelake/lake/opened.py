@@ -78,11 +78,11 @@ class Lake:
         return self._spark
 
     def workers(self, sizes: Iterable[int]) -> Workers:
-        """Return what reads files of these sizes, in bytes: this process if they are small and Spark does not run, else Spark's workers."""
+        """Return what reads files of these sizes, in bytes: this process if they are small and no JVM runs yet, else Spark's workers."""
         from tidelake.spark.run_parts import SparkWorkers, ThisProcess, is_small
-        from tidelake.spark.session import is_kept
+        from tidelake.spark.session import is_up
 
-        if self._spark is None and not is_kept() and is_small(sizes):
+        if self._spark is None and not is_up() and is_small(sizes):
             return ThisProcess(self.settings.worker)
         return SparkWorkers(self.spark)
 

@@ -18,6 +18,7 @@ from tidelake.spark.worker_secrets import elsewhere, handed_over, keep_place
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # the variable that spark-submit sets
 _kept: list[SparkSession] = []
 
 
@@ -105,9 +106,9 @@ def keep(name: str, *, brief: bool = False) -> Iterator[None]:
         _kept.pop().stop()
 
 
-def is_kept() -> bool:
-    """Return whether an application runs in a block of `keep`."""
-    return bool(_kept)
+def is_up() -> bool:
+    """Return whether a JVM is there before a session is asked for: in a block of `keep`, and where spark-submit runs this process."""
+    return bool(_kept) or _SUBMITTED in os.environ
 
 
 def _start(name: str, brief: bool = False, java: str | None = None) -> SparkSession:
@@ -115,7 +116,7 @@ def _start(name: str, brief: bool = False, java: str | None = None) -> SparkSess
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
     builder = SparkSession.builder.appName(name).config("spark.sql.extensions", EXTENSIONS)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM and sets master, memory and jars
+    if _SUBMITTED in os.environ:  # spark-submit started the JVM and sets master, memory and jars
         return builder.getOrCreate()
     prepare_environment()
     for key, value in static_settings(brief=brief, java=java).items():
